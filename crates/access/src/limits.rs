@@ -1,4 +1,4 @@
-//! Bounds of access control. Where kube-apiserver has the same bound, it is the same value.
+//! Bounds of access control. A bound that kube-apiserver has too has its value, unless noted otherwise.
 
 use std::time::Duration;
 
@@ -12,26 +12,28 @@ pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
 pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
 /// Bytes of a User-Agent that are recorded in audit events.
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
-/// Users whose last mode of impersonation is cached; upstream's.
+/// Users whose last mode of impersonation is cached; kube-apiserver's.
 pub const IMPERSONATORS_MAX: usize = 10_000;
 /// Minimum time between two reads of the keys of an issuer.
 pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
-/// From this number of groups or values on, a check of `*` precedes the single checks; kube-apiserver's.
+/// From this number of groups or values on, a check of `*` precedes the checks of the single ones; kube-apiserver's.
 pub const IMPERSONATED_TOGETHER: usize = 4;
 /// Time limit that an authorization webhook may be given; kube-apiserver's.
 pub const AUTHORIZER_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Bytes of a review whose response is cached; kube-apiserver's.
 pub const REMEMBERED_BYTES_MAX: usize = 10_000;
-/// Interval at which directories of manifests are checked for changes. Ours: kube-apiserver is notified by the file system, and
-/// checks every minute besides.
+/// Interval at which directories of manifests are checked for changes. kube-apiserver is notified by the file system
+/// instead, and also checks every minute.
 pub const MANIFESTS_LOOK: Duration = Duration::from_secs(1);
 /// Seconds by which the clock of an issuer may be ahead; kube-apiserver's.
 pub const NOT_BEFORE_LEEWAY: i64 = 300;
 /// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.
 pub const ACCOUNT_LEEWAY: i64 = 60;
-/// Lifetime of the tokens that admission adds to Pods, in seconds; kube-apiserver's. Its oddity marks them: see below.
+/// Lifetime of the tokens that admission adds to Pods, in seconds; kube-apiserver's. The odd number marks these tokens
+/// for [`EXTENDED_SECONDS`].
 pub const INJECTED_SECONDS: i64 = 3607;
-/// Lifetime in seconds that those tokens get, so that clients which read their file only once go on working; kube-apiserver's.
+/// Lifetime in seconds that those tokens get instead, so that clients which read the file only once go on working;
+/// kube-apiserver's.
 pub const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 /// Checks for an object that a plugin awaits, such as the default ServiceAccount of a new namespace; kube-apiserver's.
 pub const ACCOUNT_LOOKS: usize = 10;
@@ -40,7 +42,7 @@ pub const POD_SECURITY_PODS_MAX: usize = 3000;
 /// Bytes of the parts, each of which grants one verb on one resource or URL, that a role's rules may be split into when they
 /// are compared with those of the user who grants them.
 pub const RULE_PARTS_BYTES_MAX: usize = 8 << 20;
-/// Bytes that a part counts beside its texts: about what it adds to the message that lists missing parts.
+/// Bytes that count for each part in addition to its texts: about what it adds to the message that lists missing parts.
 pub const RULE_PART_BYTES: usize = 64;
 /// Distinct rules of a user that such a comparison indexes, cluster-wide ones first; about 500 bytes each.
 pub const OWNED_RULES_MAX: usize = 100_000;

@@ -1,7 +1,7 @@
 //! Deadlines of requests, and long computations within them.
 //!
-//! Invariant: a computation of a request that may take long either runs in [`long`] or calls [`task::give_way`], so that
-//! other requests go on beside it and the timeout of its own request holds.
+//! Invariant: a computation of a request that may take long either runs in [`long`] or calls [`task::give_way`], so
+//! that other requests are served meanwhile and the timeout of its own request holds.
 
 mod turns;
 
@@ -37,7 +37,8 @@ thread_local! {
     static GAVE_WAY: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Whether a computation should give way again: it takes longer than what is computed in between if it happens too often.
+/// Whether a computation should give way again. If it did so too often, giving way would take longer than the
+/// computation.
 fn is_due(last: Option<Instant>, now: Instant) -> bool {
     last.is_none_or(|last| now.saturating_duration_since(last) >= limits::GIVE_WAY_INTERVAL)
 }
@@ -51,8 +52,8 @@ fn interrupt() -> bool {
     is_over()
 }
 
-/// Runs a computation that counts its work (`machinery::work`): evaluations, matches, patches. At the deadline of the request it is interrupted;
-/// then the returned future never completes, and the timeout of the request responds.
+/// Runs a computation that counts its work (`machinery::work`): evaluations, matches, patches. At the deadline of the
+/// request it is interrupted. The returned future then never completes, and the timeout of the request responds.
 pub async fn long<T>(work: impl FnOnce() -> T) -> T {
     let done = machinery::work::interruptible(interrupt, work);
     if is_over() {

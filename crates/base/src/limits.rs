@@ -6,8 +6,8 @@ use std::time::Duration;
 pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
 /// Greatest size of a webhook's response.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 << 20;
-/// Greatest size of a response that is decoded on the async worker, and of one that is decoded as YAML if it is not JSON, which
-/// matters for the text of the error alone.
+/// Greatest size of a response that is decoded on the async worker. It also bounds what is decoded as YAML if it is not
+/// JSON, which affects only the text of the error.
 pub const WEBHOOK_INLINE_BYTES_MAX: usize = 64 << 10;
 /// Characters of a webhook's error that are reported.
 pub const WEBHOOK_ERROR_RUNES_MAX: usize = 2_048;
@@ -33,7 +33,7 @@ pub const TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = 64 << 20;
-/// Least time between two times that a computation gives way. Ours: it gives way for a twentieth of the time.
+/// Shortest interval at which a computation gives way. Ours: giving way takes at most a twentieth of the time.
 pub const GIVE_WAY_INTERVAL: Duration = Duration::from_millis(1);
 /// Users who may have a turn of [`deadline::beside_others`](crate::deadline::beside_others) beyond the turns that all share.
 /// Each is a thread that computes; kube-apiserver has no limit.
@@ -41,7 +41,7 @@ pub const OWN_TURNS_MAX: usize = 64;
 /// Time that [`task::give_way`](crate::task::give_way) waits for another thread to take over. Ours: longer than the
 /// start of a parked thread.
 pub const HAND_OVER: Duration = Duration::from_micros(50);
-/// Time between two lines of the log about failures with one name. Ours.
+/// Time between two log lines about failures with the same name. Ours.
 pub const NOTICE_PAUSE: Duration = Duration::from_secs(10);
-/// Names of failures of one kind whose lines are counted apart. Ours: more than there are webhooks and issuers.
+/// Names of failures of one kind that are counted separately. Ours: more than there are webhooks and issuers.
 pub const NOTICE_NAMES_MAX: usize = 1_000;

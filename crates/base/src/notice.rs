@@ -1,5 +1,6 @@
-//! Lines of the log about failures that repeat: the first is logged at once, and then one every ten seconds with the number of
-//! those in between. An operator sees that something fails, and a client that fails on purpose does not fill the disk.
+//! Log lines about repeating failures: the first failure is logged at once, later ones at most every ten seconds, with
+//! the number of failures in between. An operator sees that something fails, and a client that fails on purpose does
+//! not fill the disk.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ impl Notices {
         Notices(Mutex::new(BTreeMap::new()))
     }
 
-    /// Counts a failure. Returns the number of those that were not logged since the last line if this one is to be logged,
-    /// and `None` otherwise.
+    /// Counts a failure. If it should be logged, returns the number of failures that were not logged since the last
+    /// line; otherwise `None`.
     pub fn due(&self, name: &str) -> Option<u64> {
         let mut lasts = self.0.lock();
         let now = clock::instant();

@@ -127,8 +127,8 @@ pub fn traced<F: Future>(at: Trace, work: F) -> impl Future<Output = F::Output> 
     TRACE.scope(at, work)
 }
 
-/// Hands the other tasks of this worker to another thread, if there is one, in the middle of a computation that takes
-/// long. The computation goes on here. Call it again from time to time: another thread may not have been free.
+/// Hands the other tasks of this worker to another thread, if there is one, in the middle of a long computation, which
+/// continues on this thread. It should be called repeatedly, since another thread may not have been free.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn give_way() {
     let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());

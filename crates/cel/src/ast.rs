@@ -191,7 +191,7 @@ impl Source {
             return format!("ERROR: <input>:-1:0: {}", issue.message);
         }
         if self.text.is_empty() {
-            // it has no line to show
+            // an empty text has no line to show
             return format!("ERROR: <input>:1:0: {}", issue.message);
         }
         let (line, column) = self.location(issue.offset);

@@ -5,7 +5,7 @@
 
 use crate::ast::Issue;
 
-/// Kinds of tokens, numbered as in the grammar, in which order messages list them. EOF is 0.
+/// Kinds of tokens. They have the numbers of the grammar, since messages list them in that order. EOF is 0.
 pub(crate) mod kind {
     pub const EOF: u8 = 0;
     pub const EQUALS: u8 = 1;

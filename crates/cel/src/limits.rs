@@ -75,8 +75,8 @@ pub(crate) const SKIPPED_TOKENS_MAX: usize = 256;
 /// are as slow.
 pub(crate) const VISITS_MAX: u64 = 1 << 26;
 
-/// Visits of all matches within one [`crate::bounded_patterns`], such as those of the patterns that an object's schema has.
-/// Ours.
+/// Visits of all matches within one [`crate::bounded_patterns`], such as the matches of all patterns in an object's
+/// schema. Ours.
 pub(crate) const OBJECT_VISITS_MAX: u64 = 2 * VISITS_MAX;
 
 /// Visits between two calls of the interrupt: a few milliseconds. Ours.

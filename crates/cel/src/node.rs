@@ -28,7 +28,7 @@ pub(crate) enum Const {
 #[derive(Debug)]
 pub(crate) enum Node {
     Const(Const),
-    /// An expression that the checker accepted.
+    /// An error that the lenient checker has left to the evaluation.
     Fail(Error),
     Attribute(Box<Attribute>),
     Has(Box<Attribute>),

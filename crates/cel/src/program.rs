@@ -36,7 +36,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// A constant part of the expression fails: a pattern is not a regular expression, or a text is no timestamp.
+    /// A constant part of the expression fails: a pattern is not a regular expression, or a text is not a timestamp.
     pub fn new(env: &Environment, checked: &Checked) -> Result<Program, Error> {
         let names: Box<[Text]> = env.variables.iter().map(|v| v.name.clone()).collect();
         let mut lowering = Lowering { checked, scope: names.to_vec(), slots: names.len(), variables: names.len() };
@@ -78,7 +78,7 @@ impl Program {
     pub(crate) fn eval_within<'a>(&'a self, activation: &mut Activation<'a>, cost_max: u64, units: u64) -> Outcome<'a> {
         crate::work::begin(units);
         let mut slots = std::mem::take(&mut activation.slots);
-        // most programs declare all variables of the activation
+        // usually nothing is left, since most programs declare all variables of the activation
         let rest = (slots.len() > self.names.len()).then(|| slots.split_off(self.names.len()));
         if slots.len() < self.slots {
             slots.resize_with(self.slots, || Slot::Empty);

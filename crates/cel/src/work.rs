@@ -1,10 +1,11 @@
 //! The work limit of an evaluation, in addition to its cost limit.
 //!
-//! Upstream's costs of some calls depend on the size of an argument regardless of that of the result, or on the lengths of
-//! lists regardless of their content. As values are shared, a short expression can create a list that would take years to
-//! compare or to print. So work is counted as well, in units of about a nanosecond: steps through values, bytes created,
-//! bytes searched. One evaluation may take [`EVALUATION_UNITS`], which no realistic rule reaches. The counter is
-//! thread-local, since a thread evaluates one expression at a time and library functions have no access to the evaluation.
+//! Upstream charges some calls by the size of an argument, however large the result is, or by the length of lists,
+//! whatever they contain. As values are shared, a short expression can create a list that would take years to compare
+//! or to print. So work is counted as well, in units of about a nanosecond: steps through values, bytes created, bytes
+//! searched. One evaluation may take [`EVALUATION_UNITS`], which no realistic rule reaches. The counter is
+//! thread-local, since a thread evaluates one expression at a time and library functions have no access to the
+//! evaluation.
 //!
 //! Work is also counted for the interrupt of the caller, see [`machinery::work`].
 

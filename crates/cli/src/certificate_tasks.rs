@@ -90,7 +90,7 @@ fn list(directory: &Directory, form: ListForm) -> Result<(), String> {
         let Some(pair) = directory.load(name)? else { continue };
         let file = directory.path.join(format!("{name}.crt"));
         let found = of_pem(&pair.certificate).map_err(|why| format!("{}: {why}", file.display()))?;
-        // what follows the serving certificate is its chain
+        // the certificates after the serving certificate are its chain
         let count = if name == AUTHORITY { found.len() } else { 1 };
         rows.extend(found.into_iter().take(count).map(|facts| (name, facts)));
     }
@@ -132,7 +132,7 @@ fn issue(directory: &Directory, names: &[CertificateName]) -> Result<(), String>
     let authority = directory.authority()?.ok_or("there is no certificate authority")?;
     let wanted = |name: CertificateName| names.is_empty() || names.contains(&name);
     if wanted(CertificateName::Serving) {
-        // the same names: the flags of the server are not known here
+        // the names are kept, since the flags of the server are not known here
         let file = directory.path.join("serving.crt");
         let pair = directory.load(SERVING)?.ok_or_else(|| format!("there is no {}", file.display()))?;
         let facts = first(&pair.certificate).map_err(|why| format!("{}: {why}", file.display()))?;
@@ -148,7 +148,7 @@ fn issue(directory: &Directory, names: &[CertificateName]) -> Result<(), String>
 
 fn rotate(place: &CertificatePlace, finish: bool) -> Result<(), String> {
     let directory = directory(place)?;
-    // a running server waits until all files are there
+    // a running server waits for the lock, so it reads only complete sets of files
     let _lock = directory.lock()?;
     let file = directory.path.join("ca.crt");
     if finish {

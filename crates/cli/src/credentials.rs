@@ -19,7 +19,7 @@ pub struct Credentials(Arc<Inner>);
 
 struct Inner {
     directory: Directory,
-    /// The names that the serving certificate is to have now.
+    /// The names that the serving certificate should have now.
     names: Box<dyn Fn() -> Names + Send + Sync>,
     /// The file of the CA bundle that `kube-root-ca.crt` contains instead of the server's own: `--root-ca-file`, else
     /// `--tls-cert-file`.
@@ -102,7 +102,8 @@ impl Credentials {
         bundle(self.0.root_authority.as_ref(), &self.current())
     }
 
-    /// Gives controllers the CA bundle to publish, and the server's own authority to sign certificates of clients with.
+    /// Gives controllers the CA bundle to publish, and the server's own authority, with which they sign client
+    /// certificates.
     pub fn equip(&self, controllers: &mut Controllers) -> Result<(), String> {
         controllers.root_authority = self.root_authority()?;
         let credentials = self.clone();

@@ -11,7 +11,7 @@ use crate::limits;
 /// The number of the signal for a file that would become too large; the same on Linux and macOS.
 const SIGXFSZ: i32 = 25;
 
-/// What a server is to do.
+/// What a server has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// End, for this reason.
@@ -31,7 +31,8 @@ pub struct Signals {
     ends: mpsc::Receiver<&'static str>,
 }
 
-/// The ends of the parent process and of stdin, if they are asked for. They are watched from the start on, so that none is missed.
+/// The ends of the parent process and of stdin, if they are asked for. They are watched from the start, so that neither
+/// is missed.
 pub fn watched(with_parent: bool, with_stdin: bool) -> mpsc::Receiver<&'static str> {
     let (sender, ends) = mpsc::channel(2);
     if with_parent {
@@ -50,14 +51,14 @@ pub fn watched(with_parent: bool, with_stdin: bool) -> mpsc::Receiver<&'static s
     ends
 }
 
-/// Returns when the parent process has ended. Portably, that shows in nothing but the id of the new parent.
+/// Returns when the parent process has ended. The only portable sign of that is another parent process id.
 pub fn wait_for_end_of(parent: u32) {
     while parent_id() == parent {
         std::thread::sleep(limits::PARENT_LOOK);
     }
 }
 
-/// Reads up to the end or an error, and keeps nothing.
+/// Reads until the end or an error, and discards what it reads.
 fn read_to_end(input: &mut impl Read) {
     let mut piece = [0; 512];
     loop {
@@ -96,7 +97,7 @@ impl Signals {
         }
     }
 
-    /// Waits until the server is to end.
+    /// Waits for a reason to end the server.
     pub async fn end(&mut self) {
         while self.next().await == Signal::Reload {}
     }

@@ -1,4 +1,4 @@
-//! What follows the help of each command: an example, and where the documentation is.
+//! The end of the help of each command: an example, and the address of the documentation.
 
 use clap::Command;
 
@@ -36,7 +36,7 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
     ("version", &["version -o json"]),
 ];
 
-/// The command with this after the help of each of its commands.
+/// The command with the examples after the help of each of its subcommands.
 pub fn added_to(command: Command) -> Command {
     let command = command.after_help(format!("Documentation: {DOCUMENTATION}"));
     of_commands(command, "")
@@ -54,7 +54,7 @@ fn of_commands(mut command: Command, prefix: &str) -> Command {
     command
 }
 
-/// The examples of a command; those of its first command with any for a group of commands.
+/// The examples of a command; for a group of commands, those of its first command that has examples.
 fn text(path: &str) -> String {
     let exact = EXAMPLES.iter().find(|(command, _)| *command == path);
     let within = || EXAMPLES.iter().find(|(command, _)| command.starts_with(&format!("{path} ")));

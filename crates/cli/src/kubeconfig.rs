@@ -14,7 +14,7 @@ use crate::certificates::{Pair, write_atomically};
 /// The administrator's kubeconfig in the data directory.
 pub const ADMIN_FILE: &str = "admin.kubeconfig";
 
-/// A kubeconfig, of which entries are replaced and others kept.
+/// A kubeconfig, in which some entries are replaced and the others kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kubeconfig(Value);
 
@@ -27,7 +27,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Those of the administrator.
+    /// The entries of the administrator.
     pub fn of_admin(context: &str) -> Entries {
         Entries { context: context.to_owned(), user: format!("{context}-admin") }
     }
@@ -67,8 +67,8 @@ impl Kubeconfig {
         write_atomically(&target, &machinery::yaml::encode(&self.0), mode)
     }
 
-    /// Sets the server, the CA bundle and the credentials of a context. What else the entries have is kept, as is a server
-    /// with a DNS name, which the user has chosen.
+    /// Sets the server, the CA bundle and the credentials of a context. Other fields of the entries are kept, and so is
+    /// a server with a DNS name, which the user has chosen.
     pub fn set(&mut self, entries: &Entries, server: &str, authority: &str, credentials: &Pair) {
         let cluster = self.entry("clusters", &entries.context, "cluster");
         if !has_chosen_server(cluster) {
@@ -89,7 +89,7 @@ impl Kubeconfig {
         self.0.set_at(&["current-context"], Value::from(name));
     }
 
-    /// What has one of these names already, such as `context "a"`.
+    /// The first entry that already has one of these names, such as `context "a"`.
     pub fn taken(&self, entries: &Entries) -> Option<String> {
         let names = [("context", &entries.context), ("cluster", &entries.context), ("user", &entries.user)];
         let is_taken = |(kind, name): &(&str, &String)| self.named(&format!("{kind}s"), name).is_some();
@@ -130,7 +130,7 @@ impl Kubeconfig {
     }
 }
 
-/// Whether the server of a cluster has a DNS name other than `localhost`, which the server does not write itself.
+/// Whether the server of a cluster has a DNS name other than `localhost`. The server itself writes no such name.
 fn has_chosen_server(cluster: &Value) -> bool {
     let Ok(url) = Url::parse(cluster.str_at(&["server"])) else { return false };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -139,7 +139,7 @@ fn has_chosen_server(cluster: &Value) -> bool {
 }
 
 fn set_authority(cluster: &mut Value, authority: &str) {
-    // clients refuse to have both
+    // clients refuse a CA bundle together with insecure-skip-tls-verify
     if cluster.get("insecure-skip-tls-verify").and_then(Value::as_bool) != Some(true) {
         cluster.remove_at(&["certificate-authority"]);
         cluster.set_at(&["certificate-authority-data"], Value::from(STANDARD.encode(authority)));
@@ -165,7 +165,7 @@ impl AdminFiles {
         self.files.iter().try_for_each(|(path, _)| Kubeconfig::read(path).map(drop))
     }
 
-    /// Writes them, with what they have otherwise.
+    /// Writes the files. Their other content is kept.
     pub fn write(&self, server: &str, authority: &str, credentials: &Pair) -> Result<(), String> {
         for (path, mode) in &self.files {
             let mut kubeconfig = Kubeconfig::read(path)?.unwrap_or_else(Kubeconfig::new);

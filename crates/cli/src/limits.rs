@@ -26,7 +26,7 @@ pub const AUTHORITY_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
 pub const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Time before their end at which they are renewed.
 pub const CERTIFICATE_RENEWAL: Duration = Duration::from_secs(90 * 24 * 3600);
-/// Interval of checks whether a certificate is to be renewed.
+/// Interval of checks whether a certificate must be renewed.
 pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(3600);
 /// Time by which the start of their validity precedes their creation, since clocks of clients may be behind.
 pub const CERTIFICATE_BEFORE: Duration = Duration::from_secs(3600);

@@ -8,8 +8,8 @@ use machinery::{Value, yaml};
 /// The endings of files that are read in a directory, as by kubectl.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The CustomResourceDefinitions of a file, of the files in a directory, or of stdin (`-`). Other kinds are ignored. The error
-/// is one line, also if there is none.
+/// The CustomResourceDefinitions of a file, of the files in a directory, or of stdin (`-`). Other kinds are ignored.
+/// The error is one line; it is an error if there is none.
 pub fn definitions(path: &Path) -> Result<Vec<Value>, String> {
     let files = if path.is_dir() { files(path)? } else { vec![path.to_owned()] };
     let mut found = vec![];

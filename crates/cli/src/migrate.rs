@@ -6,7 +6,7 @@
 //! Invariants:
 //! - The ThirdPartyResource is deleted only once a CRD that serves its objects is established: the server keeps the objects
 //!   of a deleted ThirdPartyResource only then.
-//! - The deletion has the uid and the resourceVersion that the CRD was derived from as preconditions.
+//! - The preconditions of the deletion are the uid and the resourceVersion from which the CRD was derived.
 //! - A CRD that this run has created is deleted again if it cannot be established. Until the deletion of the
 //!   ThirdPartyResource, a failure leaves its objects as they were, and the migration can be repeated: it accepts a CRD that
 //!   exists and matches.

@@ -44,7 +44,7 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// Its kubeconfigs, of which the first one with an entry counts.
+    /// The kubeconfig files. For each entry, the first file that has it counts.
     pub fn kubeconfigs(&self) -> Vec<PathBuf> {
         let default = || vec![Path::new(DATA_DIRECTORY).join(ADMIN_FILE)];
         self.kubeconfig.clone().map(|path| vec![path]).or_else(listed_kubeconfigs).unwrap_or_else(default)

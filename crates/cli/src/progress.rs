@@ -14,7 +14,7 @@ const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len} objects, {pe
 
 /// Shows the progress of one command. The bar disappears when this is dropped.
 pub struct Meter {
-    /// What is done, in the past participle.
+    /// The past participle of what is done.
     verb: &'static str,
     started: tokio::time::Instant,
     printed: Duration,

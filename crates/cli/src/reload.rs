@@ -23,7 +23,7 @@ pub struct Files {
     proxy: Option<(PathBuf, Vec<String>)>,
     /// `--token-auth-file`.
     tokens: Option<PathBuf>,
-    /// What the server makes itself; its certificate authority always signs clients as well.
+    /// What the server makes itself. Clients with a certificate of its own authority are always accepted, too.
     credentials: Credentials,
 }
 
@@ -93,7 +93,7 @@ impl Files {
                 root_authority: self.credentials.root_authority()?,
             })
         };
-        // clients are not to use them before the server does
+        // clients must not use new certificates before the server does
         Replacements { paths, read: Box::new(read), applied: Box::new(move || credentials.update_kubeconfigs()) }
     }
 }

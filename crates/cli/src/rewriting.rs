@@ -1,5 +1,5 @@
-//! Rewriting of the objects of a resource: each gets an empty merge patch, for which the server writes it unless it would be
-//! stored with the same bytes. Only the API is used, so other clients are not disturbed.
+//! Rewriting of the objects of a resource: each gets an empty merge patch, and the server writes the object unless its
+//! stored bytes would stay the same. Only the API is used, so other clients are not disturbed.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,8 @@ pub struct Served<'a> {
     pub plural: &'a str,
 }
 
-/// Writes all objects of a resource that the server would store otherwise now, from several connections. The error is one line.
+/// Rewrites all objects of a resource whose stored bytes would differ now, over several connections. The error is one
+/// line.
 pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut Client, of: Served<'_>) -> Result<Counts, String> {
     let mut writers = Vec::new();
     for _ in 0..limits::WRITERS {
@@ -72,7 +73,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Sends an empty patch for each object, from several connections.
+    /// Sends an empty patch for each object, over several connections.
     async fn rewrite(&mut self, items: &[Value]) -> Result<(), String> {
         let (root, plural) = (self.of.root, self.of.plural);
         let mut shares = Vec::new();
@@ -128,7 +129,7 @@ pub fn version(item: &Value) -> String {
 
 enum Rewritten {
     Written,
-    /// It is already stored in the storage version, or has been deleted.
+    /// The object is already stored in the storage version, or has been deleted.
     Kept,
     Refused(String),
 }

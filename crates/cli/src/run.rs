@@ -32,7 +32,8 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
-/// Runs the command, and returns its exit status; 128 and the number of the signal if one has ended it, as shells do.
+/// Runs the command, and returns its exit status; 128 plus the number of the signal if a signal has ended it, as shells
+/// do.
 pub fn run(task: &Run) -> Result<ExitCode, String> {
     let mut definitions = vec![];
     for path in &task.crds {
@@ -73,7 +74,7 @@ async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// A directory that is removed in the end.
+/// A directory that is removed when this is dropped.
 struct Ephemeral(PathBuf);
 
 impl Ephemeral {
@@ -90,14 +91,14 @@ impl Drop for Ephemeral {
     }
 }
 
-/// A server in a process of its own, which ends with this one, however that ends.
+/// A server in a process of its own. It ends with this process, however this one ends.
 struct ServerProcess {
     process: Child,
     kubeconfig: PathBuf,
 }
 
 impl ServerProcess {
-    /// Returns when the server is ready. It reports itself why it cannot start.
+    /// Returns when the server is ready. A server that cannot start reports the reason itself.
     fn start(data_dir: &Path, config: Option<&Path>) -> Result<ServerProcess, String> {
         let program =
             std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
@@ -122,7 +123,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // it has not been waited for, so that its id is not another process's
+        // the process has not been waited for, so no other process can have its id
         let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
         let _ = self.process.wait();
     }

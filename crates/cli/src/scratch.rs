@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A temporary file, which is removed in the end unless it has been moved.
+/// A temporary file, which is removed when this is dropped unless it has been moved.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
@@ -21,7 +21,7 @@ impl Scratch {
     /// Creates the file, readable by its owner only.
     pub fn create(&self) -> Result<File, String> {
         let file = File::options().write(true).create_new(true).mode(0o600).open(&self.0);
-        // the user knows the directory, not the name
+        // the error names the directory, since users do not know the temporary name
         let directory = self.0.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         file.map_err(|error| format!("cannot create a file in {}: {error}", directory.display()))
     }

@@ -80,7 +80,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         let mut signals = Signals::listen(ends)?;
         let server = tokio::select! {
             server = Server::start(storage, config) => server?,
-            // opening the store may take time, so that a signal must be able to interrupt it
+            // opening the store may take long, so a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
         announce(flags, &given.changed, &server, &credentials, started)?;
@@ -113,7 +113,7 @@ fn take_place(flags: &Serve) -> Result<(tokio::runtime::Runtime, tokio::net::Tcp
     Ok((threads, socket))
 }
 
-/// Creates the data directory if it does not exist, with a file by which git ignores it: it has keys.
+/// Creates the data directory if it does not exist, with a .gitignore, since the directory contains keys.
 fn make_directory(directory: &Path) -> Result<(), String> {
     let is_new = !directory.exists();
     store::create_directory(directory).map_err(|error| error.to_string())?;
@@ -195,14 +195,15 @@ fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &F
     }
 }
 
-/// Serves until the server is to end, and stops it. The error is the fault for which the process must exit.
+/// Serves until there is a reason to end, and stops the server. The error is the fault for which the process must exit.
 async fn until_end(server: Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
     let ended = wait_for_end(&server, credentials, signals).await;
     stop(server).await;
     ended
 }
 
-/// Waits until the server is to end, and reloads files. The error is the fault for which the process must exit.
+/// Waits for a reason to end the server, and reloads files meanwhile. The error is the fault for which the process must
+/// exit.
 async fn wait_for_end(server: &Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     loop {

@@ -91,8 +91,9 @@ struct MergeTarget {
 }
 
 impl MergeTarget {
-    /// Reads the files of `KUBECONFIG` and chooses one as kubectl does: that with the context, else the first one that exists,
-    /// else the last one. The error is one line, also if an entry is there already that may not be replaced.
+    /// Reads the files of `KUBECONFIG` and chooses one as kubectl does: the one with the context, else the first one
+    /// that exists, else the last one. The error is one line; an existing entry that may not be replaced is an error
+    /// too.
     fn find(entries: &Entries, replace: bool) -> Result<MergeTarget, String> {
         let home = || std::env::var_os("HOME").map(|home| vec![PathBuf::from(home).join(".kube/config")]);
         let paths = listed_kubeconfigs().or_else(home).ok_or("--merge: neither KUBECONFIG nor HOME is set")?;

@@ -1,7 +1,7 @@
 //! Cron expressions: the schedules of CronJobs and of backups.
 //!
-//! The syntax and the errors are those of robfig/cron's standard parser, which Kubernetes uses: five fields (minute, hour,
-//! day of the month, month, day of the week), descriptors such as `@daily`, and `@every DURATION`.
+//! The syntax and the errors are those of robfig/cron's standard parser, which Kubernetes uses: five fields (minute,
+//! hour, day of the month, month, day of the week), descriptors such as `@daily`, and `@every DURATION`.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use jiff::tz::TimeZone;
 
 use crate::limits::SCHEDULE_DAYS_AHEAD;
 
-/// The numbers that a field of an expression may have.
+/// The numbers that are allowed in a field of an expression.
 struct FieldRange {
     least: u32,
     most: u32,
-    /// The names of numbers, the first of which is `least`.
+    /// Names for numbers. The first one stands for `least`.
     names: &'static [&'static str],
 }
 
@@ -65,7 +65,7 @@ pub struct Fields {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Numbers {
     bits: u64,
-    /// The field is `*`, so that the other field of days alone decides.
+    /// Whether the field is `*`, so that only the other field for days counts.
     is_star: bool,
 }
 
@@ -111,8 +111,8 @@ impl Schedule {
         }))
     }
 
-    /// The first time after `after` in UTC, both in seconds since 1970. `None` if the schedule has no time within five
-    /// years, such as one for 30 February.
+    /// The first time after `after`, both in seconds since 1970, in UTC. `None` if there is no such time within five
+    /// years, as for 30 February.
     pub fn next(&self, after: i64) -> Option<i64> {
         match self {
             Schedule::Every(every) => after.checked_add(i64::try_from(every.as_secs().max(1)).ok()?),
@@ -145,7 +145,8 @@ impl Fields {
         None
     }
 
-    /// Whether the schedule has times on this day. If both fields of days are restricted, one of them suffices.
+    /// Whether the schedule has times on this day. If both fields for days are restricted, it is enough that one
+    /// matches.
     fn has_day(&self, date: jiff::civil::Date) -> bool {
         let of_month = self.days_of_month.contains(date.day());
         let of_week = self.days_of_week.contains(date.weekday().to_sunday_zero_offset());
@@ -169,7 +170,7 @@ fn parse_field(text: &str, field: &FieldRange) -> Result<Numbers, String> {
 fn parse_range(text: &str, field: &FieldRange) -> Result<Numbers, String> {
     let parts: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = parts[0].split('-').collect();
-    // as upstream, which ignores what follows a star and a hyphen
+    // like upstream, ignores what follows a star and a hyphen
     let is_star = matches!(ends[..], ["*" | "?", ..]);
     let (start, mut end) = match ends[..] {
         ["*" | "?", ..] => (field.least, field.most),
@@ -257,7 +258,7 @@ mod tests {
             ("0 0 31 * *", "2026-11-24T10:00:00Z", "2026-12-31T00:00:00Z"),
             ("0 0 29 2 *", "2026-11-24T10:00:00Z", "2028-02-29T00:00:00Z"),
             ("0 12 * * sun", "2026-11-24T10:00:00Z", "2026-11-29T12:00:00Z"),
-            // either day suffices
+            // it is enough that one of the fields for days matches
             ("0 0 1 * fri", "2026-11-24T10:00:00Z", "2026-11-27T00:00:00Z"),
             ("0 0 25 * fri", "2026-11-24T10:00:00Z", "2026-11-25T00:00:00Z"),
             ("59 23 31 12 *", "2026-12-31T23:59:00Z", "2027-12-31T23:59:00Z"),

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// In texts of at least this many lines no match begins at a line that occurs often (difflib's "autojunk").
+/// In texts of at least this many lines, no match begins at a line that is frequent (difflib's "autojunk").
 const FREQUENT_FROM: usize = 200;
 
-/// The differences of two texts as hunks, without the file header of a unified diff. Empty if they are equal.
+/// The differences of two texts as the hunks of a unified diff, without its header. Empty if the texts are equal.
 #[must_use]
 pub fn unified(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
@@ -23,7 +23,7 @@ pub fn unified(old: &str, new: &str) -> String {
 
 /// A run of equal lines: the index of its first line in the old and in the new text, and its number of lines.
 type Block = (usize, usize, usize);
-/// Lines that are replaced, and those that replace them.
+/// Lines that are replaced, and the lines that replace them.
 type Change = (Range<usize>, Range<usize>);
 
 struct Matcher<'a> {

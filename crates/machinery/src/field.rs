@@ -123,7 +123,7 @@ impl FieldErrorKind {
     }
 }
 
-/// One error of a field. `value` is already rendered as messages print it, see [`render`].
+/// One error of a field. `value` is already rendered as messages print it; see [`render`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The reason of the error.
@@ -145,14 +145,14 @@ pub fn render(value: &Value) -> String {
     }
 }
 
-/// Keeps the first of errors that read the same.
+/// If several errors have the same text, keeps the first.
 pub fn drop_repetitions(errors: &mut Vec<FieldError>) {
     let mut known = HashSet::new();
     errors.retain(|error| known.insert(error.to_string()));
 }
 
-/// Errors of an object, of at most [`PATHS_BYTES_MAX`] bytes together: a walk over an object may find an error at every
-/// node, and each error holds the whole path of its node. Further errors are dropped.
+/// The errors of an object, of at most [`PATHS_BYTES_MAX`] bytes together. A walk over an object may find an error at
+/// every node, and each error has the whole path of its node. Further errors are dropped.
 #[derive(Debug, Default)]
 pub struct FieldErrors {
     list: Vec<FieldError>,
@@ -216,7 +216,7 @@ impl FieldError {
         Self::new(FieldErrorKind::Invalid, path, quote(&text), detail)
     }
 
-    /// `Invalid value` with a reason of its own: a value of the wrong type.
+    /// An `Invalid value` error of a value of the wrong type, which has a reason of its own.
     pub fn type_invalid(path: &FieldPath, value: &Value, detail: impl Into<String>) -> FieldError {
         Self::new(FieldErrorKind::TypeInvalid, path, render(value), detail)
     }
@@ -241,19 +241,19 @@ impl FieldError {
         Self::new(FieldErrorKind::TooLong, path, String::new(), format!("may not be more than {bytes_max} bytes"))
     }
 
-    /// The error of a list of `count` items of which `items_max` are allowed.
+    /// The error of a list that has `count` items although only `items_max` are allowed.
     pub fn too_many(path: &FieldPath, count: usize, items_max: usize) -> FieldError {
         let unit = if items_max == 1 { "item" } else { "items" };
         let detail = format!("must have at most {items_max} {unit}");
         Self::new(FieldErrorKind::TooMany, path, count.to_string(), detail)
     }
 
-    /// The error of a check that failed itself.
+    /// The error of a check that could not be completed.
     pub fn internal(path: &FieldPath, detail: impl Into<String>) -> FieldError {
         Self::new(FieldErrorKind::Internal, path, String::new(), detail)
     }
 
-    /// The values are listed in the order given; each is quoted.
+    /// The error of a value that is not one of `supported`, which are quoted and listed in the given order.
     pub fn not_supported(path: &FieldPath, value: &Value, supported: &[&str]) -> FieldError {
         let list: Vec<String> = supported.iter().map(|s| quote(s)).collect();
         let detail = format!("supported values: {}", list.join(", "));

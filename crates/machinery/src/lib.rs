@@ -43,7 +43,7 @@ pub use release::Release;
 pub use status::Status;
 pub use value::{Map, Text, Value};
 
-/// The example of the README.
+/// Runs the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -67,7 +67,7 @@ pub fn dns1035_label(name: &str) -> Vec<String> {
     messages
 }
 
-/// `[prefix/]name`, as label and annotation keys and finalizers are.
+/// The form `[prefix/]name` of finalizers and of the keys of labels and annotations.
 pub fn qualified_name(key: &str) -> Vec<String> {
     let mut messages = vec![];
     let parts: Vec<&str> = key.split('/').collect();
@@ -112,14 +112,15 @@ pub fn label_value(value: &str) -> Vec<String> {
     messages
 }
 
-/// The name that is checked of a prefix of names, such as `generateName`. kube-apiserver puts an `a` in the place of a final
-/// dash and of the byte before it.
+/// The name to check for a prefix of names, such as `generateName`. kube-apiserver replaces a final dash and the byte
+/// before it by an `a`.
 pub fn masked_prefix(prefix: &str) -> String {
     let end = prefix.strip_suffix('-').and_then(|rest| rest.len().checked_sub(1));
     end.map_or_else(|| prefix.to_owned(), |end| format!("{}a", String::from_utf8_lossy(&prefix.as_bytes()[..end])))
 }
 
-/// A name that may be one segment of a path, as names of RBAC objects and all names in URLs must be.
+/// A name that must be usable as a single segment of a path. This is required of names of RBAC objects and of all names
+/// in URLs.
 pub fn path_segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {
         return vec![format!("may not be '{name}'")];
@@ -127,12 +128,13 @@ pub fn path_segment(name: &str) -> Vec<String> {
     path_segment_prefix(name)
 }
 
-/// What a name may begin with that may be one segment of a path.
+/// The beginning of a name that must be usable as a single segment of a path.
 pub fn path_segment_prefix(name: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// A path under a domain, such as `acme.io/foo`. Each message comes with the part that it is about. The empty path is valid.
+/// A path with a domain, such as `acme.io/foo`. Each message comes with the part that it is about. An empty path is
+/// valid.
 pub fn domain_prefixed_path(path: &str) -> Vec<(&str, String)> {
     if path.is_empty() {
         return vec![];

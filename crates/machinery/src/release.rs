@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A minor release of Kubernetes, the component emulation version of kube-apiserver. Code compares it where releases differ:
-/// `release >= Release::V1_36`.
+/// A minor release of Kubernetes, the component emulation version of kube-apiserver. Code compares it where releases
+/// differ: `release >= Release::V1_36`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
     /// Kubernetes 1.35.

@@ -8,11 +8,11 @@ use crate::value::{Map, Text, Value, quote};
 /// Why a request failed, as clients test it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// No reason: an untyped error of kube-apiserver.
+    /// No reason, as in errors of kube-apiserver that are not API errors.
     Unknown,
     /// 401: the request is not authenticated.
     Unauthorized,
-    /// 403: the user may not do this, or the object must not change so.
+    /// 403: the user may not do this, or the object must not be changed like this.
     Forbidden,
     /// 404: the resource or the object does not exist.
     NotFound,
@@ -51,7 +51,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// As it is spelled on the wire; empty for [`Reason::Unknown`].
+    /// The reason as it is sent; empty for [`Reason::Unknown`].
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "",
@@ -109,7 +109,7 @@ pub fn aggregate(errors: &[String]) -> String {
     }
 }
 
-/// One entry of `details.causes`; empty parts are left out on the wire.
+/// One entry of `details.causes`. Empty parts are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
     /// The machine-readable reason, such as `FieldValueInvalid`.
@@ -120,7 +120,7 @@ pub struct Cause {
     pub field: String,
 }
 
-/// `details` of a status; empty parts are left out on the wire.
+/// `details` of a status. Empty parts are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// The name of the object.
@@ -131,13 +131,13 @@ pub struct Details {
     pub kind: String,
     /// The UID of the object.
     pub uid: String,
-    /// The single errors of an invalid object.
+    /// The individual errors of an invalid object.
     pub causes: Vec<Cause>,
     /// Seconds after which the client should retry; 0 for none.
     pub retry_after_seconds: u32,
 }
 
-/// The response to a failed request. One word wide, so that results stay small.
+/// The response to a failed request. It takes one word, so that results stay small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status(Box<Inner>);
 
@@ -154,9 +154,9 @@ pub struct Inner {
     pub details: Option<Details>,
     /// `metadata.continue` of the status, for expired lists.
     pub continue_token: String,
-    /// A reason that Kubernetes does not define, which replaces `reason`: webhooks may return any.
+    /// A reason that Kubernetes does not define, in place of `reason`. Webhooks may return any.
     pub own_reason: Text,
-    /// The internal cause, such as a path or an error of the operating system: for the log, never sent to clients.
+    /// The internal cause, such as a path or an error of the operating system. It is logged, and never sent to clients.
     pub cause: String,
 }
 
@@ -173,7 +173,7 @@ impl std::ops::DerefMut for Status {
     }
 }
 
-/// For logs: the message with the internal cause.
+/// Prints the message and the internal cause, for logs.
 impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
@@ -224,7 +224,7 @@ impl Status {
         if self.own_reason.is_empty() { self.reason.as_str() } else { &self.own_reason }
     }
 
-    /// A failure without a reason, as kube-apiserver responds to errors that are not API errors.
+    /// A failure without a reason, which is how kube-apiserver reports errors that are not API errors.
     pub fn untyped(code: u16, message: impl Into<String>) -> Status {
         let mut status = Self::new(Reason::Unknown, message);
         status.code = code;
@@ -247,36 +247,36 @@ impl Status {
         })
     }
 
-    /// 400 BadRequest.
+    /// A 400 BadRequest.
     pub fn bad_request(message: impl Into<String>) -> Status {
         Self::new(Reason::BadRequest, message)
     }
 
-    /// 404 NotFound of a named object.
+    /// A 404 NotFound for a named object.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Status {
         let message = format!("{} {} not found", group_resource(group, resource), quote(name));
         Self::about(Reason::NotFound, message, group, resource, name)
     }
 
-    /// 404 NotFound of a path that is not served.
+    /// A 404 NotFound for a path that is not served.
     pub fn no_such_resource() -> Status {
         Self::new(Reason::NotFound, "the server could not find the requested resource").with_details(Details::default())
     }
 
-    /// 409 AlreadyExists of a named object.
+    /// A 409 AlreadyExists for a named object.
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Status {
         let message = format!("{} {} already exists", group_resource(group, resource), quote(name));
         Self::about(Reason::AlreadyExists, message, group, resource, name)
     }
 
-    /// 409 Conflict of a named object.
+    /// A 409 Conflict for a named object.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Status {
         let message =
             format!("Operation cannot be fulfilled on {} {}: {why}", group_resource(group, resource), quote(name));
         Self::about(Reason::Conflict, message, group, resource, name)
     }
 
-    /// 403 Forbidden of a named object.
+    /// A 403 Forbidden for a named object.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Status {
         let message = match (resource, name) {
             ("", _) if group.is_empty() => format!("forbidden: {why}"),
@@ -286,7 +286,7 @@ impl Status {
         Self::about(Reason::Forbidden, message, group, resource, name)
     }
 
-    /// 422 Invalid of a named object, with a cause for each error. `kind` is the kind, not the resource.
+    /// A 422 Invalid for a named object, with a cause for each error. `kind` is the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
         let mut reported = std::collections::HashSet::new();
         let texts: Vec<String> =
@@ -307,19 +307,19 @@ impl Status {
         status
     }
 
-    /// An invalid request whose cause is not shown (a JSON Patch that doesn't apply).
+    /// A 422 Invalid that does not show its cause, such as a JSON Patch that does not apply.
     pub fn generic_invalid() -> Status {
         Self::new(Reason::Invalid, "the server rejected our request due to an error in our request")
             .with_details(Details::default())
     }
 
-    /// 405 MethodNotAllowed of a resource.
+    /// A 405 MethodNotAllowed for a resource.
     pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Status {
         let message = format!("{verb} is not supported on resources of kind \"{}\"", group_resource(group, resource));
         Self::about(Reason::MethodNotAllowed, message, group, resource, "")
     }
 
-    /// 500 InternalError.
+    /// A 500 InternalError.
     pub fn internal(why: impl Into<String>) -> Status {
         let why = why.into();
         let cause = Cause { message: why.clone(), ..Cause::default() };
@@ -327,12 +327,12 @@ impl Status {
             .with_details(Details { causes: vec![cause], ..Details::default() })
     }
 
-    /// 410 Expired.
+    /// A 410 Expired.
     pub fn expired(message: impl Into<String>) -> Status {
         Self::new(Reason::Expired, message)
     }
 
-    /// 429 TooManyRequests.
+    /// A 429 TooManyRequests.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
         Self::new(Reason::TooManyRequests, message).with_details(Details { retry_after_seconds, ..Details::default() })
     }

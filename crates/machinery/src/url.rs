@@ -16,7 +16,7 @@ pub struct Url {
     pub user: Option<String>,
     /// Host and port; an IPv6 address is in brackets. Percent-encodings are decoded.
     pub host: String,
-    /// The path as it is written, or with other percent-encodings if it contains characters that must be encoded.
+    /// The path as it is written. If it contains characters that must be encoded, it is percent-encoded differently.
     pub path: String,
     /// The part after the question mark, as it is written.
     pub query: String,
@@ -24,7 +24,7 @@ pub struct Url {
     pub fragment: String,
 }
 
-/// The part of a URL that is decoded: hosts and zones of addresses may contain few characters.
+/// The part of a URL that is decoded. Hosts and zones of addresses may contain only few characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Host,
@@ -165,7 +165,7 @@ fn parse_authority(text: &str) -> Result<(Option<String>, String), String> {
     Ok((Some(user.to_owned()), host))
 }
 
-/// Whether a text is empty, or a colon and digits.
+/// Whether a text is empty, or consists of a colon and digits.
 fn is_port(text: &str) -> bool {
     text.is_empty() || text.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -185,7 +185,7 @@ fn parse_host(text: &str) -> Result<String, String> {
     let inner = text.get(open + 1..end).ok_or("missing ']' in host")?;
     let (address, zone) = inner.split_at(inner.find("%25").unwrap_or(inner.len()));
     let (address, zone) = (unescape(address, Part::Host)?, unescape(zone, Part::Zone)?);
-    // only an IPv6 address may stand in brackets; a zone is not empty
+    // only an IPv6 address may stand in brackets, and its zone must not be empty
     if open > 0 || address.parse::<Ipv6Addr>().is_err() || zone == "%" {
         return Err("invalid IP-literal".to_owned());
     }
@@ -196,8 +196,8 @@ fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80 || b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte)
 }
 
-/// Decodes `%41`. In hosts only bytes beyond ASCII may be encoded, in zones only bytes that hosts may contain, and the
-/// percent sign in both.
+/// Decodes escapes such as `%41`. In hosts, only bytes beyond ASCII may be encoded; in zones, only bytes that hosts may
+/// contain. The percent sign may be encoded in both.
 fn unescape(text: &str, part: Part) -> Result<String, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

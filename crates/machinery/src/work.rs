@@ -9,13 +9,13 @@ use std::cell::Cell;
 thread_local! {
     static INTERRUPT: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
     static IS_INTERRUPTED: Cell<bool> = const { Cell::new(false) };
-    /// Units until the interrupt is asked.
+    /// Units of work until the interrupt is asked again.
     static UNASKED: Cell<u64> = const { Cell::new(INTERRUPT_UNITS) };
 }
 
-/// Runs `work` with an interrupt: a function that long computations call about once per millisecond. Once it returns true,
-/// they end soon, with whichever result: evaluations with the error of an exceeded budget, matches of large patterns without a
-/// match, patches with an error. The caller must then discard the result.
+/// Runs `work` with an interrupt: a function that long computations call about once per millisecond. Once it returns
+/// true, they end soon, with whichever result: evaluations with the error of an exceeded budget, matches of large
+/// patterns without a match, patches with an error. The caller must then discard the result.
 ///
 /// ```
 /// use machinery::work::{interruptible, spend};

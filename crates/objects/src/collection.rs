@@ -179,8 +179,8 @@ impl Collection {
         }
     }
 
-    /// Inserts the events up to `start` before the events since the start; does nothing if some of the latter have been
-    /// dropped already.
+    /// Inserts the events up to `start` before the events since the start; does nothing if some of the later events
+    /// have been dropped already.
     pub(super) fn put_before(&self, start: Revision, earlier: Ring) {
         let mut inner = self.lock();
         if inner.ring.after() == start {
@@ -193,7 +193,7 @@ impl Collection {
     ///
     /// # Panics
     ///
-    /// If the revision is before that of the collection: readers would see an older state after a newer one.
+    /// If the revision is older than the collection's: readers would see an older state after a newer one.
     pub fn apply(&self, revision: Revision, changes: Vec<(Text, Option<Arc<Stored>>)>) -> Vec<Arc<Event>> {
         changes.iter().filter_map(|(_, object)| object.as_ref()).for_each(|object| self.measure(object));
         let mut inner = self.lock();

@@ -1,4 +1,4 @@
-//! Faults of the watch cache: reported by the health checks, and the end of the process if they last.
+//! Faults of the watch cache. Health checks report them, and one that lasts ends the process.
 
 use std::time::Duration;
 

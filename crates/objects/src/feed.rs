@@ -30,7 +30,7 @@ type Changed = Vec<(Text, Option<Arc<Stored>>)>;
 /// The objects of a collection by path.
 type Found = Vec<(Text, Arc<Stored>)>;
 
-/// Treatment of values that cannot be decoded: they prevent a start, and are logged and skipped later.
+/// Treatment of values that cannot be decoded: at the start they are an error, later they are logged and skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreadable {
     Refused,
@@ -40,12 +40,12 @@ enum Unreadable {
 /// Called with every event before its revision becomes visible, to keep state derived from objects up to date.
 type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
 
-/// An object between its writer and the feed.
+/// An object on its way from its writer to the feed.
 struct InFlight {
     /// The bytes that the store holds.
     sealed: Bytes,
     object: Encoded,
-    /// The mark of the layout from before the bytes were made.
+    /// The mark of the layout, taken before the bytes were encoded.
     mark: u64,
 }
 
@@ -317,7 +317,7 @@ impl Objects {
 
     fn notify(&self, key: &Key, event: &Event) {
         let Some(observer) = self.observer.get() else { return };
-        // a panic over one event must not keep later events from readers
+        // a panic of the observer must not keep later events from readers
         let notified = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer(self, key, event)));
         if notified.is_err() {
             self.faults.lasting(format!("an observer has panicked at {}/{} {}", key.group, key.plural, key.path));
@@ -455,7 +455,8 @@ impl Objects {
         });
         match committed.await {
             Ok(done) => done,
-            // only the end of the process cancels it: whatever waits for it ends too, rather than warn and try again
+            // only the end of the process cancels the task, and ends the caller too: it must not log a warning or try
+            // again
             Err(error) if error.is_cancelled() => std::future::pending().await,
             Err(error) => Err(Refused::Failed(StoreError::Unavailable(error.to_string()))),
         }
@@ -476,7 +477,7 @@ impl Objects {
     }
 }
 
-/// Logs a commit that failed or was slow: an operator may not look at responses.
+/// Logs a commit that failed or was slow, since operators do not see the responses to clients.
 fn report(result: &Result<Revision, Refused>, took: Duration) {
     static FAILED: Notices = Notices::new();
     static SLOW: Notices = Notices::new();

@@ -18,7 +18,7 @@ use crate::limits;
 struct KeptHistory<'a> {
     objects: &'a Objects,
     since: Revision,
-    /// State by key in the store, as far as it is needed.
+    /// The objects that later changes may replace, by key in the store.
     there: HashMap<Bytes, Arc<Stored>>,
     rings: HashMap<Id, Ring>,
 }
@@ -28,7 +28,7 @@ impl KeptHistory<'_> {
         let (since, mut there) = (snapshot.revision, HashMap::new());
         for entry in snapshot.entries {
             let Some(place) = objects.layout.find(&entry.key) else { continue };
-            // an unchanged object replaces nothing and is not replaced
+            // an object that is still live has not changed since, so no later event needs its previous state
             if live(objects, &place.key, entry.revision).is_none() {
                 let stored = objects.opened(&place, entry.revision, &entry.value)?;
                 there.insert(entry.key, Arc::new(stored));
@@ -86,7 +86,7 @@ impl Objects {
         let snapshot = self.store.history(limits::HISTORY_REVISIONS).await?;
         let since = snapshot.revision;
         if since >= start {
-            // a store in memory keeps no history: its snapshot may be of the first writes of this server
+            // a store in memory keeps no history, so its snapshot may already contain the first writes of this server
             return Ok(());
         }
         let mut past = base::task::blocking(|| KeptHistory::begin(self, snapshot))?;

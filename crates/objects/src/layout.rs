@@ -92,7 +92,7 @@ impl Layout {
         Layout { keys, steps: vec![] }
     }
 
-    /// Appends a step next to the store.
+    /// Appends a step, which becomes the last one before the store.
     pub fn then(mut self, step: Box<dyn Transform>) -> Layout {
         self.steps.push(step);
         self

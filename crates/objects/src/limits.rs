@@ -31,7 +31,7 @@ pub const ITEMS_PER_CORE_MIN: usize = 64;
 pub const RENDITIONS_MAX: usize = 4;
 /// Interval of the status calls of a KMS plugin; kube-apiserver's.
 pub const KMS_STATUS: Duration = Duration::from_secs(60);
-/// The same after a failed call; kube-apiserver's.
+/// Interval of the status calls of a KMS plugin after a failed one; kube-apiserver's.
 pub const KMS_RETRY: Duration = Duration::from_secs(10);
 /// Time for which a seed is used after the last good status; kube-apiserver's.
 pub const KMS_SEED_LIFETIME: Duration = Duration::from_secs(180);
@@ -39,7 +39,7 @@ pub const KMS_SEED_LIFETIME: Duration = Duration::from_secs(180);
 pub const KMS_START: Duration = Duration::from_secs(10);
 /// Interval of the status calls at the start. Ours.
 pub const KMS_START_RETRY: Duration = Duration::from_millis(200);
-/// Calls of a plugin that wait. Ours.
+/// Calls of a plugin that may wait in its queue. Ours.
 pub const KMS_CALLS_MAX: usize = 16;
 /// Decrypted sources that are kept, one for each start of a server and each key. Ours.
 pub const KMS_SOURCES_MAX: usize = 4_096;
@@ -49,5 +49,5 @@ pub const KMS_SOURCE_BYTES_MAX: usize = 1 << 10;
 pub const KMS_KEY_ID_BYTES_MAX: usize = 1 << 10;
 /// Bytes of all annotations of a value; kube-apiserver's.
 pub const KMS_ANNOTATIONS_BYTES_MAX: usize = 32 << 10;
-/// Duration of a commit that is logged. Ours: a sync takes milliseconds.
+/// A commit that takes longer than this is logged. Ours: a sync takes milliseconds.
 pub const SLOW_COMMIT: Duration = Duration::from_secs(1);

@@ -72,7 +72,7 @@ impl Meta {
     }
 }
 
-/// An object as it is to be stored.
+/// An object in the form in which it will be stored.
 pub struct Encoded {
     pub body: Body,
     pub meta: Meta,
@@ -128,7 +128,7 @@ impl Body {
             }),
             other => write_json(other, &mut out),
         }
-        // allocated to size, since it stays in memory as long as the object
+        // copied to an allocation of exactly this size, which stays in memory as long as the object
         Body { bytes: Bytes::copy_from_slice(&out), hole }
     }
 
@@ -197,7 +197,7 @@ fn write_members(map: &Map, out: &mut Vec<u8>, write: &mut dyn FnMut(&str, &Valu
     out.push(b'}');
 }
 
-/// Writes metadata without resourceVersion and returns the offset where that is to be inserted.
+/// Writes metadata without resourceVersion and returns the offset at which the resourceVersion belongs.
 fn write_metadata(metadata: &Map, out: &mut Vec<u8>) -> usize {
     const KEY: &str = "resourceVersion";
     let mut hole = 0;
@@ -260,22 +260,22 @@ pub enum ProtobufForm {
     Metadata,
 }
 
-/// An object at one revision. The first fields share a cache line with the counts of the [`Arc`]: a list of a version without
-/// conversions reads no others.
+/// An object at one revision. The first fields share a cache line with the counts of the [`Arc`], and a list of a
+/// version without conversions reads only those.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Stored {
     pub revision: Revision,
-    /// The version program whose rendition is the stored bytes, as far as one is known; 0 for none. It spares lists the
-    /// lock of `renditions`.
+    /// The version program whose rendition is known to equal the stored bytes; 0 if there is none. With it, lists need
+    /// not lock `renditions`.
     unchanged_by: AtomicU64,
     pub body: Body,
     pub meta: Meta,
     /// Whether the stored bytes would be encoded differently now, so that a write without changes is still made.
     pub stale: bool,
-    /// The mark of the layout when the object was read or written; another one now makes the object stale too.
+    /// The mark of the layout when the object was read or written; the object is also stale once the mark differs.
     pub mark: u64,
-    /// Bytes of the stored object in each [`ProtobufForm`], as an item of a list; 0 if unknown.
+    /// Size in bytes of the object in each [`ProtobufForm`], as an item of a list; 0 if unknown.
     protobuf_bytes: [AtomicU32; 2],
     renditions: Mutex<Vec<(u64, Rendition)>>,
 }

@@ -16,7 +16,7 @@ use crate::limits;
 /// `spec.conversion` of a CRD: how objects of one version become objects of another.
 #[derive(Clone, Debug)]
 pub enum Conversion {
-    /// Only `apiVersion` is rewritten.
+    /// Only `apiVersion` is changed.
     None,
     Webhook(Arc<Webhook>),
 }
@@ -48,7 +48,8 @@ impl Conversion {
 }
 
 impl Webhook {
-    /// Converts objects, all of one version, to the `apiVersion` that is desired. One invalid object fails the whole call.
+    /// Converts objects, which all have the same version, to the `apiVersion` in `desired`. If one object is invalid,
+    /// the whole call fails.
     pub async fn convert(&self, objects: Vec<Value>, desired: &str) -> Result<Vec<Value>, Status> {
         let Some(first) = objects.first() else { return Ok(vec![]) };
         let (api_version, kind) = (first.str_at(&["apiVersion"]), first.str_at(&["kind"]));
@@ -86,7 +87,7 @@ impl Webhook {
     }
 }
 
-/// The converted objects of a successful response; its message if it failed.
+/// The converted objects in a successful response, or the message of a failed one.
 fn converted_objects(mut reply: Value, api_version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let (given_version, given_kind) = (reply.str_at(&["apiVersion"]), reply.str_at(&["kind"]));
     check_type(api_version, given_version, given_kind)?;
@@ -154,7 +155,7 @@ fn check_type(api_version: &str, given_version: &str, given_kind: &str) -> Resul
 
 /// The error of one object in a conversion response.
 enum ConvertedObjectError {
-    /// It is not an object; the error is reported without a prefix.
+    /// The converted value is not an object. The error has no prefix.
     Unreadable(String),
     Version(String),
     Object(String),
@@ -162,7 +163,8 @@ enum ConvertedObjectError {
 }
 
 impl ConvertedObjectError {
-    /// The error without an index: kube-apiserver decodes the items of a list one by one, so its errors name none.
+    /// The error as kube-apiserver reports it for a single object. It converts the items of a list one by one, so the
+    /// index is always 0.
     fn text(&self) -> String {
         match self {
             ConvertedObjectError::Unreadable(why) => why.clone(),
@@ -229,7 +231,7 @@ fn restored(before: Option<&Value>, after: Option<&Value>) -> Result<Value, Stri
         }
     }
     let errors = schema::metadata::validate_texts(&changed, &FieldPath::new("metadata"));
-    // upstream names the field so in these errors
+    // upstream writes the singular in these errors
     let restated = |error: String| error.replacen("metadata.annotations", "metadata.annotation", 1);
     let errors: Vec<String> = errors.iter().map(|error| restated(error.to_string())).collect();
     if errors.is_empty() { Ok(metadata) } else { Err(aggregate(&errors)) }

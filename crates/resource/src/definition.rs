@@ -33,7 +33,7 @@ fn flag(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// A CRD without its schemas, which are large and rarely needed: each is replaced by its index in `schemas`.
+/// A CRD without its schemas, which are large and rarely needed. Each schema is replaced by its index in `schemas`.
 pub struct Outline {
     pub definition: Value,
     schemas: Vec<Bytes>,
@@ -74,7 +74,7 @@ impl Outline {
         Outline::read(stored, Rest::Kept)
     }
 
-    /// The schemas are slices of the stored bytes, which stay in memory as long as the CRD.
+    /// Splits stored bytes. The schemas are slices of these bytes, which stay in memory as long as the outline.
     fn read(stored: &Bytes, rest: Rest) -> Outline {
         let dropped = match rest {
             Rest::Kept => "",
@@ -111,11 +111,11 @@ impl Outline {
             done = place.end;
         }
         bytes.extend_from_slice(&outline.bytes[done..]);
-        // no spare capacity: the bytes stay in memory as long as the object
+        // the copy has no spare capacity, since the bytes stay in memory as long as the object
         Body { bytes: Bytes::copy_from_slice(&bytes), hole }
     }
 
-    /// As [`Outline::encode`], for a CRD whose schema fields hold other values than indexes.
+    /// As [`Outline::encode`], for a CRD whose schema fields do not hold indexes.
     pub fn encode_edited(&self, mut definition: Value) -> Body {
         schemas_of(&mut definition).zip(0..).for_each(|(schema, number)| *schema = Value::Int(number));
         self.encode(&definition)
@@ -234,8 +234,8 @@ fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     base::digest::short(&all)
 }
 
-/// Whether creates are rejected: while the CRD is being deleted. Before 1.37 they were accepted again once all instances
-/// were deleted.
+/// Whether creates are rejected, which they are while the CRD is being deleted. Before 1.37, they were accepted again
+/// once all instances were deleted.
 fn terminating(definition: &Value, deleting: bool, release: Release) -> bool {
     if release >= Release::V1_37 && deleting {
         return true;
@@ -247,7 +247,7 @@ fn terminating(definition: &Value, deleting: bool, release: Release) -> bool {
     }
 }
 
-/// What an entry of `spec.versions` says of a version by itself.
+/// The part of a version that follows from its own entry in `spec.versions`.
 fn version(value: &Value, schema: Bytes) -> Version {
     let mut version = Version::encoded(text(value, &["name"]), schema);
     version.served = flag(value, "served");
@@ -277,7 +277,7 @@ fn columns(version: &Value) -> Vec<Column> {
     listed.iter().map(column).collect()
 }
 
-/// The warning of a version, if it is deprecated; it names the version to use if that is newer.
+/// The warning of a deprecated version. It recommends `newest` if that is newer.
 fn deprecation(version: &Value, newest: Option<&str>, group: &Text, kind: &Text) -> Option<Text> {
     if !flag(version, "deprecated") {
         return None;

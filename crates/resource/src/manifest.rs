@@ -24,8 +24,8 @@ pub struct ManifestObject {
     pub value: Value,
 }
 
-/// The objects of a document: one, or those of a list of its kind, or all of a `List`, in their order. The error names no
-/// file.
+/// The objects of a document: one, or those of a list of its kind, or all of a `List`, in their order. The error names
+/// no file.
 pub fn manifest_objects(
     document: &Document,
     kinds: ManifestKinds,

@@ -11,7 +11,7 @@ pub struct Named {
     accepted: Value,
     /// `spec.names` differs from `status.acceptedNames`.
     wanting: bool,
-    /// The served versions of the spec, while the CRD itself is not served.
+    /// The served versions in the spec, as long as the CRD itself is not served.
     announced: Vec<Text>,
 }
 

@@ -28,13 +28,13 @@ impl Resource {
         })
     }
 
-    /// Whether [`Resource::prepare`] has to run before objects are read: a webhook converts them.
+    /// Whether [`Resource::prepare`] must run before objects are read, since a webhook converts them.
     pub fn is_prepared(&self) -> bool {
         matches!(self.conversion, Conversion::Webhook(_))
     }
 
-    /// Converts objects for [`Resource::rendition`], with one call of the webhook for each source version, or several of
-    /// about [`limits::CONVERSION_BYTES`].
+    /// Converts objects for [`Resource::rendition`]. Each call of the webhook converts objects of one source version,
+    /// and at most about [`limits::CONVERSION_BYTES`].
     pub async fn prepare(&self, items: &[&Arc<Stored>], version: &Version) -> Result<(), Status> {
         let Conversion::Webhook(webhook) = &self.conversion else { return Ok(()) };
         let unknown: Vec<&Arc<Stored>> = items.iter().copied().filter(|stored| !stored.remembers(version.id)).collect();
@@ -93,7 +93,7 @@ impl Resource {
         }
     }
 
-    /// Prunes and defaults a stored custom resource by its own version. Returns it with that version.
+    /// Prunes and defaults a stored custom resource in its own version. Returns the object with that version.
     fn sourced(&self, mut object: Value) -> Result<(Value, &Arc<Version>), Status> {
         let source = self.source(object.str_at(&["apiVersion"]))?;
         if let Value::Object(map) = &mut object {
@@ -117,14 +117,14 @@ impl Resource {
             Some((group, name)) if group == self.group => name,
             _ => "",
         };
-        // a ThirdPartyResource may drop versions: its objects are the same in all
+        // a ThirdPartyResource may drop versions, but its objects are the same in all of them
         let any = || self.third_party.then(|| self.storage_version());
         self.version(name).or_else(any).ok_or_else(|| {
             Status::untyped(500, format!("request to convert CR from an invalid group/version: {api_version}"))
         })
     }
 
-    /// Whether objects of `from` are objects of `to` without conversion.
+    /// Whether objects of version `from` are also valid in version `to` without conversion.
     pub fn is_same_form(&self, from: &Version, to: &Version) -> bool {
         from.name == to.name && !self.third_party
     }
@@ -157,14 +157,14 @@ impl Resource {
         self.is_prepared() && to.built_in.is_none() && object.str_at(&["apiVersion"]) != self.api_version(to)
     }
 
-    /// Converts by the webhook without pruning, for the field manager.
+    /// Calls the webhook to convert an object for the field manager, without pruning.
     pub async fn convert_outside(&self, object: Value, to: &Version) -> Result<Value, Status> {
         let Conversion::Webhook(webhook) = &self.conversion else { return self.convert_only(object, to) };
         let converted = webhook.convert(vec![object], &self.api_version(to)).await?;
         Ok(converted.into_iter().next().unwrap_or_default())
     }
 
-    /// Converts without a webhook and without pruning.
+    /// Converts an object without calling a webhook and without pruning.
     pub fn convert_only(&self, mut object: Value, to: &Version) -> Result<Value, Status> {
         if let Some(to) = to.built_in {
             let from = self.source(object.str_at(&["apiVersion"]))?.built_in.unwrap_or(to);

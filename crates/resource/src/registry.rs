@@ -27,7 +27,7 @@ pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     /// The names of all CRDs, served or not.
     names: Names,
-    /// Increases with every change; key of caches that derive from a snapshot.
+    /// Increases with every change, and is the key of caches that derive from a snapshot.
     generation: std::sync::atomic::AtomicU64,
 }
 
@@ -117,7 +117,7 @@ impl Registry {
         };
         let resource = resource.map(|mut resource| {
             if let Some(old) = unchanged(&resource) {
-                // nothing that clients see has changed: programs and watches continue
+                // clients see no change, so programs and watches continue
                 let pairs = resource.versions.into_iter().zip(&old.versions);
                 let continuing = |(new, old)| {
                     Arc::into_inner(new).map_or_else(|| Arc::clone(old), |new| Arc::new(Version::continuing(new, old)))

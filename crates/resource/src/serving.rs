@@ -1,7 +1,7 @@
 //! How the endpoints of a resource are served over HTTP and published.
 //!
-//! kube-apiserver serves all custom resources by one handler, and installs routes for each built-in kind. What follows from
-//! that is in [`Serving`]; what a single kind has besides, such as `namespaces/finalize`, is in its row.
+//! kube-apiserver serves all custom resources by one handler, and installs routes for each built-in kind. What follows
+//! from that is in [`Serving`]; what a single kind has besides, such as `namespaces/finalize`, is in its row.
 
 use machinery::Status;
 use machinery::status::Reason;
@@ -16,8 +16,8 @@ pub struct Serving {
     pub protobuf: bool,
     /// Strategic merge patches are accepted.
     pub strategic_merge: bool,
-    /// Lists are those of Go's `unstructured.UnstructuredList`: their items have `apiVersion` and `kind`, and their metadata
-    /// always `continue`.
+    /// Lists are those of Go's `unstructured.UnstructuredList`: their items have `apiVersion` and `kind`, and their
+    /// metadata always `continue`.
     pub unstructured: bool,
     /// The verbs in the order of discovery, and those of a resource that is being deleted.
     pub(super) verbs: &'static [&'static str],

@@ -14,11 +14,11 @@ use store::Store;
 use super::builtin::{self, BuiltIn, DEFINITION_GROUP, DEFINITIONS, REGISTRATION_GROUP};
 use super::group_version;
 
-/// Groups of built-in kinds that are stored like custom resources: the key includes the group, the value is JSON.
+/// API groups whose built-in kinds are stored like custom resources: the key includes the group, and the value is JSON.
 const AS_CUSTOM: [&str; 2] = [DEFINITION_GROUP, REGISTRATION_GROUP];
 
-/// A storage that kube-apiserver can share: same keys, same values. `prefix` has no trailing slash. `form` is the
-/// encoding in which custom resources are written; both are read.
+/// A storage that kube-apiserver can share, since its keys and values are the same. `prefix` has no trailing slash.
+/// `form` is the encoding in which custom resources are written; both encodings are read.
 pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str, form: CustomForm) -> Storage {
     Storage { store, layout: upstream_layout(prefix, form) }
 }
@@ -36,7 +36,7 @@ fn typed_kinds() -> impl Iterator<Item = &'static BuiltIn> {
     builtin::stored_kinds().filter(|row| !AS_CUSTOM.contains(&row.group))
 }
 
-/// What the keys of a kind begin with.
+/// The first part of the keys of a kind.
 fn folder(row: &'static BuiltIn) -> &'static str {
     if row.folder.is_empty() { row.plural } else { row.folder }
 }
@@ -59,7 +59,7 @@ pub fn upstream_key(key: &Key) -> String {
     format!("/registry/{}", upstream_path(key))
 }
 
-/// The part of kube-apiserver's key of an object after the prefix.
+/// The part of an object's key in kube-apiserver that follows the prefix.
 pub fn upstream_path(key: &Key) -> String {
     let Key { group, plural, path } = key;
     match typed_kind(group, plural) {
@@ -97,12 +97,12 @@ impl Keys for UpstreamKeys {
     }
 }
 
-/// Encoding in which custom resources are written.
+/// The encoding in which custom resources are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CustomForm {
     #[default]
     Json,
-    /// CBOR, as kube-apiserver with the feature gate `CBORServingAndStorage`.
+    /// CBOR, as kube-apiserver writes it with the feature gate `CBORServingAndStorage`.
     Cbor,
 }
 
@@ -117,7 +117,7 @@ impl StorageForm {
     }
 }
 
-/// The built-in kind of a key whose values are protobuf.
+/// The built-in kind of a key, if its values are protobuf.
 fn typed(place: &Place) -> Option<&'static BuiltIn> {
     let Key { group, plural, .. } = &place.key;
     typed_kind(group, plural)
@@ -165,12 +165,12 @@ impl Transform for StorageForm {
                 false => decode(&value)?,
             };
             if object.str_at(&["metadata", "name"]).is_empty() {
-                // the allocation ranges of kube-apiserver have no name
+                // the objects in which kube-apiserver stores allocated ranges have no name
                 let name = place.key.path.rsplit('/').next().unwrap_or_default();
                 object.set_at(&["metadata", "name"], Value::from(name));
             }
             let (want, found) = (group_version(built_in.group, built_in.version), object.str_at(&["apiVersion"]));
-            // kube-apiserver stores some kinds in other versions
+            // kube-apiserver stores some kinds in a different version
             let row = if found == want { Some(built_in) } else { builtin::sibling(built_in, found) };
             let Some(row) = row.filter(|row| object.str_at(&["kind"]) == row.kind) else {
                 return Err(format!("it is a {found} {} and no {want} {}", object.str_at(&["kind"]), built_in.kind));

@@ -1,5 +1,5 @@
-//! Errors of stored objects that no version can represent. Since 1.37, which enables `AllowUnsafeMalformedObjectDeletion`,
-//! they are reported as corrupt.
+//! Errors of stored objects that no version can represent. Since 1.37, which enables
+//! `AllowUnsafeMalformedObjectDeletion`, they are reported as corrupt.
 
 use machinery::Status;
 use machinery::status::{Cause, Details, Reason};

@@ -1,4 +1,4 @@
-//! Compiles schemas to programs.
+//! Compiles schemas into programs.
 
 use std::sync::Arc;
 
@@ -46,21 +46,21 @@ fn boxed(value: &Value, dialect: Dialect) -> Option<Box<Node>> {
     value.as_object().map(|_| Box::new(node(value, dialect)))
 }
 
-/// Which formats a program knows. Those that are not enforced still count for the types of defaults.
+/// Which formats a program knows. Formats that are not enforced still affect the types that defaults may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Formats {
     Enforced,
     All,
 }
 
-/// How keywords are understood.
+/// How keywords are interpreted.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialect {
     pub(crate) formats: Formats,
     pub(crate) release: Release,
 }
 
-/// Compiles one node and all below it.
+/// Compiles a node and everything below it.
 pub(crate) fn node(schema: &Value, dialect: Dialect) -> Node {
     let mut node = Node::default();
     let mut int_or_string = false;
@@ -71,7 +71,7 @@ pub(crate) fn node(schema: &Value, dialect: Dialect) -> Node {
         }
     }
     node.resolve_format(dialect);
-    // upstream ignores x-kubernetes-int-or-string when it validates defaults, for which all formats apply
+    // upstream ignores x-kubernetes-int-or-string when it validates defaults, in which all formats are enforced
     if int_or_string && dialect.formats == Formats::Enforced {
         node.types = Types { bits: Types::INTEGER | Types::STRING, text: "integer,string".into() };
     }
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Decides what the format means for the type; formats that are not enforced are as if absent.
+    /// Decides what the format means for the type. A format that is not enforced counts as absent.
     fn resolve_format(&mut self, dialect: Dialect) {
         let Some((name, _)) = self.checks.as_ref().and_then(|checks| checks.format.clone()) else {
             self.range = range(&self.types, "", dialect.release);
@@ -127,7 +127,7 @@ impl Node {
     }
 }
 
-/// Whether a format counts for a type: since 1.36 each type has its own formats.
+/// Whether a format is enforced for a type. Since 1.36, each type has its own formats.
 fn is_enforced(types: &Types, name: &str, known: Option<Format>, release: Release) -> bool {
     match types.bits {
         _ if release < Release::V1_36 => known.is_some(),
@@ -138,7 +138,7 @@ fn is_enforced(types: &Types, name: &str, known: Option<Format>, release: Releas
     }
 }
 
-/// The range of a single numeric type, enforced since 1.36.
+/// The range of a node with a single numeric type, which is enforced since 1.36.
 fn range(types: &Types, format: &str, release: Release) -> Option<Range> {
     let range = match (types.bits, format) {
         (Types::INTEGER, "int32") => Range::Int32,
@@ -212,14 +212,14 @@ fn below(node: &Node) -> SubtreeFeatures {
     below
 }
 
-/// Whether a default lies in the metadata of a resource that is embedded at `node` or below it.
+/// Whether a node, or one below it, is an embedded resource with a default inside its metadata.
 fn defaults_metadata(node: &Node) -> bool {
     let of_metadata = || node.field("metadata").is_some_and(|metadata| metadata.below.defaults);
     let is_in_own_metadata = || node.embedded && of_metadata();
     node.below.embedded && node.below.defaults && (is_in_own_metadata() || node.children().any(defaults_metadata))
 }
 
-/// Defaults are served pruned, even if old definitions store them with unknown fields.
+/// Prunes defaults. Old definitions may have stored them with unknown fields, which are not served.
 fn prune_defaults(node: &mut Node, is_root: bool) {
     if !node.below.defaults {
         return;

@@ -8,12 +8,12 @@ use machinery::Value;
 
 use crate::program::{Node, Schema};
 
-/// Defaults would add more than [`DEFAULTED_BYTES_MAX`]. The object has those that came first.
+/// Defaults would add more than [`DEFAULTED_BYTES_MAX`] to an object. Only the first ones were set.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DefaultsTooLarge;
 
 impl std::fmt::Display for DefaultsTooLarge {
-    /// etcd's error for the object that upstream tries to store.
+    /// etcd's error for the object that upstream then tries to store.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("etcdserver: request is too large")
     }
@@ -22,8 +22,8 @@ impl std::fmt::Display for DefaultsTooLarge {
 impl std::error::Error for DefaultsTooLarge {}
 
 impl Schema {
-    /// Sets every missing property that has a default, and replaces nulls where null is not allowed. Fields that
-    /// `ObjectMeta` doesn't have are not set in the metadata of embedded resources.
+    /// Sets each missing property that has a default, and replaces nulls that are not allowed. In the metadata of
+    /// embedded resources, only fields of `ObjectMeta` are set.
     pub fn default(&self, object: &mut Value) -> Result<(), DefaultsTooLarge> {
         if !self.program.structural {
             return Ok(());
@@ -43,13 +43,13 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
         Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<usize>(),
         Value::Object(map) => 2 + map.iter().map(|(name, inner)| name.len() + json_bytes(inner) + 4).sum::<usize>(),
         Value::String(text) => text.len() + 2,
-        // at least one byte, so that no default is free
+        // at least one byte, so that many small defaults also reach the limit
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 1,
     }
 }
 
 struct Defaulter {
-    /// The number of bytes that may still be added; `None` after the limit was exceeded.
+    /// How many bytes may still be added; `None` once the limit is exceeded.
     left: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ impl Defaulter {
         }
     }
 
-    /// Replaces a null that is not allowed by its default, and sets defaults below.
+    /// Replaces a null that is not allowed by the default, and sets the defaults below the value.
     fn value(&mut self, value: &mut Value, node: &Node) {
         if value.is_null()
             && !node.nullable

@@ -1,4 +1,5 @@
-//! The rules for embedded resources: they have `apiVersion`, `kind` and valid metadata. Never ratcheted.
+//! The rules for embedded resources: they need `apiVersion`, `kind` and valid metadata. These rules are never
+//! ratcheted.
 
 use machinery::{FieldError, Map, Release, Value, names};
 
@@ -6,7 +7,7 @@ use crate::metadata;
 use crate::path::Path;
 use crate::program::Node;
 
-/// Validates all embedded resources in `value`; `resource` says that `value` itself counts as one.
+/// Validates all embedded resources in `value`. `resource` says whether `value` itself counts as one.
 pub(crate) fn validate(
     value: &Value,
     node: &Node,

@@ -1,8 +1,9 @@
 //! Structural schemas compiled to programs: prune, default, validate, apply; and the CustomResourceDefinition rules.
 //!
-//! Invariants: synchronous and deterministic, no I/O, no clock, no randomness, no logging. A [`Schema`] is compiled once
-//! for a version of a definition and then only run; cloning it is cheap. Values of any shape return a value
-//! or with errors, never with a panic. Start reading at `program.rs` and `compile.rs`, then `prune.rs`, `default.rs`, `validate/`.
+//! Invariants: synchronous and deterministic, no I/O, no clock, no randomness, no logging. A [`Schema`] is compiled
+//! once for a version of a definition and then only run; cloning it is cheap. Values of any shape return a value or
+//! with errors, never with a panic. Start reading at `program.rs` and `compile.rs`, then `prune.rs`, `default.rs`,
+//! `validate/`.
 
 pub mod apply;
 mod coerce;

@@ -1,5 +1,5 @@
-//! Uniqueness of items in lists that are sets or maps. It is ratcheted as a whole: an update is only checked if the stored
-//! object has no such error.
+//! Uniqueness of items in lists that are sets or maps. It is ratcheted as a whole: an update is only checked if the
+//! stored object has no such error.
 
 use crate::limits::ERROR_BYTES_MIN;
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,7 @@ pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut
     }
 }
 
-/// One key per item, such that equal items and only they have equal keys: numbers of different kinds differ.
+/// A key for each item. Two items have the same key exactly if they are equal; an integer and a float differ.
 pub(crate) fn identity(value: &Value) -> String {
     match value {
         Value::Float(f) if *f == 0.0 => "f0".to_owned(),
@@ -51,7 +51,8 @@ pub(crate) fn identity(value: &Value) -> String {
     }
 }
 
-/// Whether there are more errors than are reported: the paths of the last ones show how long most are.
+/// Whether there are too many errors to report all of them. The size of the last error serves as an estimate for the
+/// others.
 fn is_full(errors: &[FieldError]) -> bool {
     let bytes = errors.last().map_or(0, |error| error.field.len() + error.value.len()).max(ERROR_BYTES_MIN);
     errors.len() > PATHS_BYTES_MAX / bytes
@@ -71,7 +72,7 @@ fn repeated(keys: impl Iterator<Item = String>) -> Vec<usize> {
     repeated
 }
 
-/// Whether an item comes twice.
+/// Whether two items are equal.
 pub(crate) fn has_duplicates(items: &[Value]) -> bool {
     let mut known = HashSet::new();
     !items.iter().all(|item| {
@@ -94,7 +95,7 @@ fn set(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The key fields of an item that are there.
+/// The key fields that an item has.
 fn key_of(item: &Value, node: &Node) -> Map {
     let Some(map) = item.as_object() else { return Map::new() };
     node.list_keys.iter().filter_map(|k| map.get_key_value(k)).map(|(k, v)| (k.clone(), v.clone())).collect()

@@ -12,19 +12,20 @@ use machinery::{FieldError, FieldPath, Map, Release, Text, Value, names};
 
 use crate::shape::{self, object_meta};
 
-/// How parts of wrong types are treated.
+/// How metadata with wrong types is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// They are refused: for requests.
+    /// It is refused: for requests.
     Refuse,
-    /// They are dropped: for reading storage.
+    /// The wrong parts are dropped: for objects that are read from storage.
     Drop,
-    /// They are refused, apart from null, which validation reports: for applied objects, whose other types were checked.
+    /// It is refused, except for null, which validation reports: for applied objects, whose other types have been
+    /// checked.
     RefuseExceptNull,
 }
 
-/// Makes the field `metadata` of an object, if there is one, a well-formed `ObjectMeta`: unknown fields are dropped, and their
-/// paths (`metadata.x`) are returned; null becomes `{}`. Fields of wrong types are refused or dropped.
+/// Makes the field `metadata` of an object, if it has one, a well-formed `ObjectMeta`. Unknown fields are dropped, and
+/// their paths (`metadata.x`) are returned. Null becomes `{}`. Fields of wrong types are refused or dropped.
 pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, String> {
     if let Some(metadata) = object.get_mut("metadata") {
         shape::convert_whole_numbers(metadata, object_meta());
@@ -44,7 +45,7 @@ pub fn coerce(object: &mut Map, malformed: Malformed) -> Result<Vec<String>, Str
     Ok(read.unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
 }
 
-/// Why metadata is no `ObjectMeta`, in the words of Go's conversion of maps to structs; `None` if it is one.
+/// Why metadata is not an `ObjectMeta`, in the words of Go's conversion from maps to structs; `None` if it is one.
 pub fn conversion_error(metadata: &Value) -> Option<String> {
     let mut metadata = metadata.clone();
     shape::convert_whole_numbers(&mut metadata, object_meta());
@@ -52,7 +53,7 @@ pub fn conversion_error(metadata: &Value) -> Option<String> {
     shape::first_conversion_error(&errors, &metadata, "meta.v1.ObjectMeta")
 }
 
-/// The fields that can be read.
+/// The fields of metadata that have the right types.
 fn well_formed(fields: &Map) -> Value {
     let mut out = Map::new();
     for (name, value) in fields.iter() {
@@ -67,8 +68,8 @@ fn well_formed(fields: &Map) -> Value {
     Value::Object(out)
 }
 
-/// The rules for labels, annotations, owner references, finalizers and managedFields, in upstream's order; names and
-/// namespaces have rules of their kind.
+/// The rules for labels, annotations, owner references, finalizers and managedFields, in upstream's order. The rules
+/// for names and namespaces depend on the kind.
 pub fn validate_common(metadata: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     non_negative_generation(metadata, path, errors);
     labels(metadata, &path.child("labels"), errors);
@@ -87,8 +88,8 @@ fn non_negative_generation(metadata: &Value, path: &FieldPath, errors: &mut Vec<
     }
 }
 
-/// What every update of any object is checked for before the rules of its kind: the metadata as if it were new, then the
-/// change. The rules of the kind check the change once more, so that its errors come twice, as upstream has it.
+/// The checks that every update passes before the rules of its kind: the metadata as if it were new, then the change.
+/// The rules of the kind check the change again, so that upstream reports its errors twice.
 pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = vec![];
@@ -114,7 +115,7 @@ pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool, releas
     let found = errors.len();
     validate_common(new, &path, release, &mut errors);
     if errors.len() == found {
-        // what depends on the new metadata alone is valid
+        // the rules that depend on the new metadata alone have found nothing
         validate_change(new, old, &path, release, &mut errors);
     } else {
         validate_update(new, old, &path, release, &mut errors);
@@ -122,12 +123,13 @@ pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool, releas
     errors
 }
 
-/// The reasons for which a text cannot begin a path segment.
+/// Why a text cannot be the beginning of a path segment.
 pub(crate) fn segment_prefix_problems(text: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// The rules for a change of metadata, in upstream's order. The server has kept what clients need not send.
+/// The rules for a change of metadata, in upstream's order. Before, the server restores fields that clients may leave
+/// out.
 pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     validate_change(new, old, path, release, errors);
     labels(new, &path.child("labels"), errors);
@@ -136,7 +138,7 @@ pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Rele
     managed_fields(new, &path.child("managedFields"), release, errors);
 }
 
-/// The rules of [`validate_update`] that depend on the old metadata, and those of numbers.
+/// The rules of [`validate_update`] that depend on the old metadata, and the rules for numbers.
 fn validate_change(new: &Value, old: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     if old.get("deletionTimestamp").is_some() {
         no_new_finalizers(new, old, &path.child("finalizers"), errors);
@@ -197,7 +199,7 @@ fn labels(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The errors of the annotations of metadata; `path` is theirs.
+/// Validates the annotations in `metadata`; `path` is that of the annotations.
 pub fn annotation_errors(metadata: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in entries(metadata, "annotations") {
@@ -209,7 +211,7 @@ pub fn annotation_errors(metadata: &Value, path: &FieldPath, errors: &mut Vec<Fi
     }
 }
 
-/// Validation errors of the labels and annotations of metadata.
+/// The errors of the labels and annotations of metadata.
 pub fn validate_texts(metadata: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];
     labels(metadata, &path.child("labels"), &mut errors);
@@ -232,7 +234,7 @@ fn owner_references(metadata: &Value, path: &FieldPath, release: Release, errors
         let name = format!("{}/{}", reference.str_at(&["kind"]), reference.str_at(&["name"]));
         match &controller {
             None => controller = Some(name),
-            // each error shows all references
+            // each error shows all references, so their total size is bounded
             Some(first) if shown_bytes < PATHS_BYTES_MAX => {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
@@ -246,7 +248,7 @@ fn owner_references(metadata: &Value, path: &FieldPath, release: Release, errors
     }
 }
 
-/// Owner references with their fields in the order of the type, as messages show them.
+/// Owner references as messages show them: with their fields in the order of the Go type.
 fn references_text(references: &[Value]) -> String {
     const FIELDS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let one = |reference: &Value| {
@@ -271,7 +273,7 @@ fn owner_reference(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
     banned_owner(reference, path, errors);
 }
 
-/// As releases before 1.37 validate an owner reference; their errors do not show its index.
+/// Validates an owner reference as releases before 1.37 do, whose errors do not show its index.
 fn unnumbered_owner_reference(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let api_version = reference.str_at(&["apiVersion"]);
     if group_version(api_version).map_or("", |(_, version)| version).is_empty() {
@@ -351,7 +353,7 @@ mod tests {
     use super::*;
     use machinery::json;
 
-    /// Each of these errors shows all references: they took 25 GB.
+    /// Each of these errors shows all references; without a bound they took 25 GB.
     #[test]
     fn errors_about_many_controllers_are_bounded() {
         let owner = |i: usize| json!({"apiVersion": "v1", "kind": "A", "name": (format!("a{i}")), "uid": "u", "controller": true});

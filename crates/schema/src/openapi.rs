@@ -6,7 +6,7 @@ pub(crate) fn flag(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// Whether nothing stands below a node: most are such, and need no look for what does.
+/// Whether a node has no nodes below it. Most nodes are like this, and need no search for keywords with schemas.
 pub(crate) fn is_leaf(schema: &Value) -> bool {
     let inner = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
     !schema.as_object().is_some_and(|fields| fields.values().any(inner))
@@ -24,7 +24,7 @@ pub(crate) fn entries<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = 
     schema.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter).map(|(k, v)| (k.as_str(), v))
 }
 
-/// The schema of items, unless there is a list of them.
+/// The schema of items, unless it is a list of schemas.
 pub(crate) fn items(schema: &Value) -> Option<&Value> {
     schema.get("items").filter(|i| i.as_object().is_some())
 }
@@ -42,7 +42,7 @@ pub(crate) fn has_properties(schema: &Value) -> bool {
     schema.get("properties").and_then(Value::as_object).is_some_and(|p| !p.is_empty())
 }
 
-/// Requires a text, and one that is accepted.
+/// Requires a text to be set and to be one of the accepted ones.
 pub(crate) fn one_of(value: &str, accepted: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
     if value.is_empty() {
         errors.push(FieldError::required(path, ""));

@@ -2,7 +2,7 @@
 
 use machinery::FieldPath;
 
-/// A place in a value. The variants differ in how they are printed.
+/// A position in a value. The variants differ in how they are printed.
 #[derive(Clone, Copy)]
 pub(crate) enum Path<'a> {
     Root,
@@ -17,7 +17,7 @@ pub(crate) enum Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The field `name`, as field paths print it: one without a name like an index.
+    /// The field `name`, as field paths print it. A field whose name is empty is printed like an index.
     pub(crate) fn field(parent: &'a Path<'a>, name: &'a str) -> Path<'a> {
         if name.is_empty() { Path::Bracket(parent, name) } else { Path::Field(parent, name) }
     }

@@ -1,8 +1,8 @@
-//! The program of one schema: the OpenAPI document turned into a tree of nodes with sorted field tables, compiled
-//! patterns and prepared checks.
+//! The program of a schema: the OpenAPI document as a tree of nodes with sorted tables of fields, compiled patterns and
+//! prepared checks.
 //!
-//! Invariants: the tree is immutable and shared; every list of fields is sorted by name; a node says whether anything
-//! below it has defaults, embedded resources or keyed lists, so that walks skip what they need not see. Compiling never
+//! Invariants: the tree is immutable and shared; every list of fields is sorted by name; a node records whether it or a
+//! node below has defaults, embedded resources or keyed lists, so that walks can skip the others. Compiling never
 //! fails: what a valid definition cannot contain is ignored.
 
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use machinery::{Release, Text, Value};
 
 use crate::format::Format;
 
-/// How a schema is to be run.
+/// Options of compiling a schema.
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
-    /// `spec.preserveUnknownFields` of old definitions: nothing is pruned, nulls stay.
+    /// `spec.preserveUnknownFields` of old definitions: nothing is pruned, and nulls are kept.
     pub preserve_unknown_fields: bool,
-    /// The paths of the scale subresource, whose values are validated with every write.
+    /// The paths of the scale subresource. Every write validates the values at these paths.
     pub scale: Option<ScalePaths>,
     /// The release that decides which formats and ranges of numbers are enforced, and how errors are worded.
     pub release: Release,
@@ -40,9 +40,9 @@ pub struct Schema {
 pub(crate) struct Program {
     pub(crate) root: Node,
     pub(crate) options: CompileOptions,
-    /// There is a schema, and it is structural: only then is anything but plain validation done with it.
+    /// Whether there is a schema and it is structural. Otherwise it is only used for plain validation.
     pub(crate) structural: bool,
-    /// Some default lies in the metadata of an embedded resource.
+    /// Whether a default lies in the metadata of an embedded resource.
     pub(crate) defaults_metadata: bool,
     pub(crate) rules: Option<cel::rules::Rules>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Node {
     pub(crate) additional: Additional,
     pub(crate) items: Option<Box<Node>>,
     pub(crate) default: Option<Value>,
-    /// Bytes of the default as JSON.
+    /// The size of the default as JSON, in bytes.
     pub(crate) default_bytes: usize,
     pub(crate) checks: Option<Box<Checks>>,
     pub(crate) below: SubtreeFeatures,
@@ -100,7 +100,7 @@ pub(crate) struct SubtreeFeatures {
     pub(crate) lists: bool,
 }
 
-/// The JSON types that a node allows, as bits; `text` lists them as errors print them.
+/// The JSON types that a node allows, as bits. `text` lists them as errors print them.
 #[derive(Clone, Default)]
 pub(crate) struct Types {
     pub(crate) bits: u8,
@@ -115,7 +115,7 @@ impl Types {
     pub(crate) const ARRAY: u8 = 16;
     pub(crate) const OBJECT: u8 = 32;
     pub(crate) const NULL: u8 = 64;
-    /// A type that JSON doesn't have; nothing matches it.
+    /// Stands for a type that JSON does not have, so that nothing matches it.
     pub(crate) const UNKNOWN: u8 = 128;
 
     pub(crate) fn bit(name: &str) -> u8 {
@@ -146,10 +146,10 @@ pub(crate) enum Range {
     Float,
 }
 
-/// The value checks of a node that has any.
+/// The checks of values; nodes without checks have none of these.
 #[derive(Default)]
 pub(crate) struct Checks {
-    /// The name, and the format of strings, if it is one.
+    /// The name of the format and, if it is a format of strings, the format itself.
     pub(crate) format: Option<(Text, Option<Format>)>,
     pub(crate) enumeration: Vec<Value>,
     pub(crate) maximum: Option<f64>,
@@ -178,7 +178,7 @@ impl Node {
         self.fields.get(i).map(|(_, node)| node)
     }
 
-    /// As [`Node::field`], for names that come in order: `next` is where the last one was found.
+    /// As [`Node::field`], for names that are looked up in order. `next` is where the last name was found.
     pub(crate) fn field_after(&self, name: &str, next: &mut usize) -> Option<&Node> {
         if let Some((found, node)) = self.fields.get(*next)
             && found == name
@@ -197,7 +197,7 @@ impl Node {
         fields.chain(self.additional.node()).chain(self.items.as_deref())
     }
 
-    /// The schema of the field `name`: its property, or else that of additional properties.
+    /// The schema of the field `name`: that of the property, or else that of additional properties.
     pub(crate) fn field_or_additional(&self, name: &str) -> Option<&Node> {
         self.field(name).or_else(|| self.additional.node())
     }

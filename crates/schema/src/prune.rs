@@ -9,14 +9,14 @@ use machinery::{Map, Value};
 use crate::path::Path;
 use crate::program::{Additional, Node, Schema};
 
-/// The fields of every resource that schemas don't declare.
+/// Whether a field is one that every resource has although schemas do not declare it.
 pub(crate) fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
 impl Schema {
-    /// Removes undeclared fields and nulls of fields that are neither nullable nor defaulted. The paths of removed
-    /// fields are added to `unknown`, sorted, as field validation prints them (`spec.list[0].x`).
+    /// Removes undeclared fields, and nulls of fields that are neither nullable nor have a default. Adds the sorted
+    /// paths of the removed fields to `unknown`, as field validation prints them (`spec.list[0].x`).
     pub fn prune(&self, object: &mut Value, unknown: &mut Vec<String>) {
         if self.program.options.preserve_unknown_fields {
             return;
@@ -37,7 +37,7 @@ impl Schema {
     }
 }
 
-/// Prunes a value at `node`, which may be the root of the schema, without reporting the removed fields.
+/// Prunes a value at `node`, which may be the root of the schema. The removed fields are not reported.
 pub(crate) fn prune_node(value: &mut Value, node: &Node, is_root: bool) {
     let mut pruner = Pruner { unknown: None, nulls: false };
     pruner.node(value, node, is_root || node.embedded, &Path::Root);
@@ -45,7 +45,7 @@ pub(crate) fn prune_node(value: &mut Value, node: &Node, is_root: bool) {
 
 struct Pruner<'a> {
     unknown: Option<&'a mut Paths>,
-    /// Some declared field is null.
+    /// Whether some declared field is null.
     nulls: bool,
 }
 
@@ -76,7 +76,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Nothing is declared here: objects lose all fields, also those in lists.
+    /// Removes all fields of objects, also in lists, since nothing is declared here.
     fn clear(&mut self, value: &mut Value, path: &Path<'_>) {
         match value {
             Value::Object(map) => {
@@ -94,7 +94,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Only declared fields are kept.
+    /// Keeps only declared fields.
     fn keep_declared(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
         let mut next = 0;
         match value {
@@ -124,7 +124,7 @@ impl Pruner<'_> {
         }
     }
 
-    /// Unknown fields of this node are kept, but not those of its declared fields.
+    /// Keeps unknown fields of this node, but prunes its declared fields.
     fn preserve(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
         match value {
             Value::Object(map) => {
@@ -152,7 +152,7 @@ impl Pruner<'_> {
     }
 }
 
-/// Drops fields that are null though their schema is neither nullable nor has a default.
+/// Drops null fields whose schema is neither nullable nor has a default.
 pub(crate) fn drop_nulls(value: &mut Value, node: &Node) {
     match value {
         Value::Object(map) => map.retain(|key, inner| {

@@ -17,7 +17,7 @@ pub(crate) fn field<'a>(new: &Value, old: Option<&'a Value>, node: &Node, key: &
     old.get(key)
 }
 
-/// The items of an old list by their keys; none if they cannot be correlated.
+/// The items of an old list by their keys; empty if they cannot be correlated.
 pub(crate) struct OldItems<'a>(HashMap<String, &'a Value>);
 
 impl<'a> OldItems<'a> {
@@ -42,14 +42,14 @@ impl<'a> OldItems<'a> {
     }
 }
 
-/// The key of an item; all key fields must be there and be scalars.
+/// The key of an item. All key fields must be present and scalars.
 fn key(item: &Value, node: &Node) -> Option<String> {
     let scalar = |v: &&Value| !matches!(v, Value::Null | Value::Array(_) | Value::Object(_));
     let fields = node.list_keys.iter().map(|key| item.get(key).filter(scalar).map(identity));
     fields.collect::<Option<Vec<String>>>().map(|fields| fields.join(","))
 }
 
-/// Whether nothing changed at a node: lists with keys are equal in any order.
+/// Whether a node is unchanged. The order of lists with keys does not matter.
 pub(crate) fn unchanged(new: &Value, old: &Value, node: &Node) -> bool {
     match (new, old) {
         (Value::Array(new_items), Value::Array(old_items)) => {

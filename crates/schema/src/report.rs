@@ -1,4 +1,4 @@
-//! Collected schema errors, as the reference engine words them.
+//! The errors of a schema that were found, in the words of upstream's validator.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use machinery::{FieldError, Release, Value};
 use crate::limits::ERRORS_BYTES_MAX;
 use crate::path::Path;
 
-/// One failed check. `name` is the dotted path relative to the validated value; junctor errors have none.
+/// A failed check. `name` is the dotted path relative to the validated value. Errors of junctors have none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FailedCheck {
     kind: FieldErrorKind,
@@ -20,20 +20,20 @@ pub(crate) struct FailedCheck {
     detail: String,
 }
 
-/// The errors found so far, and how many checks matched: that decides which branch of a junctor is shown.
+/// The errors found so far, and how many checks have matched, which decides which branch of a junctor is shown.
 ///
 /// No error is there twice. Errors beyond [`ERRORS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) release: Release,
     failures: Vec<FailedCheck>,
-    /// Hashes of the errors that are kept.
+    /// The hashes of the errors that are kept.
     known: HashSet<u64>,
-    /// Bytes of the errors that are kept here and around.
+    /// The bytes of the errors that are kept in this report and those around it.
     bytes: usize,
-    /// Errors found, also those that are not kept.
+    /// The number of errors found, including those that are not kept.
     found: usize,
-    /// Whether no errors are kept: only their number and the matches matter.
+    /// Whether no errors are kept, since only their number and the matches matter.
     is_counting: bool,
     pub(crate) matches: u64,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Mark {
     found: usize,
 }
 
-/// A value as field errors print it: numbers by `%v`.
+/// A value as field errors print it. Numbers are printed with `%v`.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Float(f) => float(*f),
@@ -53,7 +53,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// The error with its value printed by `%v`, if it is a number.
+/// The error with its value printed again, with `%v` if it is a number.
 pub(crate) fn with_value(mut error: FieldError, value: &Value) -> FieldError {
     error.value = shown(value);
     error
@@ -64,13 +64,13 @@ impl Report {
         Report { release, ..Report::default() }
     }
 
-    /// A report for a part of what another one is about.
+    /// A report for a part of what `around` covers.
     pub(crate) fn within(around: &Report) -> Report {
         let Report { release, bytes, is_counting, .. } = *around;
         Report { release, bytes, is_counting, ..Report::default() }
     }
 
-    /// As [`Report::within`], for a part whose errors are perhaps not shown.
+    /// As [`Report::within`], for a part whose errors may not be needed.
     pub(crate) fn counting(around: &Report) -> Report {
         Report { is_counting: true, ..Report::within(around) }
     }
@@ -91,7 +91,7 @@ impl Report {
         self.found > mark.found
     }
 
-    /// Drops the errors since then.
+    /// Drops the errors since the mark.
     pub(crate) fn restore(&mut self, mark: &Mark) {
         for failure in self.failures.drain(mark.failures..) {
             self.known.remove(&failure.hash());
@@ -99,7 +99,7 @@ impl Report {
         (self.bytes, self.found) = (mark.bytes, mark.found);
     }
 
-    /// Adds an error, which is not even made if none is kept any more.
+    /// Adds an error. If no more errors are kept, it is only counted, and `failure` is not called.
     fn add(&mut self, path: &Path<'_>, failure: impl FnOnce(String) -> FailedCheck) {
         if self.is_counting || self.bytes > ERRORS_BYTES_MAX {
             self.found += 1;
@@ -125,7 +125,7 @@ impl Report {
         self.matches += other.matches;
     }
 
-    /// A check of a value by its text: `<path> in body <problem>`.
+    /// Adds an error with the text `<path> in body <problem>`.
     pub(crate) fn invalid(
         &mut self,
         path: &Path<'_>,
@@ -135,7 +135,7 @@ impl Report {
         self.invalid_with(path, value, |name| format!("{name} in body {}", problem()));
     }
 
-    /// `detail` makes from the path the whole text.
+    /// As [`Report::invalid`], with the whole text, which `detail` makes from the path.
     pub(crate) fn invalid_with(
         &mut self,
         path: &Path<'_>,
@@ -188,12 +188,12 @@ impl Report {
         self.add(path, |name| {
             let list: Vec<String> = supported.iter().map(text).collect();
             let detail = format!("supported values: {}", list.join(", "));
-            // kube-apiserver cannot distinguish null from an absent value here
+            // here kube-apiserver cannot distinguish null from an absent value
             FailedCheck { kind: FieldErrorKind::NotSupported, name: Some(name), value: shown(value), detail }
         });
     }
 
-    /// A failed junctor: it belongs to no field, the path is quoted in the text.
+    /// Adds the error of a junctor. It belongs to no field; the text quotes the path.
     pub(crate) fn junctor(&mut self, path: &Path<'_>, problem: &str) {
         self.add(path, |name| {
             let detail = format!("{} {problem}", quote(&name));
@@ -201,7 +201,7 @@ impl Report {
         });
     }
 
-    /// A number outside of the range of its type: like a junctor, it belongs to no field.
+    /// Adds the error of a number outside the range of its type. Like that of a junctor, it belongs to no field.
     pub(crate) fn out_of_range(&mut self, path: &Path<'_>, what: &str, range: &str) {
         self.add(path, |name| {
             let detail = format!("{what} must be of type {range} in {name}");
@@ -209,14 +209,14 @@ impl Report {
         });
     }
 
-    /// As field errors, below `prefix`.
+    /// Converts the errors to field errors below `prefix`.
     pub(crate) fn into_errors(self, prefix: &str) -> Vec<FieldError> {
         self.failures.into_iter().map(|f| f.into_error(prefix)).collect()
     }
 }
 
 impl FailedCheck {
-    /// A hash of the parts in which two errors differ.
+    /// A hash of the parts of an error that make it different from others.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.kind as u8, &self.name, &self.detail).hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`, which the crate `cel` compiles and evaluates.
+//! `x-kubernetes-validations`. The crate `cel` compiles and evaluates these rules.
 
 use cel::rules::{Options, Rules, SchemaNode, Validation};
 use machinery::{FieldError, FieldPath, Release, Value};
@@ -6,7 +6,8 @@ use machinery::{FieldError, FieldPath, Release, Value};
 use crate::program::Node;
 use crate::ratchet;
 
-/// The rules of a stored schema, if it has any. `of_resource`: whether it is that of a resource, or of a node in one.
+/// The rules of a stored schema, if it has any. `of_resource` says whether it is the schema of a resource, or of a node
+/// in one.
 pub(crate) fn compile(openapi: &Value, of_resource: bool, release: Release) -> Option<Rules> {
     let mut options = Options::of(release);
     options.all_stored = true;
@@ -14,13 +15,14 @@ pub(crate) fn compile(openapi: &Value, of_resource: bool, release: Release) -> O
     Rules::compile(openapi, &FieldPath::root(), &options).0
 }
 
-/// The errors of an object, and the warnings about failures of what an update leaves as it was.
+/// The errors of an object, and warnings about errors in what an update leaves unchanged.
 pub(crate) fn validate(rules: &Rules, new: &Value, old: Option<&Value>, root: &Node) -> (Vec<FieldError>, Vec<String>) {
     let verdict = rules.validate(new, &Validation::of(old).ratcheting(root));
     (verdict.errors, verdict.warnings)
 }
 
-/// The errors of the default at a path, and what is left of `budget`: it must do as a value that stays, and as a new one.
+/// The errors of the default at a path, and the remaining `budget`. The default must be valid both as an unchanged
+/// value and as a new one.
 pub(crate) fn validate_default(
     rules: &Rules,
     default: &Value,

@@ -1,4 +1,4 @@
-//! Structural schemas: what is not supported at all, and every violation of the structural rules.
+//! Structural schemas: keywords that are not supported at all, and all violations of the structural rules.
 
 use cel::regex::Regex;
 use machinery::field::FieldErrors;
@@ -6,7 +6,7 @@ use machinery::{FieldError, FieldPath, Map, Value};
 
 use crate::openapi::{additional, entries, flag, has_properties, is_leaf, items, list, text};
 
-/// Whether a schema can be made structural and breaks no rule.
+/// Whether a schema has a structural form and violates no structural rule.
 pub fn is_structural(schema: &Value) -> bool {
     unsupported(schema).is_none() && violations(schema, &FieldPath::root()).is_empty()
 }
@@ -66,7 +66,7 @@ struct StructuralWalk {
     errors: FieldErrors,
 }
 
-/// Where `anyOf` lists the types integer and string, which is allowed, though branches otherwise may not name types.
+/// Where `anyOf` may list the types integer and string, although branches must not have types otherwise.
 #[derive(Clone, Copy, Default)]
 struct IntOrString {
     /// In the node itself.
@@ -218,7 +218,7 @@ impl StructuralWalk {
         }
     }
 
-    /// A schema inside of a junctor: only value validations are allowed.
+    /// Checks a schema within a junctor, where only value validations are allowed.
     fn nested(&mut self, schema: &Value, int_or_string: IntOrString, path: &FieldPath) {
         self.validations(schema, int_or_string, path);
         if let Some(items) = items(schema) {
@@ -260,7 +260,8 @@ impl StructuralWalk {
         }
     }
 
-    /// Everything that branches name must stand in the skeleton. Upstream only looks at the junctors of the root.
+    /// Everything that branches name must also be declared outside of the junctors. Upstream only checks the junctors
+    /// of the root.
     fn completeness_of_branches(
         &mut self,
         from: &Value,
@@ -301,7 +302,7 @@ fn is_int_or_string(schema: &Value) -> bool {
                 "type" => true,
                 "additionalProperties" => *value == Value::Bool(false),
                 "enum" | "allOf" | "anyOf" | "oneOf" => value.as_array().is_some_and(<[Value]>::is_empty),
-                // other values decode to no schema
+                // any other value is decoded as no schema
                 "items" => !matches!(value, Value::Object(_) | Value::Array(_)),
                 "definitions" | "dependencies" | "patternProperties" => value.as_object().is_some_and(Map::is_empty),
                 _ => false,
@@ -314,7 +315,7 @@ fn first_is_int_or_string(schema: &Value) -> bool {
     list(schema, "allOf").first().is_some_and(is_int_or_string)
 }
 
-/// Whether the schema of the root's metadata restricts anything but names.
+/// Whether the schema of the root's metadata restricts anything other than names.
 fn says_more_than_names(metadata: &Value) -> bool {
     let Some(map) = metadata.as_object() else { return false };
     map.iter().any(|(key, value)| match key.as_str() {

@@ -78,7 +78,7 @@ pub struct Config {
     pub authorization_file: Option<Followed<Vec<AuthorizationMode>>>,
     /// The admission plugins of the server itself, and their settings.
     pub plugins: Plugins,
-    /// The directories of manifests of admission.
+    /// The directories of admission manifests.
     pub manifests: Vec<ManifestDirectory>,
     /// Client certificate for aggregated API servers.
     pub proxy_identity: Option<Identity>,
@@ -118,7 +118,7 @@ pub struct Config {
 pub struct Replacement {
     pub tls: Tls,
     pub tokens: StaticTokens,
-    /// The authority of the serving certificate, PEM.
+    /// The certificate authority of the serving certificate, in PEM.
     pub root_authority: String,
 }
 
@@ -396,8 +396,8 @@ fn follow_files(
     }
 }
 
-/// The client of webhooks, which resolves services from stored objects once they are loaded. Cluster IPs are used only if
-/// they are `routed`.
+/// The client of webhooks, which resolves services from stored objects once they are loaded. `routed` is whether
+/// cluster IPs can be reached; otherwise they are not used.
 fn webhook_client(
     mapped: HashMap<String, Address>,
     routed: bool,
@@ -438,7 +438,7 @@ impl Followers {
             let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
             self.registry.define(&group, &plural, defined);
         }
-        // last, since controllers read the state that the others derive from the event
+        // controllers come last, since they read the state that the others derive from the event
         self.derived.observe(key, event);
     }
 }

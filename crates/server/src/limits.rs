@@ -13,7 +13,7 @@ pub const OBJECT_BYTES_MAX: usize = 1536 * 1024;
 pub const LIST_BATCH: usize = 64;
 /// Objects that a list filters, in less than a millisecond, before it yields to other requests.
 pub const LIST_SCAN: usize = 8_192;
-/// Visits that take as long as the decoding of an object.
+/// Number of objects whose visits take as long as decoding one object.
 pub const LIST_SCAN_DECODE: usize = 1_024;
 /// Objects of a list that a webhook converts at a time. kube-apiserver converts all in one request.
 pub const CONVERSION_OBJECTS: usize = 512;
@@ -24,8 +24,8 @@ pub const LIST_KEPT: usize = 512;
 /// kube-apiserver has buffers of 4 KiB and HTTP/2 windows of up to 4 MiB.
 pub const CHUNK_BYTES: usize = 16 * 1024;
 pub const UNSENT_BYTES_MAX: usize = 32 * 1024;
-/// Higher limits that apply while fewer than `UNSENT_TOTAL_FAST` bytes of all responses are unsent, that is while clients
-/// read as fast as they are served.
+/// Higher limits that apply while fewer than `UNSENT_TOTAL_FAST` bytes of all responses are unsent, which means that
+/// clients read as fast as they are served.
 pub const UNSENT_TOTAL_FAST: usize = 16 << 20;
 pub const UNSENT_BYTES_FAST: usize = 512 * 1024;
 /// Under the same condition, lists up to this size, such as pages of informers, are encoded completely before they are sent.
@@ -36,7 +36,8 @@ pub const SHARED_BYTES_MIN: usize = 8 * 1024;
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// Time after which a connection is closed if its client reads nothing of a response; kube-apiserver's `--request-timeout`.
 pub const UNREAD_RESPONSE: Duration = Duration::from_secs(60);
-/// Duration from which a request is logged at level 2. Ours; kube-apiserver logs the trace of a request from half a second on.
+/// Duration from which a request is logged at level 2. kube-apiserver logs the traces of requests that take half a
+/// second.
 pub const SLOW_REQUEST: Duration = Duration::from_secs(1);
 /// Interval at which configuration files are checked for changes.
 pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ pub const CONFIGURATION_LOOK: Duration = Duration::from_secs(1);
 pub const WRITE_RETRIES: usize = 64;
 /// Evictions of a PodDisruptionBudget that may await confirmation by its controller; kube-apiserver's.
 pub const DISRUPTED_PODS_MAX: usize = 2000;
-/// Addresses of a range that are checked for a free one; kube-apiserver checks all of them.
+/// Addresses of a range that are tried in the search for a free one; kube-apiserver tries all of them.
 pub const ALLOCATION_LOOKUPS: u64 = 1 << 16;
 /// Interval of the repair of the reservations of Services; kube-apiserver's.
 pub const ALLOCATION_REPAIR: Duration = Duration::from_secs(3 * 60);
@@ -68,10 +69,10 @@ pub const WARNING_RUNES_EACH: usize = 256;
 /// Maximum number of warnings of a response. kube-apiserver has no such limit; Python's http.client and hyper reject responses
 /// with more than 100 headers.
 pub const WARNINGS_MAX: usize = 80;
-/// Maximum size of a message, and of a frame, that a WebSocket client sends on a watch, which has no use for any. kube-apiserver
-/// takes frames of 32 MiB.
+/// Maximum size of a frame, and of a message, from a WebSocket client. A watch ignores what its client sends.
+/// kube-apiserver accepts frames of up to 32 MiB.
 pub const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 32 << 10;
-/// Size of the buffer from which they are read.
+/// Size of the buffer from which frames are read.
 pub const WEBSOCKET_READ_BYTES: usize = 4 << 10;
 /// Seconds that a WebSocket client has to respond to the close frame.
 pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
@@ -79,13 +80,14 @@ pub const WEBSOCKET_CLOSE_SECONDS: u64 = 5;
 pub const HTTP2_STREAMS_MAX: u32 = 100;
 /// Time limit of the TLS handshake; kube-apiserver: 32 s.
 pub const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
-/// Bytes of a request without TLS that are read, so that the client gets the response. Ours.
+/// Bytes that are read of a request without TLS. Unread bytes would reset the connection before the client has the
+/// response.
 pub const PLAIN_BYTES_MAX: u64 = 64 << 10;
 /// Time between the handshake and the end of the first request's header; kube-apiserver's `ReadHeaderTimeout`.
 pub const FIRST_REQUEST: Duration = Duration::from_secs(32);
 /// Time after which a connection without requests is closed; kube-apiserver's `IdleTimeout`.
 pub const IDLE_CONNECTION: Duration = Duration::from_secs(90);
-/// Time limit for clients to close an idle connection after a graceful shutdown of it.
+/// Time limit for clients to close an idle connection after its graceful shutdown has begun.
 pub const DRAIN: Duration = Duration::from_secs(5);
 /// Maximum number of open connections, if the limit of file descriptors allows more; kube-apiserver has no limit. An idle TLS
 /// connection takes about 40 KB.
@@ -99,13 +101,15 @@ pub fn connections_max(descriptors: u64) -> usize {
     let usable = descriptors - descriptors / DESCRIPTORS_RESERVED_SHARE;
     usize::try_from(usable).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
 }
-/// Time between the deletion of a namespace and that of its content where other servers learn of the deletion later, and the
-/// time limit of writes in flight elsewhere. kube-controller-manager waits 5 s.
+/// Time between the deletion of a namespace and the deletion of its content if other servers share the store, since
+/// they learn of the deletion later. Also the time limit of writes in flight on those servers. kube-controller-manager
+/// waits 5 s.
 pub const NAMESPACE_GRACE: Duration = Duration::from_secs(1);
-/// Time between the deletion of a namespace and that of its content, with a store that one server uses. Ours: tests that were
-/// written for a kube-apiserver without controllers finalize the namespaces that they delete, right after the deletion.
+/// The same if a single server uses the store. It is not zero, because tests that were written for a kube-apiserver
+/// without controllers finalize a namespace themselves, right after they have deleted it.
 pub const FINALIZE_GRACE: Duration = Duration::from_millis(200);
-/// Time between the deletion of the last instance of a CRD and that of the CRD; kube-apiserver checks every 5 s.
+/// Time between the deletion of the last instance of a CRD and the deletion of the CRD; kube-apiserver checks every 5
+/// s.
 pub const DEFINITION_GRACE: Duration = Duration::from_secs(1);
 /// Time before the garbage collector deletes an object whose owner it has never observed; kube-controller-manager does not
 /// wait, but its caches lag behind.
@@ -116,7 +120,7 @@ pub const NO_DEPENDENTS_GRACE: Duration = Duration::from_secs(1);
 pub const AGGREGATION_GRACE: Duration = Duration::from_secs(2);
 /// Time between the last of several changes of CRDs and the writes to their APIServices.
 pub const REGISTRATION_GRACE: Duration = Duration::from_secs(1);
-/// Maximum delay of these writes while CRDs keep changing.
+/// Maximum delay of the writes to APIServices while CRDs keep changing.
 pub const REGISTRATION_DELAY_MAX: Duration = Duration::from_secs(10);
 /// Minimum time between two creations of the ConfigMap of token tracking; kube-apiserver's.
 pub const TOKEN_TRACKING_PAUSE: Duration = Duration::from_secs(1_800);
@@ -125,9 +129,9 @@ pub const REMOTE_AVAILABILITY: Duration = Duration::from_secs(30);
 pub const REMOTE_CHECK: Duration = Duration::from_secs(5);
 /// Maximum size of an OpenAPI document of an aggregated API server. kube-apiserver has no limit; its own document has 4 MB.
 pub const REMOTE_OPENAPI_BYTES_MAX: usize = 16 << 20;
-/// Time limit of requests for their OpenAPI documents; kube-apiserver's.
+/// Time limit of requests for the OpenAPI documents of an aggregated API server; kube-apiserver's.
 pub const REMOTE_OPENAPI: Duration = Duration::from_secs(60);
-/// Interval of requests for their discovery and OpenAPI documents.
+/// Interval of requests for the discovery and OpenAPI documents of aggregated API servers.
 pub const REMOTE_DISCOVERY: Duration = Duration::from_secs(60);
 /// Time before a controller retries after a failure.
 pub const CONTROLLER_RETRY: Duration = Duration::from_secs(5);
@@ -147,7 +151,7 @@ pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
 pub const FLOW_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Time between a fault of the store or of a watch cache and the exit of the process. Meanwhile health checks fail.
 pub const FAULT_GRACE: Duration = Duration::from_secs(30);
-/// Interval of checks for such faults.
+/// Interval of checks for faults of the store and of watch caches.
 pub const FAULT_LOOK: Duration = Duration::from_secs(1);
 /// Interval of compactions of an embedded store, in seconds.
 pub const COMPACTION_SECONDS: u64 = 60;
@@ -155,8 +159,8 @@ pub const COMPACTION_SECONDS: u64 = 60;
 pub const CONTROL_PLANE_LOOK: Duration = Duration::from_secs(10);
 /// Duration of the Lease of a server in seconds; kube-apiserver's.
 pub const IDENTITY_LEASE_SECONDS: i64 = 3600;
-/// Number of these checks between renewals of the Lease of a server. kube-apiserver renews it at every check; here an idle
-/// server should not write every ten seconds.
+/// Number of checks of the control plane between renewals of a server's Lease. kube-apiserver renews it at every check;
+/// here an idle server should not write every ten seconds.
 pub const IDENTITY_LEASE_LOOKS: u32 = 60;
 /// The Lease of the controllers: its duration, the time limit of its renewal, and the interval of attempts;
 /// kube-controller-manager's.
@@ -168,15 +172,15 @@ pub const LEASE_RETRY: Duration = Duration::from_secs(2);
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Seconds that a migration waits, after its creation, for its resource to be served; kube-controller-manager's.
 pub const MIGRATION_PATIENCE_SECONDS: i64 = 60;
-/// Conflicts of the writes of the garbage collector to one object before it backs off.
+/// Number of write conflicts on one object after which the garbage collector backs off.
 pub const GARBAGE_CONFLICTS_MAX: u32 = 8;
 /// Maximum number of types that a policy is checked against; kube-controller-manager's.
 pub const CHECKED_TYPES_MAX: usize = 10;
 /// Aggregated API servers that are checked concurrently; kube-apiserver: 5.
 pub const AVAILABILITY_PARALLEL: usize = 8;
-/// Minimum interval of the checks while a server is unavailable; it is doubled after each failure.
+/// Minimum interval of the availability checks while a server is unavailable; it is doubled after each failure.
 pub const AVAILABILITY_PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Concurrent requests of one check, of which one has to succeed; kube-apiserver's.
+/// Concurrent requests of one check, one of which has to succeed; kube-apiserver's.
 pub const AVAILABILITY_ATTEMPTS: usize = 5;
 /// Bytes by which the output buffer of gzip grows.
 pub const GZIP_ROOM_BYTES: usize = 16 * 1024;

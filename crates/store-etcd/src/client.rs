@@ -211,7 +211,7 @@ impl Client {
         let status = unary(channel.clone(), m::STATUS, Request::new(m::StatusRequest {})).await;
         let status: m::StatusResponse = match status {
             Ok(status) => status,
-            // then other responses report it
+            // the user of etcd may lack permission for this call; the cluster id is in other responses too
             Err(Failure::Refused(_)) => m::StatusResponse::default(),
             Err(failure) => return Err(Failure::NotDone(self.name_member(at, failure).text().to_owned())),
         };

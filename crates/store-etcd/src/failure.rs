@@ -57,7 +57,7 @@ impl Failure {
         !matches!(self, Failure::Refused(_) | Failure::Compacted)
     }
 
-    /// Whether the lease of a key does not exist any more.
+    /// Whether the call failed because the lease of a key no longer exists.
     pub fn is_of_lease(&self) -> bool {
         matches!(self, Failure::Refused(why) if why.ends_with("requested lease not found"))
     }

@@ -69,7 +69,7 @@ impl Leases {
         Ok(granted.id)
     }
 
-    /// Forgets a lease that does not exist any more.
+    /// Forgets a lease that no longer exists.
     pub async fn forget(&self, id: i64) {
         let mut current = self.current.lock().await;
         *current = current.filter(|lease| lease.id != id);

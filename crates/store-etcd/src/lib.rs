@@ -98,7 +98,7 @@ impl Etcd {
     async fn newest(&self) -> Result<Revision, StoreError> {
         let response = match self.client.honest_progress() {
             true => self.read_head().await,
-            // such members do not report the progress of a watch reliably, so a write is made that the watch delivers
+            // these members do not report the progress of a watch reliably, but the watch will deliver this write
             false => self.write_mark().await,
         };
         response.map_err(|failure| failure.into_error(0))

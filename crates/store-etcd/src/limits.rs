@@ -7,8 +7,8 @@ use std::time::Duration;
 pub const PROGRESS_FIRST: Duration = Duration::from_millis(5);
 /// Interval of requests for progress while a caller waits for a revision; kube-apiserver's.
 pub const PROGRESS_WANTED: Duration = Duration::from_millis(100);
-/// Interval of requests for progress otherwise: a watch of keys that never change would fall behind what is compacted.
-/// Ours; etcd reports progress every 10 minutes.
+/// Interval of requests for progress otherwise: a watch of keys that never change would fall behind the compacted
+/// revision. Ours; etcd reports progress every 10 minutes.
 pub const PROGRESS_IDLE: Duration = Duration::from_secs(10);
 /// Requests for progress without a response before the client switches to another member. Ours.
 pub const PROGRESS_REQUESTS_MAX: u32 = 50;

@@ -65,7 +65,7 @@ pub struct PutRequest {
     pub key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
     pub value: Bytes,
-    /// The key goes when this lease ends; 0 for none.
+    /// The key is deleted when this lease ends; 0 for none.
     #[prost(int64, tag = "3")]
     pub lease: i64,
 }
@@ -107,7 +107,7 @@ pub enum Op {
     Delete(DeleteRangeRequest),
 }
 
-/// Only what a failed comparison reads is looked at.
+/// Of these responses, only the range that is read after a failed comparison is used.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResponseOp {
     #[prost(message, optional, tag = "1")]
@@ -121,7 +121,7 @@ pub enum Target {
     ModRevision = 2,
 }
 
-/// The comparison is always for equality, which is 0 and not written.
+/// The comparison is always for equality, whose number is 0 and therefore not encoded.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Compare {
     #[prost(enumeration = "Target", tag = "2")]

@@ -13,13 +13,13 @@ struct State {
     why: Option<String>,
     /// When the log last named a reason.
     logged: Option<Instant>,
-    /// Whether it has named one since etcd last responded.
+    /// Whether the log has named a reason since etcd last responded.
     is_logged: bool,
 }
 
 impl Trouble {
-    /// Records that a call failed. Members without a quorum fail by turns, each for a reason of its own, so reasons are
-    /// logged with a pause.
+    /// Records that a call failed. Members without a quorum fail in turn, each for a reason of its own, so there is a
+    /// pause between two logged reasons.
     #[allow(clippy::disallowed_methods, reason = "only the log depends on the time")]
     pub fn begin(&self, why: &str) {
         let now = Instant::now();

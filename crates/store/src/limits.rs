@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-/// Writes that share one fdatasync. Ours: more would not lower the cost of a sync, and let the first wait longer.
+/// Writes that share one fdatasync. Ours: a larger group would not make the sync cheaper, and its first write would
+/// wait longer.
 pub const COMMIT_GROUP_MAX: usize = 1024;
 /// Bytes of the writes that share one fdatasync, unless a single write is larger. Ours: a disk writes as much within some
 /// milliseconds.
 pub const COMMIT_GROUP_BYTES_MAX: usize = 16 << 20;
-/// Interval of attempts to write to a disk without room. Ours.
+/// Interval between attempts to write to a full disk. Ours.
 pub const DISK_RETRY: Duration = Duration::from_millis(200);
 /// Changes kept in memory for followers; older ones are read from the log. Ours: a follower that keeps up never reads
 /// the disk.
@@ -16,10 +17,10 @@ pub const TAIL_CHANGES_MAX: usize = 8192;
 pub const TAIL_BYTES_MAX: usize = 32 << 20;
 /// Changes that are read at a time to find the live keys of an earlier revision. Ours.
 pub const ENTRIES_BATCH: usize = 1024;
-/// Capacity of the committer's queue; callers wait when it is full. Ours: some groups.
+/// Capacity of the committer's queue; callers wait when it is full. Ours: a few groups of writes.
 pub const QUEUE_MAX: usize = 4096;
-/// Bytes of the records of one frame of a checkpoint. Ours: a checkpoint is written while the committer writes, so its
-/// pieces are small.
+/// Bytes of the records of one frame of a checkpoint. Ours: the committer writes at the same time, so a checkpoint is
+/// written in small pieces.
 pub const CHECKPOINT_FRAME_BYTES: usize = 256 << 10;
 /// Bytes of the records of one frame of the log, unless a single record is larger. Ours: a reader keeps a whole frame in
 /// memory.

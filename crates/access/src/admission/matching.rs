@@ -87,7 +87,6 @@ fn selector(value: &Value, key: &str) -> LabelSelector {
     value.get(key).and_then(LabelSelector::from_value).unwrap_or_default()
 }
 
-/// The value of a label of an object.
 fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.at(&["metadata", "labels"])?.get(key)?.as_str()
 }
@@ -172,14 +171,15 @@ fn version_of<'a>(rules: &[MatchRule], equivalent: bool, attributes: &Attributes
     rules.iter().find_map(matched).map(|version| &**version)
 }
 
-/// The policies that see a write. None sees reviews, and those of the API see no policies and bindings.
+/// The policies that see a write. No policy sees reviews, and only policies from manifests see writes of policies and
+/// bindings.
 pub fn reach_of_policies(attributes: &Attributes<'_>) -> Option<SourceScope> {
     let is_policy = attributes.group() == GROUP && POLICIES.contains(&attributes.plural().as_str());
     (!attributes.resource.is_review()).then_some(if is_policy { SourceScope::Manifests } else { SourceScope::All })
 }
 
-/// The webhooks that see a write. None sees reviews if the feature gate ExcludeAdmissionWebhookVirtualResources is on, and
-/// those of the API see no configurations of admission.
+/// The webhooks that see a write. With the feature gate ExcludeAdmissionWebhookVirtualResources, no webhook sees
+/// reviews. Only webhooks from manifests see writes of policies and webhook configurations.
 pub fn reach_of_webhooks(attributes: &Attributes<'_>) -> Option<SourceScope> {
     let sees_reviews = !attributes.resource.gates.webhooks_without_reviews();
     let plural = attributes.plural().as_str();

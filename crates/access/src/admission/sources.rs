@@ -7,7 +7,8 @@ use arc_swap::ArcSwap;
 /// Which policies or webhooks see a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceScope {
-    /// Those of manifests: the write is of a configuration, which others could lock.
+    /// Only those of manifests: the write changes a policy or a webhook configuration, and others could make it
+    /// impossible to correct one.
     Manifests,
     All,
 }
@@ -19,7 +20,7 @@ pub struct Sources<T: Default> {
     pub api: ArcSwap<T>,
 }
 
-/// What is in force for one write.
+/// The policies or webhooks that are in force for one write.
 pub struct EffectiveSources<T> {
     manifests: Arc<T>,
     api: Option<Arc<T>>,

@@ -124,7 +124,7 @@ fn truncated_agent(agent: &str) -> String {
     format!("{}{mark}", &agent[..end])
 }
 
-/// The `objectRef`, as far as the path has it; empty for a path that is not of a resource.
+/// The `objectRef`, as far as the path determines it; empty for a path that is not of a resource.
 fn object_reference(info: &RequestInfo) -> Map {
     let mut object = Map::new();
     if !info.is_resource {

@@ -142,7 +142,7 @@ impl Rotating {
             && self.file.is_some()
             && let Err(error) = self.rotate()
         {
-            // the open file takes the event, and the next event retries the rotation
+            // the event goes to the file that is open, and the next event retries the rotation
             tracing::warn!(%error, "the audit log cannot be rotated");
         }
         let Some(file) = &mut self.file else { return io::stdout().lock().write_all(line) };
@@ -274,7 +274,7 @@ mod tests {
             }
         };
         write(4);
-        // no file can be renamed or created there
+        // while the directory has another name, no file can be renamed or created in it
         fs::rename(&directory, &away).unwrap();
         write(5);
         fs::rename(&away, &directory).unwrap();
@@ -303,7 +303,7 @@ mod tests {
         for _ in 0..9 {
             file.write(b"0123456789\n").unwrap();
         }
-        // the last thread finds everything done
+        // cleaned up here, so that a cleaner that is still waiting finds nothing to do
         let cleaning = file.cleaning.lock();
         clean_up(&options).unwrap();
         drop(cleaning);

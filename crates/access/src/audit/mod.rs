@@ -231,7 +231,7 @@ impl Drop for AuditContext {
     }
 }
 
-/// The source addresses of a request: those of proxy headers, then that of the connection.
+/// The source addresses of a request: first those that proxy headers name, then that of the connection.
 pub fn source_addresses(headers: &http::HeaderMap, remote: IpAddr) -> Vec<IpAddr> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let named = text("x-forwarded-for").split(',').chain([text("x-real-ip")]);

@@ -92,7 +92,7 @@ impl AuditPolicy {
         })
     }
 
-    /// Decides what is recorded of a request: by the first rule that matches it; without one, nothing.
+    /// Decides what is recorded of a request. The first rule that matches it counts; without one, nothing is recorded.
     pub fn decide(&self, subject: &AuditedRequest<'_>) -> AuditDecision {
         let rule = self.rules.iter().find(|rule| rule.matches(subject.user, subject.info));
         AuditDecision {
@@ -194,7 +194,7 @@ impl Resources {
         let matches_resource = |pattern: &Text| match pattern.split_once('/') {
             None => pattern == "*" || (*pattern == info.resource && subresource.is_empty()),
             Some(("*", pattern)) => pattern == subresource && !subresource.is_empty(),
-            // as upstream, `pods/*` matches `pods` as well
+            // as in kube-apiserver, `pods/*` matches `pods` as well
             Some((resource, "*")) => resource == info.resource,
             Some((resource, pattern)) => resource == info.resource && pattern == subresource,
         };

@@ -11,7 +11,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::log::lost;
 
-/// Options of batches.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOptions {
     pub size_max: usize,

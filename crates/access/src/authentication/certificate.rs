@@ -27,7 +27,7 @@ pub struct Verified {
 
 impl ClientCertificate {
     /// A certificate whose chain has been verified. One without a CN authenticates no user, and the last of several CNs
-    /// counts; a proxy has one of `proxies`, or any if there are none.
+    /// counts. A proxy must have one of the CNs in `proxies`, or any if that is empty.
     pub fn verified(der: &[u8], verified: Verified, proxies: &[String]) -> ClientCertificate {
         let Ok((_, certificate)) = x509_parser::parse_x509_certificate(der) else { return ClientCertificate::Refused };
         let not_after = certificate.validity().not_after.timestamp();

@@ -70,7 +70,7 @@ pub struct CredentialWarnings {
     pub annotations: Vec<(&'static str, Text)>,
 }
 
-/// The error of an unknown token, which upstream also reports before specific errors.
+/// The error of an unknown token. As in kube-apiserver, it also precedes more specific errors.
 const INVALID_TOKEN: &str = "invalid bearer token";
 
 /// The exact 401.

@@ -1,5 +1,6 @@
-//! The texts in subjects of certificates and certificate requests, read as Go reads them. What Go takes for a group must be
-//! one here: a certificate that this server issues or accepts may be shown to a kube-apiserver with the same authority.
+//! The texts in subjects of certificates and certificate requests, read as Go reads them. What Go reads as a group must
+//! be a group here, since a client may present a certificate that this server issues or accepts to a kube-apiserver
+//! with the same certificate authority.
 
 use x509_parser::asn1_rs::{Any, Tag};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
@@ -7,7 +8,7 @@ use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 /// The attribute of a subject that holds a user's uid.
 const UID: &str = "1.3.6.1.4.1.57683.2";
 
-/// What a subject says of a user.
+/// What a subject says about a user.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The last common name, as in Go's `pkix.Name`; empty if there is none.
@@ -17,7 +18,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Reads a subject. The error is Go's, about a text that cannot be read; no attribute is passed over.
+    /// Reads a subject. No attribute is skipped: a text that cannot be read is an error, in Go's words.
     pub fn read(name: &X509Name<'_>) -> Result<Subject, &'static str> {
         name.iter_attributes().try_for_each(|attribute| text(attribute.attr_value()).map(drop))?;
         let texts = |attributes: &mut dyn Iterator<Item = &AttributeTypeAndValue<'_>>| {
@@ -49,12 +50,12 @@ fn text(value: &Any<'_>) -> Result<String, &'static str> {
     }
 }
 
-/// Whether Go takes a byte in a PrintableString; `*` and `&` stand in real certificates.
+/// Whether Go accepts a byte in a PrintableString; real certificates contain `*` and `&`.
 fn is_printable(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?*&".contains(&byte)
 }
 
-/// A text of 16-bit characters, without a final zero. Go refuses surrogates and what never is a character.
+/// A text of 16-bit characters, without a final zero. Like Go, rejects surrogates and noncharacters.
 fn bmp(bytes: &[u8]) -> Option<String> {
     if !bytes.len().is_multiple_of(2) {
         return None;

@@ -7,7 +7,8 @@ use machinery::Text;
 
 use super::extra_of_headers;
 
-/// The names of the headers, in lower case. Of several names for a value, the first one that the request has counts.
+/// The names of the headers, in lower case. If there are several names for a value, the first one that the request has
+/// counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyHeaders {
     pub username: Vec<String>,
@@ -30,7 +31,7 @@ impl Default for ProxyHeaders {
 }
 
 impl ProxyHeaders {
-    /// The user of the headers, if there is one.
+    /// The user that the headers name, if there is one.
     pub fn user(&self, headers: &HeaderMap) -> Option<User> {
         let text = |value: &http::HeaderValue| Text::from(String::from_utf8_lossy(value.as_bytes()).trim());
         let first = |names: &[String]| {
@@ -45,7 +46,7 @@ impl ProxyHeaders {
         Some(User { name, uid: first(&self.uid).unwrap_or_default(), groups, extra }.authenticated())
     }
 
-    /// Removes these headers.
+    /// Removes the headers that name a user.
     pub fn forget(&self, headers: &mut HeaderMap) {
         let named =
             |name: &str| [&self.username, &self.uid, &self.groups].iter().any(|names| names.iter().any(|n| n == name));

@@ -1,5 +1,6 @@
-//! Client certificates of X.509 version 1, which `openssl x509 -req` writes unless it is given extensions. Go accepts them, and
-//! rustls knows version 3 only. They have no extensions, so a chain is one signature: a trusted authority's own.
+//! Client certificates of X.509 version 1, which `openssl x509 -req` writes unless it is given extensions. Go accepts
+//! them, but rustls supports only version 3. They have no extensions, so a chain is a single signature, by a trusted
+//! authority.
 
 use rustls_pki_types::{SignatureVerificationAlgorithm, TrustAnchor};
 use x509_parser::asn1_rs::{Any, FromDer as _, Tag};
@@ -31,8 +32,8 @@ impl<'a> CertificateV1<'a> {
         info.is_some_and(|(info, _)| verifies(info, message, signature, algorithms.iter().copied()))
     }
 
-    /// Whether one of the authorities has signed the certificate, and it is valid at `now`, in seconds since 1970. An
-    /// authority that may sign only some names signs none of these.
+    /// Whether one of the authorities has signed the certificate, and it is valid at `now`, in seconds since 1970.
+    /// Authorities with name constraints are not accepted.
     pub fn is_signed_by(&self, authorities: &[TrustAnchor<'_>], algorithms: Algorithms<'_>, now: i64) -> bool {
         let validity = self.parsed.validity();
         let is_valid = (validity.not_before.timestamp()..=validity.not_after.timestamp()).contains(&now);
@@ -63,7 +64,7 @@ fn verifies<'a>(
 ) -> bool {
     let key = split(info, Tag::Sequence).and_then(|(algorithm, rest)| {
         let (bits, _) = split(rest, Tag::BitString)?;
-        // a key has whole bytes
+        // a key consists of whole bytes, so no bits of the last one are unused
         Some((algorithm, bits.strip_prefix(&[0])?))
     });
     let Some((algorithm, bits)) = key else { return false };

@@ -21,7 +21,7 @@ pub enum AuthorizationMode {
 }
 
 impl AuthorizationMode {
-    /// The name in the configuration of authorizers: for flags, the mode in lower case.
+    /// The name in the configuration of authorizers. For a mode that a flag sets, it is the mode in lower case.
     pub(super) fn name(&self) -> &str {
         match self {
             AuthorizationMode::AlwaysAllow => "alwaysallow",
@@ -35,7 +35,7 @@ impl AuthorizationMode {
 /// The rules of a user, as far as the authorizers can list them.
 #[derive(Debug, Default)]
 pub struct UserRules {
-    /// The rules of each role.
+    /// One list for each role.
     pub roles: Vec<Arc<[PolicyRule]>>,
     pub errors: Vec<String>,
     /// Whether an authorizer cannot list its rules.
@@ -50,7 +50,7 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// The authorizer of a server, and the server's right to make requests past it.
+    /// The authorizer of a server, and the server's right to make requests that bypass it.
     pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>, release: Release) -> (Authorizer, Loopback) {
         (Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }, Loopback(()))
     }

@@ -67,7 +67,7 @@ impl Part<'_> {
     }
 }
 
-/// The parts of a rule. Each step makes one: the lists that are multiplied are not empty.
+/// The parts of a rule. Every step of the iteration yields one, since none of the lists that are multiplied is empty.
 fn parts(rule: &PolicyRule) -> impl Iterator<Item = Part<'_>> {
     let groups: &[Text] = if rule.resources.is_empty() || rule.verbs.is_empty() { &[] } else { &rule.groups };
     let urls: &[Text] = if rule.verbs.is_empty() { &[] } else { &rule.urls };
@@ -114,7 +114,7 @@ impl<'a> Names<'a> {
 /// The item that stands for everything.
 const ALL: &str = "*";
 
-/// What rules are found by.
+/// The fields by which rules are indexed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum RuleField {
     Verb,
@@ -132,7 +132,7 @@ struct OwnedRules<'a> {
     by_item: HashMap<(RuleField, &'a str), Vec<u32>>,
     /// Whether there are more than [`limits::OWNED_RULES_MAX`].
     is_truncated: bool,
-    /// What is left of [`limits::RULE_LOOKUPS_MAX`].
+    /// The remaining part of [`limits::RULE_LOOKUPS_MAX`].
     lookups: usize,
 }
 
@@ -149,7 +149,7 @@ impl<'a> OwnedRules<'a> {
         OwnedRules { rules, by_item, is_truncated, lookups: limits::RULE_LOOKUPS_MAX }
     }
 
-    /// The rules that may cover a part: those with the value of that field which the fewest rules have.
+    /// The rules that may cover a part. They are looked up by the field whose value the fewest rules have.
     fn candidates<'s>(&'s self, part: Part<'s>) -> impl Iterator<Item = &'s u32> + use<'s, 'a> {
         let with = |field, value| self.by_item.get(&(field, value)).map_or(&[][..], Vec::as_slice);
         let any_of = |field, value| [with(field, value), with(field, ALL), &[]];
@@ -174,7 +174,7 @@ impl<'a> OwnedRules<'a> {
         self.any(part, 1, |owned| owned.covers(part))
     }
 
-    /// Whether one of the rules covers each part of a rule, or there is none.
+    /// Whether a single rule covers all parts of a rule, or the rule has no parts.
     fn cover_rule(&mut self, rule: &PolicyRule) -> Result<bool, TooManyParts> {
         let Some(first) = parts(rule).next() else { return Ok(true) };
         self.any(first, rule.items(), |owned| owned.covers_rule(rule))

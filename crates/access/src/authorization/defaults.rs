@@ -62,9 +62,9 @@ struct DefaultRole<'a> {
     /// The role that aggregates its rules.
     aggregate_to: &'a str,
     bound_as: &'a str,
-    /// The first release that has it.
+    /// The first release that has the role.
     since: Option<Release>,
-    /// The feature gate without which it does not exist; empty if there is none.
+    /// The feature gate that the role depends on; empty if there is none.
     gate: &'a str,
     /// Subject of its binding, if there is one.
     bound_to: Option<&'a str>,

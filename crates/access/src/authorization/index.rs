@@ -148,7 +148,7 @@ impl RbacSnapshot {
         out.into()
     }
 
-    /// The grants of a user in a scope, those of the name first.
+    /// The grants of a user in a scope. Those to the user's name come before those to groups.
     fn grants<'a>(&'a self, user: &'a User, namespace: &str) -> impl Iterator<Item = &'a Arc<Grant>> {
         let scope = self.scopes.get(namespace);
         let named = scope.and_then(|scope| scope.users.get(&user.name));
@@ -195,7 +195,7 @@ fn scopes(namespace: &str) -> impl Iterator<Item = &str> {
     std::iter::once("").chain(Some(namespace).filter(|namespace| !namespace.is_empty()))
 }
 
-/// The first grant of each role. Small bindings could multiply the work on a large role otherwise.
+/// The first grant of each role, so that many small bindings do not multiply the work on one large role.
 fn of_distinct_roles<'a>(grants: impl Iterator<Item = &'a Arc<Grant>>) -> impl Iterator<Item = &'a Arc<Grant>> {
     let mut seen = HashSet::new();
     grants.filter(move |grant| seen.insert((&grant.role_kind, &grant.role_path)))
@@ -246,7 +246,7 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<SubjectGrant> {
 #[derive(Default)]
 pub struct Rbac {
     snapshot: ArcSwap<RbacSnapshot>,
-    /// Whether aggregating roles have their stored rules only, which the controller writes.
+    /// Whether aggregating roles have only their stored rules, which the controller writes.
     as_stored: bool,
 }
 

@@ -113,7 +113,6 @@ pub enum Refusal {
     Failed(String),
 }
 
-/// Authorizes a request.
 pub async fn authorize(authorizer: &Authorizer, user: User, info: RequestInfo) -> Result<Authorized, Refusal> {
     let (verb, name) = verb_and_name(&info);
     let decision = decide(authorizer, &user, &AccessAttributes::of_request(&info, &verb, &name)).await?;
@@ -176,7 +175,7 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The 403 Status.
+/// The 403 with kube-apiserver's message.
 fn refusal(user: &User, attributes: &AccessAttributes<'_>, reason: &str) -> Status {
     let (name, verb) = (quote(&user.name), attributes.verb);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
@@ -197,8 +196,8 @@ fn refusal(user: &User, attributes: &AccessAttributes<'_>, reason: &str) -> Stat
     Status::forbidden(attributes.group, attributes.resource, attributes.name, &format!("{why}{reason}"))
 }
 
-/// The right of a server to make requests that no authorizer decides: those of its controllers and its own. A server gets it
-/// once, with its [`Authorizer`], and hands it to the rooms that act for it.
+/// The right of a server to make requests that no authorizer decides about: its own and those of its controllers. A
+/// server gets it once, with its [`Authorizer`], and hands it to the rooms that act for it.
 #[derive(Debug)]
 pub struct Loopback(());
 

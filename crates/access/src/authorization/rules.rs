@@ -51,7 +51,6 @@ impl PolicyRule {
         ]
     }
 
-    /// The rules of a role.
     pub fn of_role(role: &Value) -> Vec<PolicyRule> {
         role.get("rules").and_then(Value::as_array).unwrap_or_default().iter().map(PolicyRule::parse).collect()
     }
@@ -72,7 +71,7 @@ impl PolicyRule {
         OVERHEAD + texts.map(|text| text.len() + OVERHEAD / 8).sum::<usize>()
     }
 
-    /// Whether the rule allows this.
+    /// Whether the rule allows a request with these attributes.
     pub fn allows(&self, attributes: &AccessAttributes<'_>) -> bool {
         if !has_or_all(&self.verbs, attributes.verb) {
             return false;

@@ -32,9 +32,9 @@ pub struct AccessReviewer {
     remote: Remote,
     version: ReviewVersion,
     cache: ResponseCache<Decision>,
-    /// Match conditions: other requests are not sent.
+    /// Match conditions. A request that does not match is not sent to the webhook.
     conditions: Vec<Condition>,
-    /// Whether a failed call denies the request; otherwise it is no opinion.
+    /// Whether a failed call denies the request; otherwise the webhook has no opinion.
     denies: bool,
 }
 
@@ -172,7 +172,7 @@ fn is_valid_for_labels(operator: &str, _values: usize) -> bool {
     matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist")
 }
 
-/// Selectors narrow a request; an invalid selector is ignored, which requests everything.
+/// The field selector of a request. An invalid one is ignored, so that everything counts as requested.
 fn fields(selection: Selection<'_>) -> Vec<Value> {
     match selection {
         Selection::All => vec![],

@@ -111,7 +111,7 @@ impl Flow {
     }
 }
 
-/// The text of a header; uids are always fit for one.
+/// An object's uid as a header, for which every uid is valid.
 fn header(object: &Value) -> HeaderValue {
     HeaderValue::from_str(object.str_at(&["metadata", "uid"])).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -63,7 +63,7 @@ struct RequestQueue {
 #[derive(Debug, Default)]
 struct LevelSeats {
     limit: Option<Limit>,
-    /// Seats by its share, and the ones that it does not lend.
+    /// Seats according to its share; `guaranteed` are those of them that it does not lend.
     nominal: usize,
     guaranteed: usize,
     /// Maximum number of seats, including borrowed ones.

@@ -65,7 +65,7 @@ async fn quiet_flow_is_served_before_noisy_one() {
     let mut quiet = Box::pin(seats.take(of("a"), "quiet", LONG));
     assert!(quiet.as_mut().now_or_never().is_none());
     drop(running);
-    // the first noisy request came earlier; then the other queue is next
+    // the first noisy request arrived first; after it, the other queue is next
     let first = noisy.remove(0).now_or_never().unwrap().unwrap();
     drop(first);
     let quiet = quiet.now_or_never().expect("the quiet flow is next").unwrap();

@@ -41,7 +41,7 @@ async fn pending_once() {
     poll_fn(|_| if std::mem::replace(&mut is_woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
-/// Turns, of which all users share some; a user who has none gets one of their own.
+/// Turns. All users share some of them, and a user who has none gets one of their own.
 struct Turns {
     shared: usize,
     own: usize,
@@ -56,7 +56,7 @@ struct State {
     waiting: VecDeque<Waiting>,
 }
 
-/// A turn that is taken. It does not count any more from the deadline of its request on, when the computation may still run.
+/// A turn that is taken. It counts only until the deadline of its request, although the computation may run longer.
 struct Running {
     id: u64,
     user: String,
@@ -142,7 +142,8 @@ impl State {
         }
     }
 
-    /// Takes a turn for the first user who may have one; their next request waits behind those of the others.
+    /// Takes a turn for the first user who may have one; their next request then waits behind the requests of all other
+    /// users.
     fn next(&mut self, shared: usize, own: usize) -> Option<(u64, WaitingRequest)> {
         let has_turn = |user: &str| self.running.iter().any(|running| running.user == user);
         let limit = |user: &str| if has_turn(user) { shared } else { shared + own };

@@ -44,7 +44,7 @@ impl OperationMetrics {
         self.certificate_expiration.get_or_create(&CertificateName { name }).set(not_after);
     }
 
-    /// Has the file system of this directory observed.
+    /// Sets the directory whose file system is observed.
     pub fn observe_directory(&self, directory: PathBuf) {
         let _ = self.data_directory.set(directory);
     }

@@ -3,7 +3,7 @@
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
-/// Uses of such tokens. Each use is counted, where kube-apiserver caches authentications for 10 s.
+/// Uses of such tokens. Every use is counted, whereas kube-apiserver caches authentications for 10 s.
 #[derive(Default)]
 pub struct TokenMetrics {
     pub legacy: Counter,

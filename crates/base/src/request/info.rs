@@ -178,8 +178,9 @@ impl RequestInfo {
             || self.is_resource && streams.contains(&self.subresource.as_str())
     }
 
-    /// The name that is authorized: that of the path, or for list and watch that of a field selector `metadata.name=…`.
-    /// Selectors are ignored for the deprecated `/watch/` form, and where another option cannot be read.
+    /// The name to authorize: the name in the path or, for list and watch, the name in a field selector
+    /// `metadata.name=…`. Selectors are ignored for the deprecated `/watch/` form, and where another option cannot be
+    /// read.
     pub fn authorized_name(&self) -> Text {
         if !self.name.is_empty() || self.watch_path || !matches!(self.verb, Verb::List | Verb::Watch) {
             return self.name.clone();

@@ -146,8 +146,8 @@ impl ListOptions {
         ListOptions::parse(query, |options, given| options.list_errors(given))
     }
 
-    /// Reads the query of a watch. A watch that only its path asks for, `/watch/…`, has the rules of a list, as in
-    /// kube-apiserver.
+    /// Reads the query of a watch. A watch that is requested by its path alone (`/watch/…`) follows the rules of a
+    /// list, as in kube-apiserver.
     pub fn of_watch(query: &Query, gates: &FeatureGates) -> Result<ListOptions, Status> {
         if !query.flag("watch") {
             return ListOptions::of_list(query);
@@ -277,7 +277,7 @@ pub struct DeleteOptions {
     pub grace_period_seconds: Option<i64>,
     /// Whether an object that cannot be decoded may be deleted (KEP-3926).
     pub ignore_read_errors: bool,
-    /// Whether preconditions are given: those of a body even if they are empty.
+    /// Whether preconditions are given. In a body, empty preconditions count as well.
     has_preconditions: bool,
 }
 

@@ -12,7 +12,7 @@ const ENDPOINT: &str = "localhost:4317";
 pub struct Configuration {
     /// `host:port` of the collector: OTLP over gRPC, without TLS.
     pub endpoint: String,
-    /// Sampling rate per million requests, apart from requests whose trace is sampled already.
+    /// How many of a million requests are sampled, if their trace is not sampled already.
     pub per_million: u32,
 }
 

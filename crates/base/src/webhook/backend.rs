@@ -68,7 +68,7 @@ impl Backend {
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push((address.clone(), connection));
         } else if let Some(busy) = idle.iter_mut().find(|(_, connection)| !connection.is_ready()) {
-            // a connection with a running request, such as a watch, ends with it
+            // this one still has a running request, such as a watch, and closes when that ends
             *busy = (address.clone(), connection);
         }
     }
@@ -108,7 +108,7 @@ impl Client {
                     backend.keep(address, connection);
                     return Ok(response);
                 }
-                // as Go's client does for safe methods
+                // tries another connection, as Go's client does for safe methods
                 Err(error) if error.closed || error.unsent.is_some() => {}
                 Err(error) => return Err(error.why),
             }

@@ -19,7 +19,7 @@ use super::drive;
 use super::service::Address;
 use super::trust::{AnyCertificate, Trust};
 
-/// A connection that carries one request after the other.
+/// A connection that carries one request at a time.
 #[derive(Debug)]
 pub struct Connection<B>(SendRequest<B>);
 
@@ -50,7 +50,8 @@ impl<B: Body + 'static> Connection<B> {
     }
 }
 
-/// Whether a connection ended where a response was due; over TLS also without a close_notify alert, as in Go.
+/// Whether a connection ended in place of a response. Over TLS, as in Go, an end without a close_notify alert counts
+/// too.
 fn is_end_of_stream(error: &hyper::Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|source| source.kind() == io::ErrorKind::UnexpectedEof)

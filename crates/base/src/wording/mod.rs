@@ -74,7 +74,7 @@ fn quote_byte(byte: u8) -> String {
 pub fn yaml_error(error: &YamlError) -> String {
     let problem = match &error.problem {
         YamlProblem::Encoding(problem) => encoding_problem(*problem).to_owned(),
-        // the first line is not mentioned
+        // go-yaml omits the line number if it is the first line
         YamlProblem::Scan(problem) => at_line(error.line.filter(|line| *line > 1), &scan_problem(*problem)),
         // the parser counts lines from 0
         YamlProblem::Parse(problem) => {

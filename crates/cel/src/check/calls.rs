@@ -107,7 +107,8 @@ impl Checker<'_> {
 
     /// The result type of an overload if it accepts the arguments.
     fn matches(&mut self, overload: &Overload, arguments: &[Type]) -> Option<Type> {
-        // as upstream, which allocates variables before it compares the numbers of parameters: messages show them
+        // as upstream, type variables are allocated before parameters are counted, since messages show the numbers of
+        // variables
         let first = self.solver.fresh(overload.letters.len());
         if overload.params.len() != arguments.len() {
             return None;

@@ -33,7 +33,7 @@ pub struct Checked {
     pub(crate) ast: Ast,
     types: Vec<Type>,
     references: Vec<Reference>,
-    /// Whether problems were not reported: nodes that could not be resolved fail when they are evaluated.
+    /// Whether problems were ignored. Nodes that could not be resolved then fail when they are evaluated.
     pub(crate) lenient: bool,
 }
 

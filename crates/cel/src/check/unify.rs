@@ -107,7 +107,7 @@ impl Solver {
         }
     }
 
-    /// Whether a value of type `a` may be used as a `b`. Binds the variables for which that holds.
+    /// Whether a value of type `a` may be used as a `b`. If so, binds the variables that make it assignable.
     pub fn assignable(&mut self, a: &Type, b: &Type) -> bool {
         self.all_assignable(std::iter::once((a, b)))
     }

@@ -9,8 +9,9 @@ use crate::regex::Regex;
 use crate::value::Val;
 use crate::value::time;
 
-/// Reports literal arguments that are always invalid. As in cel-go, that of `matches` is the first one after a receiver: the
-/// pattern of `matches(text, pattern)` is compiled with the program, and its text is checked as if it were one.
+/// Reports literal arguments that are always invalid. As in cel-go, `matches` has its first argument checked, with or
+/// without a receiver: in `matches(text, pattern)` the text is checked as if it were a pattern, and the pattern is
+/// checked only when the program compiles it.
 pub(crate) fn literals(checked: &Checked, issues: &mut Vec<Issue>) {
     let root = &checked.ast.root;
     for function in ["duration", "timestamp", "matches"] {

@@ -57,7 +57,7 @@ pub enum DeclKind {
     List {
         /// The items; none if their type is not exposed.
         item: Option<Arc<Decl>>,
-        /// How lists compare and add up.
+        /// How lists are compared and concatenated.
         kind: ListKind,
     },
     /// `object` with `additionalProperties`.
@@ -68,7 +68,7 @@ pub enum DeclKind {
         key: Arc<Decl>,
         /// The values.
         value: Arc<Decl>,
-        /// Whether the size of a value that is selected as a field is known, too.
+        /// Whether the size of a value is also known when it is selected as a field.
         selected: bool,
     },
     /// `object` with `properties`.
@@ -281,7 +281,7 @@ pub(crate) enum DeclStep<'a> {
     Indices,
 }
 
-/// Whether a schema has a type that a declaration can have. Those of its items are not looked at.
+/// Whether a schema has a type that a declaration can have. The types of its items do not matter.
 pub fn has_type(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-int-or-string")
         || matches!(schema.str_at(&["type"]), "array" | "object" | "string" | "boolean" | "number" | "integer")
@@ -298,8 +298,8 @@ pub(crate) fn has_declaration(schema: &Value) -> bool {
     has_type(schema) && inner.is_none_or(has_declaration)
 }
 
-/// Whether the declaration of a schema has one for its elements: that of its items in a list, that of its
-/// additionalProperties in a map.
+/// Whether the declaration of a schema includes its elements: the items of a list, or the additionalProperties of a
+/// map.
 pub(crate) fn has_elements(schema: &Value) -> bool {
     let inner = match schema.str_at(&["type"]) {
         _ if flag(schema, "x-kubernetes-int-or-string") => None,
@@ -515,7 +515,7 @@ pub fn escape(name: &str) -> Option<Text> {
     Some(Text::from(out))
 }
 
-/// The name of an escaped one; `None` if it contains an unknown sequence.
+/// The field name for an escaped name; `None` if it contains an unknown sequence.
 fn unescape(key: &str) -> Option<Cow<'_, str>> {
     if !key.contains("__") {
         return Some(Cow::Borrowed(key));

@@ -186,8 +186,8 @@ impl Type {
         }
     }
 
-    /// The type that an expression may refer to by name. The elements of lists and maps are `dyn`, or type parameters if
-    /// `parameters`.
+    /// The type that an expression may refer to by name. The elements of lists and maps are `dyn`, or type parameters
+    /// if `parameters` is true.
     pub fn named(name: &str, parameters: bool) -> Option<Type> {
         Some(match name {
             "bool" => Type::Bool,

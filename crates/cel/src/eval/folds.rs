@@ -47,7 +47,7 @@ impl<'a> Frame<'a> {
     pub(super) fn quantifier(&mut self, quantifier: &'a Quantifier) -> Result<Val<'a>> {
         let range = self.eval(&quantifier.range)?;
         let decisive = quantifier.decisive;
-        // What the condition costs, and the accumulator on the left of the operator.
+        // the cost of the loop's condition; the accumulator on the left of the operator is charged after it
         let round = if decisive { 3 } else { 2 };
         let mut accu: Result<bool> = Ok(!decisive);
         let mut step = |frame: &mut Self| -> Result<bool> {

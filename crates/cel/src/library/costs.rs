@@ -1,4 +1,4 @@
-//! Costs: of each function the formula of the estimate, the size of the result, and the charge at run time.
+//! The costs of each function: the formula of its estimate, the size of its result, and its charge at run time.
 //!
 //! The numbers are those of Kubernetes, which accepts or rejects rules by them.
 
@@ -63,7 +63,7 @@ pub(crate) enum CostFormula {
 pub(crate) enum Size {
     Unknown,
     Same(Operand),
-    /// At most that of the operand.
+    /// At most the size of the operand.
     UpTo(Operand),
     /// The square of the size.
     Squared(Operand),
@@ -167,6 +167,6 @@ pub(super) const VALIDATION: Costs = costs(
     Size::Unknown,
     Charge::Validate,
 );
-/// By the prefix or suffix, as only so many characters are compared.
+/// Costs by the length of the prefix or suffix, since no more characters are compared.
 pub(super) const AFFIX: Costs =
     costs(CostFormula::Scaled(Operand::First, STRING_FACTOR), Size::Unknown, Charge::Size(1, STRING_FACTOR));

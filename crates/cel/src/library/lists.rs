@@ -31,7 +31,7 @@ fn check_ordered(item: &Val<'_>) -> Result<()> {
     }
 }
 
-/// Whether no item is greater than the next; items of different types are neither.
+/// Whether no item is greater than the next. An item is not greater than one with which it cannot be compared.
 pub fn is_sorted<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let mut previous: Option<Val<'a>> = None;
     for item in list(args)?.iter() {
@@ -93,7 +93,7 @@ pub fn max<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     extreme(args, "max", Ordering::Greater)
 }
 
-/// Whether an item is a value. One that does not convert, or that cannot be compared, is not.
+/// Whether an item equals a value. An item that cannot be converted or compared does not.
 fn is(item: &Result<Val<'_>>, want: &Val<'_>) -> bool {
     item.as_ref().is_ok_and(|item| equal(item, want).unwrap_or(false))
 }
@@ -152,7 +152,8 @@ fn total_order(a: &Val<'_>, b: &Val<'_>) -> Ordering {
     compare(a, b).unwrap_or_else(|_| is_nan(a).cmp(&is_nan(b)))
 }
 
-/// The first argument if it is an empty list, which some functions return as it is, with its way of comparison.
+/// The first argument if it is an empty list. Some functions return it as it is, so it is still compared in its own
+/// way.
 fn unchanged<'a>(args: &[Val<'a>]) -> Option<Val<'a>> {
     args.first().filter(|arg| matches!(arg, Val::List(list) if list.is_empty())).cloned()
 }
@@ -315,7 +316,7 @@ pub fn sets_intersects<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 mod tests {
     use super::*;
 
-    /// More than 20 values: the standard library then looks whether their order is total.
+    /// Sorts more than 20 values: the standard library then checks that their order is total.
     #[test]
     fn nan_sorts_last() {
         for count in [1, 3, 64, 1000] {

@@ -194,8 +194,8 @@ fn collect_letters(t: &Type, letters: &mut Vec<u8>) {
     }
 }
 
-/// Whether the type of an operand has an operation in cel-go, with whichever other operands; if it has none, the error names the
-/// function. Types with methods count as having all operations.
+/// Whether cel-go has an operation for the type of an operand, whatever the other operands are. If not, the error names
+/// the function. Types with methods count as having all operations.
 pub(crate) fn has_operation(function: &str, operand: &Val<'_>) -> bool {
     if matches!(operand, Val::String(_) | Val::Duration(_) | Val::Timestamp(_)) {
         return true;

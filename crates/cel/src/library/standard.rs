@@ -173,7 +173,7 @@ pub fn contains_member<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
-            // in a list that an expression has made, a value that cannot be compared is another one
+            // in a list that an expression has made, an item that cannot be compared counts as unequal
             failure.filter(|_| !made).map_or(Ok(Val::Bool(false)), Err)
         }
         [key, Val::Map(map)] => match map.get(key) {
@@ -427,7 +427,7 @@ fn is_zero(value: &Val<'_>) -> bool {
         Val::Bytes(b) => b.is_empty(),
         Val::Duration(d) => *d == 0,
         Val::Timestamp(t) => t.seconds == -62_135_596_800 && t.nanoseconds == 0,
-        // what a schema types has no zero value in kube-apiserver
+        // lists and maps whose types a schema declares have no zero value in kube-apiserver
         Val::List(List::Typed { kind: ListKind::Set(_) | ListKind::Map(_), .. }) | Val::Map(Map::Object(..)) => false,
         Val::List(List::Json { item, .. }) if !is_untyped(item) => false,
         Val::Map(Map::Json(_, value)) if !is_untyped(value) => false,

@@ -252,7 +252,7 @@ impl Maker<'_, '_> {
         Ok(self.fold(range, vars, parts))
     }
 
-    /// Folds that make a list: each item is appended, only those that pass the filter.
+    /// Folds that make a list, to which the items that pass the filter are appended.
     fn collecting(&mut self, range: Expr, vars: (Text, Option<Text>), filter: Option<Expr>, item: Expr) -> Expr {
         let init = self.list(vec![]);
         let condition = self.literal(Literal::Bool(true));

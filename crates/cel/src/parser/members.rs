@@ -1,4 +1,4 @@
-//! Rules of what follows an operand: fields, calls of methods, indices.
+//! Rules for what follows an operand: fields, method calls and indices.
 
 use super::{EPSILON, EXPR, IDENTS, MEMBERS, OPT_EXPR, OPT_FIELD, Parsed, Parser, Set, Stop, Tree, set};
 use crate::ast::{Expr, Issue, Kind, Literal, Offset};

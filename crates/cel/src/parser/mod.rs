@@ -132,8 +132,6 @@ pub fn parse(text: &str, syntax: Syntax) -> Result<Ast, (Source, Vec<Issue>)> {
     }
 }
 
-// Nodes.
-
 // Rules.
 impl Parser<'_> {
     fn start(&mut self) -> Option<Expr> {
@@ -184,7 +182,7 @@ pub const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Whether a name may be that of a variable.
+/// Whether a variable may have this name.
 pub fn is_identifier(name: &str) -> bool {
     let begins = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     begins && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !RESERVED.contains(&name)

@@ -173,7 +173,7 @@ impl Regex {
     }
 }
 
-/// What `find` finds from each position on, where it begins again after the last match.
+/// The results of `find` for successive matches: each search begins where the last match ended.
 fn one_after_another<'a, T>(
     text: &'a str,
     mut find: impl FnMut(usize) -> Option<(Range<usize>, T)> + 'a,

@@ -145,7 +145,8 @@ impl PatternCompiler {
     }
 
     fn repeat_without_end(&mut self, min: u32, greedy: bool, sub: &Hir) {
-        // once more, and again; `x*` is `(x+)?`, so that an empty `x` is preferred where Go prefers it
+        // `x{n,}` is n copies of `x`, the last of which may repeat; `x*` is `(x+)?`, so that an empty `x` is preferred
+        // where Go prefers it
         let skip = self.steps.len();
         if min == 0 {
             self.steps.push(Instruction::Jump(0));
@@ -222,7 +223,7 @@ fn contains(ranges: &[(char, char)], c: char) -> bool {
 
 /// A sparse set of instructions, which is cleared in constant time.
 struct Visited {
-    /// The index among the members of each instruction that is a member.
+    /// The index in `members` of each instruction in the set; the entries of other instructions have no meaning.
     places: Vec<u32>,
     members: Vec<u32>,
 }
@@ -252,7 +253,7 @@ struct Thread {
 struct Machine<'a> {
     program: &'a PatternProgram,
     text: &'a str,
-    /// The steps that were added for the character that is next.
+    /// The steps that were already added for the next character.
     visited: Visited,
     visits: Visits,
     /// Visits that are not counted yet.
@@ -283,7 +284,7 @@ impl Machine<'_> {
                     }
                     Instruction::Match => {
                         found = Some(thread.places);
-                        // those behind it are not preferred
+                        // the remaining threads have lower priority
                         break;
                     }
                     _ => {}

@@ -101,7 +101,7 @@ fn check_fields(schema: &Value, rule: &Value, path: &FieldPath, errors: &mut Vec
     }
 }
 
-/// Whether rules apply to a node or to one above it, and whether these have types in CEL.
+/// Whether rules apply to a node or to one of its ancestors, and whether these nodes have types in CEL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Outside,
@@ -117,7 +117,7 @@ struct WalkPlace<'p> {
     path: &'p FieldPath,
     /// The declaration of this node, if a rule is here or above.
     decl: Option<Arc<Decl>>,
-    /// That of the parent.
+    /// The scope of the parent.
     scope: Scope,
     /// The greatest number of values; `None` if it is unbounded.
     cardinality: Option<u64>,
@@ -130,8 +130,8 @@ struct WalkPlace<'p> {
 const UNTYPED: &str = "failed to convert to declType for CEL validation rules";
 
 impl RuleNode {
-    /// The node of an element of a value whose type has elements, or has none. Values of other types than that of the schema
-    /// may be stored, so that even the latter may have elements.
+    /// The node of an element of a value. If the type of the value has no elements, rules of the element are errors: a
+    /// stored value may have another type than the schema's, and therefore elements.
     fn in_value(mut self, has_elements: bool) -> RuleNode {
         if !has_elements && !self.rules.is_empty() {
             self.broken = Some(UNTYPED);
@@ -280,7 +280,7 @@ impl RuleCompiler<'_> {
                     root: false,
                 };
                 let inner = self.node(property, &place);
-                // as upstream, which omits fields without a type, and those of a value without one
+                // as upstream, which omits fields without a type, and the fields of a value without a type
                 if decl::has_declaration(property) && (!untyped || decl::escape(name).is_none()) {
                     node.properties.extend(inner.map(|node| (name.clone(), node)));
                 }

@@ -86,7 +86,7 @@ pub struct Rules {
 struct RuleNode {
     decl: Arc<Decl>,
     schema_type: Text,
-    /// The error because of which no rule of the node can be evaluated.
+    /// The error that prevents the evaluation of every rule of the node.
     broken: Option<&'static str>,
     rules: Vec<Rule>,
     properties: Vec<(Text, RuleNode)>,
@@ -139,7 +139,7 @@ pub struct Validation<'a> {
     pub ratcheting: Option<&'a dyn SchemaNode>,
     /// Cost that may be spent; `None`: [`OBJECT_COST_MAX`].
     pub cost_max: Option<u64>,
-    /// The path of the value, which those of its errors begin with; `None` for an object.
+    /// The path of the value, with which the paths of its errors begin; `None` for an object.
     pub path: Option<&'a FieldPath>,
 }
 

@@ -29,7 +29,7 @@ enum Correlation<'a> {
     Off,
     /// The value has an old value.
     Here(Pair<'a>),
-    /// The value cannot be correlated; the values of its nearest ancestor that can.
+    /// The value cannot be correlated. These are the values of its nearest ancestor that can.
     Above(Pair<'a>),
 }
 
@@ -231,8 +231,8 @@ impl RuleWalk {
         outcome
     }
 
-    /// The outcome of an expression whose variables have no values for the reason `error`, which counts only if the expression
-    /// depends on them, and does not end where cel-go panics.
+    /// The outcome of an expression whose variables have no values because of `error`. The error is the result only if
+    /// the expression depends on the variables, and does not end where cel-go panics.
     fn evaluate_without<'a>(&mut self, program: &'a Program, error: Error) -> Outcome<'a> {
         let outcome = self.evaluate(program, [None, None]);
         match &outcome.result {
@@ -369,7 +369,7 @@ fn failure(node: &RuleNode, rule: &Rule, path: &FieldPath, value: &Value, detail
         Reason::Duplicate => {
             FieldError { kind: FieldErrorKind::Duplicate, field, value: rendered, detail: String::new() }
         }
-        // an error that does not show the value has the detail in its place
+        // without a value to show, the detail takes the place of the value
         Reason::Invalid if !shown => {
             FieldError { kind: FieldErrorKind::Invalid, field, value: detail, detail: String::new() }
         }

@@ -117,8 +117,8 @@ fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {
     }
 }
 
-/// Equality of items that may not fit their declarations, as in cel-go: the error of the left one is the result, and nothing
-/// equals a right one that has an error.
+/// Equality of items that may not fit their declarations. As in cel-go, an error of the left item is the result, and a
+/// right item with an error equals nothing.
 fn readable_equal<'a>(left: Result<Val<'a>>, right: Result<Val<'a>>) -> Result<bool> {
     match (left?, right) {
         (left, Ok(right)) => equal(&left, &right),
@@ -127,7 +127,8 @@ fn readable_equal<'a>(left: Result<Val<'a>>, right: Result<Val<'a>>) -> Result<b
     }
 }
 
-/// Equality of items of lists and maps that an expression has made: only an item that differs ends the comparison, not an error.
+/// Equality of items of lists and maps that an expression has made: an item that differs ends the comparison, an error
+/// does not.
 fn unless_error(found: Result<bool>) -> Result<bool> {
     found.or_else(|error| if error.is_fatal() { Err(error) } else { Ok(true) })
 }

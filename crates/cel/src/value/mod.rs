@@ -185,7 +185,7 @@ pub enum List<'a> {
         items: Rc<Vec<Val<'a>>>,
         /// How the list compares and adds up.
         kind: &'a ListKind,
-        /// The members of a set by which it compares, as texts.
+        /// The members as texts, by which sets are compared.
         members: Rc<BTreeSet<String>>,
     },
     /// A list that an expression created.

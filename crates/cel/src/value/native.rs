@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::{Environment, Program};
 
-    /// The JSON that an expression comes to, or why there is none.
+    /// The JSON of the result of an expression, or the error.
     fn reported(expression: &str) -> String {
         let env = Environment::kubernetes(35);
         let program = Program::new(&env, &env.check(expression).unwrap()).unwrap();

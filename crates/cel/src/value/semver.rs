@@ -54,11 +54,11 @@ pub(crate) fn prerelease(text: &str) -> Parsed<Identifier> {
 }
 
 impl Version {
-    /// Reads a version. The error is that of the Go library.
+    /// Parses a version. The error has the text of the Go library.
     ///
     /// # Errors
     ///
-    /// The text is no semantic version.
+    /// The text is not a semantic version.
     pub fn parse(text: &str) -> std::result::Result<Version, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());

@@ -8,7 +8,7 @@ pub struct Node {
     fields: BTreeMap<String, Node>,
     additional: Option<Box<Node>>,
     items: Option<Box<Node>>,
-    /// The keys of a list that has such.
+    /// The keys of a list, if it has any.
     keys: Option<Vec<String>>,
 }
 

@@ -39,8 +39,9 @@ fn is_of(value: &Val<'_>, t: &Type) -> bool {
 }
 
 /// The maximum cost of a program by its estimate. Estimates are upstream's to the digit, and upstream's can be too low:
-/// comparisons of numbers and optional indices are taken to be free, `split` to give no more parts than the text has
-/// characters, and `flatten` to leave a list as long as it was. So twice the estimate is allowed, and more with those two.
+/// they assume that comparisons of numbers and optional indices are free, that `split` returns no more parts than the
+/// text has characters, and that `flatten` does not lengthen a list. So twice the estimate is allowed, and more for
+/// `split` and `flatten`.
 fn allowed(text: &str, estimated: u64) -> u64 {
     let low = text.contains(".flatten(") || text.contains(".split(");
     let more = if low { estimated.saturating_mul(15) } else { estimated };

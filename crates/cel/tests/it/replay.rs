@@ -1,7 +1,7 @@
 //! Runs CRDs and objects of the recordings through `Rules`, whose errors must equal the recorded ones.
 //!
-//! This is no server: objects aren't pruned, defaulted or checked against their schema, so only responses that come from
-//! rules are compared, and steps whose objects would have been changed first are left out by the recordings' nature.
+//! There is no server here: objects are not pruned, defaulted or checked against their schema, so only responses that
+//! come from rules are compared. The recordings do not contain steps whose objects would have been changed first.
 
 use crate::place::Node;
 use cel::rules::{Options, Rules, Validation};
@@ -136,7 +136,8 @@ impl State {
         let ours = |c: &Cause| c.0.contains("x-kubernetes-validations") || c.1.contains("estimated rule cost total");
         let all = causes(&response);
         let want: BTreeSet<Cause> = all.iter().filter(|c| ours(c)).cloned().collect();
-        // Rules aren't compiled where the schema has other errors; where rules may stand is the schema's business.
+        // Rules are not compiled where the schema has other errors, and it is the check of schemas that says where
+        // rules may be.
         let structural = want.iter().any(|c| c.1.contains("must be empty to be structural"));
         if all.len() == want.len() && !structural {
             self.compare(name, &want, &reported(&errors));
@@ -199,7 +200,7 @@ impl State {
             rules.validate(&object, &validation)
         });
         let got = verdict.map(|verdict| reported(&verdict.errors)).unwrap_or_default();
-        // whether the kind is that of the definition is no question of rules
+        // rules do not check whether the kind is that of the definition
         let want: BTreeSet<Cause> = causes(&response).into_iter().filter(|cause| cause.0 != "kind").collect();
         if !want.iter().any(|cause| OTHERS.iter().any(|other| cause.1.contains(other) && !cause.1.contains("=<"))) {
             self.compare(name, &want, &got);

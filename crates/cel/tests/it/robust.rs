@@ -59,7 +59,7 @@ fn cost_limit_ends_evaluation() {
     }
 }
 
-/// Pieces of source text in every order: what comes of it doesn't matter, only that something does.
+/// Pieces of source text in every order: any result will do, as long as there is one.
 #[test]
 fn unusual_texts_do_not_panic() {
     let pieces = [
@@ -113,8 +113,8 @@ fn unusual_texts_do_not_panic() {
     }
 }
 
-/// Values share what they are made of, so a list may be immense and its cost small: comparing, printing and flattening
-/// it ends all the same.
+/// Values share their parts, so an immense list may have a small cost. Comparing, printing and flattening it must end
+/// nevertheless.
 #[test]
 fn oversized_values_end_evaluation() {
     let env = Environment::standard();

@@ -1,4 +1,4 @@
-//! Random expressions, by the types that they shall have.
+//! Random expressions of given types.
 
 /// Numbers that only look random: the same for the same seed.
 pub struct Random(pub u64);
@@ -135,7 +135,7 @@ const FORMS: &[(&str, &str, &[&str])] = &[
 pub struct Scope(Vec<(String, &'static str)>);
 
 impl Scope {
-    /// An expression of a type whose parts nest at most so deep.
+    /// An expression of a type whose parts nest at most `depth` levels deep.
     pub fn expression(&mut self, random: &mut Random, t: &str, depth: usize) -> String {
         let forms: Vec<_> = FORMS.iter().filter(|(of, _, _)| *of == t).collect();
         if depth == 0 || forms.is_empty() || random.below(5) == 0 {

@@ -26,7 +26,7 @@ pub struct PluginConfigurations {
 }
 
 impl PluginConfigurations {
-    /// Reads an AdmissionConfiguration. That of a plugin that does not run is not looked at.
+    /// Reads an AdmissionConfiguration. The configuration of a plugin that does not run is not checked.
     pub fn read(path: &Path, enabled: &EnabledPlugins, gates: &FeatureGates) -> Result<PluginConfigurations, String> {
         let file = read_yaml(path)?;
         let (kind, version) = (file.str_at(&["kind"]), file.str_at(&["apiVersion"]));

@@ -55,7 +55,7 @@ fn is_manifest(name: &str) -> bool {
 /// Reads a file of at most `room` bytes.
 fn read_file(path: &Path, room: u64) -> Result<Vec<u8>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("failed to read file {}: {why}", quote(&path.to_string_lossy()));
-    // to open another one, such as a pipe, could block
+    // opening another kind of file, such as a pipe, could block
     if !std::fs::metadata(path).map_err(|error| failed(&error))?.is_file() {
         return Err(failed(&"it is not a regular file"));
     }

@@ -93,7 +93,7 @@ impl AdmissionFlags {
     }
 }
 
-/// Errors of expressions and of YAML have several lines.
+/// Joins the lines of an error, since errors of expressions and of YAML have several.
 fn in_one_line(why: &str) -> String {
     why.split('\n').map(str::trim).collect::<Vec<_>>().join(" ")
 }

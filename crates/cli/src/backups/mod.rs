@@ -20,8 +20,8 @@ use crate::values::TextOrJson;
 
 /// The path that stands for stdin or stdout.
 const STANDARD: &str = "-";
-/// The files of a data directory without which clients would lose their access: the certificate authority, what a rotation of
-/// it has left, and the key of ServiceAccount tokens. Other certificates are issued anew.
+/// The files of a data directory without which clients would lose their access: the certificate authority, the files of
+/// its rotation, and the key of ServiceAccount tokens. Other certificates are issued anew.
 const KEPT_FILES: [&str; 5] = ["ca.crt", "ca.key", "ca-cross.crt", "ca-next.key", "service-account.key"];
 
 /// The certificate authority and the key of a server.

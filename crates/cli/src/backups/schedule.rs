@@ -52,7 +52,7 @@ impl ScheduleFlags {
 }
 
 impl BackupPlan {
-    /// Starts to make the backups, until the server ends. A backup that fails is reported in the log and made again after
+    /// Starts to make the backups, until the server ends. A backup that fails is logged and tried again after
     /// [`limits::BACKUP_RETRY`].
     pub fn start(self) {
         base::task::spawn("backups", self.run());
@@ -102,7 +102,8 @@ impl BackupPlan {
         Ok(name)
     }
 
-    /// Writes a backup beside its final name and moves it there, so that a file with the name of a backup is whole.
+    /// Writes a backup beside its final name and moves it there, so that a file with the name of a backup is always
+    /// complete.
     fn write(&self, snapshot: Snapshot, name: &str) -> Result<(), String> {
         directory::create(&self.directory)?;
         let scratch = Scratch(self.directory.join(scratch_name()));

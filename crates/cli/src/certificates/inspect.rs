@@ -1,4 +1,4 @@
-//! Reads certificates: who they are for, who has signed them, and until when they are valid.
+//! Reads certificates: their subject and names, their issuer, and the end of their validity.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Whether the key of `authority` has signed it, by its identifiers.
+    /// Whether `authority` has signed this certificate, by the names and the key identifiers of both.
     pub fn is_signed_by(&self, authority: &Facts) -> bool {
         self.issuer == authority.subject && self.issuer_key_id == authority.key_id
     }

@@ -47,7 +47,8 @@ pub fn authority(common_name: &str) -> Result<Pair, Error> {
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// The certificate of a new authority that a former one signs: clients that trust the former one trust the new one by it.
+/// The certificate of a new authority that a former one signs: it lets clients that trust the former authority trust
+/// the new one.
 pub fn cross_certificate(common_name: &str, new: &Pair, former: &Pair) -> Result<String, Error> {
     let mut params = authority_params(common_name)?;
     params.use_authority_key_identifier_extension = true;
@@ -67,9 +68,9 @@ fn signed(mut params: CertificateParams, usage: ExtendedKeyUsagePurpose, by: &Pa
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// A P-256 key as `EC PRIVATE KEY` (RFC 5915): Java clients take a `PRIVATE KEY` for one of RSA.
+/// A P-256 key as `EC PRIVATE KEY` (RFC 5915): Java clients assume that a `PRIVATE KEY` is an RSA key.
 fn sec1(key: &KeyPair) -> Option<String> {
-    // the head of ECPrivateKey inside PKCS #8: version 1, then 32 octets of the secret
+    // how ECPrivateKey begins inside PKCS #8: version 1, then the head of the 32 octets of the secret
     const HEAD: [u8; 5] = [0x02, 0x01, 0x01, 0x04, 0x20];
     // parameters [0]: the object identifier of P-256; publicKey [1]: a bit string of 65 octets
     const CURVE: [u8; 17] = *b"\xa0\x0a\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\xa1\x44\x03\x42\x00";

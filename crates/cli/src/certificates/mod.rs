@@ -102,7 +102,7 @@ impl Directory {
             (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
-            // the key is written first: a process that ended in between has left no certificate to rely on
+            // the key is written first, so a key without a certificate is what an interrupted process has left
             (None, _) => Ok(None),
             (Some(_), None) => {
                 let path = self.path.join(name);
@@ -149,7 +149,7 @@ impl Directory {
             let is_fresh = first(&pair.certificate).is_ok_and(|facts| {
                 facts.is_signed_by(&signed_by) && !expires_soon(facts.not_after) && facts.names.include(names)
             });
-            // a process may have ended between the two files
+            // a process may have been interrupted between writing the two files
             Ok(Some(pair).filter(|pair| is_fresh && belong_together(pair)))
         };
         let serving = match load_fresh(SERVING, names)? {

@@ -11,7 +11,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Those of every server, and those of `addresses` and `names`; an unspecified address stands for all of the machine.
+    /// The names of every server, with `addresses` and `names`. An unspecified address stands for all addresses of the
+    /// machine.
     pub fn of(addresses: &[IpAddr], names: &[String]) -> Names {
         let mut all = Names::default();
         let always = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
@@ -19,7 +20,7 @@ impl Names {
         all.addresses.extend([IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()]);
         if addresses.iter().any(IpAddr::is_unspecified) {
             all.addresses.extend(of_machine());
-            // a host name may have letters that a DNS name cannot have
+            // a host name is left out if it has letters that a DNS name cannot have
             all.dns.extend(crate::values::subject_name(&hostname()));
         }
         all.addresses.extend(addresses.iter().filter(|address| !address.is_unspecified()));

@@ -55,7 +55,7 @@ fn existing(directory: &Directory) -> Result<Pair, String> {
     directory.authority()?.ok_or_else(|| format!("{place} has no ca.crt: pintle serve creates it at its first start"))
 }
 
-/// Completes a first step that ended between its files.
+/// Completes a first step that was interrupted between writing its files.
 pub fn settle(directory: &Directory) -> Result<(), String> {
     let (certificate, next) = (directory.path.join("ca.crt"), directory.path.join(NEXT_KEY));
     let (Some(certificate), Some(key)) = (read(&certificate)?, read(&next)?) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Subjects with several organizations, which rcgen does not have: the subject of a certificate is replaced, and the
-//! certificate is signed again.
+//! Subjects with several organizations, which rcgen does not support: the subject of its certificate is replaced, and
+//! the certificate is signed again.
 
 use rcgen::{Error, KeyPair, SigningKey as _};
 use rustls::pki_types::CertificateDer;
@@ -15,7 +15,7 @@ const BIT_STRING: u8 = 0x03;
 /// The object identifiers of the attributes, encoded.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
-/// The subject in a TBSCertificate: behind version, serial number, algorithm, issuer and validity.
+/// The index of the subject in a TBSCertificate: after version, serial number, algorithm, issuer and validity.
 const SUBJECT_AT: usize = 5;
 
 /// The DER of a subject: the user is its common name, the groups are its organizations.
@@ -58,7 +58,7 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The numbers of bytes of the head and of the content of the element at the beginning.
+/// The lengths in bytes of the head and of the content of the first element.
 fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
     match *bytes.get(1)? {
         short @ 0..=127 => Some((2, short.into())),
@@ -76,7 +76,7 @@ fn content(element: &[u8]) -> Option<&[u8]> {
     element.get(head..head.checked_add(length)?)
 }
 
-/// The elements that stand one behind the other.
+/// The consecutive elements.
 fn elements(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut found = vec![];
     while !bytes.is_empty() {

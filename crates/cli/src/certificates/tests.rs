@@ -122,7 +122,7 @@ fn interrupted_rotation_is_completed() {
     directory.load_or_make(&names).unwrap();
     let key = fs::read_to_string(directory.path.join("ca.key")).unwrap();
     rotation::begin(&directory).unwrap();
-    // as if it had ended before the key was renamed
+    // as if the process had been interrupted before it renamed the key
     fs::rename(directory.path.join("ca.key"), directory.path.join("ca-next.key")).unwrap();
     fs::write(directory.path.join("ca.key"), key).unwrap();
     let made = directory.load_or_make(&names).unwrap();

@@ -1,5 +1,5 @@
-//! `pintle assets`: a directory with the programs that test environments start. `use` and `list` take setup-envtest's words, so
-//! that the Makefile of a project needs no other change than the program's name.
+//! `pintle assets`: a directory with the programs that test environments start. `use` and `list` accept setup-envtest's
+//! arguments, so a project's Makefile only has to change the name of the program.
 
 use std::path::{Path, PathBuf};
 
@@ -97,7 +97,7 @@ pub enum AssetsForm {
     Overview,
 }
 
-/// Parses the name of a directory, which a command of setup-envtest is not.
+/// Parses the name of a directory. A command of setup-envtest that has no meaning here is an error.
 fn directory_name(text: &str) -> Result<PathBuf, String> {
     match FOREIGN.contains(&text) {
         true => Err(format!("pintle assets has no command {text}; for a directory of that name write ./{text}")),
@@ -114,7 +114,7 @@ fn version() -> String {
 ///
 /// # Errors
 ///
-/// The directory cannot be created, or a program's name is taken by something else than a link.
+/// The directory cannot be created, or the name of a program is taken by something other than a link.
 pub fn run(assets: &Assets) -> Result<(), String> {
     match (&assets.task, &assets.directory) {
         (Some(AssetsTask::Use { version, print: form, directory, flags }), _) => {
@@ -127,7 +127,7 @@ pub fn run(assets: &Assets) -> Result<(), String> {
     }
 }
 
-/// Says on stderr that another version was asked for than the one that is served.
+/// Warns on stderr if the requested version is not the one that is served.
 fn warn_of_other(wanted: Option<&str>) {
     let Some(wanted) = wanted else { return };
     let plain = wanted.trim_start_matches(|first: char| !first.is_ascii_digit());

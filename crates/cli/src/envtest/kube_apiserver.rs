@@ -1,5 +1,5 @@
-//! The command line of kube-apiserver, translated to that of `pintle serve`. The latter accepts all flags; only those of the
-//! storage, the server's files and the controllers are translated.
+//! Translates the command line of kube-apiserver to that of `pintle serve`, which accepts all flags. Only the flags of
+//! the storage, the server's files and the controllers need to change.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub fn start(arguments: &[String]) -> Start {
     }
     let flags = split(&arguments[1..]);
     let mut translated = vec!["pintle".to_owned(), "serve".to_owned()];
-    // a test that is killed stops nothing; the last value of a flag counts, so the tests can turn this off
+    // a killed test cannot stop its server; the last value of a flag counts, so tests can turn this off
     translated.push("--exit-with-parent=true".to_owned());
     translated.extend(storage(&flags));
     if std::env::var_os(CONTROLLERS).is_none() && flags.iter().all(|flag| flag.name != "controllers") {

@@ -135,8 +135,8 @@ fn text(input: &mut Decoder<'_>) -> Read<Text> {
     Ok(text.into())
 }
 
-/// Whether another item follows the `read` ones: fewer than `declared` were read, or, without a declared length, no break
-/// code comes next, which is consumed. Returns `problem` if there are more than `max`.
+/// Whether another item follows the `read` ones: fewer than `declared` were read, or, without a declared length, the
+/// next code is not a break. A break is consumed. Returns `problem` if there are more than `max`.
 fn more(input: &mut Decoder<'_>, declared: Option<u64>, read: usize, max: usize, problem: CborProblem) -> Read<bool> {
     let more = match declared {
         Some(length) => (read as u64) < length,

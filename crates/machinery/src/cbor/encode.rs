@@ -18,7 +18,8 @@ pub fn encode(value: &Value) -> Vec<u8> {
     out
 }
 
-/// Encodes a watch event: a document with the fields `type` and `object`, which is a self-described document itself.
+/// Encodes a watch event as a document with the fields `type` and `object`. The latter is itself a self-described
+/// document.
 pub fn watch_event(kind: &str, object: &Value) -> Vec<u8> {
     let mut out = SELF_DESCRIBED.to_vec();
     let mut encoder = Encoder::new(&mut out);
@@ -45,7 +46,7 @@ fn write(value: &Value, out: &mut Encoder<'_>) -> Written {
         }
         Value::Object(map) => {
             let mut fields: Vec<_> = map.iter().collect();
-            // a shorter name has a smaller head
+            // sorted by length, since the encoded form of a shorter name begins with a smaller byte
             fields.sort_by_key(|(name, _)| name.len());
             out.map(fields.len() as u64)?;
             return fields.into_iter().try_for_each(|(name, value)| {

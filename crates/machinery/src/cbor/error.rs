@@ -6,7 +6,7 @@ use std::fmt;
 /// Why bytes could not be decoded, and where.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CborError {
-    /// Bytes in front of the place where the problem was noticed.
+    /// The offset at which the problem was noticed, in bytes.
     pub offset: usize,
     /// The violation at the offset.
     pub problem: CborProblem,

@@ -29,7 +29,7 @@ struct Bounds {
 impl Bounds {
     /// The limits of kube-apiserver's decoder, for requests and etcd.
     const REQUEST: Bounds = Bounds { depth: 64, length: 1024 };
-    /// The depth limit of JSON; the number of items needs no limit, since each takes at least one byte of the input.
+    /// The depth limit of JSON. The number of items needs no limit, since each takes at least one byte of the input.
     const STORED: Bounds = Bounds { depth: 10_000, length: usize::MAX };
 }
 

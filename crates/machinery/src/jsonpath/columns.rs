@@ -21,13 +21,13 @@ impl Default for RowVisits {
 }
 
 impl RowVisits {
-    /// Whether the row has taken some time, so that the computation should give way.
+    /// Whether computing the row has taken so long that it should give way.
     pub fn are_many(&self) -> bool {
         self.0 <= ROW_VISITS_MAX - JSONPATH_VISITS_MAX
     }
 }
 
-/// The cell of a column of type `kind` (`string`, `integer`, `number`, `boolean`, `date`): of the first value that the
+/// The cell of a column of type `kind` (`string`, `integer`, `number`, `boolean`, `date`) for the first value that the
 /// path finds, or null. `now` is in microseconds since the epoch.
 pub fn cell(kind: &str, path: &JsonPath, object: &Value, now: i64, visits: &mut RowVisits) -> Value {
     let granted = visits.0.min(JSONPATH_VISITS_MAX);
@@ -51,7 +51,7 @@ pub fn cell_of(kind: &str, value: &Value, now: i64) -> Value {
     }
 }
 
-/// A value as text: objects and lists as JSON, scalars as Go prints them.
+/// A value as text. Objects and lists are printed as JSON, scalars as Go prints them.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),

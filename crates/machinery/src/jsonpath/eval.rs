@@ -9,18 +9,18 @@ use std::cmp::Ordering;
 
 type Found<'v> = Vec<Cow<'v, Value>>;
 
-/// The values that were found, and the error that ended the search. A failed step still returns values, since a filter
-/// without comparison counts them.
+/// The values that were found, and the error that ended the search. A step that fails still returns values, since a
+/// filter without a comparison counts them.
 pub(super) type Outcome<'v> = (Found<'v>, Option<String>);
 
-/// Evaluates one path. What a step finds beyond the bounds is as if it were not there: a cell shows the first value.
+/// Evaluates one path. Values beyond the bounds are ignored, since a cell only shows the first value.
 pub(super) struct Evaluation {
-    /// Values that may still be visited.
+    /// How many more values may be visited.
     pub left: usize,
 }
 
 impl Evaluation {
-    /// The first values of those that a step finds, as many as may be visited.
+    /// The first values that a step finds, as many as may still be visited.
     fn take<'v>(&mut self, values: impl Iterator<Item = Cow<'v, Value>>) -> Found<'v> {
         let found: Found<'v> = values.take(self.left.min(JSONPATH_VALUES_MAX)).collect();
         self.left -= found.len();
@@ -67,7 +67,7 @@ impl Evaluation {
         }
     }
 
-    /// The input and all its descendants, parents first, without empty containers and scalars other than text.
+    /// The input and all its descendants, parents first. Empty containers and scalars other than text are left out.
     fn descendants<'v>(&mut self, input: Found<'v>) -> Found<'v> {
         let mut found = vec![];
         let mut waiting: Found<'v> = input.into_iter().rev().collect();

@@ -59,8 +59,8 @@ impl JsonPath {
         parse::template(path).map(|actions| JsonPath { actions })
     }
 
-    /// The values that the path finds, in order. A missing field is not an error. If the path visits very many values, those
-    /// beyond a bound are left out.
+    /// The values that the path finds, in order. A missing field is not an error. If the path visits very many values,
+    /// those beyond a bound are left out.
     pub fn find<'v>(&self, value: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
         self.find_within(value, &mut Evaluation { left: JSONPATH_VISITS_MAX })
     }

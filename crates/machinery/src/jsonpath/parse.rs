@@ -4,12 +4,12 @@ use super::{Filter, PathStep, Slice};
 use crate::limits::JSONPATH_DEPTH_MAX;
 use crate::value::{Text, Value};
 
-/// The steps of every action of `{text}`: usually one action, more if the text itself contains `}` and `{`.
+/// The steps of every action of `{text}`. There is usually one action, but more if the text contains `}` and `{`.
 pub(super) fn template(text: &str) -> Result<Vec<Vec<PathStep>>, String> {
     actions(text, 0)
 }
 
-/// The steps of the first action; further actions must be well-formed.
+/// The steps of the first action. Further actions only have to be well-formed.
 fn action(text: &str, depth: usize) -> Result<Vec<PathStep>, String> {
     actions(text, depth).map(|actions| actions.into_iter().next().unwrap_or_default())
 }
@@ -218,7 +218,7 @@ impl<'t> PathParser<'t> {
     }
 }
 
-/// Splits `left operator right`; no part may be empty.
+/// Splits `left operator right`. No part may be empty.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| matches!(c, '!' | '<' | '>' | '=');
     let start = text.find(is_operator).filter(|start| *start > 0)?;
@@ -228,7 +228,7 @@ fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     (!operator.is_empty() && !right.is_empty()).then(|| (text.get(..start).unwrap_or_default(), operator, right))
 }
 
-/// `a`, `a:b` or `a:b:c`, each a number or nothing.
+/// Parses `a`, `a:b` or `a:b:c`, where each part is a number or empty.
 fn slice(text: &str) -> Result<Slice, String> {
     let invalid = || format!("invalid array index {text}");
     let parts: Vec<&str> = text.split(':').collect();

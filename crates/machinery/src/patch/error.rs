@@ -41,7 +41,7 @@ pub enum PatchPart {
 pub struct StrictError {
     /// The position of the field in the patch: `spec.x`, or `[0].value.x` in a JSON patch.
     pub path: String,
-    /// Whether the field is there twice; else it is unknown.
+    /// Whether the field is repeated; otherwise it is unknown.
     pub is_duplicate: bool,
 }
 

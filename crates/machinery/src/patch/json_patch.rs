@@ -101,7 +101,7 @@ fn decode_reporting(bytes: &[u8]) -> Result<JsonPatch, PatchError> {
     Ok(JsonPatch { operations, strict_errors: strict })
 }
 
-/// Whether a path leads to a field of an operation, or into its value. What an unknown field holds is not looked into.
+/// Whether a path leads to a field of an operation, or into its value. Unknown fields are not searched.
 fn is_of_known_field(path: &str) -> bool {
     let Some((_, field)) = path.split_once("].") else { return false };
     let in_value = || field.strip_prefix(VALUE).is_some_and(|rest| rest.starts_with(['.', '[']));
@@ -133,7 +133,7 @@ fn operation(mut fields: Map) -> Operation {
 struct Failed {
     /// The message of kube-apiserver.
     why: String,
-    /// Whether the operation is `test`, and the values differ.
+    /// Whether the operation is a `test` whose values differ.
     is_test: bool,
 }
 
@@ -147,10 +147,10 @@ fn missing(what: impl std::fmt::Display) -> Failed {
     failed(format!("{what}: missing value"))
 }
 
-/// Units of work of moving an entry of a list or an object.
+/// Units of work for moving an entry of a list or an object.
 const ENTRY_UNITS: u64 = 4;
 
-/// Counts the entries that an insertion or removal moves. At the deadline the patch fails, and its result is discarded.
+/// Counts the entries that an insertion or removal moves. At the deadline, the patch fails and its result is discarded.
 fn count_moved(entries: usize) -> Outcome<()> {
     match work::spend(entries as u64 * ENTRY_UNITS) {
         true => Err(failed("the patch is interrupted".to_owned())),
@@ -260,7 +260,7 @@ fn segment(text: &str) -> String {
     out
 }
 
-/// The segments before the last, and the last. Text before the first slash is ignored, as upstream does.
+/// The segments before the last one, and the last one. As upstream does, ignores text before the first slash.
 fn split(path: &str) -> Option<(Vec<String>, String)> {
     let mut parts: Vec<String> = path.split('/').skip(1).map(segment).collect();
     let last = parts.pop()?;
@@ -292,7 +292,7 @@ fn is_container(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 
-/// A field or item; `None` for fields that are absent.
+/// A field or an item; `None` if the field is absent.
 fn child<'v>(container: &'v Value, key: &str) -> Outcome<Option<&'v Value>> {
     match container {
         Value::Array(items) => position(index(key)?, items.len()).map(|at| items.get(at)),

@@ -17,8 +17,8 @@ pub struct MergePatch {
 ///
 /// # Errors
 ///
-/// The bytes are not JSON, or not an object; an array is a patch as well where unknown fields are ignored, and null never
-/// is.
+/// The bytes are not JSON, or not an object; an array is a patch as well where unknown fields are ignored, and null
+/// never is.
 pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<MergePatch, PatchError> {
     let (value, strict_errors) = match unknown {
         Unknown::Reported => decode_object(bytes)?,
@@ -62,7 +62,7 @@ fn merge_fields(map: &mut Map, patch: Map) {
     }
 }
 
-/// Drops null fields of objects, at any depth; null items of arrays stay.
+/// Drops null fields of objects at any depth. Null items of arrays are kept.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {

@@ -1,6 +1,6 @@
-//! Patched documents in source form. A value that a JSON patch adds keeps its text, with the order and the duplicate keys
-//! of its fields, until kube-apiserver decodes the patched document: errors show that text, and duplicate keys in it are
-//! reported once more.
+//! Patched documents as text. A value that a JSON patch adds keeps its text, including the order and the duplicates of
+//! its keys, until kube-apiserver decodes the patched document: errors show that text, and its duplicate keys are
+//! reported again.
 
 use super::json_patch::{self, JsonPatch};
 use crate::limits::RAW_STEPS_MAX;
@@ -10,11 +10,11 @@ use std::collections::HashMap;
 
 /// A patched document, with the text of the values that the patch wrote.
 pub struct Raw {
-    /// The patched document, with a marker in the place of each written value.
+    /// The patched document, with a marker in place of each written value.
     document: Value,
     /// The text of each written value, with the index of its operation.
     written: Vec<(usize, String)>,
-    /// The paths of the operations, as an object in which they lead to null.
+    /// The paths of the operations as an object, in which each path leads to null.
     touched: Value,
     /// The type of the document before the patch.
     before: Value,
@@ -29,7 +29,7 @@ pub enum RawKind {
     BuiltIn,
 }
 
-/// The paths of the operations, as an object in which they lead to null.
+/// The paths of the operations as an object, in which each path leads to null.
 fn touched(patch: &JsonPatch) -> Value {
     let mut out = Value::object();
     for path in patch.operations.iter().filter_map(|operation| operation.path.as_deref()) {
@@ -66,8 +66,8 @@ fn marker(operation: usize) -> String {
 }
 
 impl Raw {
-    /// Applies `patch`, whose body is `source`, to `document`. Returns `None` if an operation refers to a part of a value that
-    /// the patch itself wrote.
+    /// Applies `patch`, whose text is `source`, to `document`. Returns `None` if an operation refers to a part of a
+    /// value that the patch itself has written.
     pub fn of(document: Value, patch: &JsonPatch, source: &[u8]) -> Option<Raw> {
         let source = compact(source);
         let (operations, places) = outline(&source, Omitted { placed: "value", dropped: "" })?;
@@ -91,8 +91,8 @@ impl Raw {
         Some(Raw { document, written, touched: touched(patch), before })
     }
 
-    /// The JSON text of the document. In a built-in kind, fields that the patch has not touched have the order of their Go
-    /// type.
+    /// The JSON text of the document. In built-in kinds, fields that the patch has not touched have the order of their
+    /// Go type.
     pub fn text(&self, kind: RawKind) -> String {
         let text = match kind {
             RawKind::Custom => self.document.to_json(),

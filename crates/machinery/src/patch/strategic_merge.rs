@@ -18,16 +18,16 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder";
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
 
-/// How the fields of an object merge: as the table of Go types says of its struct.
+/// How the fields of an object merge, which the table of Go types defines for its struct.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PatchMeta(Option<&'static GoStruct>);
 
 /// How one field merges.
 #[derive(Clone, Copy, Debug, Default)]
 struct FieldMeta {
-    /// Lists are merged instead of replaced.
+    /// Whether lists are merged instead of replaced.
     merge: bool,
-    /// Objects are replaced instead of merged.
+    /// Whether objects are replaced instead of merged.
     replace: bool,
     /// The key of the items of a list of objects.
     merge_key: &'static str,
@@ -36,7 +36,7 @@ struct FieldMeta {
 }
 
 impl PatchMeta {
-    /// Of a type such as `core.v1.Pod`.
+    /// How the fields of a type such as `core.v1.Pod` merge.
     pub fn of_type(name: &str) -> PatchMeta {
         PatchMeta(go_struct(name))
     }
@@ -73,8 +73,8 @@ pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<StrategicPatch, Pa
     Ok(StrategicPatch { value, strict_errors })
 }
 
-/// The patch as upstream's merge, which modifies it, leaves it for error messages: without directives that were carried
-/// out, without lists whose order it sets, and without nulls that removed nothing.
+/// The patch as error messages show it after upstream's merge has modified it: without directives that were carried
+/// out, lists whose order it sets, and nulls that removed nothing.
 pub fn applied(patch: &Value, original: &Value) -> Value {
     let (Value::Object(fields), Value::Object(original)) = (patch, original) else { return patch.clone() };
     let mut left = fields.clone();
@@ -97,11 +97,11 @@ pub fn applied(patch: &Value, original: &Value) -> Value {
 
 /// Why a patch cannot be applied.
 enum Failure {
-    /// The patch has a form that it may not have: 400.
+    /// 400: the patch has an invalid form.
     BadRequest(&'static str),
     /// 422 without details.
     Unprocessable,
-    /// Anything else: 500.
+    /// 500: any other error.
     Other(String),
 }
 
@@ -158,7 +158,7 @@ fn merge_map(mut original: Map, mut patch: Map, meta: PatchMeta) -> Result<Map, 
     }
     retain_keys(&mut original, &mut patch)?;
     order::set_element_orders(&mut original, &mut patch, meta)?;
-    // deletions come last, as mostly in kube-apiserver, whose order is that of Go's maps
+    // deletions come last, as they mostly do in kube-apiserver, where the order is that of Go's maps
     let (deletions, fields): (Vec<_>, Vec<_>) =
         patch.into_iter().partition(|(name, _)| name.starts_with(DELETE_PRIMITIVES));
     for (name, value) in fields.into_iter().chain(deletions) {
@@ -219,7 +219,7 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The value without all objects that have a field `$patch`; `None` if it is such an object itself.
+/// The value without objects that have a field `$patch`; `None` if the value itself is such an object.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
@@ -242,7 +242,7 @@ fn check_length(items: usize) -> Result<(), Failure> {
     }
 }
 
-/// Whether the items of the lists, which must all be of one type, are objects.
+/// Whether the items of the lists are objects. Fails if they are of different types.
 fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
     check_length(lists.iter().map(|list| list.len()).sum())?;
     let mut items = lists.iter().flat_map(|list| list.iter());
@@ -328,8 +328,8 @@ fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, key: &str, meta: Pat
     Ok(original)
 }
 
-/// Drops repeated items. The first of equal items stays; the last item of the list takes the position of a dropped one, as
-/// upstream.
+/// Drops repeated items, of which the first stays. As in upstream, the last item of the list moves to the position of a
+/// dropped one.
 fn without_duplicates(mut items: Vec<Value>) -> Vec<Value> {
     let mut i = 0;
     while i + 1 < items.len() {

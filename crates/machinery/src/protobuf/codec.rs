@@ -15,8 +15,8 @@ use crate::value::{Map, Text, Value, decode as decode_json};
 
 /// Decodes an enveloped object to JSON.
 ///
-/// Go's generated code writes an unset string as an empty one, unless it is a pointer. So a string may be empty where JSON
-/// would omit the field; the shape of the kind knows which fields these are.
+/// Go's generated code writes an unset string as an empty one, unless it is a pointer. So a string may be empty where
+/// JSON would omit the field; the shape of the kind knows which fields these are.
 pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
     let envelope = open(bytes)?;
     let name = message_name(&envelope.api_version, &envelope.kind);
@@ -62,7 +62,7 @@ fn read(message_fields: &'static [MessageField], bytes: &[u8], depth: usize) -> 
             }
             (_, field) => {
                 let value = read_value(message_field.kind, field, depth)?;
-                // generated code writes an empty message for a time that is not set
+                // generated code writes an empty message if a time is not set
                 let is_empty = matches!(&value, Value::String(text) if text.is_empty())
                     || matches!(&value, Value::Int(0) | Value::Bool(false));
                 let is_omitted = is_empty && message_field.is_omitted && message_field.is_always;
@@ -129,7 +129,7 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
             let mut map = read(message_fields, bytes, depth)?;
             Some(map.remove("items").unwrap_or(Value::Array(vec![])))
         }
-        // the template of a claim in a StatefulSet: its type is shown in JSON and is not part of the message
+        // the claim template of a StatefulSet, whose type is shown in JSON but is not part of the message
         "core.v1.PersistentVolumeClaim" if depth >= CLAIM_TEMPLATE_DEPTH => {
             let mut claim = read(message_fields, bytes, depth)?;
             claim.insert("apiVersion", Value::from("v1"));
@@ -140,7 +140,7 @@ fn read_message(name: &str, bytes: &[u8], depth: usize) -> Option<Value> {
     }
 }
 
-/// The depth of `volumeClaimTemplates` in a StatefulSet. Items of a PersistentVolumeClaimList are less deep.
+/// The depth of `volumeClaimTemplates` in a StatefulSet. The items of a PersistentVolumeClaimList are less deep.
 const CLAIM_TEMPLATE_DEPTH: usize = 2;
 
 /// The text of a time; null for an empty message, which stands for a time that is not set.
@@ -409,7 +409,8 @@ mod tests {
         }
     }
 
-    /// Whether a value has all that another one has; messages also have the zero values of what is no pointer.
+    /// Whether a value has everything that `wanted` has. Messages also have the zero values of fields that are not
+    /// pointers.
     fn holds(value: &Value, wanted: &Value) -> bool {
         match (value, wanted) {
             (Value::Object(map), Value::Object(wanted)) => {

@@ -29,13 +29,13 @@ impl Writer {
         self.bytes.push(value as u8);
     }
 
-    /// What precedes a field of so many bytes, which the caller adds itself.
+    /// Appends what precedes a field of `length` bytes. The caller appends the field itself.
     pub fn header(&mut self, number: u32, length: usize) {
         self.varint(u64::from(number) << 3 | 2);
         self.varint(length as u64);
     }
 
-    /// A field of bytes: text, or a message.
+    /// Appends a field of bytes, which may be text or a message.
     pub fn bytes(&mut self, number: u32, value: &[u8]) -> &mut Writer {
         self.header(number, value.len());
         self.bytes.extend_from_slice(value);
@@ -47,14 +47,14 @@ impl Writer {
         self.bytes(number, value.as_bytes())
     }
 
-    /// A 64-bit float.
+    /// Appends a 64-bit float.
     pub fn double(&mut self, number: u32, value: f64) -> &mut Writer {
         self.varint(u64::from(number) << 3 | 1);
         self.bytes.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    /// An integer; negative ones take ten bytes.
+    /// Appends an integer. Negative ones take ten bytes.
     pub fn int(&mut self, number: u32, value: i64) -> &mut Writer {
         self.varint(u64::from(number) << 3);
         self.varint(value as u64);
@@ -74,7 +74,7 @@ impl Writer {
     }
 }
 
-/// A message in its envelope.
+/// Wraps a message in an envelope.
 pub fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut unknown = Writer::default();
     unknown
@@ -89,8 +89,8 @@ pub fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes of an envelope before and after the part of its message that the caller sends itself. The message begins with
-/// `start`, and `rest` more bytes follow.
+/// The bytes of an envelope before and after the part of its message that the caller sends itself. The message begins
+/// with `start`, and `rest` more bytes follow.
 fn envelope_around(api_version: &str, kind: &str, start: &[u8], rest: u64) -> (Vec<u8>, Vec<u8>) {
     let mut head = Writer { bytes: MAGIC.to_vec() };
     head.message(1, |meta| {
@@ -104,7 +104,7 @@ fn envelope_around(api_version: &str, kind: &str, start: &[u8], rest: u64) -> (V
     (head.into_bytes(), tail.into_bytes())
 }
 
-/// A failure as an enveloped `Status`.
+/// A `Status` in an envelope.
 pub fn status(status: &Status) -> Vec<u8> {
     let mut raw = Writer::default();
     raw.message(1, |meta| {

@@ -26,7 +26,7 @@ pub enum Count {
     Many,
     /// A map from text.
     Map,
-    /// An embedded message, whose fields are in JSON those of the message around it.
+    /// An embedded message. In JSON, its fields are fields of the message around it.
     Inline,
 }
 
@@ -36,7 +36,8 @@ pub struct MessageField {
     pub name: &'static str,
     pub kind: FieldKind,
     pub count: Count,
-    /// Whether it is written even if it is empty: in Go, it is neither a pointer nor a list, a map or bytes.
+    /// Whether the field is written even if it is empty, because in Go it is neither a pointer, a list, a map nor
+    /// bytes.
     pub is_always: bool,
     /// Whether JSON omits it if it is empty (`omitempty`).
     pub is_omitted: bool,
@@ -44,7 +45,7 @@ pub struct MessageField {
 
 const SCHEMA: FieldKind = FieldKind::Message("apiextensions.v1.JSONSchemaProps");
 
-/// The messages of types whose JSON is not that of their fields.
+/// The messages of types whose JSON form does not have the fields of the message.
 const OWN: [(&str, &[MessageField]); 12] = [
     ("apiextensions.v1.JSON", &[own(1, "raw", FieldKind::Bytes)]),
     ("apiextensions.v1.JSONSchemaPropsOrArray", &[own(1, "schema", SCHEMA), list(2, "jSONSchemas", SCHEMA)]),
@@ -77,8 +78,8 @@ const fn list(number: u32, name: &'static str, kind: FieldKind) -> MessageField 
     MessageField { count: Count::Many, ..own(number, name, kind) }
 }
 
-/// The fields of a message such as `core.v1.ConfigMap`, by number. They are those of its Go type, converted when they are first
-/// used.
+/// The fields of a message such as `core.v1.ConfigMap`, by number. They are derived from its Go type when they are
+/// first needed.
 pub fn message(name: &str) -> Option<&'static [MessageField]> {
     static MESSAGES: LazyLock<BTreeMap<&'static str, OnceLock<Vec<MessageField>>>> =
         LazyLock::new(|| names().chain(OWN.map(|(name, _)| name)).map(|name| (name, OnceLock::new())).collect());

@@ -29,8 +29,8 @@ pub(super) fn raised(value: i64, power: u32) -> Option<i64> {
     if value == 0 { Some(0) } else { value.checked_mul(10i64.checked_pow(power)?) }
 }
 
-/// `value` times ten to the `power`, as Go's `positiveScaleInt64` has it: the powers that it multiplies by at once wrap around,
-/// and the others, by which it multiplies step by step, end with zero.
+/// `value` times ten to the `power`, as Go's `positiveScaleInt64` has it: the powers that it multiplies by at once wrap
+/// around, and the others, by which it multiplies step by step, end with zero.
 fn scaled_up(value: i64, power: u32) -> i64 {
     let overflowed = || match power {
         1 | 2 | 3 | 6 | 9 if value != i64::MIN => value.wrapping_mul(10i64.pow(power)),
@@ -45,7 +45,8 @@ fn low_bits(value: &BigInt) -> i64 {
     if value.sign() == Sign::Minus { low.wrapping_neg() } else { low }
 }
 
-/// Ten to the `power` as Go on amd64 converts it from a float to 64 bits: the smallest integer in place of all that are too large.
+/// Ten to the `power` as Go on amd64 converts it from a float to 64 bits. Powers that are too large become the smallest
+/// integer.
 fn power_as_integer(power: u32) -> i64 {
     10i64.checked_pow(power).unwrap_or(i64::MIN)
 }
@@ -65,8 +66,8 @@ pub(super) fn divided_up(value: &BigInt, divisor: &BigInt) -> BigInt {
 }
 
 impl Amount {
-    /// The number of units of ten to the power `unit`, rounded away from zero, as Go has it: the lowest 64 bits of a number
-    /// beyond them, or zero, see [`scaled_up`].
+    /// The number of units of ten to the power `unit`, rounded away from zero. As in Go, a number that does not fit 64
+    /// bits becomes its lowest 64 bits, or zero; see [`scaled_up`].
     pub(super) fn units(&self, unit: i32) -> i64 {
         match self {
             Amount::Small { value, power } => match power.saturating_sub(unit) {
@@ -123,7 +124,8 @@ impl Amount {
         }
     }
 
-    /// The difference. As upstream, small amounts are negated and added, which overflows for the smallest 64-bit integer.
+    /// The difference. As in upstream, small amounts are negated and added, which overflows for the smallest 64-bit
+    /// integer.
     pub(super) fn minus(&self, other: &Amount) -> Amount {
         if let (Amount::Small { value: a, power: p }, Amount::Small { value: b, power: q }) = (self, other)
             && let Some(sum) = small_sum((*a, *p), (b.wrapping_neg(), *q))
@@ -159,7 +161,7 @@ impl Amount {
     pub(super) fn approximate(&self) -> f64 {
         let (base, power) = match self {
             Amount::Small { value, power } => (*value as f64, *power),
-            // the parser of doubles rounds as a conversion does
+            // parsing the digits rounds in the same way as converting the integer
             Amount::Big { value, power } => (value.to_string().parse().unwrap_or(f64::NAN), *power),
         };
         if power == 0 { base } else { base * power_of_ten(power) }

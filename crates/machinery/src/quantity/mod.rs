@@ -1,7 +1,7 @@
 //! Quantities: decimal numbers with a suffix, such as `500m` or `1Gi`.
 //!
-//! Precision, arithmetic and formatting are those of `k8s.io/apimachinery/pkg/api/resource`: numbers of more than 18 digits
-//! are rounded up to a billionth.
+//! Precision, arithmetic and formatting are those of `k8s.io/apimachinery/pkg/api/resource`: numbers of more than 18
+//! digits are rounded up to a billionth.
 
 mod amount;
 mod text;
@@ -10,7 +10,7 @@ use crate::Value;
 use amount::Amount;
 use std::cmp::Ordering;
 
-/// An amount, the family of its suffix, and its source text if that is the canonical form.
+/// An amount and the family of its suffix. The source text is kept if it is the canonical form.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
@@ -31,7 +31,7 @@ impl Quantity {
     pub fn of(value: &Value) -> Result<Quantity, &'static str> {
         match value {
             Value::String(text) => Quantity::parse(text.trim()),
-            // a number just beyond 64 bits is written with all its digits
+            // a number just beyond 64 bits is written with all of its digits
             Value::Float(number) if (i64::MAX as f64..1e20).contains(&number.abs()) => {
                 Quantity::parse(&format!("{number:.0}"))
             }
@@ -44,7 +44,7 @@ impl Quantity {
         Quantity { amount: Amount::Small { value: number, power: 0 }, form: Form::Decimal, text: None }
     }
 
-    /// The sum, in the form of the first summand that isn't zero.
+    /// The sum, in the form of the first summand that is not zero.
     pub fn plus(&self, other: &Quantity) -> Quantity {
         let form = if self.signum() == 0 { other.form } else { self.form };
         Quantity { amount: self.amount.plus(&other.amount), form, text: None }
@@ -56,7 +56,7 @@ impl Quantity {
         Quantity { amount: self.amount.minus(&other.amount), form, text: None }
     }
 
-    /// Whether it is a whole number of times `step`, which is not zero. No amount is a multiple of one that is too far apart.
+    /// Whether the quantity is a multiple of `step`, which is not zero. If the exponents are too far apart, it is not.
     pub fn is_multiple_of(&self, step: &Quantity) -> bool {
         self.amount.is_multiple_of(&step.amount)
     }
@@ -92,12 +92,12 @@ impl Quantity {
         }
     }
 
-    /// The number rounded away from zero, as Go's `Value` has it: beyond 64 bits it is zero, or the lowest bits.
+    /// The number rounded away from zero, as Go's `Value` returns it: beyond 64 bits it is zero or the lowest bits.
     pub fn units(&self) -> i64 {
         self.amount.units(0)
     }
 
-    /// The number of thousandths, as Go's `MilliValue` has it.
+    /// The number of thousandths, as Go's `MilliValue` returns it.
     pub fn thousandths(&self) -> i64 {
         self.amount.units(-3)
     }

@@ -13,9 +13,9 @@ const WRONG_NUMBER: &str = "unable to parse numeric part of quantity";
 const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// The digits that a small amount may have.
+/// The maximum number of digits of a small amount.
 const DIGITS_MAX: usize = 18;
-/// The digits of a long amount that are kept. Further digits are rounded up, so that they cost no time.
+/// How many digits of a long amount are kept. Further digits are rounded up, so that they cost no time.
 const DIGITS_KEPT: usize = 1024;
 /// The smallest power of ten that is kept.
 const NANO: i32 = -9;
@@ -26,7 +26,7 @@ type Suffix = (Form, i32);
 /// The parts of a text that has the form of a quantity.
 struct Parts<'a> {
     negative: bool,
-    /// The digits before the point, without leading zeros; "0" if there are no others.
+    /// The digits before the point, without leading zeros; "0" if nothing else is left.
     whole: &'a str,
     fraction: &'a str,
     suffix: &'a str,
@@ -79,11 +79,11 @@ fn suffix_of(suffix: &str) -> Option<Suffix> {
         return Some((Form::Binary, 10 * (at as i32 + 1)));
     }
     let power: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    // as upstream, the power is parsed as 64 bits and truncated to 32
+    // as in upstream, the power is parsed as 64 bits and truncated to 32
     Some((Form::Exponent, power as i32))
 }
 
-/// The quantity if 64 bits hold its amount: up to 18 digits, fewer with binary suffixes.
+/// The quantity if its amount fits 64 bits: up to 18 digits, or fewer with binary suffixes.
 fn small(parts: &Parts<'_>, (form, power): Suffix, text: &str) -> Result<Option<Quantity>, &'static str> {
     let digits = parts.whole.len() + parts.fraction.len();
     let (factor, power, fits) = match form {
@@ -166,7 +166,7 @@ impl fmt::Display for Quantity {
 }
 
 impl Amount {
-    /// The shortest integer with a power of ten that is a multiple of three.
+    /// The shortest integer whose power of ten is a multiple of three.
     fn canonical(&self) -> (BigInt, i32) {
         let (value, power) = self.parts();
         let digits = value.to_string();
@@ -177,8 +177,8 @@ impl Amount {
         (value * BigInt::from(10).pow(filled.unsigned_abs()), power_of_first.saturating_sub(filled))
     }
 
-    /// The integer with the suffix of the greatest power of 1024 that divides the amount. `None` for amounts that are not
-    /// whole, or less than 1024: they are written with decimal suffixes.
+    /// The integer with the suffix of the greatest power of 1024 that divides the amount. `None` for amounts that are
+    /// not whole, or less than 1024: they are written with decimal suffixes.
     fn binary(&self) -> Option<(BigInt, &'static str)> {
         let unit = Amount::Small { value: 1024, power: 0 };
         if self.compare(&unit).is_lt() && self.compare(&unit.negated()).is_gt() {
@@ -203,7 +203,7 @@ impl Amount {
             value /= 1024;
             times += 1;
         }
-        // there are no suffixes beyond
+        // there are no larger suffixes
         Some((value, if times == 0 { "" } else { BINARY.get(times - 1).copied().unwrap_or("") }))
     }
 }

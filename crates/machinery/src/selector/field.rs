@@ -2,18 +2,18 @@
 
 use crate::Text;
 
-/// One term of a selector.
+/// One requirement of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
     /// The path of the field, such as `metadata.name`.
     pub field: Text,
-    /// The value that it is compared with.
+    /// The value to compare the field with.
     pub value: Text,
-    /// `!=` rather than `=`.
+    /// Whether the operator is `!=` rather than `=`.
     pub negated: bool,
 }
 
-/// A conjunction of requirements; the empty one selects everything.
+/// A conjunction of requirements. An empty selector selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     /// The requirements, all of which must hold.
@@ -26,12 +26,12 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether an object, whose fields are looked up as text, is selected. An absent field is the empty text.
+    /// Whether an object is selected. Its fields are looked up as text, and an absent field is an empty text.
     pub fn matches(&self, field: impl Fn(&str) -> Text) -> bool {
         self.requirements.iter().all(|r| (field(&r.field) == r.value) != r.negated)
     }
 
-    /// The value that `field` must equal, if exactly one term asks for that.
+    /// The value that `field` must equal, if exactly one requirement demands it.
     pub fn exact(&self, field: &str) -> Option<&Text> {
         let mut terms = self.requirements.iter().filter(|r| r.field == field && !r.negated);
         let first = terms.next()?;

@@ -21,23 +21,23 @@ pub enum Operator {
     LessThan,
 }
 
-/// One term of a selector.
+/// One requirement of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The key of the label.
     pub key: Text,
     /// The comparison.
     pub operator: Operator,
-    /// The values, sorted; none for `Exists` and `DoesNotExist`.
+    /// The values, sorted; empty for `Exists` and `DoesNotExist`.
     pub values: Vec<Text>,
 }
 
-/// A conjunction of requirements; the empty one selects everything.
+/// A conjunction of requirements. An empty selector selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
-    /// The requirements, all of which must hold, by key.
+    /// The requirements, all of which must be met, sorted by key.
     requirements: Vec<Requirement>,
-    /// The number of requirements that need a label.
+    /// How many of the requirements need a label to exist.
     positive: usize,
 }
 
@@ -47,7 +47,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// A selector of requirements, in any order, whose values are sorted.
+    /// Builds a selector from requirements in any order. Their values must be sorted.
     #[must_use]
     pub fn of(mut requirements: Vec<Requirement>) -> LabelSelector {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
@@ -55,14 +55,14 @@ impl LabelSelector {
         LabelSelector { requirements, positive }
     }
 
-    /// The requirements, by key.
+    /// The requirements, sorted by key.
     #[must_use]
     pub fn into_requirements(self) -> Vec<Requirement> {
         self.requirements
     }
 
-    /// Whether an object with these labels is selected. The time depends on the labels, not on the requirements: those whose
-    /// label is missing are only counted.
+    /// Whether an object with these labels is selected. The time depends on the number of labels, not of requirements:
+    /// requirements whose label is missing are only counted.
     pub fn selects(&self, labels: &[(Text, Text)]) -> bool {
         let mut met = 0;
         for (key, value) in labels {
@@ -77,7 +77,7 @@ impl LabelSelector {
         met == self.positive
     }
 
-    /// Whether labels, looked up by key, are selected.
+    /// As [`LabelSelector::selects`], with a function that looks labels up by key.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|r| r.matches(label(&r.key)))
     }
@@ -88,7 +88,7 @@ impl LabelSelector {
         Ok(LabelSelector::of(parser.selector()?))
     }
 
-    /// From a `metav1.LabelSelector` object (`matchLabels`, `matchExpressions`). `None` where it is malformed.
+    /// Reads a `metav1.LabelSelector` object (`matchLabels`, `matchExpressions`). `None` if it is malformed.
     pub fn from_value(value: &Value) -> Option<LabelSelector> {
         let mut requirements = vec![];
         if let Some(labels) = value.get("matchLabels").and_then(Value::as_object) {
@@ -207,7 +207,7 @@ struct SelectorParser<'a> {
 }
 
 impl<'a> SelectorParser<'a> {
-    /// The next token; an empty text at the end.
+    /// The next token; at the end, an empty text.
     fn peek(&self) -> SelectorToken<'a> {
         self.tokens.get(self.at).copied().unwrap_or(SelectorToken { text: "", word: false })
     }
@@ -306,7 +306,7 @@ impl<'a> SelectorParser<'a> {
                 let after = self.next();
                 match after.text {
                     "," => {
-                        // a comma before the end stands for one more, empty value
+                        // a comma before the end adds an empty value
                         if self.peek().text == ")" {
                             self.at += 1;
                             values.push(Text::default());

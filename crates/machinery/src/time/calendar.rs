@@ -22,7 +22,7 @@ fn in_cycle(year: i64, month: i64, day: i64) -> Option<(Date, i64)> {
     Some((date, year.div_euclid(400) - 5))
 }
 
-/// Days since 1970-01-01 of a date; none if there is no such date.
+/// Days from 1970-01-01 to a date; `None` if there is no such date.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     let (date, cycles) = in_cycle(year, month, day)?;
     let days = cycle_start().until(date).ok()?.get_days();

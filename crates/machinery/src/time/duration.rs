@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DurationError {
-    /// The text does not have the form of a duration, or is too long a time for 64 bits of nanoseconds.
+    /// The text does not have the form of a duration, or its nanoseconds do not fit 64 bits.
     Invalid,
     /// A number has no unit.
     MissingUnit,

@@ -1,4 +1,4 @@
-//! Times by the layouts of Go, which refuses others in these words. Typed objects carry RFC 3339 in, UTC with seconds out.
+//! Parses times by Go's layouts, with Go's errors. Typed objects accept RFC 3339 and print UTC with seconds.
 
 use super::{civil_from_days, days_from_civil};
 
@@ -7,7 +7,7 @@ const DATE_LAYOUT: &str = "2006-01-02";
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// Quotes text as Go's package time does: whatever is not printable ASCII is escaped byte by byte.
+/// Quotes text as Go's package time does: everything but printable ASCII is escaped byte by byte.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {
@@ -53,7 +53,7 @@ impl<'a> TimeParser<'a> {
         }
     }
 
-    /// The hour, which may have one digit, as in Go.
+    /// Parses the hour, which may have a single digit, as in Go.
     fn hour(&mut self) -> Result<i64, String> {
         let has_two = self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         self.digits(if has_two { 2 } else { 1 }, "15")
@@ -69,7 +69,7 @@ impl<'a> TimeParser<'a> {
         }
     }
 
-    /// The second of the day, after a `T`.
+    /// Parses the time after a `T`. Returns the second of the day.
     fn clock(&mut self) -> Result<i64, String> {
         self.literal('T')?;
         let hour = self.hour()?;
@@ -98,7 +98,7 @@ impl<'a> TimeParser<'a> {
         }
     }
 
-    /// A dot and six digits.
+    /// Parses a dot and six digits.
     fn micros(&mut self) -> Result<i64, String> {
         let digits = self.rest.strip_prefix(['.', ',']).and_then(|rest| rest.get(..6));
         match digits.filter(|d| d.bytes().all(|b| b.is_ascii_digit())) {
@@ -110,7 +110,7 @@ impl<'a> TimeParser<'a> {
         }
     }
 
-    /// Seconds east of UTC.
+    /// Parses the zone. Returns seconds east of UTC.
     fn offset(&mut self) -> Result<i64, String> {
         let from = self.rest;
         if let Some(rest) = from.strip_prefix('Z') {
@@ -168,17 +168,19 @@ pub fn normal_micro_time(text: &str) -> Result<Option<String>, String> {
     Ok(date.map(|date| format!("{date}.{micros:06}Z")))
 }
 
-/// Why a text is no time without a zone; the last layout that kube-apiserver tries for the format `date-time`.
+/// Why a text is not a time without a zone, which is the last layout that kube-apiserver tries for the format
+/// `date-time`.
 pub fn check_local_time(text: &str) -> Result<(), String> {
     parse(text, LOCAL_LAYOUT).map(drop)
 }
 
-/// Why a text is no date.
+/// Why a text is not a date.
 pub fn check_date(text: &str) -> Result<(), String> {
     parse(text, DATE_LAYOUT).map(drop)
 }
 
-/// The date and time of day in UTC, `None` for the first second of year 1; and microseconds.
+/// The date and the second of the day in UTC, and the microseconds. The former is `None` for the first second of year
+/// 1.
 fn parse(text: &str, layout: &'static str) -> Result<(Option<Civil>, i64), String> {
     let mut p = TimeParser { layout, whole: text, rest: text };
     let year = p.digits(4, "2006")?;

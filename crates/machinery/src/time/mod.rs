@@ -43,7 +43,7 @@ pub fn rfc3339_micro(microseconds: i64) -> String {
 pub fn parse_rfc3339(text: &str) -> Option<(i64, u32)> {
     let bytes = text.as_bytes();
     if bytes.get(11).is_some_and(u8::is_ascii_digit) && bytes.get(12) == Some(&b':') {
-        // Go accepts an hour of one digit
+        // Go accepts an hour with a single digit
         return parse_rfc3339(&format!("{}0{}", text.get(..11)?, text.get(11..)?));
     }
     let number = |from: usize, to: usize| -> Option<i64> {

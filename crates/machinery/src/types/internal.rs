@@ -1,9 +1,9 @@
-//! Values as kube-apiserver's messages print them: as JSON of its internal types, whose fields have Go's names and an order
-//! of their own, and of its published types, whose fields have the order of their structs.
+//! Values as kube-apiserver's messages print them: as JSON of its internal types, whose fields have Go's names and an
+//! order of their own, and of its published types, whose fields have the order of their structs.
 //!
 //! `internal.txt` has a line for each struct, and one for each of its fields below it: its name and its type, which is
-//! `string`, `bool`, `int`, `any`, `raw`, `quantity`, `time`, `selector`, `metadata` or a struct, with `[]` in front for a list, `{}`
-//! for a map and `*` for a pointer. `^` stands for the name of an embedded struct.
+//! `string`, `bool`, `int`, `any`, `raw`, `quantity`, `time`, `selector`, `metadata` or a struct, with `[]` in front
+//! for a list, `{}` for a map and `*` for a pointer. `^` stands for the name of an embedded struct.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -34,7 +34,7 @@ fn fields(name: &str) -> Option<&'static Fields> {
     STRUCTS.get_or_init(parse).get(name)
 }
 
-/// Internal names of fields that differ from the JSON names in more than case, with the JSON names.
+/// Internal names of fields whose JSON names differ in more than case, with these JSON names.
 const RENAMED: [(&str, &str); 10] = [
     ("EndpointsName", "endpoints"),
     ("DeprecatedServiceAccount", "serviceAccount"),
@@ -48,7 +48,7 @@ const RENAMED: [(&str, &str); 10] = [
     ("LastTerminationState", "lastState"),
 ];
 
-/// The value of an internal field in an object of the published form.
+/// The value of an internal field, looked up in an object of the published form.
 fn lookup<'a>(object: Option<&'a Map>, name: &str) -> Option<&'a Value> {
     let renamed = RENAMED.iter().find(|(internal, _)| *internal == name).map(|(_, json)| *json);
     let wanted = renamed.unwrap_or(name);
@@ -56,8 +56,8 @@ fn lookup<'a>(object: Option<&'a Map>, name: &str) -> Option<&'a Value> {
     found.map(|(_, value)| value).filter(|value| !value.is_null())
 }
 
-/// A value of the published form as JSON of an internal type, such as `core.PodSpec`. If `indented`, it has a line for each
-/// field, indented by one blank per level.
+/// A value of the published form as JSON of an internal type, such as `core.PodSpec`. If `indented` is true, each field
+/// has its own line, indented by one blank per level.
 #[must_use]
 pub fn internal_json(value: &Value, name: &str, indented: bool) -> String {
     let mut out = Printer { text: String::new(), depth: 0, indented };
@@ -163,7 +163,7 @@ impl Printer {
         });
     }
 
-    /// Any value as JSON, with `<`, `>` and `&` escaped as Go's encoder does.
+    /// Writes any value as JSON, with `<`, `>` and `&` escaped as by Go's encoder.
     fn scalar(&mut self, value: &Value) {
         match value {
             Value::Array(items) => self.items('[', items.iter(), ']', |out, value| out.scalar(value)),

@@ -1,9 +1,9 @@
 //! The Go types of built-in kinds: facts of the Kubernetes API that `cargo xtask kinds` writes to `types.txt`.
 //!
-//! A line without indentation names a struct, as protobuf does: package, version and type. `atomic` behind it says that the
-//! struct has one owner, `granular` that its fields have several, `kind:GROUP` that it is a kind of the group (`kind:*`: of each
-//! group version), `union:DISCRIMINATOR:FIELD=VALUE,...` that it is a union. Below it is a line for each field, in the order of the
-//! Go struct:
+//! A line without indentation names a struct, as protobuf does: package, version and type. `atomic` behind it says that
+//! the struct has one owner, `granular` that its fields have several, `kind:GROUP` that it is a kind of the group
+//! (`kind:*`: of each group version), `union:DISCRIMINATOR:FIELD=VALUE,...` that it is a union. Below it is a line for
+//! each field, in the order of the Go struct:
 //!
 //! ```text
 //!  NUMBER NAME TYPE [PRINTED] [required] [LIST-TYPE | map-type:TYPE] [patch:STRATEGY[:KEY]] [default[=JSON]]
@@ -36,7 +36,7 @@ static UNPUBLISHED: &str = include_str!("unpublished.txt");
 /// A Go struct.
 #[derive(Debug)]
 pub struct GoStruct {
-    /// Its name in the table, such as `core.v1.PodSpec`.
+    /// The name in the table, such as `core.v1.PodSpec`.
     pub name: &'static str,
     /// Whether server-side apply treats it as one value.
     pub is_atomic: bool,
@@ -46,14 +46,14 @@ pub struct GoStruct {
     pub group: Option<&'static str>,
     /// `x-kubernetes-unions`.
     pub unions: Vec<GoUnion>,
-    /// In the order of the struct.
+    /// The fields in the order of the struct.
     pub fields: Vec<GoField>,
 }
 
 /// Fields of a struct of which one is set.
 #[derive(Debug)]
 pub struct GoUnion {
-    /// The field that says which one; empty if there is none.
+    /// The field that says which one is set; empty if there is none.
     pub discriminator: &'static str,
     /// The fields, and the values of the discriminator that stand for them.
     pub fields: Vec<(&'static str, &'static str)>,
@@ -64,7 +64,7 @@ pub struct GoUnion {
 pub struct GoField {
     /// Number of the protobuf field; 0 if there is none.
     pub number: u32,
-    /// Name in JSON; of an embedded struct, its Go name.
+    /// Name in JSON; for an embedded struct, its Go name.
     pub name: &'static str,
     /// The Go type of the field.
     pub go_type: GoType,
@@ -76,9 +76,9 @@ pub struct GoField {
     pub merging: Merging,
     /// The default in the schema, as JSON.
     pub default: Option<&'static str>,
-    /// The name of the parameter in the OpenAPI v2 document, if the field is one.
+    /// The name of the query parameter in the OpenAPI v2 document, if the field is one.
     pub parameter: Option<&'static str>,
-    /// The values of the enumeration, with commas between them and `%20` for blanks; empty if there is none.
+    /// The comma-separated values of the enumeration, with `%20` for blanks; empty if there is none.
     pub values: &'static str,
     /// Whether OpenAPI has no description of the field, so that its schema is a plain reference.
     pub is_bare: bool,
@@ -151,7 +151,7 @@ pub enum Printed {
 pub struct Merging {
     /// `x-kubernetes-list-type`; empty if there is none.
     pub list_type: &'static str,
-    /// `x-kubernetes-list-map-keys`, with commas between them.
+    /// `x-kubernetes-list-map-keys`, separated by commas.
     pub keys: &'static str,
     /// `x-kubernetes-map-type`; empty if there is none.
     pub map_type: &'static str,
@@ -188,13 +188,13 @@ pub fn message_name(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// The struct with the name `name`, such as `core.v1.PodSpec`. It is parsed at its first use.
+/// The struct with the name `name`, such as `core.v1.PodSpec`. It is parsed when it is first needed.
 #[must_use]
 pub fn go_struct(name: &str) -> Option<&'static GoStruct> {
     Some(entry(name)?.parsed())
 }
 
-/// Whether there is a struct of a name.
+/// Whether there is a struct with this name.
 #[must_use]
 pub fn has_struct(name: &str) -> bool {
     entry(name).is_some()
@@ -340,7 +340,7 @@ fn go_type(text: &'static str) -> Option<GoType> {
         "bytes" => GoBase::Bytes,
         name => GoBase::Struct(name),
     };
-    // the name of the strings in a container precedes that of the container
+    // the alias of the strings in a container precedes the alias of the container
     let (item_alias, alias) = match (container, base, aliases.split_once('=')) {
         (Container::None, ..) => ("", aliases),
         (_, _, Some((item, container))) => (item, container),
@@ -352,7 +352,7 @@ fn go_type(text: &'static str) -> Option<GoType> {
 }
 
 impl GoStruct {
-    /// The fields, with those of embedded structs in their places.
+    /// The fields, with those of embedded structs in place of these structs.
     pub fn flat(&'static self) -> Box<dyn Iterator<Item = &'static GoField>> {
         Box::new(self.fields.iter().flat_map(|field| -> Box<dyn Iterator<Item = &'static GoField>> {
             match field.go_type {
@@ -380,7 +380,7 @@ impl GoType {
 mod tests {
     use super::*;
 
-    /// Types that are lists of strings.
+    /// Types that are lists of strings and have a name of their own.
     const OWN: [&str; 4] = [
         "authentication.v1.AttestationValue",
         "authentication.v1.ExtraValue",

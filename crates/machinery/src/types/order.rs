@@ -6,8 +6,8 @@ use crate::value::{Map, Text, Value};
 /// The text of a built-in object into which a JSON merge patch has been merged, as kube-apiserver shows it in errors.
 /// `before` is the object without the patch, which may have changed its kind.
 ///
-/// Objects that the patch changed have sorted fields. Untouched fields keep the order of their Go type, and values of the
-/// patch keep their own.
+/// Objects that the patch changed have sorted fields. Untouched fields keep the order of their Go type, and values of
+/// the patch keep their own.
 pub fn merged_text(object: &Value, before: &Value, patch: &Value) -> String {
     let name = message_name(before.str_at(&["apiVersion"]), before.str_at(&["kind"]));
     let mut out = String::new();
@@ -27,7 +27,7 @@ pub fn typed_text(value: &Value, go_type: &str) -> String {
 /// What is known about the types of the fields of a value.
 #[derive(Clone, Copy)]
 enum FieldsOf {
-    /// Nothing: the fields are sorted.
+    /// Nothing, so that the fields are sorted.
     Free,
     Struct(&'static GoStruct),
     /// A map from text to values of this type.
@@ -50,7 +50,7 @@ impl FieldsOf {
         if let GoBase::Struct(name) = base { FieldsOf::named(name) } else { FieldsOf::Free }
     }
 
-    /// The type of a field. Its items, if it is a list, have the same.
+    /// The type of a field. If it is a list, this is also the type of its items.
     fn field(self, name: &str) -> FieldsOf {
         match self {
             FieldsOf::Free => FieldsOf::Free,

@@ -2,7 +2,7 @@
 
 use super::TEXT;
 
-/// The words behind `word` on the lines in front of the structs.
+/// The two words after `word` on the lines that precede the structs.
 fn pairs(word: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let head = TEXT.lines().take_while(|line| ["#", "package ", "schema "].iter().any(|mark| line.starts_with(mark)));
     head.filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' ')?.split_once(' '))

@@ -1,7 +1,7 @@
 //! JSON decoding with the number rules, the leniencies and the limits of kube-apiserver.
 //!
-//! Duplicate keys are legal, the last one wins; [`decode_strict`] reports them by path. Bytes that are not UTF-8 and
-//! lone surrogates become U+FFFD. Depth is bounded by [`DEPTH_MAX`].
+//! Duplicate keys are allowed, and the last one wins; [`decode_strict`] reports them by path. Bytes that are not UTF-8
+//! and lone surrogates become U+FFFD. [`DEPTH_MAX`] bounds the depth.
 
 use super::error::{JsonContext, JsonError, JsonProblem};
 use super::keys::{KeyOrder, Trace};
@@ -22,8 +22,8 @@ pub fn decode(bytes: &[u8]) -> Result<Value, JsonError> {
     decode_strict(bytes).map(|decoded| decoded.value)
 }
 
-/// Decodes one JSON document and reports duplicate keys: each once, and at most as many as
-/// [`super::STRICT_ERRORS_MAX`] and [`super::PATHS_BYTES_MAX`] allow.
+/// Decodes one JSON document and reports each duplicate key once. [`super::STRICT_ERRORS_MAX`] and
+/// [`super::PATHS_BYTES_MAX`] bound how many are reported.
 pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
     let mut decoder = Decoder::new(bytes);
     let value = decoder.document()?;
@@ -31,8 +31,8 @@ pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
     Ok(Decoded { value, duplicates })
 }
 
-/// The document with its fields in their order, duplicates included; null if it is not JSON. Its maps violate the
-/// invariant of [`Map`] and may only be iterated, not searched.
+/// Decodes a document with all its fields in their order, duplicates included; null if it is not JSON. The maps violate
+/// the invariant of [`Map`], and may only be iterated, not searched.
 pub fn decode_every(bytes: &[u8]) -> Value {
     let mut decoder = Decoder { every: true, ..Decoder::new(bytes) };
     decoder.document().unwrap_or_default()
@@ -55,7 +55,7 @@ struct Decoder<'a> {
     depth: usize,
     /// Whether some object has a duplicate key.
     duplicated: bool,
-    /// The first number that no float can hold; reported if the document has no syntax error.
+    /// The first number that is too large for a float. It is reported if the document has no syntax error.
     overflow: Option<JsonError>,
     /// Records keys while the document is decoded.
     trace: Option<Trace>,

@@ -109,8 +109,8 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Approximates Go's `unicode.IsPrint`: false for control and format characters, spaces other than U+0020, private use and
-/// non-characters.
+/// Approximates Go's `unicode.IsPrint`: false for control and format characters, spaces other than U+0020, private use
+/// and non-characters.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,

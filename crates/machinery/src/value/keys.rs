@@ -1,4 +1,4 @@
-//! The order of keys in a document and its duplicate keys, which a second, slower pass of the decoder records.
+//! The order of the keys in a document, and its duplicate keys. A second, slower pass of the decoder records them.
 
 pub use crate::limits::PATHS_BYTES_MAX;
 pub use crate::limits::STRICT_ERRORS_MAX;
@@ -13,7 +13,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Adds a path unless the bound is exceeded; `path` is not called once it is reached.
+    /// Adds a path unless the bound is reached, in which case `path` is not called.
     pub fn add(&mut self, path: impl FnOnce() -> String) {
         if self.bytes >= PATHS_BYTES_MAX {
             return;
@@ -93,8 +93,8 @@ impl KeyOrder {
     }
 }
 
-/// The path of the value that is being decoded, with the state of the hash after each of its parts, so that the time to
-/// hash a key depends on its own length, not on that of its path.
+/// The path of the value that is being decoded, with the state of the hash after each part, so that the time for
+/// hashing a key depends only on the key's own length.
 #[derive(Debug)]
 pub(super) struct Trace {
     path: String,

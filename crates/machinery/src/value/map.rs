@@ -2,9 +2,9 @@
 
 use super::{Text, Value};
 
-/// Up to this many entries, comparing all pairs finds duplicates faster than sorting.
+/// Up to this number of entries, comparing all pairs finds duplicates faster than sorting.
 const PAIRWISE_MAX: usize = 8;
-/// Up to this many entries, a linear search is faster than a binary search.
+/// Up to this number of entries, a linear search is faster than a binary search.
 const LINEAR_SEARCH_MAX: usize = 16;
 
 fn has_duplicates(entries: &[(Text, Value)]) -> bool {
@@ -39,7 +39,8 @@ impl Map {
         self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
 
-    /// The position of a key. Most searches find nothing: in small maps, comparing lengths first is faster than a binary search.
+    /// The position of a key. Most searches find nothing, so that comparing lengths first is faster in small maps than
+    /// a binary search.
     fn find(&self, key: &str) -> Option<usize> {
         if self.entries.len() <= LINEAR_SEARCH_MAX {
             return self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_str() == key);
@@ -63,7 +64,7 @@ impl Map {
         self.entries.get_mut(i).map(|(_, v)| v)
     }
 
-    /// The key as it is stored, so that its text can be shared, and its value.
+    /// The value, and the key as it is stored, so that its text can be shared.
     pub fn get_key_value(&self, key: &str) -> Option<(&Text, &Value)> {
         self.find(key).and_then(|i| self.entries.get(i)).map(|(k, v)| (k, v))
     }
@@ -133,7 +134,7 @@ impl Map {
         Map { entries }
     }
 
-    /// Makes a map of entries in any order. Of entries with equal keys, the last one wins; `duplicate` is called for each
+    /// Makes a map of entries in any order. If keys are equal, the last entry wins; `duplicate` is called for each
     /// repetition of a key, in the order of the entries.
     pub fn from_entries(mut entries: Vec<(Text, Value)>, mut duplicate: impl FnMut(&str)) -> Map {
         if entries.is_sorted_by(|a, b| a.0 < b.0) {

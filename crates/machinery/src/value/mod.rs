@@ -116,7 +116,7 @@ impl Value {
         self.as_object_mut()?.get_mut(key)
     }
 
-    /// The value below `path`, through objects only.
+    /// The value at `path`. Only objects are traversed.
     pub fn at(&self, path: &[&str]) -> Option<&Value> {
         path.iter().try_fold(self, |value, key| value.get(key))
     }
@@ -126,7 +126,7 @@ impl Value {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Sets the value below `path`. Values on the way that are absent or not objects are replaced by objects.
+    /// Sets the value at `path`. Values on the way that are absent or not objects are replaced by objects.
     pub fn set_at(&mut self, path: &[&str], value: Value) {
         let mut node = self;
         for key in path {
@@ -162,7 +162,7 @@ impl Value {
         }
     }
 
-    /// The kind of value as Go's decoder names it, with one name for all numbers.
+    /// The kind of value as Go's decoder names it. All numbers have the same name.
     pub fn json_type(&self) -> &'static str {
         match self {
             Value::Bool(_) => "bool",

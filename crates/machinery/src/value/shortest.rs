@@ -1,7 +1,8 @@
-//! The shortest decimal digits that parse as the same double. Ties between two candidates go to the even digit, as in Go.
+//! The shortest decimal digits that parse as the same double. Ties between two candidates go to the even digit, as in
+//! Go.
 /// Below this value no tie occurs: half of the last digit is not a double.
 const HALVES_FROM: f64 = (1u64 << 49) as f64;
-/// The greatest number of digits of a whole double, without the first.
+/// The maximum number of digits of a whole double after the first one.
 const DIGITS_MAX: usize = 309;
 
 /// `1.5e15`: digits and an exponent.
@@ -57,7 +58,7 @@ fn with_exponent(text: &str) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// The candidate below `text`, if `f` lies exactly half way between the two and its last digit is even.
+/// The candidate below `text`, if `f` is exactly halfway between the two and the last digit of the candidate is even.
 fn even_candidate(f: f64, text: &str) -> Option<String> {
     let (mantissa, exponent) = text.split_once('e')?;
     let exact = format!("{f:.DIGITS_MAX$e}");

@@ -1,7 +1,7 @@
 //! Partial decoding of compact JSON that this server has encoded.
 //!
-//! All functions return `None` for input that they do not expect, such as white space between tokens or deep nesting; the
-//! caller then decodes the whole document.
+//! All functions return `None` for input that they do not expect, such as white space between tokens or deep nesting;
+//! the caller then decodes the whole document.
 
 use crate::limits::SKIM_DEPTH_MAX;
 use std::ops::Range;
@@ -91,7 +91,8 @@ fn skip(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The position after the array or object that begins at `at`. Brackets are only counted: the encoder has balanced them.
+/// The position after the array or object that begins at `at`. Brackets are only counted: the encoder has balanced
+/// them.
 fn skip_container(bytes: &[u8], at: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut at = at;

@@ -1,4 +1,5 @@
-//! The parser: tokens to the nodes of the first document, by the grammar of YAML 1.1 as libyaml implements it.
+//! The parser, which turns tokens into the nodes of the first document, by the grammar of YAML 1.1 as libyaml
+//! implements it.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use crate::value::Text;
 pub type Id = u32;
 
 pub struct YamlNode {
-    /// Counted from 0.
+    /// The line of the node, counted from 0.
     pub line: usize,
     pub content: Content,
 }
@@ -38,7 +39,7 @@ pub struct Document {
     pub root: Id,
 }
 
-/// The part of an open collection that is expected next.
+/// What is expected next in an open collection.
 #[derive(Clone, Copy)]
 enum State {
     BlockEntry,
@@ -195,7 +196,7 @@ impl Composer<'_> {
         Id::try_from(self.nodes.len() - 1).unwrap_or(Id::MAX)
     }
 
-    /// Appends a node to the innermost open collection; without one, it is the root.
+    /// Appends a node to the innermost open collection. Without an open collection, the node is the root.
     fn attach(&mut self, id: Id) {
         match self.open.last_mut() {
             Some(open) => open.children.push(id),
@@ -203,7 +204,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Appends an empty scalar in the place of an omitted node.
+    /// Appends an empty scalar in place of an omitted node.
     fn empty(&mut self, line: usize) {
         let id = self.add(line, Content::Scalar { text: Text::default(), tag: None, is_implicit: true });
         self.attach(id);
@@ -235,7 +236,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Sets the part that the innermost open collection expects after the next node.
+    /// Sets what the innermost open collection expects after the next node.
     fn expect(&mut self, state: State) {
         if let Some(open) = self.open.last_mut() {
             open.state = state;
@@ -447,7 +448,7 @@ impl Composer<'_> {
         if !is_empty {
             return self.node(false, false);
         }
-        // as upstream, a pair without a key loses its value
+        // as in upstream, a pair without a key loses its value
         self.scanner.pop();
         self.empty(line);
         Ok(())

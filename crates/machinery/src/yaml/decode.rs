@@ -9,9 +9,9 @@ use super::expand::expand;
 use crate::limits::PLAIN_JSON_KEY_BYTES_MAX;
 use crate::value::Decoded;
 
-/// Decodes the first document of `text`; the value is null if there is none. Duplicate keys are reported as
-/// `line 5: key "a" already set in map`, and the last one wins. Exactly the documents that `sigs.k8s.io/yaml` 1.6.0 refuses
-/// are errors.
+/// Decodes the first document of `text`; the value is null if there is none. Duplicate keys are reported as `line 5:
+/// key "a" already set in map`, and the last one wins. Fails for exactly those documents that `sigs.k8s.io/yaml` 1.6.0
+/// refuses.
 pub fn decode(text: &[u8]) -> Result<Decoded, YamlError> {
     match compose(text)? {
         Some(document) => expand(&document),
@@ -19,15 +19,16 @@ pub fn decode(text: &[u8]) -> Result<Decoded, YamlError> {
     }
 }
 
-/// Whether a JSON object has the same value when it is decoded as YAML, except for floats (see [`super::reread`]): it has no
-/// escapes, no characters that YAML forbids or treats as line breaks, and each key is on one line with its colon.
+/// Whether a JSON object has the same value when it is decoded as YAML, except for floats (see [`super::reread`]): it
+/// has no escapes, no characters that YAML forbids or treats as line breaks, and each key is on one line with its
+/// colon.
 pub fn is_plain_json(text: &[u8]) -> bool {
     let is_plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~') && byte != b'\\';
-    // without an early exit, many bytes are checked at once
+    // without an early exit, the compiler can check many bytes at once
     if text.first() != Some(&b'{') || !text.iter().fold(true, |plain, byte| plain & is_plain(*byte)) {
         return false;
     }
-    // every second part was quoted
+    // every second part is inside quotes
     let mut parts = text.split(|byte| *byte == b'"');
     let mut outside = parts.next();
     while let (Some(_), Some(inside)) = (outside, parts.next()) {
@@ -115,7 +116,7 @@ mod tests {
         }
     }
 
-    /// Documents that were refused or changed once.
+    /// Earlier versions refused or changed these documents.
     #[test]
     fn valid_documents_are_decoded_unchanged() {
         let cases: &[(&str, &str)] = &[
@@ -139,8 +140,8 @@ mod tests {
         assert_eq!(decode(b"\xff\xfea\0:\0 \0b\0").unwrap().value.to_json(), r#"{"a":"b"}"#);
     }
 
-    /// None of these ended within a minute when each scalar was a reason to look at all lines before it, and each key to look
-    /// at all keys before it.
+    /// These documents took more than a minute when all earlier lines were searched for each scalar, and all earlier
+    /// keys for each key.
     #[test]
     fn long_documents_are_decoded() {
         let fields: String = (0..60_000).map(|i| format!("key{i}: value{i}\n")).collect();

@@ -1,4 +1,5 @@
-//! Block style as go-yaml v2 emits it: two spaces, sequences at the indentation of their key, folding beyond 80 columns.
+//! Block style as go-yaml v2 emits it: two spaces, sequences at the indentation of their key, folding beyond 80
+//! columns.
 
 use super::key_order;
 use super::style::{Style, is_escaped, is_simple_key, style_of};
@@ -48,7 +49,7 @@ impl Emitter {
         self.column = 0;
     }
 
-    /// Ends the line, unless a literal block has ended it.
+    /// Ends the line, unless a literal block has already ended it.
     fn end_line(&mut self) {
         if self.column > 0 {
             self.line();
@@ -99,7 +100,7 @@ impl Emitter {
         }
     }
 
-    /// Writes a value behind its indicator, `-` or `:`, of which a collection begins on the same line.
+    /// Writes a value after its indicator, `-` or `:`. A collection begins on the same line.
     fn inline(&mut self, value: &Value, indent: usize) {
         self.push(" ");
         if is_block(value) {
@@ -110,7 +111,7 @@ impl Emitter {
         }
     }
 
-    /// Writes the value of a simple key, of which a collection begins on a new line.
+    /// Writes the value of a simple key. A collection begins on a new line.
     fn field(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Object(map) if !map.is_empty() => {
@@ -156,10 +157,10 @@ impl Emitter {
         }
     }
 
-    /// Continues on a new line at single spaces beyond the width.
+    /// Breaks the line at single spaces once it exceeds the width.
     fn folded(&mut self, text: &str, indent: usize, folding: Folding) {
         let mut rest = text.chars().peekable();
-        // neither the first nor the last character of a text is a place to fold
+        // the first and the last character of a text are no places to fold
         let mut is_place = false;
         while let Some(c) = rest.next() {
             let ends = rest.peek().is_none_or(|next| *next == ' ');
@@ -175,7 +176,7 @@ impl Emitter {
 
     fn double_quoted(&mut self, text: &str, indent: usize, folding: Folding) {
         self.push("\"");
-        // go-yaml takes every character behind a byte order mark at the start for one
+        // if a text starts with a byte order mark, go-yaml treats every following character as one, too
         let escapes_all = text.starts_with('\u{feff}');
         let mut rest = text.chars().peekable();
         let mut is_place = false;
@@ -197,7 +198,7 @@ impl Emitter {
         self.push("\"");
     }
 
-    /// Writes text of several lines. What follows the last line break of the text ends with a line break, too.
+    /// Writes text of several lines. The part after the last line break of the text also ends with a line break.
     fn literal(&mut self, text: &str, indent: usize) {
         let hint = if text.starts_with([' ', '\n']) { "2" } else { "" };
         let chomping = match text.strip_suffix('\n') {
@@ -255,7 +256,8 @@ fn is_block(value: &Value) -> bool {
     }
 }
 
-/// A float after a way through JSON, where go-yaml reads digits alone as an integer if 64 bits can hold it.
+/// A float after a round trip through JSON, where go-yaml reads a number without a point as an integer if it fits 64
+/// bits.
 fn number(f: f64) -> String {
     let text = float_text(f);
     match (text.parse::<i64>(), text.parse::<u64>()) {

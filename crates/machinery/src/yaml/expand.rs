@@ -1,4 +1,4 @@
-//! Conversion of nodes to a value: expands aliases and merges, resolves the types of scalars, detects duplicate keys.
+//! Converts nodes to a value: expands aliases and merges, resolves the types of scalars, and detects duplicate keys.
 
 pub use crate::limits::ALIASED_BYTES_MAX;
 use crate::limits::ALIASED_NODES_FEW;
@@ -80,18 +80,18 @@ enum Target {
     Merge(usize),
 }
 
-/// The fields of a mapping in their order. Of fields with equal keys, the last one counts.
+/// The fields of a mapping in their order. If keys are equal, the last one counts.
 #[derive(Default)]
 struct MappingFields {
     entries: Vec<(Text, Value)>,
     keys: Vec<Key>,
-    /// The keys, once there are many.
+    /// The keys; empty while there are few.
     known: HashSet<Key>,
     /// The error of the last key that JSON cannot express.
     unsupported: Option<YamlError>,
 }
 
-/// A key as Go compares keys: two of different types differ, even if their JSON names are equal.
+/// A key as Go compares keys. Keys of different types differ even if their JSON names are equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Key {
     Null,
@@ -109,7 +109,7 @@ impl Key {
             Scalar::Bool(b) => Key::Bool(*b),
             Scalar::Int(i) => Key::Int(*i),
             Scalar::Uint(u) => Key::Uint(*u),
-            // both zeros are equal
+            // positive and negative zero are equal
             Scalar::Float(f) => Key::Float((f + 0.0).to_bits()),
             Scalar::Text(text) => Key::Text(text.clone()),
         }
@@ -145,11 +145,11 @@ struct Expander<'a> {
     aliased: usize,
     aliased_bytes: usize,
     duplicates: Vec<String>,
-    /// The error of the first key that JSON cannot express; any other error takes precedence.
+    /// The error of the first key that JSON cannot express. Any other error takes precedence.
     unsupported: Option<YamlError>,
     /// Whether some number is infinite or NaN.
     has_non_finite: bool,
-    /// Whether a collection that is a key is being expanded, of which only the text for the error is needed.
+    /// Whether a collection that serves as a key is being expanded. Only its text is needed, for the error.
     in_key: bool,
 }
 
@@ -158,7 +158,8 @@ impl<'a> Expander<'a> {
         &self.nodes[id as usize]
     }
 
-    /// Counts a node, and its bytes if it is in an expanded alias. Returns an error if the limits of aliases are exceeded.
+    /// Counts a node, and its bytes if it is in an expanded alias. Returns an error if the limits of aliases are
+    /// exceeded.
     fn count(&mut self, node: &YamlNode) -> Result<(), YamlError> {
         self.counted += 1;
         if self.active.is_empty() {
@@ -398,7 +399,7 @@ fn check_finite(value: &Value) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// `%#v` of nil inside of a collection.
+/// `%#v` of nil inside a collection.
 const GO_NIL: &str = "interface {}(nil)";
 
 /// `%#v` of a scalar.
@@ -425,7 +426,7 @@ fn go_source(value: &Value) -> String {
     go_syntax(value, &|name| quote(name))
 }
 
-/// As [`go_source`], for a collection that is a key. Its own keys are in Go syntax already.
+/// As [`go_source`], for a collection that serves as a key. Its own keys are already in Go syntax.
 fn go_key(value: &Value) -> String {
     go_syntax(value, &|name| name.to_owned())
 }

@@ -1,4 +1,5 @@
-//! The order in which go-yaml v2 writes the keys of a map: other characters before letters, runs of digits by their number.
+//! The order in which go-yaml v2 writes the keys of a map: other characters precede letters, and runs of digits are
+//! compared as numbers.
 
 use std::cmp::Ordering;
 
@@ -24,13 +25,13 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Whether a text ends with digits of which one is not zero.
+/// Whether a text ends with digits that are not all zero.
 fn continues_a_number(text: &str) -> bool {
     text.bytes().rev().take_while(u8::is_ascii_digit).any(|digit| digit != b'0')
 }
 
-/// The number that a text begins with, behind a 1 if it continues another, and how many digits it has. Numbers beyond 64
-/// bits overflow, as in Go.
+/// The number at the beginning of a text, and how many digits it has. If it continues another number, it is prefixed
+/// with a 1. Numbers beyond 64 bits overflow, as in Go.
 fn run(text: &str, is_continued: bool) -> (i64, usize) {
     let digits = text.bytes().take_while(u8::is_ascii_digit);
     digits.fold((i64::from(is_continued), 0), |(number, count), digit| {

@@ -21,7 +21,7 @@ pub struct Mark {
     pub column: usize,
 }
 
-/// The characters of a text. After the end it returns NUL characters, which no text may contain.
+/// The characters of a text. After the end, it returns NUL characters, which texts cannot contain.
 pub struct Reader<'a> {
     raw: &'a [u8],
     /// The end of the decoded part of `raw`, and the end of the chunk up to which it may be decoded.
@@ -62,13 +62,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The encoding error that was met. Scanning continues as if the input ended there, so that a check after each token is
-    /// enough.
+    /// The encoding error that was found. Scanning continues as if the input ended there, so that one check after each
+    /// token is enough.
     pub fn fault(&self) -> Option<YamlError> {
         self.fault.map(|problem| YamlError::new(YamlProblem::Encoding(problem)))
     }
 
-    /// Decodes until `count` characters are ahead. At the end each call adds one NUL, as in go-yaml.
+    /// Decodes until `count` characters are available. At the end of the input, each call adds one NUL, as in go-yaml.
     pub fn ensure(&mut self, count: usize) {
         if self.ahead >= count {
             return;
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The byte `offset` bytes ahead; the characters before it must be ASCII. 0 at the end.
+    /// The byte `offset` bytes ahead, or 0 at the end. All characters before it must be ASCII.
     pub fn byte(&mut self, offset: usize) -> u8 {
         if self.at + offset >= self.text.len() {
             self.ensure(offset + 1);
@@ -126,12 +126,12 @@ impl<'a> Reader<'a> {
         self.byte(0) == 0
     }
 
-    /// A space or a tab.
+    /// Whether the character is a space or a tab.
     pub fn is_blank(&mut self, offset: usize) -> bool {
         matches!(self.byte(offset), b' ' | b'\t')
     }
 
-    /// CR, LF, NEL, LS or PS.
+    /// Whether the character is CR, LF, NEL, LS or PS.
     pub fn is_break(&mut self, offset: usize) -> bool {
         match self.byte(offset) {
             b'\r' | b'\n' => true,
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         matches!(self.byte(offset), 0 | b' ' | b'\t') || self.is_break(offset)
     }
 
-    /// A letter, a digit, `_` or `-`.
+    /// Whether the character is a letter, a digit, `_` or `-`.
     pub fn is_word(&mut self) -> bool {
         matches!(self.byte(0), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-')
     }

@@ -11,9 +11,9 @@ pub enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// An integer above those of [`Scalar::Int`].
+    /// An integer that is too large for [`Scalar::Int`].
     Uint(u64),
-    /// May be infinite or NaN.
+    /// A float, which may be infinite or NaN.
     Float(f64),
     Text(Text),
 }
@@ -50,7 +50,7 @@ fn through_json(f: f64) -> Value {
     Value::Float(f)
 }
 
-/// Changes the floats of a value that was decoded as JSON to the numbers that decoding it as YAML would have returned.
+/// Changes the floats of a value that was decoded as JSON to the numbers that decoding as YAML would return.
 pub fn reread(value: &mut Value) {
     match value {
         Value::Float(f) => *value = through_json(*f),
@@ -120,7 +120,7 @@ fn fraction(text: &str) -> Option<Scalar> {
 
 fn number(plain: &str) -> Option<Scalar> {
     integer(plain).or_else(|| float(plain)).or_else(|| {
-        // a sign after the prefix, which Go's integer parser rejects
+        // Go's integer parser rejects a sign after the prefix
         let digits = plain.strip_prefix("0b").filter(|digits| digits.starts_with(['+', '-']))?;
         i64::from_str_radix(digits, 2).ok().map(Scalar::Int)
     })
@@ -164,7 +164,7 @@ fn integer(plain: &str) -> Option<Scalar> {
     let signed = if sign == "-" { -i128::from(magnitude) } else { i128::from(magnitude) };
     match i64::try_from(signed) {
         Ok(i) => Some(Scalar::Int(i)),
-        // an unsigned 64-bit integer, which Go's parser accepts without a sign only
+        // an unsigned 64-bit integer, for which Go's parser does not accept a sign
         Err(_) => sign.is_empty().then_some(Scalar::Uint(magnitude)),
     }
 }

@@ -5,7 +5,7 @@ use super::reader::Reader;
 use super::scanner::Scanner;
 use super::token::TokenKind;
 
-/// White space within a scalar, folded: a single line break becomes a space, and of several the first is dropped.
+/// White space within a scalar, folded: a single line break becomes a space, and the first of several is dropped.
 #[derive(Default)]
 struct Gap {
     blanks: String,

@@ -1,4 +1,5 @@
-//! The scanner: characters to tokens, including tokens for indentation. Its algorithm, limits and errors are libyaml's.
+//! The scanner, which turns characters into tokens, including tokens for indentation. Its algorithm, limits and errors
+//! are libyaml's.
 
 use crate::limits::SIMPLE_KEY_CHARACTERS_MAX;
 pub use crate::limits::YAML_DEPTH_MAX as DEPTH_MAX;
@@ -22,9 +23,9 @@ struct SimpleKey {
 pub struct Scanner<'a> {
     pub(super) reader: Reader<'a>,
     queue: VecDeque<Token>,
-    /// The number of tokens that have left the queue, which is the number of its first token.
+    /// How many tokens have left the queue, which is also the number of its first token.
     taken: usize,
-    /// Whether the first token of the queue is final: it cannot become part of a key any more.
+    /// Whether the first token of the queue is final, since it can no longer become part of a key.
     is_ready: bool,
     /// The column of the innermost open block collection; -1 if there is none.
     pub(super) indent: isize,
@@ -138,8 +139,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether the next character may start a plain scalar: no white space and no indicator, except `-`, and `?` and `:`
-    /// outside of brackets, if another character follows.
+    /// Whether the next character may start a plain scalar. White space and indicators may not, except for `-`, and for
+    /// `?` and `:` outside of brackets, if another character follows.
     fn may_start_plain(&mut self) -> bool {
         match self.reader.byte(0) {
             b'-' => !self.reader.is_blank(1),
@@ -181,7 +182,8 @@ impl<'a> Scanner<'a> {
 
 /// Simple keys.
 impl Scanner<'_> {
-    /// Whether the token of `keys[place]` may still become a key. If it may not and a key is required, that is an error.
+    /// Whether the token of `keys[place]` may still become a key. If it may not and a key is required, that is an
+    /// error.
     fn is_key_valid(&mut self, place: usize) -> Result<bool, YamlError> {
         let (key, mark) = (self.keys[place], self.reader.mark);
         if !key.possible {
@@ -310,8 +312,8 @@ impl Scanner<'_> {
         if self.in_flow()
             && let Some(key) = self.keys.pop()
         {
-            // in an empty collection that is the number of its bracket: an empty collection is returned at once and cannot
-            // be a key of a block mapping
+            // in an empty collection this is the number of its opening bracket: such a collection is returned at once
+            // and cannot be a key of a block mapping
             self.key_of_token.remove(&key.token);
         }
         self.key_allowed = false;

@@ -11,11 +11,11 @@ pub enum Style {
     Plain,
     SingleQuoted,
     DoubleQuoted,
-    /// A block of lines behind `|`.
+    /// A literal block after `|`.
     Literal,
 }
 
-/// Whether a key stands before its colon on one line, without `?`.
+/// Whether a key is written on one line with its colon, without `?`.
 pub fn is_simple_key(key: &str) -> bool {
     key.len() <= SIMPLE_KEY_BYTES_MAX && !key.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }
@@ -35,19 +35,19 @@ pub fn style_of(text: &str) -> Style {
     if is_padded || has_indicator(text) { Style::SingleQuoted } else { Style::Plain }
 }
 
-/// Whether a character is written as an escape, for which a text has to be double-quoted. go-yaml takes U+2028 and U+2029
-/// for line breaks and does not escape them, which changes the text for those who read it.
+/// Whether a character is written as an escape, for which the text must be in double quotes. go-yaml treats U+2028 and
+/// U+2029 as line breaks and does not escape them, so that readers receive a different text.
 pub fn is_escaped(c: char) -> bool {
     let is_printable = matches!(c, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}');
     !is_printable || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// Whether `text`, written as a plain scalar, would be decoded as another type than a string.
+/// Whether `text` would be decoded as another type than a string if it were written as a plain scalar.
 fn looks_typed(text: &str) -> bool {
     !matches!(untagged(&Text::from(text)), Scalar::Text(_)) || timestamp::is_valid(text) || is_sexagesimal(text)
 }
 
-/// A number to the base of 60 as in YAML 1.1, such as `1:30` or `-12:05:59.5`.
+/// A base-60 number as in YAML 1.1, such as `1:30` or `-12:05:59.5`.
 fn is_sexagesimal(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let Some((first, rest)) = text.split_once(':') else { return false };

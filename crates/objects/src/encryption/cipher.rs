@@ -1,7 +1,7 @@
 //! Ciphers: AES in CBC and GCM mode, and NaCl's secretbox (XSalsa20 and Poly1305).
 //!
-//! The encoding is kube-apiserver's: a random nonce, then the ciphertext. Only GCM authenticates the key of the store, so
-//! that values cannot be exchanged.
+//! The encoding is kube-apiserver's: a random nonce, then the ciphertext. Only GCM authenticates the key under which a
+//! value is stored, so a value of another cipher could be moved to another key.
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{self, AES_128, AES_192, AES_256, PaddedBlockDecryptingKey, PaddedBlockEncryptingKey};

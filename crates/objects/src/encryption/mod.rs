@@ -1,8 +1,8 @@
 //! Encryption at rest, as kube-apiserver does it with an EncryptionConfiguration: the same prefixes, the same bytes.
 //!
-//! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and the ciphertext. The first provider of a resource encrypts, all of
-//! them decrypt. A value that was not written with the first key of the first provider is stale: the next write of the object
-//! is made even if it changes nothing. The configuration can be replaced while it is used.
+//! A value is `k8s:enc:<cipher>:v1:<name of the key>:` and the ciphertext. The first provider of a resource encrypts;
+//! all of its providers decrypt. A value that was not written with the first key of the first provider is stale: the
+//! next write of the object is made even if it changes nothing. The configuration can be replaced while it is used.
 
 mod cipher;
 mod configuration;
@@ -44,8 +44,8 @@ struct Rule {
     providers: Arc<Vec<Provider>>,
 }
 
-/// The last step to a store: which resources are encrypted there, and how. The default encrypts nothing. Clones share their
-/// configuration.
+/// The last step before the store, which encrypts the values of some resources. The default encrypts nothing. Clones
+/// share their configuration.
 #[derive(Clone, Default)]
 pub struct Encryption {
     rules: Arc<ArcSwap<Vec<Rule>>>,
@@ -71,7 +71,8 @@ impl Encryption {
     }
 }
 
-/// The providers of a resource: rules for it take precedence over rules for its group, and those over rules for all.
+/// The providers of a resource: rules for it take precedence over rules for its group, which take precedence over rules
+/// for everything.
 fn providers<'a>(rules: &'a [Rule], key: &Key) -> Vec<&'a Provider> {
     let (group, plural) = (key.group.as_str(), key.plural.as_str());
     for (group, resource) in [(group, plural), (group, "*"), ("*", "*")] {
@@ -119,7 +120,8 @@ impl Provider {
         Some(Err(failed.unwrap_or_else(unknown)))
     }
 
-    /// A number that differs, but for rare accidents, from that of a provider which encrypts with another key.
+    /// A number that identifies the key with which the provider encrypts. Two keys have the same number only if hashes
+    /// collide.
     fn mark(&self) -> u64 {
         match self {
             Provider::Identity => 0,

@@ -12,8 +12,8 @@ fn hex(text: &str) -> Vec<u8> {
 
 #[test]
 fn known_vectors() {
-    // NIST SP 800-38A F.2.5, of which the first block stands before the padding; the GCM specification, test case 14;
-    // NaCl's tests/box.c
+    // NIST SP 800-38A F.2.5, whose first block precedes the padding; the GCM specification, test case 14; NaCl's
+    // tests/box.c
     let cbc = Cipher::cbc(&hex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")).unwrap();
     let start = hex("000102030405060708090a0b0c0d0e0f");
     let plain = hex("6bc1bee22e409f96e93d7e117393172a");
@@ -271,7 +271,7 @@ fn configurations_are_checked() {
     }
 }
 
-/// The first provider of a resource, its first key and that key's content have a mark of their own.
+/// The mark changes with the first provider of a resource, with its first key and with the content of that key.
 #[test]
 fn mark_changes_with_the_key_that_writes() {
     let key = |plural: &str| Key::new(&"".into(), &plural.into(), "n", "a");

@@ -28,7 +28,7 @@ pub struct Document {
 const TYPE_STRUCT: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// The first bytes of a body, as quoted in errors.
+/// The first bytes of a body, as errors quote them.
 pub fn excerpt(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "<empty>".to_owned();
@@ -49,7 +49,7 @@ impl Document {
         Document { bytes: value.to_json().into(), format: Format::Json }
     }
 
-    /// The JSON text in whose order errors are reported. It is empty in other formats, whose decoders sort fields.
+    /// The JSON text whose order errors follow. It is empty in other formats, whose decoders sort fields.
     pub fn json_text(&self) -> bytes::Bytes {
         if self.format == Format::Json { self.bytes.clone() } else { bytes::Bytes::new() }
     }
@@ -77,7 +77,7 @@ impl Document {
         };
         let text = wording::decode_error(error);
         Some(match error {
-            // Go reads the syntax first, and the number never
+            // Go checks the syntax first, and never reads the number
             DecodeError::Json(JsonError { problem: JsonProblem::NumberOutOfRange { .. }, .. }) if !self.is_object() => {
                 let is_array = self.bytes.trim_ascii_start().first() == Some(&b'[');
                 no_object(if is_array { "array" } else { "number" })
@@ -107,7 +107,7 @@ fn no_object(found: &str) -> String {
     )
 }
 
-/// `apiVersion` or `kind`, found by a case-insensitive name, as in Go.
+/// `apiVersion` or `kind`, whose name is matched case-insensitively, as in Go.
 pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
     let exact = object.str_at(&[name]);
     let fields = object.as_object().into_iter().flat_map(machinery::Map::iter).filter(|_| exact.is_empty());
@@ -115,7 +115,7 @@ pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
     other.next().unwrap_or(exact)
 }
 
-/// The `apiVersion` of a typed body: `/` alone is empty, and a leading slash means the core group.
+/// The `apiVersion` of a typed body. A single `/` counts as empty, and a leading slash means the core group.
 pub fn typed_version(object: &Value) -> String {
     type_text(object, "apiVersion").trim_start_matches('/').to_owned()
 }

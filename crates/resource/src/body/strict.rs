@@ -1,4 +1,4 @@
-//! Duplicate and unknown fields of a body, in kube-apiserver's order and words.
+//! Duplicate and unknown fields of a body, in kube-apiserver's order and wording.
 
 use machinery::Status;
 use machinery::value::{KeyOrder, STRICT_ERRORS_MAX, key_order, quote};
@@ -15,7 +15,7 @@ pub struct Strict {
     /// Whether the unknown fields are those of a Go type, whose errors quote paths as Go does.
     typed: bool,
     keys: Keys,
-    /// Texts of both kinds for a typed body, in the order of its fields.
+    /// The texts of both kinds in the order of the fields, for a typed body.
     ordered: Option<Vec<String>>,
     /// Set if defaulting stopped because the object became too large to be stored.
     pub too_large: Option<DefaultsTooLarge>,
@@ -27,7 +27,8 @@ impl Strict {
         Strict { duplicates, ..Strict::default() }
     }
 
-    /// From here on, paths of unknown fields lack the keys of maps, and escapes, as those of a strategic merge patch do.
+    /// From now on, paths of unknown fields have neither the keys of maps nor escapes, like those of a strategic merge
+    /// patch.
     pub fn omit_keys(&mut self) {
         self.keys = Keys::Omitted;
     }
@@ -37,7 +38,7 @@ impl Strict {
         self.keys
     }
 
-    /// Adds the unknown fields that reading a Go type has found.
+    /// Adds the unknown fields that were found when a Go type was read.
     pub fn extend_typed(&mut self, unknown: Vec<String>) {
         self.unknown.extend(unknown);
         self.typed = true;
@@ -57,7 +58,7 @@ impl Strict {
         self.too_large.as_ref().map_or(Ok(()), |why| Err(Status::untyped(500, why.to_string())))
     }
 
-    /// Texts in the order in which they are reported. Duplicates in YAML are one block in errors.
+    /// The texts in the order in which they are reported. In errors, the duplicates of a YAML body form one block.
     fn texts(&self, format: Format, error: bool) -> Vec<String> {
         if let Some(ordered) = &self.ordered {
             return ordered.clone();

@@ -1,4 +1,4 @@
-//! APIService: which groups and versions there are, as objects.
+//! APIServices, the objects that stand for groups and versions.
 
 use super::config::decoded_len;
 
@@ -8,7 +8,7 @@ use machinery::{Release, Value, json, names};
 
 use super::checks::{invalid_each, items, one_of, text};
 
-/// The label that says when the server maintains an APIService: `onstart` or always (`true`).
+/// The label that says when the server maintains an APIService: at its start (`onstart`) or always (`true`).
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 pub const MANAGED_AT_START: &str = "onstart";
 pub const MANAGED_ALWAYS: &str = "true";
@@ -26,7 +26,7 @@ pub fn default(object: &mut Value) {
     }
 }
 
-/// A local APIService is available from its creation.
+/// A local APIService is available as soon as it is created.
 pub fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_some() {
         return;

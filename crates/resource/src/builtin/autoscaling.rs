@@ -1,4 +1,5 @@
-//! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored in v2. Fields that v1 does not have are JSON in annotations.
+//! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored as v2. Fields that v1 does not have are JSON in
+//! annotations.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
@@ -107,7 +108,7 @@ fn scaling_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
-/// The types of metrics, and the field of each.
+/// The types of metrics, each with the name of its field.
 const METRIC_SOURCES: [(&str, &str); 5] = [
     ("ContainerResource", "containerResource"),
     ("External", "external"),
@@ -141,7 +142,7 @@ fn metric_errors(metric: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     for field in given.iter().filter(|field| given.len() != 1 && Some(**field) != own) {
         errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
     }
-    // upstream looks into the first source
+    // upstream validates only the first source that is set
     const ORDER: [&str; 5] = ["object", "external", "pods", "resource", "containerResource"];
     if let Some(field) = ORDER.into_iter().find(|field| given.contains(field)) {
         let source = metric.get(field).cloned().unwrap_or_default();

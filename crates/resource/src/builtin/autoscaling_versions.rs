@@ -1,4 +1,5 @@
-//! The conversion of HorizontalPodAutoscalers between `v1` and `v2`: what `v1` has no field for is in annotations.
+//! The conversion of HorizontalPodAutoscalers between `v1` and `v2`. Annotations hold the fields that `v1` does not
+//! have.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// All annotations that stand for fields of `v2`.
 pub const FIELDS_OF_V2: [&str; 4] = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR];
 
-/// Whether the annotation for metrics has some that can be read.
+/// Whether the annotation for metrics holds a readable list with at least one metric.
 pub fn has_metrics(object: &Value) -> bool {
     let text = object.str_at(&["metadata", "annotations", METRICS]);
     let metrics = machinery::value::decode(text.as_bytes()).unwrap_or_default();
@@ -31,7 +32,7 @@ fn take(object: &mut Value, annotation: &str) -> Option<Value> {
     machinery::value::decode(text.as_str()?.as_bytes()).ok()
 }
 
-/// Keeps the annotations that stand for the status, which only a write of the status changes.
+/// Restores the annotations that stand for the status, which only the subresource `status` may change.
 pub fn keep_status(object: &mut Value, old: Option<&Value>) {
     for annotation in [CURRENT_METRICS, CONDITIONS] {
         let path = ["metadata", "annotations", annotation];
@@ -46,7 +47,7 @@ fn put(object: &mut Value, annotation: &str, value: &Value) {
     object.set_at(&["metadata", "annotations", annotation], Value::from(in_order(value)));
 }
 
-/// The fields of metrics and conditions of v1, in an order that is that of each of their structs.
+/// The fields of v1's metrics and conditions, in an order that agrees with the order of each Go struct.
 const ORDER: [&str; 30] = [
     "type",
     "object",
@@ -96,7 +97,8 @@ fn in_order(value: &Value) -> String {
     }
 }
 
-/// A behavior with the names of v2, of one with the names of kube-apiserver's internal type, which has null for what is not set.
+/// A behavior with the field names of v2, converted from the names of kube-apiserver's internal type, which writes null
+/// for fields that are not set.
 fn published(behavior: Value) -> Value {
     match behavior {
         Value::Array(items) => Value::Array(items.into_iter().map(published).collect()),
@@ -112,14 +114,14 @@ fn published(behavior: Value) -> Value {
     }
 }
 
-/// Copies a field that is set to another path.
+/// If the field at `from` is set, copies it to `to`.
 fn copy_field(value: &Value, from: &[&str], out: &mut Value, to: &[&str]) {
     if let Some(found) = value.at(from).filter(|found| !found.is_null()) {
         out.set_at(to, found.clone());
     }
 }
 
-/// The fields of a metric's source, in v2 and in v1.
+/// The paths of the fields of a metric's source in v2, each with its path in v1.
 type Fields = &'static [(&'static [&'static str], &'static [&'static str])];
 
 const RESOURCE: Fields = &[
@@ -147,7 +149,7 @@ const EXTERNAL: Fields = &[
     (&["target", "averageValue"], &["targetAverageValue"]),
 ];
 
-/// The sources of metrics, and their fields.
+/// The types of metric sources, and the fields of each.
 const SOURCES: [(&str, Fields); 5] = [
     ("resource", RESOURCE),
     ("containerResource", RESOURCE),
@@ -188,7 +190,7 @@ fn metric_from_v1(metric: &Value) -> Value {
     out
 }
 
-/// The target CPU utilization of a metric, if it has one.
+/// The target CPU utilization of a metric, if it has one. v1 has a field for it.
 fn processor_share(metric: &Value) -> Option<Value> {
     let is_processor = metric.str_at(&["type"]) == "Resource" && metric.str_at(&["resource", "name"]) == "cpu";
     let share = metric.at(&["resource", "target", "averageUtilization"]).filter(|_| is_processor)?;
@@ -220,7 +222,7 @@ pub fn to_shown(stored: Value) -> Value {
     object
 }
 
-/// The current value of a resource in v1.
+/// The current value of a metric in v1.
 fn current_to_v1(metric: &Value) -> Value {
     let mut metric = metric.clone();
     for source in ["resource", "containerResource"] {
@@ -272,7 +274,7 @@ fn shown_status(object: &mut Value) {
     }
 }
 
-/// An autoscaler in the form of v2.
+/// An autoscaler converted to v2.
 pub fn newest(object: &Value) -> Cow<'_, Value> {
     match text(object, "apiVersion") {
         "autoscaling/v1" => Cow::Owned(to_stored(object.clone())),
@@ -295,7 +297,7 @@ pub fn to_stored(shown: Value) -> Value {
         object.set_at(&["spec", "metrics"], Value::Array(metrics));
     }
     let behavior = take(&mut object, BEHAVIOR).map(published);
-    // one without rules is none
+    // a behavior without rules counts as absent
     if let Some(behavior) =
         behavior.filter(|behavior| ["scaleUp", "scaleDown"].iter().any(|name| is_set(behavior, name)))
     {
@@ -303,7 +305,7 @@ pub fn to_stored(shown: Value) -> Value {
     }
     let share = object.remove_at(&["status", "currentCPUUtilizationPercentage"]);
     let current = match (take(&mut object, CURRENT_METRICS), share) {
-        // the annotation says more
+        // the annotation is more complete than the field
         (Some(Value::Array(metrics)), _) => metrics.iter().map(current_from_v1).collect(),
         (_, Some(share)) => {
             let value = json!({"averageUtilization": share});
@@ -313,7 +315,7 @@ pub fn to_stored(shown: Value) -> Value {
     };
     match current.is_empty() {
         false => object.set_at(&["status", "currentMetrics"], Value::Array(current)),
-        // shown as null in v2
+        // v2 shows an absent list as null
         true if object.get("status").is_some() => object.set_at(&["status", "currentMetrics"], Value::Null),
         true => {}
     }

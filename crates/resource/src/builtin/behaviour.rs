@@ -1,4 +1,4 @@
-//! What is done with the objects of a kind, as far as its facts do not say it.
+//! What the server does with the objects of a kind, as far as the facts in its row do not determine it.
 
 use std::sync::LazyLock;
 
@@ -14,11 +14,11 @@ pub struct Behaviour {
     pub of: &'static str,
     /// Sets defaults that the table of rules does not have.
     pub default: fn(&mut Value),
-    /// Changes an object before it is validated; the second is the stored one.
+    /// Changes an object before it is validated. The second argument is the stored object.
     pub prepare: fn(&mut Value, Option<&Value>),
-    /// The errors besides those of the tables of rules.
+    /// The errors that the table of rules does not report.
     pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
-    /// Warnings about what is accepted and not advised.
+    /// Warnings about fields and values that are accepted but discouraged.
     pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
     /// The problems of a name.
     pub name: fn(&str, Release) -> Vec<String>,
@@ -26,25 +26,27 @@ pub struct Behaviour {
     pub status: Part,
     /// The other subresources that write a part of the object, by name.
     pub parts: &'static [(&'static str, Part)],
-    /// How objects are converted to the version in which they are stored, if not by its name alone.
+    /// The conversion to the version in which objects are stored, if more than the name of the version differs.
     pub conversion: Option<StoredAs>,
     pub deletion: Deletion,
     /// The columns of tables besides the name.
     pub columns: &'static [BuiltInColumn],
     /// Additional work of the verbs around writes.
     pub hooks: Hooks,
-    /// The review that responds to a POST, if objects of the kind are not stored.
+    /// The review that handles a POST, if objects of the kind are not stored.
     pub review: Option<Review>,
     pub further: Further,
 }
 
 /// The strategy of a subresource that writes a part of the object.
 pub struct Part {
-    /// Changes an object before it is validated, and restores what the endpoint does not write; the second is the stored object.
+    /// Changes an object before it is validated, and restores the fields that the endpoint does not write. The second
+    /// argument is the stored object.
     pub prepare: fn(&mut Value, &Value),
     pub validate: fn(&Value, &Value, Release) -> Vec<FieldError>,
     pub warnings: fn(&Value, Release) -> Vec<String>,
-    /// The fields that the endpoint does not write, for managedFields; those of a status follow from its facts if there is none.
+    /// The fields that the endpoint does not write, for managedFields. If a status has none, they follow from the facts
+    /// of the kind.
     pub reset: Option<fn() -> &'static FieldSet>,
 }
 
@@ -52,9 +54,9 @@ pub struct Part {
 pub struct StoredAs {
     pub to_stored: fn(Value) -> Value,
     pub to_shown: fn(Value) -> Value,
-    /// Whether a changed object is converted there and back before its fields get owners.
+    /// Whether a changed object is converted to the stored form and back before its fields get owners.
     pub is_canonical: bool,
-    /// The path of a field in the stored form, if objects are prepared and validated in that.
+    /// Converts the path of a field to the stored form, if objects are prepared and validated in that form.
     pub checked_path: Option<fn(&str) -> String>,
 }
 
@@ -93,20 +95,20 @@ pub enum Review {
     Eviction,
 }
 
-/// What few kinds need.
+/// Behaviour that only a few kinds have.
 pub struct Further {
-    /// Refuses the body of a create or an update before anything of it is reset.
+    /// Rejects the body of a create or an update before any of its fields are reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
     /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
     pub early_warnings: fn(&Value) -> Vec<String>,
-    /// The object as it is validated, if that is another one.
+    /// The object to validate, if it is not the object itself.
     pub validated: fn(&Value) -> Option<Value>,
-    /// Completes an object that is to be stored by defaults that depend on what was prepared. kube-apiserver sets them when it
+    /// Before an object is stored, sets the defaults that depend on what was prepared. kube-apiserver sets them when it
     /// reads the stored object.
     pub complete_stored: fn(&mut Value),
-    /// The fields that the main endpoint resets, if that is not the status alone.
+    /// The fields that the main endpoint resets, if these are not just the status.
     pub resets: Option<fn() -> &'static FieldSet>,
-    /// The objects of a kind that is computed when it is read.
+    /// The objects of a kind whose objects are computed when they are read.
     pub computed: Option<fn() -> Vec<Value>>,
     /// The conditions of an object's row in a table.
     pub row_conditions: fn(&Value) -> Option<Value>,
@@ -163,10 +165,10 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// How the server itself writes what follows from a posted object.
+/// How the server itself writes the consequences of a posted object.
 pub static AS_SERVER: Part = Part { prepare: keep_owners, reset: Some(|| &NO_RESETS), ..Part::PLAIN };
 
-/// Writes of the server itself have no owner.
+/// Writes by the server itself have no owner.
 fn keep_owners(object: &mut Value, old: &Value) {
     let path = ["metadata", "managedFields"];
     match old.at(&path) {

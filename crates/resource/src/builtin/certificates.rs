@@ -22,21 +22,21 @@ pub const APPROVAL: Part =
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
 
-/// The spec of a request is immutable, so managedFields do not record it.
+/// The spec of a request is immutable, so managedFields do not track it.
 pub fn resets() -> &'static FieldSet {
     static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status"]]));
     &RESETS
 }
 
-/// Conditions of the status have no owner.
+/// Conditions in the status have no owner.
 pub fn status_resets() -> &'static FieldSet {
     static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "conditions"]]));
     &RESETS
 }
 
-/// The conditions that only the approval changes.
+/// The conditions that only the subresource `approval` may add or remove.
 const DECIDED: [&str; 2] = ["Approved", "Denied"];
-/// The conditions whose status can only be True, and that cannot be removed.
+/// The conditions that must have the status True and cannot be removed.
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 const USAGES: [&str; 23] = [
@@ -65,14 +65,14 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// The spec never changes.
+/// Keeps the spec, which is immutable.
 pub fn prepare(request: &mut Value, old: Option<&Value>) {
     if let Some(spec) = old.and_then(|old| old.get("spec")) {
         request.set_at(&["spec"], spec.clone());
     }
 }
 
-/// The approval writes conditions.
+/// The subresource `approval` writes only conditions.
 fn approve(request: &mut Value, old: &Value) {
     set_times(request, old);
     let conditions = request.at(&["status", "conditions"]).cloned();
@@ -89,7 +89,7 @@ fn approve(request: &mut Value, old: &Value) {
     metadata::restore_system_fields(request, old);
 }
 
-/// The status of a request is updated without its decisions, which `approval` writes.
+/// The subresource `status` does not write decisions, which belong to `approval`.
 pub fn prepare_status(request: &mut Value, old: &Value) {
     for decision in ["Approved", "Denied"] {
         keep_decisions(request, old, decision);
@@ -97,7 +97,8 @@ pub fn prepare_status(request: &mut Value, old: &Value) {
     set_times(request, old);
 }
 
-/// Keeps the conditions of a type. If their number changes, they stay as they are and are refused later.
+/// Restores the stored conditions of the type `decision`. If their number has changed, they stay as requested, and
+/// validation rejects them.
 fn keep_decisions(request: &mut Value, old: &Value, decision: &str) {
     let is_decision = |condition: &Value| text(condition, "type") == decision;
     let before = old.get("status").map(|status| list(status, "conditions")).unwrap_or_default();
@@ -110,7 +111,7 @@ fn keep_decisions(request: &mut Value, old: &Value, decision: &str) {
     }
 }
 
-/// Sets missing times of conditions; a condition with unchanged status keeps its transition time.
+/// Sets the missing times of conditions. A condition keeps its transition time as long as its status does not change.
 fn set_times(request: &mut Value, old: &Value) {
     let now = clock::now_rfc3339();
     let is_unset = |condition: &Value, name: &str| condition.get(name).is_none_or(Value::is_null);
@@ -170,10 +171,10 @@ pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec
 }
 
 const DOMAIN_BYTES_MAX: usize = 253;
-/// A domain, a slash, a namespace, a dot and a name.
+/// The size of a domain, a slash, a namespace, a dot and a name.
 const SIGNER_BYTES_MAX: usize = DOMAIN_BYTES_MAX + 1 + 63 + 1 + 253;
 
-/// A signer is a domain and a path.
+/// The name of a signer is a domain and a path.
 pub(super) fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const FORM: &str = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
     let invalid = |why: &str| FieldError::invalid(path, &Value::from(signer), why);
@@ -195,7 +196,7 @@ pub(super) fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<Fie
     }
 }
 
-/// The problems of the first label of a part of a signer that has some.
+/// Reports the problems of the first invalid label in a part of the name of a signer.
 fn part_errors(part: &str, problems: fn(&str) -> Vec<String>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let found = part.split('.').map(|label| (label, problems(label))).find(|(_, problems)| !problems.is_empty());
     let (label, problems) = found.unwrap_or_default();
@@ -259,14 +260,14 @@ fn validate_approval(new: &Value, old: &Value, release: Release) -> Vec<FieldErr
     errors
 }
 
-/// The status sets the certificate, once, and conditions other than those of the approval.
+/// The subresource `status` sets the certificate, once, and all conditions except those of `approval`.
 pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let mut errors = validate(new, Some(old), release);
     condition_errors(new, &mut errors);
     let certificate = |object: &Value| object.str_at(&["status", "certificate"]).to_owned();
     let path = FieldPath::new("status").child("certificate");
     let is_new = certificate(new) != certificate(old);
-    // what an older server has stored may stay, and be replaced
+    // an invalid certificate that an older server has stored may stay or be replaced
     if is_new && certificate_problem(&certificate(old)).is_none() {
         let problem = certificate_problem(&certificate(new));
         errors.extend(problem.map(|why| FieldError::invalid(&path, &Value::from("<certificate data>"), why)));
@@ -284,7 +285,7 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
     errors
 }
 
-/// Why bytes in base64 are no issued certificates: blocks of PEM, each with certificates. No bytes are fine.
+/// Why a base64 text does not hold PEM blocks of issued certificates. The empty text is accepted.
 fn certificate_problem(encoded: &str) -> Option<String> {
     if encoded.is_empty() {
         return None;
@@ -304,7 +305,7 @@ fn certificate_problem(encoded: &str) -> Option<String> {
     })
 }
 
-/// Whether bytes are certificates, one behind the other.
+/// Whether the bytes are a sequence of DER certificates.
 fn are_certificates(mut der: &[u8]) -> bool {
     while !der.is_empty() {
         match X509Certificate::from_der(der) {
@@ -315,7 +316,8 @@ fn are_certificates(mut der: &[u8]) -> bool {
     true
 }
 
-/// The name of a ClusterTrustBundle is a subdomain, behind that of its signer if there is one.
+/// The name of a ClusterTrustBundle is a subdomain. If the bundle has a signer, the name begins with that of the
+/// signer.
 pub(super) fn bundle_name_problems(name: &str, signer: &str, is_prefix: bool) -> Vec<String> {
     let checked = |name: &str| match is_prefix {
         true => names::dns1123_subdomain(&names::masked_prefix(name)),
@@ -334,7 +336,6 @@ pub(super) fn bundle_name_problems(name: &str, signer: &str, is_prefix: bool) ->
     }
 }
 
-/// A ClusterTrustBundle.
 pub fn validate_bundle(bundle: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
@@ -355,7 +356,7 @@ pub fn validate_bundle(bundle: &Value, old: Option<&Value>, _release: Release) -
     errors
 }
 
-/// The errors of trust anchors in PEM: certificates of authorities, each once.
+/// Trust anchors must be PEM blocks with CA certificates, without repetitions.
 fn anchor_errors(trusted: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const BYTES_MAX: usize = 1024 * 1024;
     if trusted.len() > BYTES_MAX {
@@ -379,7 +380,7 @@ fn anchor_errors(trusted: &str, path: &FieldPath, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// Why the block at an index is no trust anchor.
+/// Why a PEM block is not a trust anchor; `i` is its index.
 fn anchor_problem(i: usize, block: &pem::Block) -> Option<String> {
     if block.label != "CERTIFICATE" {
         return Some(format!("entry {i} has bad block type: {}", block.label));

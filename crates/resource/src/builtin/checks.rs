@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::names;
 use machinery::{Release, Value};
 
-/// Resources of quotas that count objects, in whole numbers.
+/// The quota resources that count objects, whose amounts must be whole numbers.
 pub const OBJECT_COUNTS: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -63,12 +63,12 @@ pub fn one_of(object: &Value, name: &str, path: &FieldPath, known: &[&str], erro
     }
 }
 
-/// An error as kube-apiserver shows it for texts of a type with a name: it prints those as JSON.
+/// Changes an error as kube-apiserver shows it for texts of a named Go type, which it prints as JSON.
 pub fn named(error: FieldError, value: &Value) -> FieldError {
     FieldError { value: machinery::types::internal_json(value, "string", false), ..error }
 }
 
-/// A struct as Go prints it, with its fields in order.
+/// A struct as Go prints it, with its fields in the given order.
 fn go_struct(fields: &[(&str, Value)]) -> String {
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
     format!("{{{}}}", fields.join(","))
@@ -169,7 +169,7 @@ pub fn label_selector(selector: &Value, path: &FieldPath) -> Vec<FieldError> {
     errors
 }
 
-/// The errors of the operator of a requirement of a label selector, and of the number of its values.
+/// Validates the operator of a requirement of a label selector, and the number of its values.
 pub fn operator_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let values = list(requirement, "values");
     match text(requirement, "operator") {
@@ -200,7 +200,7 @@ fn requirement_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<Fi
     }
 }
 
-/// The operators of a label selector, and their values.
+/// Validates the operators of a label selector and the numbers of their values.
 pub fn selector_operators(selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Some(selector) = selector else { return };
     for (path, requirement) in items(selector, "matchExpressions", path) {
@@ -212,12 +212,12 @@ pub fn selector_operators(selector: Option<&Value>, path: &FieldPath, errors: &m
     }
 }
 
-/// Whether a selector can be used: its labels and expressions are valid.
+/// Whether a selector can be used, since its labels and expressions are valid.
 pub fn is_usable_selector(selector: &Value) -> bool {
     label_selector(selector, &FieldPath::root()).is_empty()
 }
 
-/// Validates a field that holds a label selector, if it is set.
+/// Validates a field that holds a label selector, if the field is set.
 pub fn selector_member(object: &Value, name: &str, path: &FieldPath) -> Vec<FieldError> {
     object.get(name).map(|selector| label_selector(selector, &path.child(name))).unwrap_or_default()
 }

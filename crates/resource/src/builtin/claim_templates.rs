@@ -30,11 +30,11 @@ pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut
     }
 }
 
-/// What the controller sets in Pods, so that their template is validated without it.
+/// The fields that the controller sets in Pods, so that the template is validated without them.
 const OWN_NAMES: [&str; 2] = ["hostname", "subdomain"];
 
-/// A StatefulSet as it is validated: the volumes of its Pods are the claims from its templates, and then its own; the template
-/// has no names of hosts.
+/// A StatefulSet as it is validated: the volumes of its Pods include the claims from its templates, before their own
+/// volumes, and the template has no host names.
 pub fn validated(set: &Value) -> Option<Value> {
     let with_claims = with_claims(set);
     let template = set.at(&["spec", "template", "spec"])?;

@@ -10,7 +10,7 @@ use super::rule_checks;
 
 type Errors = Vec<FieldError>;
 
-/// The spec of a claim, or of a template of claims.
+/// Validates the spec of a claim or of a template of claims.
 pub fn spec(spec: &Value, is_group_checked: bool, path: &FieldPath, errors: &mut Errors) {
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
     selector_operators(selector, &path.child("selector"), errors);
@@ -49,7 +49,7 @@ fn source_errors(source: &Value, is_group_checked: bool, path: &FieldPath, error
     }
 }
 
-/// The storage that a claim requests: whole bytes, and at least one.
+/// The storage that a claim requests must be at least one byte, in whole bytes.
 fn storage_errors(amount: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
     let Some(amount) = amount.filter(|amount| !amount.is_null()) else {
         return errors.push(FieldError::required(path, ""));
@@ -74,7 +74,7 @@ pub fn template(source: &Value, path: &FieldPath, errors: &mut Errors) {
     spec(template.get("spec").unwrap_or(&none), true, &path.child("spec"), errors);
 }
 
-/// What the metadata of a template of claims cannot have, in the order in which it is reported.
+/// The fields that the metadata of a template of claims cannot have, in the order in which they are reported.
 const FORBIDDEN_METADATA: [&str; 13] = [
     "name",
     "generateName",

@@ -137,7 +137,7 @@ pub const GROUPS: BuiltInColumn = wide("Groups", "Groups among the subjects.", |
 pub const ACCOUNTS: BuiltInColumn =
     wide("ServiceAccounts", "ServiceAccounts among the subjects.", |object, _| subjects(object, "ServiceAccount"));
 
-/// The subjects of a kind, with their namespace if they have one.
+/// The subjects of one kind, with their namespaces if they have any.
 fn subjects(binding: &Value, kind: &str) -> Value {
     let all = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
     let of_kind = all.iter().filter(|subject| subject.str_at(&["kind"]) == kind);
@@ -179,7 +179,7 @@ pub const PARAM_REF: BuiltInColumn =
         })
     });
 
-/// A LabelSelector as Go's protobuf types print themselves.
+/// A LabelSelector as the `String` method of Go's generated protobuf code prints it.
 fn go_selector_text(selector: &Value) -> String {
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flat_map(Map::iter);
     let labels: String = labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
@@ -208,7 +208,7 @@ fn is_limit(resource: &str) -> bool {
     resource.starts_with("limits.")
 }
 
-/// Used and hard quantities of the resources of a quota that are shown.
+/// The used and the hard amounts of those resources of a quota for which `is_shown` is true.
 fn usage(quota: &Value, is_shown: fn(&str) -> bool) -> Value {
     let hard = quota.at(&["status", "hard"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
     let shown = hard.filter(|(name, _)| is_shown(name)).map(|(name, hard)| {
@@ -218,7 +218,7 @@ fn usage(quota: &Value, is_shown: fn(&str) -> bool) -> Value {
     Value::from(shown.collect::<Vec<_>>().join(", "))
 }
 
-/// The columns of events, whichever group they are read from.
+/// The columns of Events, whichever API group they are read through.
 pub const EVENT: &[BuiltInColumn] = &[
     column("Last Seen", "Time since the event last happened.", |event, now| since(last_seen(event), now)),
     column("Type", "Normal or Warning.", |event, _| Value::from(event.str_at(&["type"]))),
@@ -261,7 +261,7 @@ pub const EVENT: &[BuiltInColumn] = &[
 /// The description of columns that show the name.
 pub const NAME_DESCRIPTION: &str = "Name of the object, unique among the objects of its resource in one namespace.";
 
-/// A field of an Event, by its name in the core group or in events.k8s.io.
+/// A field of an Event that has one name in the core group and another in events.k8s.io.
 fn either<'a>(event: &'a Value, core: &str, new: &str) -> &'a Value {
     event.get(core).or_else(|| event.get(new)).unwrap_or(&Value::Null)
 }
@@ -283,7 +283,7 @@ fn since(time: &str, now: i64) -> Value {
     Value::from(jsonpath::columns::age(time, now))
 }
 
-/// A cell for a field of `spec.limited`, which exempt levels do not have.
+/// A cell for a field of `spec.limited`, which exempt priority levels do not have.
 fn of_limited(level: &Value, path: &[&str]) -> Value {
     match level.at(&["spec", "limited"]) {
         None => Value::from("<none>"),

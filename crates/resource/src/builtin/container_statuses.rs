@@ -1,4 +1,4 @@
-//! Validation of the statuses of a Pod's containers: their transitions, their users, and the health of their resources.
+//! Validation of the statuses of a Pod's containers: their transitions, users, and the health of their resources.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,11 +10,11 @@ use super::checks::{is_set, items, list, named, text};
 
 type Errors = Vec<FieldError>;
 
-/// The lists of statuses in a Pod's status, and the lists of containers in its spec.
+/// The lists of statuses in the status of a Pod, each with the list of containers in its spec.
 const STATUSES: [(&str, &str); 2] = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
 const EPHEMERAL: &str = "ephemeralContainerStatuses";
 
-/// Only containers that restart leave the state in which they have terminated. Paths have the indexes of the old statuses.
+/// Only a container that restarts may leave the terminated state. Paths have the indexes of the old statuses.
 pub fn transitions(status: &Value, before: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let restarts_all = STATUSES.iter().flat_map(|(_, kind)| list(spec, kind)).any(restarts_all);
     for (name, kind) in STATUSES.into_iter().filter(|_| !restarts_all) {
@@ -47,17 +47,17 @@ fn transitions_of(
     }
 }
 
-/// The first of each name.
+/// The values by name. The first value with a name counts.
 fn by_name(given: &[Value]) -> HashMap<&str, &Value> {
     given.iter().rev().map(|value| (text(value, "name"), value)).collect()
 }
 
-/// Whether a container has a rule that restarts all of them.
+/// Whether a container has a rule that restarts all containers.
 fn restarts_all(container: &Value) -> bool {
     list(container, "restartPolicyRules").iter().any(|rule| text(rule, "action") == "RestartAllContainers")
 }
 
-/// Whether a container restarts that has ended with an exit code: by its rules, its own policy, or that of the Pod.
+/// Whether a container that has ended with an exit code restarts: by its rules, its own policy, or that of the Pod.
 fn restarts(container: &Value, of_pod: &str, code: i64) -> bool {
     let own = text(container, "restartPolicy");
     let has_rule = || list(container, "restartPolicyRules").iter().any(|rule| matches(rule, code));
@@ -80,7 +80,7 @@ fn matches(rule: &Value, code: i64) -> bool {
     }
 }
 
-/// Users of containers are those of the operating system of the Pod.
+/// The users of containers must fit the operating system of the Pod.
 pub fn users(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let system = spec.str_at(&["os", "name"]);
     let is_linux = !is_set(spec, "os") || system == "linux";
@@ -110,7 +110,7 @@ fn linux_user(user: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The health of the resources that containers have. Ephemeral containers have none.
+/// Validates the health of the resources of containers. Ephemeral containers have no resources.
 pub fn allocated_resources(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     const FIELD: &str = "allocatedResourcesStatus";
     let extended = status.get("extendedResourceClaimStatus").unwrap_or(&Value::Null);
@@ -161,7 +161,7 @@ fn resource_name(resource: &Value, known: &HashSet<String>, path: &FieldPath, er
     errors.push(named(FieldError::invalid(path, &value, why), &value));
 }
 
-/// The names of the resources of a container: those that it requests, and its claims.
+/// The names of the resources of a container: what it requests, and its claims.
 fn resources(container: &Value) -> HashSet<String> {
     let requests = container.at(&["resources", "requests"]).and_then(Value::as_object);
     let names = requests.into_iter().flat_map(Map::iter).map(|(name, _)| name.to_string());
@@ -174,7 +174,7 @@ fn resources(container: &Value) -> HashSet<String> {
     known
 }
 
-/// The name of an extended resource that a container requests, in the claim for such resources.
+/// The name of an extended resource of a container in the claim that was made for extended resources.
 fn extended_name(container: &Value, claim: &str, mapping: &Value) -> Option<String> {
     let request = text(mapping, "requestName");
     let amount = container.at(&["resources", "requests", text(mapping, "resourceName")])?;

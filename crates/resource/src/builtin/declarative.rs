@@ -13,8 +13,8 @@ const SINCE: Release = Release::V1_37;
 
 impl BuiltIn {
     /// What declarative validation makes of the errors of the other rules: those that were found twice are dropped, and
-    /// those that it finds itself come after all others, without a detail. It is about objects in their own version, while the
-    /// other rules may be about their stored form.
+    /// those that it finds itself come after all others, without a detail. It is about objects in their own version,
+    /// while the other rules may be about their stored form.
     pub fn declared_errors(
         &self,
         object: &Value,

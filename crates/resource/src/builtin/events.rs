@@ -1,4 +1,4 @@
-//! Event in its two groups: the same objects, stored in the form of the core group.
+//! Events in their two groups. Both have the same objects, which are stored in the form of the core group.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
@@ -162,7 +162,7 @@ fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
     changed.map(error).collect()
 }
 
-/// The error of an immutable field; structs are shown by the names of their Go fields.
+/// The error of an immutable field. Structs are shown with the names of their Go fields.
 fn immutable(path: &FieldPath, name: &str, event: &Value) -> FieldError {
     const WHY: &str = "field is immutable";
     const REFERENCE: &[(&str, &str)] = &[

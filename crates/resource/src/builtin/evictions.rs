@@ -15,16 +15,16 @@ use super::routing;
 
 type Errors = Vec<FieldError>;
 
-/// The most responders of an Eviction: those of a Pod and Kubernetes' own.
+/// The maximum number of responders of an Eviction: those of a Pod and the one of Kubernetes itself.
 const RESPONDERS_MAX: usize = 11;
-/// Kubernetes' own responder, and its priority.
+/// The responder of Kubernetes itself, and its priority.
 const IMPERATIVE: (&str, i64) = ("imperative-eviction.k8s.io/evictor", 100);
-/// Smaller priorities are those of responders of Kubernetes.
+/// Lower priorities are reserved for responders of Kubernetes.
 const OWN_PRIORITY_MIN: i64 = 1000;
-/// How long a responder may be silent, and how far its clock may be off.
+/// How long a responder may stay silent, and how far its clock may be off.
 const SILENCE_SECONDS: i64 = 20 * 60;
 const SKEW_SECONDS: i64 = 30;
-/// How far the end of the work may be in the future: ten years.
+/// How far in the future the expected completion may be: ten years.
 const COMPLETION_SECONDS_MAX: i64 = 10 * 365 * 24 * 60 * 60;
 
 const ENDED: [&str; 3] = ["Canceled", "Completed", "Interrupted"];
@@ -68,7 +68,7 @@ pub fn validate_status(eviction: &Value, old: &Value, release: Release) -> Error
     errors
 }
 
-/// The responders of an Eviction: one after the other becomes active, and then ends.
+/// The responders of an Eviction, which become active and end one after the other.
 struct Responders<'a> {
     status: &'a Value,
     before: &'a Value,
@@ -80,7 +80,7 @@ struct Responders<'a> {
 const TARGETS: &str = "targetResponders";
 const STATUSES: &str = "responders";
 
-/// Whether no two items have the same name.
+/// Whether all items have different names.
 fn are_unique(items: &[Value]) -> bool {
     let names: std::collections::HashSet<&str> = items.iter().map(|item| text(item, "name")).collect();
     names.len() == items.len()
@@ -90,13 +90,14 @@ fn has(items: &[Value], name: &str) -> bool {
     items.iter().any(|item| text(item, "name") == name)
 }
 
-/// A list as its internal type.
+/// A list as kube-apiserver prints it in its internal type.
 fn shown(items: &[Value], go: &str) -> String {
     let items: Vec<String> = items.iter().map(|item| machinery::types::internal_json(item, go, false)).collect();
     if items.is_empty() { "null".to_owned() } else { format!("[{}]", items.join(",")) }
 }
 
-/// Responders in the order in which they become active: by priority, then by domain from its last label, then by name.
+/// The responders in the order in which they become active: by priority, then by the labels of the domain from the last
+/// to the first, then by the rest of the name.
 fn in_order(targets: &[Value]) -> Vec<(usize, &Value)> {
     let mut all: Vec<(usize, &Value)> = targets.iter().enumerate().collect();
     all.sort_by_key(|(_, target)| {
@@ -123,7 +124,7 @@ impl Responders<'_> {
         if before.iter().any(|old| !has(targets, text(old, "name"))) {
             return invalid("must preserve the same keys");
         }
-        // errors of the declared rules
+        // the declared rules report these errors
         if targets.len() > RESPONDERS_MAX || !are_unique(targets) {
             return vec![];
         }
@@ -138,7 +139,7 @@ impl Responders<'_> {
         errors
     }
 
-    /// Checks a responder, which has to be in one of some states.
+    /// Checks a responder that must be in one of the given states.
     fn target(&self, target: &Value, (states, reason): (Vec<&str>, &str), path: &FieldPath, errors: &mut Errors) {
         let name = text(target, "name");
         let Some(status) = list(self.status, STATUSES).iter().find(|status| text(status, "name") == name) else {
@@ -202,7 +203,7 @@ impl Responders<'_> {
         errors
     }
 
-    /// Checks the times that a responder reports. Only the active one may change them.
+    /// Checks the times that a responder reports. Only the active responder may change them.
     fn responder(&self, status: &Value, old: Option<&Value>, is_active: bool, path: &FieldPath, errors: &mut Errors) {
         if old.is_some_and(|old| old != status) && !is_active {
             return errors.push(invalid_internal(path, status, "lifecycle.ResponderStatus", "field is immutable"));
@@ -264,16 +265,17 @@ impl Responders<'_> {
     }
 }
 
-/// Whose turn it is among the responders before a write.
+/// The responders before a write, and which of them is active.
 struct Turn<'a> {
     before: &'a [(usize, &'a Value)],
-    /// The place of the active responder.
+    /// The index of the active responder.
     active: Option<usize>,
     is_final: bool,
 }
 
 impl Turn<'_> {
-    /// The states that the responder at a place may have, and why. `is_over` says that the active one ends.
+    /// The states that the responder at index `place` may have, and the reason. `is_over` means that this write ends
+    /// the active responder.
     fn expected(&self, place: usize, is_over: bool) -> (Vec<&'static str>, &'static str) {
         const FINISHED: &str = "the eviction request has finished processing";
         let state_before = |place: usize| {

@@ -29,7 +29,7 @@ impl Scope<'_> {
         self.completed(env)
     }
 
-    /// The environment for objects of a known type, and for params of one.
+    /// The environment for objects and params of known types.
     pub fn environment_for(&self, object: &Arc<Decl>, params: Option<&Arc<Decl>>) -> Environment {
         let env = Environment::kubernetes(MINOR).declared("object", object).declared("oldObject", object);
         let env = params.into_iter().fold(env, |env, params| env.declared("params", params));
@@ -51,7 +51,7 @@ impl Scope<'_> {
         }
         let Some(variables) = self.variables else { return env };
         let env = env.variable("variables", object("kubernetes.variables", variables.to_vec()));
-        // each is also a separate variable, so that it is evaluated lazily
+        // each variable is also declared separately, so that it is evaluated lazily
         variables.iter().fold(env, |env, (name, of)| env.variable(&format!("variables.{name}"), of.clone()))
     }
 }

@@ -11,7 +11,7 @@ use super::defaults::set_default;
 /// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
-/// Sets a number that is absent or 0.
+/// Sets a number that is absent or zero.
 fn default_positive(object: &mut Value, path: &[&str], number: i64) {
     if object.at(path).and_then(Value::as_int).unwrap_or_default() == 0 {
         object.set_at(path, Value::Int(number));
@@ -39,10 +39,10 @@ pub fn default_level(object: &mut Value) {
     }
 }
 
-/// The name of the exempt level, and of the field that only it has.
+/// The name of the exempt level, which is also the name of the field that only exempt levels have.
 const EXEMPT_FIELD: &str = "exempt";
 
-/// Names of the mandatory objects, whose spec is fixed.
+/// The names of the mandatory objects, whose spec is fixed.
 const MANDATORY: [&str; 2] = [EXEMPT_FIELD, "catch-all"];
 
 pub fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -84,7 +84,7 @@ pub fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> V
     errors
 }
 
-/// Rejects changes of the spec of a mandatory object, except those of the fields `free`.
+/// Rejects changes to the spec of a mandatory object, except to the fields in `free`.
 fn fixed(new: &Value, old: Option<&Value>, path: &FieldPath, go: &str, free: &[&str], errors: &mut Vec<FieldError>) {
     let (name, spec) = (new.str_at(&["metadata", "name"]), new.get("spec"));
     let compared = |object: &Value| {
@@ -132,7 +132,7 @@ fn rules_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Why a path of a URL is none that a rule may have.
+/// Why a rule cannot have this URL path.
 fn url_problem(url: &str) -> Option<&'static str> {
     match url {
         "" => Some("must not be empty"),
@@ -145,7 +145,7 @@ fn url_problem(url: &str) -> Option<&'static str> {
     }
 }
 
-/// The conditions of a status have types, each another one.
+/// Every condition of a status needs a type, and no two have the same.
 pub fn validate_states(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let (mut errors, mut known) = (vec![], HashSet::new());
     let status = new.get("status").unwrap_or(&Value::Null);
@@ -199,11 +199,12 @@ const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list",
 struct Wording {
     /// The error of an empty list.
     missing: &'static str,
-    /// What the items are.
+    /// What the items are called.
     others: &'static str,
 }
 
-/// The errors of a list in which `*` must be the only item. Returns whether the items have to be validated one by one.
+/// Validates a list in which `*` must be the only item. Returns whether the items still have to be validated one by
+/// one.
 fn wildcard_errors(
     rule: &Value,
     name: &str,
@@ -290,7 +291,7 @@ pub fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec
                 Some(limited) => limited_errors(limited, &path.child("limited"), release, &mut errors),
             }
         }
-        // the declared validation requires it
+        // declarative validation reports the missing type
         "" if release >= Release::V1_37 => {}
         _ => one_of(spec, "type", &path, &["Exempt", "Limited"], &mut errors),
     }
@@ -314,14 +315,14 @@ fn invalid_number(object: &Value, name: &str, path: &FieldPath, why: &str) -> Fi
     FieldError::invalid(&path.child(name), &Value::Int(number(object, name)), why)
 }
 
-/// The shares of a level.
 fn not_negative(level: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if number(level, "nominalConcurrencyShares") < 0 {
         errors.push(invalid_number(level, "nominalConcurrencyShares", path, "must be a non-negative integer"));
     }
 }
 
-/// The queues of a level: a hash picks each hand, and has bits for so many only.
+/// Validates the queues of a level. A hash picks the hand of each flow, and its bits limit the size of hands and the
+/// number of queues.
 fn queue_errors(queuing: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const QUEUES_MAX: i64 = 10_000_000;
     const HASH_BITS: f64 = 60.0;

@@ -10,7 +10,7 @@ use super::{BuiltIn, Shaped};
 const OPTIONS: [&str; 7] =
     ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
 
-/// Kinds that are no resources, with their `apiVersion`; each has a list.
+/// Kinds that are not resources, with their `apiVersion`. Each has a list.
 const POSTED: [(&str, &str); 2] = [("autoscaling/v1", "Scale"), ("policy/v1", "Eviction")];
 
 /// Types that are known in every version of every group, even of unknown ones.
@@ -25,7 +25,7 @@ pub fn is_known(api_version: &str, kind: &str) -> bool {
     listed || UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && is_group_version(api_version))
 }
 
-/// The same for a server that has a scheme of its own, with the types of one group.
+/// As [`is_known`], for a server whose scheme has only the types of one group.
 pub fn is_known_in_scheme_of(group: &str, api_version: &str, kind: &str) -> bool {
     let of_group = || api_version.rsplit_once('/').is_some_and(|(of, _)| of == group) && is_group_version(api_version);
     UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && (api_version == "v1" || of_group()))
@@ -36,7 +36,7 @@ pub fn type_version<'a>(api_version: &'a str, kind: &str) -> &'a str {
     if is_shared(kind) { "v1" } else { api_version.rsplit('/').next().unwrap_or_default() }
 }
 
-/// Whether a type is of `meta/v1`, whatever the group version that registers it.
+/// Whether a type belongs to `meta/v1` whatever group version registers it.
 fn is_shared(kind: &str) -> bool {
     UNVERSIONED.contains(&kind) || OPTIONS.contains(&kind)
 }

@@ -5,10 +5,10 @@ use machinery::{Value, names};
 
 use super::prefixed_names;
 
-/// The errors of a text that does not have a format.
+/// Returns the errors of a text that does not have the format.
 pub type Format = fn(&str, &FieldPath) -> Vec<FieldError>;
 
-/// A format by its name.
+/// The format with this name.
 pub fn named(name: &str) -> Option<Format> {
     Some(match name {
         "short-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_label(text))),
@@ -117,7 +117,7 @@ fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
                 _ => identifier(own, path, &mut errors),
             }
         }
-        // upstream accepts more parts
+        // upstream accepts more than one slash
         _ => {}
     }
     if !text.contains('/') {
@@ -127,7 +127,7 @@ fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
     errors
 }
 
-/// A UUID in small letters, with hyphens.
+/// Whether a text is a lowercase UUID with hyphens.
 pub fn is_uuid(text: &str) -> bool {
     let is_hyphen = |place: usize| [8, 13, 18, 23].contains(&place);
     let fits = |(place, byte): (usize, u8)| match is_hyphen(place) {
@@ -139,7 +139,7 @@ pub fn is_uuid(text: &str) -> bool {
 
 /// An identifier of C.
 pub fn identifier(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    /// The size of the part of a name behind the domain.
+    /// The maximum size of the part of a name after the domain.
     const IDENTIFIER_BYTES_MAX: usize = 32;
     const NO_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
     if name.len() > IDENTIFIER_BYTES_MAX {

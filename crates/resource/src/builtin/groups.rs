@@ -8,8 +8,8 @@ pub fn is_built_in_group(group: &str) -> bool {
     kinds().any(|built_in| built_in.group == group)
 }
 
-/// Whether a group is kube-apiserver's own: no custom resource is served in it. The paths of such a group belong to its built-in
-/// routes, which know nothing of CustomResourceDefinitions.
+/// Whether a group is kube-apiserver's own: no custom resource is served in it. The paths of such a group belong to its
+/// built-in routes, which know nothing of CustomResourceDefinitions.
 pub fn is_reserved_group(group: &str) -> bool {
     is_built_in_group(group) || of(group).is_some_and(|group| group.is_reserved)
 }

@@ -1,4 +1,4 @@
-//! IP addresses and networks as fields of a Service hold them: also in the loose forms that Go once accepted.
+//! IP addresses and networks in fields of a Service, including the loose forms that Go once accepted.
 
 use std::collections::HashSet;
 
@@ -50,7 +50,7 @@ pub fn parse(text: &str) -> Option<IpAddr> {
     format!("{head}{tail}").parse::<IpAddr>().ok().map(|address| address.to_canonical())
 }
 
-/// A network in CIDR notation, with the bits behind its prefix as they were given.
+/// A network in CIDR notation. The bits after the prefix are kept as they were given.
 pub struct Cidr {
     pub address: IpAddr,
     pub bits: u8,
@@ -90,12 +90,12 @@ fn high_bits(count: u8, width: u8) -> u128 {
     all ^ low
 }
 
-/// Whether addresses with leading zeros, IPv4-mapped ones and CIDRs with bits beyond their prefix are errors.
+/// Whether leading zeros, IPv4-mapped addresses, and CIDRs with bits after the prefix are errors.
 pub fn is_strict(release: Release) -> bool {
     release >= Release::V1_36
 }
 
-/// The error of a text that is not an IP address, unless the stored object has it too.
+/// The error of a text that is not an IP address, unless the stored object already had it.
 pub fn error(path: &FieldPath, value: &Value, before: &HashSet<&str>, release: Release) -> Option<FieldError> {
     let text = value.as_str().unwrap_or_default();
     if before.contains(text) {
@@ -111,7 +111,7 @@ pub fn error(path: &FieldPath, value: &Value, before: &HashSet<&str>, release: R
     Some(FieldError::invalid(path, value, why))
 }
 
-/// The error of a text that is not a CIDR, unless the stored object has it too.
+/// The error of a text that is not a CIDR, unless the stored object already had it.
 pub fn cidr_error(path: &FieldPath, text: &str, before: &HashSet<&str>, release: Release) -> Option<FieldError> {
     if before.contains(text) {
         return None;
@@ -127,18 +127,18 @@ pub fn cidr_error(path: &FieldPath, text: &str, before: &HashSet<&str>, release:
     Some(FieldError::invalid(path, &Value::from(text), why))
 }
 
-/// The address of a CIDR whose numbers have no leading zeros.
+/// The address of a CIDR, unless one of its numbers has leading zeros.
 fn strict_address(text: &str) -> Option<IpAddr> {
     let (written, bits) = text.split_once('/').unwrap_or_default();
     written.parse::<IpAddr>().ok().filter(|_| bits.len() < 2 || !bits.starts_with('0'))
 }
 
-/// The warnings about forms that are errors, or will be.
+/// The part of warnings that says whether a form is an error or will become one.
 fn verdict(release: Release) -> &'static str {
     if is_strict(release) { "is invalid" } else { "will be considered invalid in a future Kubernetes release" }
 }
 
-/// The errors of an address as an endpoint.
+/// Reports an address that an endpoint cannot have.
 pub fn endpoint_errors(path: &FieldPath, value: &Value, errors: &mut Vec<FieldError>) {
     let text = value.as_str().unwrap_or_default();
     let mut refuse = |why: String| errors.push(FieldError::invalid(path, value, why));

@@ -1,4 +1,4 @@
-//! Names of iSCSI.
+//! iSCSI names.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
@@ -26,7 +26,7 @@ pub fn is_session_too_long(name: &str, source: &Value) -> bool {
     is_set(source, "initiatorName") && name.len() + 1 + text(source, "targetPortal").len() > SESSION_MAX
 }
 
-/// CHAP needs a Secret.
+/// CHAP authentication needs a Secret.
 pub fn credentials(source: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let is_on = |field: &str| source.get(field).and_then(Value::as_bool) == Some(true);
     if (is_on("chapAuthDiscovery") || is_on("chapAuthSession")) && !is_set(source, "secretRef") {
@@ -34,11 +34,11 @@ pub fn credentials(source: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     }
 }
 
-/// Whether a name is one of iSCSI: `iqn.2001-04.com.example:a`, `eui.` and 16 characters, or `naa.` and 32.
+/// Whether a name is an iSCSI name: `iqn.2001-04.com.example:a`, `eui.` with 16 characters, or `naa.` with 32.
 pub fn is_qualified(name: &str) -> bool {
     let is_id = |rest: &str, length: usize| {
         let mut characters = rest.chars();
-        // any character separates
+        // any character may separate
         let is_separated = characters.next().is_some_and(|separator| separator != '\n');
         let id = characters.as_str();
         is_separated && id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -51,8 +51,8 @@ pub fn is_qualified(name: &str) -> bool {
     }
 }
 
-/// Whether a name ends with `iqn.YYYY-MM.AUTHORITY:ID`. The time is linear: each colon is looked at with what is behind the one
-/// before it.
+/// Whether a name ends with `iqn.YYYY-MM.AUTHORITY:ID`. The time is linear: each colon is looked at with what is behind
+/// the one before it.
 fn has_authority(name: &str) -> bool {
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}');
     let is_outside = |c: char| ",;*&$|".contains(c) || is_space(c);

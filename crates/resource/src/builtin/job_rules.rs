@@ -9,7 +9,7 @@ use super::checks::{invalid_internal, is_set, items, list, text};
 
 type Errors = Vec<FieldError>;
 
-/// Counts the indexes in a text such as `0-2,5`, which are in increasing order and less than `completions`.
+/// Counts the indexes in a text such as `0-2,5`. They must be in ascending order and less than `completions`.
 fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     let (mut count, mut last) = (0, None);
     for part in text.split(',').filter(|_| !text.is_empty()) {
@@ -41,7 +41,7 @@ fn index(text: &str, completions: i64, last: Option<i64>) -> Result<i64, String>
 
 const ITEMS_MAX: usize = 20;
 
-/// When a Job counts as succeeded.
+/// Validates the policy that decides when a Job has succeeded.
 pub fn success_policy(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let Some(policy) = spec.get("successPolicy").filter(|policy| !policy.is_null()) else { return };
     let path = path.child("successPolicy");
@@ -101,7 +101,6 @@ const EXCLUSIVE: [(&str, &str, &str); 4] = [
     ("SuccessCriteriaMet", "FailureTarget", "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"),
 ];
 
-/// The status of a Job.
 pub fn validate_status(job: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
     let (status, before) = (job.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));

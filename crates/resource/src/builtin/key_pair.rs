@@ -19,7 +19,7 @@ const RSA: &str = "1.2.840.113549.1.1.1";
 const ECDSA: &str = "1.2.840.10045.2.1";
 const ED25519: &str = "1.3.101.112";
 
-/// Checks that the first certificate of a PEM text matches the first private key of another. The error is Go's.
+/// Checks that the first certificate in a PEM text matches the first private key in another. The error is Go's.
 pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     let certificate = certificate_of(certificate)?;
     let key = key_of(key)?;
@@ -37,7 +37,7 @@ pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The blocks of a text in PEM up to the first that is wanted, and the types of those before it.
+/// The first wanted block in a PEM text, and the types of the blocks before it.
 fn find(text: &[u8], wanted: impl Fn(&str) -> bool) -> (Option<Vec<u8>>, Vec<String>) {
     let mut skipped = vec![];
     for block in Pem::iter_from_buffer(text).map_while(Result::ok) {
@@ -85,7 +85,7 @@ fn public_key(certificate: &X509Certificate<'_>) -> Result<PublicKey, String> {
     Ok(PublicKey { algorithm, bits: key.subject_public_key.data.to_vec() })
 }
 
-/// The public key of a private one in PKCS #8, PKCS #1 or SEC 1.
+/// The public key that belongs to a private key in PKCS #8, PKCS #1 or SEC 1.
 fn parse_key(der: &[u8]) -> Option<PublicKey> {
     let public = |algorithm, bits: &[u8]| Some(PublicKey { algorithm, bits: bits.to_vec() });
     if let Ok(pair) = rsa::KeyPair::from_pkcs8(der).or_else(|_| rsa::KeyPair::from_der(der)) {

@@ -1,4 +1,4 @@
-//! LimitRange: consistency of the amounts of an item.
+//! LimitRange: whether the amounts of an item are consistent.
 
 use std::collections::HashSet;
 
@@ -34,7 +34,7 @@ pub fn validate(range: &Value, _old: Option<&Value>, _release: Release) -> Vec<F
     errors
 }
 
-/// Which resources an item may limit.
+/// Validates the names of the resources that an item limits.
 fn names(item: &Value, path: &FieldPath, errors: &mut Errors) {
     let kind = text(item, "type");
     let given = |list: &str| item.get(list).and_then(Value::as_object).filter(|list| !list.is_empty());
@@ -72,7 +72,7 @@ struct Amount<'a> {
     quantity: &'a Option<Quantity>,
 }
 
-/// The order of an item's amounts: minimum, default of requests, default of limits, maximum.
+/// Checks the order of an item's amounts: minimum, default request, default limit, maximum.
 fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
     let given = |list: &str| item.get(list).and_then(Value::as_object);
     let lists = ["max", "min", "defaultRequest", "default", "maxLimitRequestRatio"];
@@ -137,7 +137,7 @@ struct Compared {
     limit: f64,
 }
 
-/// The limit of a ratio: amounts are counted in thousandths if none is too large for that, and else in whole numbers.
+/// The largest possible ratio. Amounts are compared in thousandths, or in whole numbers if one is too large for that.
 fn most_ratio(ratio: &Quantity, min: &Quantity, max: &Quantity) -> Compared {
     const THOUSANDTHS_MAX: i64 = i64::MAX / 1000;
     let amounts = [ratio, min, max];
@@ -153,7 +153,7 @@ fn most_ratio(ratio: &Quantity, min: &Quantity, max: &Quantity) -> Compared {
     }
 }
 
-/// A number as Go prints it with six decimals.
+/// A number with six decimals, as Go prints it.
 fn shown(number: f64) -> String {
     match number {
         f64::INFINITY => "+Inf".to_owned(),
@@ -162,7 +162,8 @@ fn shown(number: f64) -> String {
     }
 }
 
-/// Requests of a container default to its limits.
+/// Completes the amounts of containers: the default limit from the maximum, and the default request from the default
+/// limit or else the minimum.
 pub fn default(range: &mut Value) {
     let limits = range.get_mut("spec").and_then(|spec| spec.get_mut("limits")).and_then(Value::as_array_mut);
     for item in limits.into_iter().flatten().filter(|item| text(item, "type") == "Container") {
@@ -172,7 +173,7 @@ pub fn default(range: &mut Value) {
     }
 }
 
-/// Completes a list of resources by another.
+/// Adds the amounts of the list `by` for resources that the list `name` lacks.
 fn fill(item: &mut Value, name: &str, by: &str) {
     let given = item.get(by).and_then(Value::as_object).cloned().unwrap_or_default();
     given.iter().for_each(|(resource, amount)| set_default(item, &[name, resource], amount.clone()));

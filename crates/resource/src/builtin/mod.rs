@@ -1,4 +1,4 @@
-//! Built-in kinds: a table with a row for each, and their validation and defaults.
+//! Built-in kinds: a table with one row for each version of a kind, and the validation and defaults of each.
 
 mod accounts;
 mod admission;
@@ -114,12 +114,12 @@ use schema::shape::{self, Keys, Struct};
 use super::group_version;
 
 impl BuiltIn {
-    /// The conversion of objects that are prepared and validated in their stored form.
+    /// The conversion of the kind, if its objects are prepared and validated in their stored form.
     fn checked_conversion(&self) -> Option<&'static StoredAs> {
         self.behaviour.conversion.as_ref().filter(|conversion| conversion.checked_path.is_some())
     }
 
-    /// The row of the form in which objects are prepared and validated.
+    /// The row of the version in which objects are prepared and validated.
     pub fn checked(&self) -> &BuiltIn {
         let is_stable = |row: &&'static BuiltIn| *row == self && row.stored_as.is_none();
         match self.checked_conversion() {
@@ -128,13 +128,13 @@ impl BuiltIn {
         }
     }
 
-    /// The path of a field in that form.
+    /// The path of a field in the version in which objects are validated.
     pub fn checked_path(&self, path: &str) -> String {
         let checked = self.behaviour.conversion.as_ref().and_then(|conversion| conversion.checked_path);
         checked.map_or_else(|| path.to_owned(), |checked| checked(path))
     }
 
-    /// Calls a function with an object in the form in which it is prepared, and with the row of that form.
+    /// Calls `change` with an object in the form in which it is prepared, and with the row of that form.
     pub fn in_checked_form<R>(&self, object: &mut Value, change: impl FnOnce(&BuiltIn, &mut Value) -> R) -> R {
         let Some(conversion) = self.checked_conversion() else { return change(self, object) };
         *object = (conversion.to_stored)(std::mem::take(object));
@@ -143,7 +143,7 @@ impl BuiltIn {
         done
     }
 
-    /// An object in the form in which it is validated, or compared with one that is prepared.
+    /// An object in the form in which it is validated and compared.
     pub fn checked_form<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
         match self.checked_conversion() {
             Some(conversion) => Cow::Owned((conversion.to_stored)(object.clone())),
@@ -158,13 +158,14 @@ impl BuiltIn {
         }
     }
 
-    /// The version of CRDs, which have a decoder of their own.
+    /// The version of the row if the kind is CustomResourceDefinition, which has a decoder of its own.
     fn definition(&self) -> Option<ApiVersion> {
         let version = || if self.version == "v1" { ApiVersion::V1 } else { ApiVersion::V1Beta1 };
         self.is_definition().then(version)
     }
 
-    /// Whether kube-apiserver has a server of its own for the kind, which validates only metadata declaratively.
+    /// Whether kube-apiserver serves the kind from a separate server, which uses declarative validation for metadata
+    /// only.
     fn has_own_server(&self) -> bool {
         self.is_definition() || self.group == REGISTRATION_GROUP
     }
@@ -185,8 +186,8 @@ impl BuiltIn {
         }
     }
 
-    /// A type error with the names of the types of this version. Types of metadata, and names of
-    /// resources, are always of v1.
+    /// A type error in which types have the version of this row. Types of metadata and names of resources are always
+    /// those of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
         const SHARED: [&str; 8] = [
             "CoordinatedLeaseStrategy",
@@ -217,17 +218,17 @@ impl BuiltIn {
         }
     }
 
-    /// Whether decoding reports a duplicate field at a path of a JSON body.
+    /// Whether decoding reports a field that occurs twice at this path of a JSON body.
     pub fn sees_duplicate(&self, path: &str) -> bool {
         shape::sees_duplicate(path, self.structure())
     }
 
-    /// Decodes a JSON body with duplicate fields, as Go merges them.
+    /// Decodes a JSON body, merging duplicate fields as Go does.
     pub fn joined(&self, body: &[u8]) -> Value {
         shape::joined(&machinery::value::decode_every(body), self.structure())
     }
 
-    /// The errors of an object: those of its kind, then those of the rules of its types.
+    /// The errors of an object: first those of the kind's own code, then those of the rules of its types.
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let validated = (self.behaviour.further.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
@@ -237,13 +238,13 @@ impl BuiltIn {
         errors
     }
 
-    /// The errors of a new object, with those of its metadata.
+    /// The errors of a new object, including those of its metadata.
     pub fn errors_of_new(&self, object: &Value, release: Release) -> Vec<FieldError> {
         let own = self.errors(object, None, release);
         self.metadata.merge_create_errors(object, self.namespaced, own, release)
     }
 
-    /// A subresource of this kind alone.
+    /// A subresource that only this kind has.
     pub fn own_subresource(&self, name: &str) -> Option<&OwnSubresource> {
         self.subresources.iter().find(|own| own.name == name)
     }
@@ -257,7 +258,7 @@ impl BuiltIn {
         }
     }
 
-    /// The errors of a status: those of its kind, then those of the rules of its types.
+    /// The errors of a status: first those of the kind's own code, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
         let mut errors = (self.behaviour.status.validate)(object, old, release);
         let pass = Pass::Written { of_status: true };
@@ -266,7 +267,7 @@ impl BuiltIn {
         errors
     }
 
-    /// The rules of its Go type; CRDs have validation of their own.
+    /// The rules of the Go type of the kind. CRDs have none, since their validation is separate code.
     fn ruled(&self) -> Option<&'static Ruled> {
         rules::of(self.go_type()).filter(|_| !self.is_definition())
     }
@@ -303,7 +304,7 @@ impl BuiltIn {
         }
     }
 
-    /// The group under which objects are stored.
+    /// The API group under which objects are stored.
     pub fn storage_group(&self) -> &'static str {
         self.stored_as.map_or(self.group, |stored| stored.split_once('/').map_or("", |(group, _)| group))
     }
@@ -333,17 +334,17 @@ impl BuiltIn {
         self.structure.get_or_init(|| shape::named(self.go_type()))
     }
 
-    /// The schema of the kind as far as patches and OpenAPI need it.
+    /// The part of the schema of the kind that patches and OpenAPI need.
     pub fn type_schema(&self) -> Value {
         shape::type_schema(self.structure())
     }
 
-    /// The schema of the kind as expressions are checked against it.
+    /// The schema of the kind that expressions are checked against.
     pub fn declared_schema(&self) -> Value {
         shape::declared_schema(self.structure())
     }
 
-    /// The text of a selectable field, if it is one.
+    /// The text of a selectable field; `None` if the field is not selectable.
     pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
         let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
         let text = |path: &str| match path.strip_prefix('=') {
@@ -365,13 +366,13 @@ impl BuiltIn {
         }
     }
 
-    /// Whether `rows` of an empty table is null, as for all kinds with default columns.
+    /// Whether `rows` of an empty table is null, as it is for all kinds with default columns.
     pub fn has_null_rows(&self) -> bool {
         self.behaviour.columns.iter().any(|column| column.name == columns::CREATED_AT.name)
     }
 }
 
-/// The same object in another version of its kind, whose fields are the same.
+/// The same object in another version of its kind that has the same fields.
 fn in_version(mut object: Value, api_version: &str) -> Value {
     object.set_at(&["apiVersion"], Value::from(api_version));
     object
@@ -379,25 +380,25 @@ fn in_version(mut object: Value, api_version: &str) -> Value {
 
 /// The group of CustomResourceDefinitions.
 pub const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
-/// Their plural.
+/// The plural of CustomResourceDefinitions.
 pub const DEFINITIONS: &str = "customresourcedefinitions";
 
-/// Every version of a built-in kind that is served by default, the newest one of a kind first.
+/// Every version of a built-in kind that is served by default. The newest version of a kind comes first.
 pub fn kinds() -> impl Iterator<Item = &'static BuiltIn> + Clone {
     let is_served = |row: &&BuiltIn| matches!(row.lifecycle.availability, Availability::Default | Availability::On);
     table::rows().iter().filter(is_served)
 }
 
-/// Whether an update leaves everything but the metadata and the status of a kind, which is named by its Go type, as it was.
-/// Empty lists are as absent ones.
+/// Whether an update changes nothing but metadata and status. `of` is the Go type of the kind. Empty lists equal absent
+/// ones.
 pub fn is_same(of: &'static str, object: &Value, old: &Value) -> bool {
     schema::shape::same_fields(object, old, schema::shape::named(of), &UNCOUNTED)
 }
 
-/// The fields whose changes the generation does not count.
+/// The fields whose changes do not increment the generation.
 pub const UNCOUNTED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// Sets the generation to 1 on create, and increments it with every change outside of metadata and status.
+/// Sets the generation of a new object to 1, and increments it with every change outside of metadata and status.
 pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
     fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
@@ -410,7 +411,7 @@ pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The row of a kind that tests are about.
+/// The row that a test is about.
 #[cfg(test)]
 pub fn row_named(api_version: &str, kind: &str) -> &'static BuiltIn {
     row_of(api_version, kind).unwrap_or_else(|| panic!("no row of {api_version} {kind}"))

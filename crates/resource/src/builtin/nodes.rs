@@ -1,4 +1,4 @@
-//! Nodes: their taints, and what updates may change.
+//! Nodes: their taints, and the fields that updates may change.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// The taints of a Node.
 pub fn taint_errors(taints: &Value, _path: &FieldPath, errors: &mut Vec<FieldError>) {
-    // upstream says that they are in the metadata
+    // upstream reports taints below the metadata
     let path = FieldPath::new("metadata").child("taints");
     let mut known = HashSet::new();
     for (i, taint) in taints.as_array().unwrap_or_default().iter().enumerate() {
@@ -80,7 +80,7 @@ pub fn default(node: &mut Value) {
     }
 }
 
-/// Two networks must be of different IP families.
+/// If there are two networks, they must be of different IP families.
 fn family_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>) {
     if ranges.len() < 2 {
         return;
@@ -116,7 +116,7 @@ pub fn warnings(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<St
     given.map(|(name, why)| format!("spec.{name}: {why}")).collect()
 }
 
-/// The addresses, the amounts and the features of a Node.
+/// Validates the addresses, the amounts and the features of a Node.
 pub fn validate_status(node: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
     let status = node.get("status").unwrap_or(&empty);

@@ -1,5 +1,5 @@
-//! Warnings about kinds that have few of them: deprecated labels, annotations and sources, addresses in other than their standard
-//! form, names that are no names of hosts.
+//! Warnings about kinds that have few of them: deprecated labels, annotations and sources, IP addresses that are not in
+//! canonical form, names that cannot be host names.
 
 use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
@@ -10,7 +10,7 @@ use super::ip;
 
 type Old<'a> = Option<&'a Value>;
 
-/// The warning about a name that is no label, of a kind whose Pods or their hosts are named after it.
+/// Warns about a name that is not a DNS label, for kinds whose names are used in names of Pods or hosts.
 pub fn of_name(object: &Value, used_in: &str) -> Option<String> {
     let problems = names::dns1123_label(object.str_at(&["metadata", "name"]));
     let warning = || {
@@ -20,7 +20,7 @@ pub fn of_name(object: &Value, used_in: &str) -> Option<String> {
     (!problems.is_empty()).then(warning)
 }
 
-/// Labels of Nodes that have a successor.
+/// Deprecated labels of Nodes, and what has replaced them.
 const FORMER_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
     ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
@@ -32,18 +32,18 @@ const FORMER_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"),
 ];
 
-/// The successor of a label.
+/// The warning about a label that has been replaced.
 pub fn former_label(key: &str) -> Option<&'static str> {
     FORMER_LABELS.iter().find(|(label, _)| *label == key).map(|(_, why)| *why)
 }
 
-/// The warnings about former labels in the expressions of a selector.
+/// Warns about deprecated labels in the expressions of a selector.
 pub fn former_keys(term: &Value, path: &FieldPath) -> Vec<String> {
     let keys = items(term, "matchExpressions", path).map(|(path, it)| (path.child("key"), text(it, "key")));
     keys.filter_map(|(path, key)| Some(format!("{path}: {key} is {}", former_label(key)?))).collect()
 }
 
-/// Sources of PersistentVolumes that no longer work: the field, its name in warnings, and since when.
+/// Sources of PersistentVolumes that no longer work: the field, its name in warnings, and the releases concerned.
 const FORMER_SOURCES: [(&str, &str, &str); 6] = [
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
@@ -56,7 +56,7 @@ const FORMER_SOURCES: [(&str, &str, &str); 6] = [
 /// The annotation that names the class of a volume or a claim.
 pub const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Annotations that have become fields.
+/// Warns about annotations that fields have replaced.
 fn former_annotations(object: &Value, known: &[(&str, &str)]) -> Vec<String> {
     let path = FieldPath::new("metadata").child("annotations");
     let given = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
@@ -87,7 +87,7 @@ pub fn of_volume(volume: &Value, _old: Old<'_>, _release: Release) -> Vec<String
     warnings
 }
 
-/// Claims with fractions of bytes.
+/// Warns about fractions of bytes in a claim.
 pub fn of_claim(claim: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
     let mut warnings = former_annotations(claim, &[(CLASS, "v1.8; use \"storageClassName\"")]);
     let spec = claim.get("spec").unwrap_or(&Value::Null);
@@ -95,7 +95,7 @@ pub fn of_claim(claim: &Value, _old: Old<'_>, _release: Release) -> Vec<String> 
     warnings
 }
 
-/// The warnings about fractions of bytes in the spec of a claim.
+/// Warns about fractions of bytes in the spec of a claim.
 pub fn claim_fractions(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     for kind in ["requests", "limits"] {
         let Some(amount) = spec.at(&["resources", kind, "storage"]) else { continue };
@@ -137,7 +137,7 @@ pub fn of_runtime_class(class: &Value, _old: Old<'_>, _release: Release) -> Vec<
     former.map(|why| format!("scheduling.nodeSelector: {why}")).collect()
 }
 
-/// A new Ingress whose class is an annotation.
+/// Warns about a new Ingress whose class is an annotation.
 pub fn of_ingress(ingress: &Value, old: Old<'_>, _release: Release) -> Vec<String> {
     const CLASS: &str = "kubernetes.io/ingress.class";
     let has_field = ingress.at(&["spec", "ingressClassName"]).is_some_and(|class| !class.is_null());
@@ -147,7 +147,7 @@ pub fn of_ingress(ingress: &Value, old: Old<'_>, _release: Release) -> Vec<Strin
     }
 }
 
-/// Addresses of load balancers of Ingresses and Services.
+/// Warns about IP addresses of load balancers in the status of Ingresses and Services.
 pub fn of_balancers(object: &Value, release: Release) -> Vec<String> {
     let balancer = object.at(&["status", "loadBalancer"]).unwrap_or(&Value::Null);
     let path = FieldPath::new("status").child("loadBalancer");
@@ -155,7 +155,7 @@ pub fn of_balancers(object: &Value, release: Release) -> Vec<String> {
     points.filter_map(|(path, point)| ip::warning(&path, text(point, "ip"), release)).collect()
 }
 
-/// Addresses in the status of a Pod.
+/// Warns about IP addresses in the status of a Pod.
 pub fn of_pod_status(pod: &Value, release: Release) -> Vec<String> {
     let (path, status) = (FieldPath::new("status"), pod.get("status").unwrap_or(&Value::Null));
     let addresses = ["podIPs", "hostIPs"].into_iter().flat_map(|list| items(status, list, &path));
@@ -179,7 +179,7 @@ pub fn of_network_policy(policy: &Value, _old: Old<'_>, release: Release) -> Vec
     warnings
 }
 
-/// Addresses of Endpoints, unless their controller writes them.
+/// Warns about IP addresses in Endpoints, unless their controller writes them.
 pub fn of_endpoints(endpoints: &Value, _old: Old<'_>, release: Release) -> Vec<String> {
     let manager = endpoints.str_at(&["metadata", "labels", "endpoints.kubernetes.io/managed-by"]);
     let mut warnings = vec![];
@@ -193,7 +193,7 @@ pub fn of_endpoints(endpoints: &Value, _old: Old<'_>, release: Release) -> Vec<S
     warnings
 }
 
-/// A new quota whose requests are more than its limits.
+/// Warns about a new quota that allows more requests than limits.
 pub fn of_quota(quota: &Value, old: Old<'_>, _release: Release) -> Vec<String> {
     let (mut warnings, hard) = (vec![], quota.at(&["spec", "hard"]).unwrap_or(&Value::Null));
     let amount = |name: &str| hard.get(name).and_then(|amount| Quantity::of(amount).ok());

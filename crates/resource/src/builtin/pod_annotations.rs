@@ -1,4 +1,4 @@
-//! Annotations of Pods and of their templates that stand for fields: profiles, tolerations, the cost of a deletion, mirrors.
+//! Annotations of Pods and Pod templates that stand for fields: profiles, tolerations, deletion costs, mirror Pods.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value};
@@ -25,8 +25,8 @@ fn annotation<'a>(pod: &'a Value, key: &str) -> Option<&'a str> {
     given(pod)?.get(key)?.as_str()
 }
 
-/// The errors of the annotations of a Pod or a template; `path` is theirs. The cost of a deletion is not checked if that of the
-/// old object is wrong.
+/// Validates the annotations of a Pod or a template at `path`. The deletion cost is not checked if that of the old
+/// object is invalid.
 pub fn errors(pod: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
     let Some(given) = given(pod) else { return };
     for (key, value) in Map::iter(given) {
@@ -51,7 +51,7 @@ pub fn errors(pod: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut E
     }
 }
 
-/// Updates of a Pod neither add, change nor remove annotations about profiles of AppArmor and mirrors.
+/// Updates of a Pod must not add, change or remove annotations for AppArmor profiles or mirror Pods.
 pub fn change_errors(pod: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
     let what = |key: &str| match key {
         MIRROR => Some("mirror pod annotation"),
@@ -112,7 +112,7 @@ fn app_armor(pod: &Value, name: &str, profile: &str, path: &FieldPath, errors: &
     }
 }
 
-/// The errors of profiles in fields that annotations contradict; `path` is that of the spec.
+/// Reports profiles in fields that contradict annotations; `path` is that of the spec.
 pub fn mismatches(pod: &Value, path: &FieldPath, errors: &mut Errors) {
     if given(pod).is_none() {
         return;
@@ -160,7 +160,7 @@ fn mismatch(profile: &Value, annotation: &str, path: &FieldPath, word: &str) -> 
     }
 }
 
-/// The profile of AppArmor that an annotation stands for.
+/// The AppArmor profile that an annotation stands for.
 fn app_armor_profile(annotation: &str) -> Option<Value> {
     let kind = |name: &str| {
         let mut profile = Value::object();
@@ -179,7 +179,7 @@ fn app_armor_profile(annotation: &str) -> Option<Value> {
     }
 }
 
-/// Annotations of a Pod about profiles of AppArmor become fields of its containers.
+/// Copies AppArmor profiles from annotations of a Pod to fields of its containers.
 pub fn set_profiles(pod: &mut Value) {
     if given(pod).is_none() || pod.str_at(&["spec", "os", "name"]) == "windows" {
         return;
@@ -199,13 +199,13 @@ pub fn set_profiles(pod: &mut Value) {
     }
 }
 
-/// The profile of AppArmor that an annotation stands for, if a field could have it.
+/// The AppArmor profile that an annotation stands for, if it would be valid in a field.
 fn valid_profile(annotation: &str) -> Option<Value> {
     let is_valid = |file: &str| file.trim() == file && file.len() <= podspec::PROFILE_BYTES_MAX;
     app_armor_profile(annotation).filter(|profile| is_valid(text(profile, "localhostProfile")))
 }
 
-/// The warnings about annotations of a new Pod that stand for profiles of AppArmor which no field has.
+/// Warns about AppArmor annotations of a new Pod, unless the container sets the field or the Pod has the same profile.
 pub fn early_warnings(pod: &Value) -> Vec<String> {
     let is_windows = pod.str_at(&["spec", "os", "name"]) == "windows";
     let Some(given) = given(pod).filter(|_| !is_windows) else { return vec![] };
@@ -228,7 +228,7 @@ fn former_profile(path: &FieldPath) -> String {
     format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
 }
 
-/// The warnings about annotations that have no effect, or that fields replace.
+/// Warns about annotations that have no effect or that fields have replaced.
 pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
     let Some(given) = given(pod) else { return };
     const FORMER: [(&str, &str); 3] = [
@@ -254,7 +254,7 @@ pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
             warnings.push(seccomp(&key));
         }
         let key = format!("{APP_ARMOR_OF}{name}");
-        // those of a new Pod are early warnings
+        // a Pod itself got these as early warnings; templates did not
         let is_seen = root.as_str().is_empty() || own.get("appArmorProfile").is_some();
         let Some(annotation) = given.get(&key).and_then(Value::as_str).filter(|_| !is_seen) else { continue };
         let of_pod = context.get("appArmorProfile");

@@ -1,4 +1,4 @@
-//! PodCertificateRequests: requests of kubelets for certificates of Pods.
+//! PodCertificateRequests: kubelets request certificates for Pods.
 
 use base::clock;
 use base64::Engine as _;
@@ -17,9 +17,10 @@ use super::{in_version, pem, pod_keys};
 
 type Errors = Vec<FieldError>;
 
-/// The conditions that a request may have, each of which ends it.
+/// The conditions of a request. Each of them is final.
 const FINAL: [&str; 3] = ["Issued", "Denied", "Failed"];
-/// The lifetimes that a request may ask for, in seconds, at least and at most, for the signers of Kubernetes and for others.
+/// The minimum and maximum lifetime that a request may ask for, in seconds. The maximum depends on whether the signer
+/// belongs to Kubernetes.
 const SECONDS_MIN: i64 = 60 * 60;
 const KUBERNETES_SECONDS_MAX: i64 = 24 * 60 * 60;
 const SECONDS_MAX: i64 = 91 * 24 * 60 * 60;
@@ -27,11 +28,11 @@ const REQUEST_BYTES_MAX: usize = 10 * 1024;
 const CHAIN_BYTES_MAX: usize = 100 * 1024;
 const UID_BYTES_MAX: usize = 128;
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
-/// How far the start of a certificate may be from the time of the server, and its renewal from its start and its end.
+/// How far the start of a certificate may be from the server's time, and its renewal from its start and its end.
 const START_SECONDS: i64 = 5 * 60;
 const RENEWAL_SECONDS: i64 = 10 * 60;
 
-/// The errors of a request. Its spec never changes.
+/// Validates a request. Its spec is immutable.
 pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Errors {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     let spec = request.get("spec").unwrap_or(&empty);
@@ -49,7 +50,7 @@ pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Erro
         let problems = names::dns1123_subdomain(value).into_iter();
         let (shown, at) = (Value::from(value), path.child(name));
         let problems = problems.map(|why| FieldError::invalid(&at, &shown, why));
-        // the names of Nodes have a type of their own
+        // the names of Nodes have a named type in Go
         errors.extend(problems.map(|error| if name == "nodeName" { named(error, &shown) } else { error }));
         uid_errors(text(spec, uid), &path.child(uid), &mut errors);
     }
@@ -74,7 +75,7 @@ pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Erro
     errors
 }
 
-/// A request in the storage version, which has more fields in its spec than `v1`.
+/// A request in the storage version, whose spec has more fields than that of `v1`.
 pub fn to_stored(request: Value) -> Value {
     in_version(request, "certificates.k8s.io/v1beta1")
 }
@@ -84,7 +85,7 @@ pub fn to_shown(mut stored: Value) -> Value {
     in_version(stored, "certificates.k8s.io/v1")
 }
 
-/// The longest time that certificates of a signer may last.
+/// The maximum lifetime of the certificates of a signer, in seconds.
 pub(super) fn seconds_max(signer: &str) -> i64 {
     if is_of_kubernetes(signer) { KUBERNETES_SECONDS_MAX } else { SECONDS_MAX }
 }
@@ -103,7 +104,7 @@ fn uid_errors(uid: &str, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The annotations of a user: their keys have a domain.
+/// The keys of user annotations need a domain.
 pub(super) fn annotation_errors(annotations: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
     let Some(annotations) = annotations.and_then(Value::as_object) else { return };
     for (key, _) in Map::iter(annotations) {
@@ -124,12 +125,12 @@ pub(super) fn annotation_errors(annotations: Option<&Value>, path: &FieldPath, e
     }
 }
 
-/// An `Invalid value` error that shows no value.
+/// An `Invalid value` error that does not show the value.
 fn unshown(path: &FieldPath, why: &str) -> FieldError {
     invalid_shown(path, String::new(), why)
 }
 
-/// The errors of the PKCS #10 request in the spec at `path`, in Base64.
+/// Validates the PKCS #10 request, in base64, in the spec at `path`.
 fn request_errors(encoded: &str, path: &FieldPath, errors: &mut Errors) {
     let der = STANDARD.decode(encoded).unwrap_or_default();
     let path = &path.child("stubPKCS10Request");
@@ -161,12 +162,12 @@ fn is_in(status: &Value, kinds: &[&str]) -> bool {
     list(status, "conditions").iter().any(holds)
 }
 
-/// The errors of a status: it is written once, with the condition that ends the request.
+/// Validates a status, which is written only once, together with the condition that ends the request.
 pub fn validate_status(new: &Value, old: &Value, release: Release) -> Errors {
     let (path, empty) = (FieldPath::new("status"), Value::object());
     let (status, before) = (new.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
     if new.str_at(&["metadata", "uid"]) != old.str_at(&["metadata", "uid"]) {
-        // the error of the uid is the only one
+        // the changed uid is reported elsewhere and is the only error
         return vec![];
     }
     let mut errors = condition_errors(status, &path);
@@ -191,7 +192,7 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Errors {
     why.map(|why| unshown(&path, why)).into_iter().collect()
 }
 
-/// The errors of the sorts of conditions. Their paths have a dot before the index.
+/// The errors in the types of conditions. In their paths, a dot precedes the index.
 fn condition_errors(status: &Value, path: &FieldPath) -> Errors {
     let (mut errors, mut count) = (vec![], 0);
     for (i, condition) in list(status, "conditions").iter().enumerate() {
@@ -214,7 +215,7 @@ fn condition_errors(status: &Value, path: &FieldPath) -> Errors {
     errors
 }
 
-/// The certificate of a request that is issued, its key and its times.
+/// Checks the certificate of an issued request, its key and its times.
 fn issued_errors(status: &Value, spec: &Value, path: &FieldPath) -> Result<(), Errors> {
     let chain = text(status, "certificateChain");
     let chain_path = path.child("certificateChain");
@@ -296,7 +297,7 @@ fn name_errors(leaf: &X509Certificate<'_>, path: &FieldPath) -> Errors {
     errors
 }
 
-/// Checks the times of a status against those of its certificate. `errors` are those found before.
+/// Checks the times in a status against those of its certificate. `errors` holds the errors found so far.
 fn time_errors(
     status: &Value,
     leaf: &X509Certificate<'_>,

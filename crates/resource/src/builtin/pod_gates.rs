@@ -1,4 +1,4 @@
-//! Pods with scheduling gates: until the last gate is removed, node selectors and node affinities may be added.
+//! Pods with scheduling gates: until the last gate is removed, updates may add node selectors and node affinities.
 
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
@@ -10,8 +10,8 @@ const AFFINITY: [&str; 2] = ["affinity", "nodeAffinity"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const TERMS: &str = "nodeSelectorTerms";
 
-/// Checks that the spec `new` of a Pod that had gates only adds to where the Pod may run, and sets these fields back to those of
-/// `old`. A Pod without gates stays as it is.
+/// Checks that the spec `new` of a Pod that had gates only adds to where the Pod may run, and sets these fields back to
+/// those of `old`. A Pod without gates stays as it is.
 pub fn take_additions(new: &mut Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if list(old, "schedulingGates").is_empty() {
         return;
@@ -61,7 +61,7 @@ fn added_terms(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<Fiel
     }
 }
 
-/// Whether a term has the requirements of the one before, and maybe more. A term without requirements gets none.
+/// Whether a term has all requirements of the old term, and perhaps more. A term without requirements must not get any.
 fn only_adds(term: &Value, before: &Value) -> bool {
     let kinds = ["matchExpressions", "matchFields"];
     if kinds.iter().all(|kind| list(before, kind).is_empty()) {

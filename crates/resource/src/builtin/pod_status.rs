@@ -1,4 +1,4 @@
-//! Validation of the status of a Pod: its conditions and addresses, and consistency with the claims of the spec.
+//! Validation of the status of a Pod: its conditions and addresses, and whether it agrees with the claims of the spec.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,7 +11,7 @@ use super::{container_statuses, ip, pod_annotations, rule_checks};
 
 type Errors = Vec<FieldError>;
 
-/// `podIP` and the first of `podIPs` complete each other.
+/// Completes `podIP` and the first of `podIPs` from each other.
 pub fn default(pod: &mut Value) {
     let Some(status) = pod.get_mut("status") else { return };
     let first = list(status, "podIPs").first().map(|ip| text(ip, "ip").to_owned());
@@ -26,7 +26,8 @@ pub fn default(pod: &mut Value) {
     }
 }
 
-/// Keeps what kubelets that do not know a field leave out of a status, and the owners of the Pod and its deletion.
+/// Keeps the fields that a kubelet leaves out of a status because it does not know them, and the owners and deletion of
+/// the Pod.
 pub fn prepare(pod: &mut Value, old: &Value) {
     let kept = ["qosClass", "observedGeneration", "resourceClaimStatuses", "extendedResourceClaimStatus"];
     for field in kept {
@@ -42,7 +43,8 @@ pub fn prepare(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Conditions without a generation keep those that the conditions of their type had, in order.
+/// A condition without an observed generation keeps the one that the stored condition of its type has. Conditions of
+/// equal types correspond in their order.
 fn keep_observed(pod: &mut Value, old: &Value) {
     const SEEN: &str = "observedGeneration";
     let mut before: HashMap<&str, VecDeque<Option<&Value>>> = HashMap::new();
@@ -91,7 +93,7 @@ pub fn validate(pod: &Value, old: &Value, release: Release) -> Vec<FieldError> {
 
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
 
-/// Types of conditions are qualified names, except those of the kubelet. Errors have the Go name of the field.
+/// Types of conditions must be qualified names, except for those of the kubelet. Errors show the name of the Go field.
 fn conditions(status: &Value, path: &FieldPath, errors: &mut Errors) {
     const OWN: [&str; 3] = ["Initialized", "PodScheduled", "Ready"];
     for (path, condition) in items(status, "conditions", path) {
@@ -107,7 +109,7 @@ fn conditions(status: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// A Node is nominated for Pods that are not assigned to one.
+/// A Node can only be nominated for a Pod that is not assigned to one.
 fn nomination(pod: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
     const FIELD: [&str; 2] = ["status", "nominatedNodeName"];
     let (node, path) = (pod.str_at(&FIELD), path.child(FIELD[1]));
@@ -120,7 +122,7 @@ fn nomination(pod: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The texts of a list of addresses.
+/// The addresses in a list.
 fn texts<'a>(status: &'a Value, name: &str) -> Vec<&'a str> {
     list(status, name).iter().map(|address| text(address, "ip")).collect()
 }
@@ -149,7 +151,7 @@ fn host_addresses(status: &Value, before: &Value, path: &FieldPath, errors: &mut
     addresses(status, before, "hostIPs", path, errors);
 }
 
-/// At most one address of each family. Those that the status had are not checked.
+/// There may be one address of each IP family. Addresses that the status had before are not validated.
 fn addresses(status: &Value, before: &Value, name: &str, path: &FieldPath, errors: &mut Errors) {
     let (given, path) = (texts(status, name), path.child(name));
     let known: HashSet<&str> = texts(before, name).into_iter().collect();
@@ -191,7 +193,7 @@ fn claims(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The claim for extended resources, and the requests of containers that it stands for.
+/// Validates the claim for extended resources and the container requests that it stands for.
 fn extended_claim(claim: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let containers: HashMap<&str, &Value> = ["initContainers", "containers"]
         .into_iter()

@@ -13,7 +13,7 @@ use crate::limits::REPEATED_BYTES_MAX;
 
 type Errors = Vec<FieldError>;
 
-/// The names of the valid volumes.
+/// Validates the volumes and returns the names of the valid ones.
 pub fn valid_names<'a>(spec: &'a Value, path: &FieldPath, errors: &mut Errors) -> HashSet<&'a str> {
     let mut known = HashSet::new();
     for (path, volume) in items(spec, "volumes", path) {
@@ -36,19 +36,19 @@ pub fn valid_names<'a>(spec: &'a Value, path: &FieldPath, errors: &mut Errors) -
     known
 }
 
-/// Whether an object violates no rule of its type.
+/// Whether an object meets all rules of its type.
 fn is_valid(object: &Value, go: &'static str) -> bool {
     let mut errors = vec![];
     rule_errors(object, go, &FieldPath::new("spec"), &mut errors);
     errors.is_empty()
 }
 
-/// The errors of the rules of an object's type.
+/// Reports violations of the rules of an object's type.
 pub fn rule_errors(object: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
     errors.extend(rules::errors(Pass::Written { of_status: false }, object, None, rules::of(go), path));
 }
 
-/// The errors of a volume that depend on several of its fields.
+/// The errors of a volume that involve several of its fields.
 fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
     let mut errors = vec![];
     if let Some(source) = volume.get("emptyDir")
@@ -81,7 +81,8 @@ fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
     errors
 }
 
-/// The names of the claims of a Pod's ephemeral volumes, which derive from that of the Pod. Errors repeat it up to a bound.
+/// Validates the names of the claims of ephemeral volumes, which contain the name of the Pod. Errors repeat that name,
+/// and their total size is bounded.
 pub fn claim_names(pod: &Value, path: &FieldPath, errors: &mut Errors) {
     let (name, none) = (pod.str_at(&["metadata", "name"]), Value::object());
     let mut bytes_left = REPEATED_BYTES_MAX;
@@ -101,7 +102,7 @@ pub fn claim_names(pod: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The fields of an object are set, if it has that object.
+/// If the source has the object `name`, these fields of the object are required.
 pub fn required(source: &Value, name: &str, fields: &[&str], path: &FieldPath, errors: &mut Errors) {
     let Some(object) = source.get(name).filter(|object| !object.is_null()) else { return };
     for field in fields.iter().filter(|field| text(object, field).is_empty()) {
@@ -120,12 +121,12 @@ fn iscsi_errors(target: &Value, path: &FieldPath, errors: &mut Errors) {
     iscsi::credentials(target, path, errors);
 }
 
-/// The source of a volume that counts: the first of its union.
+/// The source of a volume that counts: the first one of the union that is set.
 pub fn first_source(volume: &Value, go: &'static str) -> Option<&'static str> {
     rules::of(go)?.union()?.names.iter().find(|name| is_set(volume, name)).copied()
 }
 
-/// The errors of a volume's source that depend on several of its fields.
+/// The errors of the source of a volume that involve several of its fields.
 pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
     let Some(name) = first_source(volume, go) else { return };
     let (source, path) = (volume.get(name).unwrap_or(&Value::Null), path.child(name));
@@ -186,7 +187,7 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
     }
 }
 
-/// The options of a flexible volume are those of its driver.
+/// The options of a flexVolume belong to its driver and must not use the domains of Kubernetes.
 pub fn own_options(source: &Value, path: &FieldPath, errors: &mut Errors) {
     let options = source.get("options").and_then(Value::as_object);
     for (key, _) in options.into_iter().flat_map(machinery::Map::iter).filter(|(key, _)| is_reserved(key)) {
@@ -195,13 +196,13 @@ pub fn own_options(source: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// Whether the domain of an option is one of Kubernetes.
+/// Whether the domain of an option belongs to Kubernetes.
 fn is_reserved(key: &str) -> bool {
     let domain = format!(".{}", key.split('/').next().unwrap_or_default().to_lowercase());
     [".kubernetes.io", ".k8s.io"].iter().any(|reserved| domain.ends_with(reserved))
 }
 
-/// The hosts and ports of a registry; the name of a tenant that is too long hides their errors.
+/// Validates the `HOST:PORT` pairs of a registry. If the name of the tenant is too long, only that is reported.
 fn registry_errors(source: &Value, path: &FieldPath, errors: &mut Errors) {
     const TENANT_BYTES_MAX: usize = 64;
     let registry = source.get("registry").unwrap_or(&Value::Null);
@@ -215,7 +216,7 @@ fn registry_errors(source: &Value, path: &FieldPath, errors: &mut Errors) {
     rule_checks::host_ports(registry, &path.child("registry"), errors);
 }
 
-/// The URI of a disk depends on its kind.
+/// The form of the URI of a disk depends on the kind of the disk.
 fn disk_address(source: &Value, path: &FieldPath, errors: &mut Errors) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";

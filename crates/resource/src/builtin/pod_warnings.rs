@@ -11,7 +11,7 @@ use super::object_warnings::{self, former_keys, former_label};
 use super::pod_annotations;
 use crate::limits::WARNINGS_MAX;
 
-/// Sources of volumes that no longer work: the field, its name in warnings, and since when.
+/// Volume sources that no longer work: the field, its name in warnings, and the releases concerned.
 const FORMER_VOLUMES: [(&str, &str, &str); 9] = [
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
@@ -24,12 +24,11 @@ const FORMER_VOLUMES: [(&str, &str, &str); 9] = [
     ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
 ];
 
-/// The resources whose amounts are bytes.
+/// Resources that are measured in bytes.
 const BYTES: [&str; 3] = ["ephemeral-storage", "memory", "storage"];
 
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// The warnings about a Pod.
 pub fn of_pod(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
     if old.is_some() {
         return vec![];
@@ -38,11 +37,11 @@ pub fn of_pod(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<String
     name.into_iter().chain(of_spec(pod, &FieldPath::root())).collect()
 }
 
-/// The warnings about the template in a workload, if its spec is new.
+/// Warns about the Pod template of a workload if the object is new or its generation has changed.
 pub fn of_workload(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
     let generation = |object: &Value| object.at(&["metadata", "generation"]).cloned();
     let is_counted = old.is_none_or(|old| generation(old) != generation(object));
-    // of an update of a ReplicationController, upstream looks at the old template
+    // when a ReplicationController is updated, upstream checks the old template
     let warned = old.filter(|_| object.str_at(&["kind"]) == "ReplicationController").unwrap_or(object);
     let spec = FieldPath::new("spec");
     let mut warnings = vec![];
@@ -70,7 +69,7 @@ pub fn of_workload(object: &Value, old: Option<&Value>, _release: Release) -> Ve
         }
     }
     for (path, claim) in items(object.get("spec").unwrap_or(&Value::Null), "volumeClaimTemplates", &spec) {
-        // upstream leaves out the claim's `spec`, or writes it with a capital
+        // in updates, upstream spells the path's `spec` with a capital; otherwise it leaves `spec` out
         let path = if old.is_none() { path } else { path.child("Spec") };
         let claim = claim.get("spec").unwrap_or(&Value::Null);
         object_warnings::claim_fractions(claim, &path, &mut warnings);
@@ -85,10 +84,10 @@ pub fn of_workload(object: &Value, old: Option<&Value>, _release: Release) -> Ve
     warnings
 }
 
-/// The kinds whose names become those of their Pods, and of the hosts of those.
+/// The kinds whose names become part of the names and host names of their Pods.
 const NAMING: [&str; 5] = ["CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController"];
 
-/// The warning about an indexed Job with very many Pods.
+/// Warns about an indexed Job whose completions and parallelism are both very high.
 fn many_indexes(job: &Value, path: &FieldPath) -> Option<String> {
     const COMPLETIONS_MAX: i64 = 100_000;
     const PARALLELISM_MAX: i64 = 10_000;
@@ -100,7 +99,7 @@ fn many_indexes(job: &Value, path: &FieldPath) -> Option<String> {
     is_many.then(|| format!("{path}: {WHY}"))
 }
 
-/// The warnings about a Pod or a template.
+/// The warnings about a Pod or a Pod template.
 fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
     let (mut warnings, empty) = (vec![], Value::object());
     let (spec, path) = (pod.get("spec").unwrap_or(&empty), root.child("spec"));
@@ -120,7 +119,7 @@ fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
     warnings
 }
 
-/// The warnings about values in the expressions of a preference that no label has.
+/// Warns about values in the expressions of a preferred term that no label can have.
 fn odd_values(term: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     for (path, requirement) in items(term, "matchExpressions", path) {
         for (path, value) in items(requirement, "values", &path) {
@@ -194,7 +193,7 @@ fn volumes(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     }
 }
 
-/// The sources of files in a volume, or in a part of a projected one: how warnings name each, and its paths.
+/// The file sources of a volume, or of a part of a projected one: the name of each in warnings, and its paths.
 fn file_sources(volume: &Value) -> Vec<(String, Vec<&str>)> {
     let given = |name: &str| volume.get(name).filter(|source| !source.is_null());
     let paths = |source| -> Vec<&str> { list(source, "items").iter().map(|item| text(item, "path")).collect() };
@@ -226,7 +225,7 @@ fn file_sources(volume: &Value) -> Vec<(String, Vec<&str>)> {
     found
 }
 
-/// Warns about files of a volume whose paths are equal or below each other.
+/// Warns about files of a volume whose paths are equal, or one of which is below the other.
 fn overlaps(volume: &Value, warnings: &mut Vec<String>) {
     let (sources, is_projected) = match volume.at(&["projected", "sources"]).and_then(Value::as_array) {
         Some(parts) => (parts.iter().flat_map(file_sources).collect(), true),
@@ -262,7 +261,7 @@ fn overlaps(volume: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Warns about fractional amounts of bytes.
+/// Warns about fractions of bytes.
 fn fractions(resources: Option<&Value>, kind: &str, path: &FieldPath, warnings: &mut Vec<String>) {
     let amounts = resources.and_then(|resources| resources.get(kind)).and_then(Value::as_object);
     for (name, amount) in amounts.into_iter().flat_map(Map::iter).filter(|(name, _)| BYTES.contains(&name.as_str())) {
@@ -283,7 +282,7 @@ fn container(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     let mut known = HashSet::new();
     for (path, variable) in items(container, "env", path) {
         let name = text(variable, "name");
-        // a value that extends the former one, such as `$(PATH):/bin`, is meant
+        // a value that extends the earlier one, such as `$(PATH):/bin`, repeats the name on purpose
         let reference = format!("$({name})");
         let value = text(variable, "value");
         let extends = value.contains(&reference) && value != reference && variable.get("valueFrom").is_none();
@@ -294,7 +293,7 @@ fn container(container: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     }
 }
 
-/// A port as warnings compare it.
+/// The parts of a port that warnings compare.
 struct Port<'a> {
     path: FieldPath,
     host: i64,
@@ -337,7 +336,7 @@ fn ports(containers: &[(FieldPath, &Value)], warnings: &mut Vec<String>) {
     warnings.extend(repeated);
 }
 
-/// The warning about two ports with the same container port, if they conflict.
+/// Warns about two ports that have the same container port and conflict.
 fn overlap(port: &Port<'_>, other: &Port<'_>) -> Option<&'static str> {
     let is_everywhere = |port: &Port<'_>| port.address.is_empty();
     if port.host == other.host && port.address == other.address {

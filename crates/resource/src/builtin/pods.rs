@@ -15,7 +15,7 @@ use super::{pod_annotations, pod_volumes};
 /// The lists of containers in a Pod's spec.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// Keeps the stored Pod, except one part.
+/// Replaces the Pod by the stored one, except for the part that `take` copies from the request.
 fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
     let new = std::mem::replace(pod, old.clone());
     for name in ["generateName", "managedFields", "resourceVersion"] {
@@ -31,7 +31,7 @@ fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Val
     }
 }
 
-/// `ephemeralcontainers` writes the list of ephemeral containers.
+/// The subresource `ephemeralcontainers` writes only the list of ephemeral containers.
 pub fn add_ephemeral(pod: &mut Value, old: &Value) {
     let is_empty = |list: &Value| list.as_array().is_none_or(<[Value]>::is_empty);
     keep_all_but(pod, old, |pod, new| match new.at(&["spec", "ephemeralContainers"]) {
@@ -40,7 +40,7 @@ pub fn add_ephemeral(pod: &mut Value, old: &Value) {
     });
 }
 
-/// Ephemeral containers are added, and stay as they are.
+/// Ephemeral containers can be added, but neither changed nor removed.
 pub fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("spec");
     let (empty, mut errors) = (Value::object(), vec![]);
@@ -70,7 +70,7 @@ pub fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<Fi
     errors
 }
 
-/// `resize` writes the resources of containers.
+/// The subresource `resize` writes only the resources of containers.
 pub fn resize(pod: &mut Value, old: &Value) {
     let new = pod.clone();
     keep_all_but(pod, old, |pod, _| {
@@ -105,7 +105,7 @@ pub fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<Field
     errors
 }
 
-/// The grace period of the deletion of a Pod in seconds; 0 if it is not assigned to a Node or has ended.
+/// The grace period for deleting a Pod, in seconds; 0 if the Pod is not assigned to a Node or has ended.
 pub fn grace(pod: &Value, given: Option<i64>) -> i64 {
     let own = || pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default();
     let unassigned = pod.str_at(&["spec", "nodeName"]).is_empty();
@@ -136,7 +136,7 @@ pub fn default(pod: &mut Value) {
     }
 }
 
-/// Requests default to limits.
+/// Requests default to the limits.
 fn default_requests(container: &mut Value) {
     let limits = container.at(&["resources", "limits"]).and_then(Value::as_object).cloned().unwrap_or_default();
     for (name, limit) in limits.iter() {
@@ -147,7 +147,7 @@ fn default_requests(container: &mut Value) {
     }
 }
 
-/// Defaults that depend on other fields of a Pod's spec.
+/// Sets the defaults that depend on other fields of the spec of a Pod.
 pub fn default_spec(spec: &mut Value) {
     for list in CONTAINERS {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -166,7 +166,7 @@ pub fn default_spec(spec: &mut Value) {
             image.set_at(&["pullPolicy"], Value::from(policy));
         }
     }
-    // two names of one field
+    // `serviceAccount` is the deprecated name of `serviceAccountName`
     let account = match text(spec, "serviceAccountName") {
         "" => text(spec, "serviceAccount"),
         name => name,
@@ -185,7 +185,7 @@ fn default_container(container: &mut Value) {
     }
 }
 
-/// Whether an image has the tag `latest`, which one without tag and digest has.
+/// Whether the tag of an image is `latest`, which is also that of an image with neither tag nor digest.
 fn is_latest(image: &str) -> bool {
     if !is_reference(image) {
         return false;
@@ -205,7 +205,7 @@ fn is_reference(image: &str) -> bool {
     const IDENTIFIER_BYTES: usize = 64;
     let is_hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if image.len() == IDENTIFIER_BYTES && image.bytes().all(is_hexadecimal) {
-        // the identifier of an image
+        // a bare image identifier is not a name
         return false;
     }
     let name = image.split_once('@').map_or(image, |(name, _)| name);
@@ -226,14 +226,15 @@ fn is_reference(image: &str) -> bool {
     path.len() + added <= NAME_BYTES_MAX && path.split('/').all(is_path_part) && tag.is_none_or(is_tag)
 }
 
-/// Lowercase words, separated by a dot, one or two underscores, or hyphens.
+/// Lowercase words that are separated by a dot, by one or two underscores, or by hyphens.
 fn is_path_part(part: &str) -> bool {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_separator = |run: &str| matches!(run, "" | "." | "_" | "__") || run.chars().all(|c| c == '-');
     part.starts_with(word) && part.ends_with(word) && part.split(word).all(is_separator)
 }
 
-/// The ports of containers of a new Pod on the network of its host; templates keep theirs.
+/// On the network of the host, the host port of a container defaults to its container port. This applies to new Pods,
+/// not to templates.
 fn default_host_ports(spec: &mut Value) {
     for list in CONTAINERS {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -246,8 +247,7 @@ fn default_host_ports(spec: &mut Value) {
     }
 }
 
-/// A new Pod is pending and of a class of service.
-/// An update without the resources of the Pod as a whole keeps them, since its client may not know the field.
+/// An update without Pod-level resources keeps the stored ones, since its client may not know the field.
 fn keep_resources(pod: &mut Value, old: Option<&Value>) {
     const FIELD: [&str; 2] = ["spec", "resources"];
     if let Some(resources) = old.and_then(|old| old.at(&FIELD)).filter(|_| pod.at(&FIELD).is_none()) {
@@ -255,6 +255,7 @@ fn keep_resources(pod: &mut Value, old: Option<&Value>) {
     }
 }
 
+/// A new Pod is Pending and gets its quality-of-service class.
 pub fn prepare(pod: &mut Value, old: Option<&Value>) {
     keep_resources(pod, old);
     if old.is_none() {
@@ -276,7 +277,7 @@ pub fn prepare(pod: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A Pod without a ServiceAccount has no tokens in its volumes.
+/// A Pod without a ServiceAccount cannot have ServiceAccount tokens in its volumes.
 fn tokens_without_account(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for (path, volume) in items(spec, "volumes", path) {
         let Some(volume) = volume.get("projected") else { continue };
@@ -359,7 +360,7 @@ fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec
     }
 }
 
-/// The new spec with those fields of the old one that may change.
+/// The new spec with its mutable fields set back to those of `old`, so that the rest can be compared.
 fn with_changeable(spec: &Value, old: &Value) -> Value {
     let mut new = spec.clone();
     for kind in ["containers", "initContainers"] {
@@ -378,7 +379,7 @@ fn with_changeable(spec: &Value, old: &Value) -> Value {
     new
 }
 
-/// Tolerations are added; of those that were there only the seconds change.
+/// Tolerations can be added. Existing ones can only change `tolerationSeconds`.
 fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let untimed = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -394,7 +395,7 @@ fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut V
     }
 }
 
-/// Scheduling gates are only removed. Of equal ones the last is reported.
+/// Scheduling gates can only be removed. If a new gate occurs twice, upstream reports the last occurrence.
 fn removed_gates(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut known: HashSet<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
     let (path, start) = (path.child("schedulingGates"), errors.len());

@@ -128,7 +128,7 @@ fn resource_errors(resources: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
     }
 }
 
-/// The names and types of variables; each may use the ones before it.
+/// The names and types of variables. Each variable may use those before it.
 pub fn variable_types(
     spec: &Value,
     scope: Scope<'_>,
@@ -150,7 +150,7 @@ pub fn variable_types(
             continue;
         }
         let found = compile(expression, Scope { variables: Some(&known), ..scope });
-        // later expressions may use an invalid variable, as one of type `dyn`
+        // later expressions may use an invalid variable, which then has the type `dyn`
         let found = found.unwrap_or_else(|fault| {
             errors.push(fault.error(expression, &path));
             Type::Dyn
@@ -188,11 +188,11 @@ fn validation_errors(validation: &Value, scope: Scope<'_>, path: &FieldPath, err
     one_of(validation, "reason", path, &["Forbidden", "Invalid", "RequestEntityTooLarge"], errors);
 }
 
-/// Audit annotations: keys are qualified by the name of the policy.
+/// Validates audit annotations. The name of the policy qualifies their keys.
 fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let annotations = list(spec, "auditAnnotations");
     if annotations.len() > limits::AUDIT_ANNOTATIONS_MAX {
-        // the value is shown by the names of its Go fields
+        // the value is shown with the names of its Go fields
         let shown = |annotation: &Value| -> Value {
             let field = |name: &str| Value::from(text(annotation, name));
             [("Key", field("key")), ("ValueExpression", field("valueExpression"))].into()
@@ -231,7 +231,7 @@ pub fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<Field
     errors
 }
 
-/// Validates the spec of a binding of either kind of policy.
+/// Validates the spec of a binding, for both kinds of policies.
 pub fn binding_errors(spec: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("spec");
     let mut errors = vec![];

@@ -1,4 +1,4 @@
-//! Files of Pods that volumes make: of the downward API and of projected volumes.
+//! Files that the volumes of a Pod generate: those of the downward API and of projected volumes.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,15 @@ use super::rule_checks::{mode, own_path};
 
 type Errors = Vec<FieldError>;
 
-/// The fields of a Pod that a file may show, beside single labels and annotations.
+/// The fields of a Pod that a file may show, besides single labels and annotations.
 const FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
 const TOKEN_SECONDS: std::ops::RangeInclusive<i64> = 600..=1 << 32;
 const CERTIFICATE_SECONDS_MIN: i64 = 3600;
 
-/// The files of a volume or of a source `downwardAPI`. Errors name the source instead of the file.
+/// Validates the files of a `downwardAPI` volume or source. The paths of errors are those of the source, not of the
+/// file.
 pub fn downward_files(source: &Value, path: &FieldPath, errors: &mut Errors) {
     for file in list(source, "items") {
         if text(file, "path").is_empty() {
@@ -58,7 +59,7 @@ pub fn downward_files(source: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The sources of a projected volume. Each path is used once.
+/// Validates the sources of a projected volume, in which no path may be used twice.
 pub fn projected(volume: &Value, path: &FieldPath, errors: &mut Errors) {
     let mut known = HashSet::new();
     for (source_path, source) in items(volume, "sources", path) {
@@ -94,21 +95,21 @@ pub fn projected(volume: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The paths in a volume.
+/// The paths that are used in a volume.
 struct Paths<'a, 'v> {
     known: &'a mut HashSet<&'v str>,
     volume: &'a FieldPath,
 }
 
 impl<'v> Paths<'_, 'v> {
-    /// Adds a path, which may be empty. `shown` is the value in an error.
+    /// Adds a path, and reports one that is used twice. Empty paths are ignored. The error shows `shown`.
     fn add(&mut self, path: &'v str, shown: &str, errors: &mut Errors) {
         if !path.is_empty() && !self.known.insert(path) {
             errors.push(FieldError::invalid(self.volume, &Value::from(shown), "conflicting duplicate paths"));
         }
     }
 
-    /// As [`Paths::add`]; an empty path comes once as well.
+    /// As [`Paths::add`], but an empty path may not be repeated either.
     fn add_any(&mut self, path: &'v str, errors: &mut Errors) {
         if !self.known.insert(path) {
             errors.push(FieldError::invalid(self.volume, &Value::from(path), "conflicting duplicate paths"));
@@ -122,7 +123,7 @@ fn path_errors(file: &Value, name: &str, path: &FieldPath, errors: &mut Errors) 
     }
 }
 
-/// A token of the ServiceAccount. Errors of its path name the volume.
+/// Validates a ServiceAccount token. Errors about its path have the path of the volume.
 fn token(token: &Value, volume: &FieldPath, path: &FieldPath, errors: &mut Errors) {
     let place = path.child("expirationSeconds");
     match token.get("expirationSeconds").and_then(Value::as_int) {
@@ -141,7 +142,7 @@ fn token(token: &Value, volume: &FieldPath, path: &FieldPath, errors: &mut Error
     path_errors(token, "path", volume, errors);
 }
 
-/// Trust bundles, by name or by signer.
+/// Validates a source of trust bundles, which selects them by name or by signer.
 fn bundle(bundle: &Value, path: &FieldPath, errors: &mut Errors) {
     match (bundle.get("name").and_then(Value::as_str), bundle.get("signerName").and_then(Value::as_str)) {
         (Some(_), Some(_)) => {
@@ -179,7 +180,7 @@ fn bundle(bundle: &Value, path: &FieldPath, errors: &mut Errors) {
     path_errors(bundle, "path", path, errors);
 }
 
-/// A certificate that is requested for the Pod.
+/// Validates a certificate request that is made for the Pod.
 fn certificate<'v>(request: &'v Value, path: &FieldPath, paths: &mut Paths<'_, 'v>, errors: &mut Errors) {
     let signer = text(request, "signerName");
     signer_errors(signer, &path.child("signerName"), errors);

@@ -123,12 +123,12 @@ pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
 
 const MISFIT: &str = "unsupported scope applied to resource";
 
-/// The number of limited resources that a scope does not support.
+/// How many of the limited resources a scope does not support.
 fn misfits(quota: &Value, fits: Fits) -> usize {
     amounts(quota, "spec", "hard").filter(|(name, _)| is_standard(name) && !fits(name)).count()
 }
 
-/// Adds an error `count` times, unless there are too many: each of them shows the whole list that it is about.
+/// Adds an error `count` times, up to a bound on their total size, since each shows the whole list.
 fn push_repeated(errors: &mut FieldErrors, count: usize, error: impl Fn() -> FieldError) {
     for _ in 0..count {
         if errors.is_full() {

@@ -1,4 +1,4 @@
-//! The request in a CertificateSigningRequest: PEM with one block, whose signature is valid. Errors are Go's.
+//! The PEM request in a CertificateSigningRequest: one block with a valid signature. The errors are Go's.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P256_SHA512_ASN1, ECDSA_P384_SHA256_ASN1,
@@ -21,7 +21,8 @@ const ED25519_FAILURE: &str = "x509: Ed25519 verification failure";
 
 type Algorithms = &'static [&'static dyn VerificationAlgorithm];
 
-/// The algorithms of signatures: the object identifier, those that may be meant by it, and the error of a wrong signature.
+/// The signature algorithms: the object identifier, the algorithms that it may stand for, and the error of a wrong
+/// signature.
 const ALGORITHMS: [(&str, Algorithms, &str); 8] = [
     ("1.2.840.113549.1.1.11", &[&RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY], RSA_FAILURE),
     ("1.2.840.113549.1.1.12", &[&RSA_PKCS1_2048_8192_SHA384], RSA_FAILURE),
@@ -75,18 +76,18 @@ pub fn verify(request: &X509CertificationRequest<'_>) -> Result<(), String> {
     if algorithms.iter().any(is_valid) { Ok(()) } else { Err(failure.to_owned()) }
 }
 
-/// The public key of a request, as far as rules depend on it.
+/// The public key of a request, as far as the rules depend on it.
 pub enum RequestKey {
     Ed25519,
-    /// On the curve of this name.
+    /// An ECDSA key on the curve of this name.
     Ecdsa(&'static str),
-    /// With this number of bits in the bytes of its modulus.
+    /// An RSA key whose modulus has this many bits, counted in whole bytes.
     Rsa(usize),
-    /// Of another algorithm.
+    /// A key of another algorithm.
     Other,
 }
 
-/// The curves of ECDSA that Go knows: object identifier, name, bytes of a point.
+/// The ECDSA curves that Go knows: object identifier, name, and the number of bytes of a point.
 const CURVES: [(&str, &str, usize); 4] = [
     ("1.3.132.0.33", "P-224", 57),
     ("1.2.840.10045.3.1.7", "P-256", 65),
@@ -95,12 +96,12 @@ const CURVES: [(&str, &str, usize); 4] = [
 ];
 
 impl RequestKey {
-    /// The key of a request. Fails if it is none of its algorithm.
+    /// The key of a request. Fails if the key is not valid for its algorithm.
     pub fn of(request: &X509CertificationRequest<'_>) -> Result<RequestKey, String> {
         RequestKey::of_info(&request.certification_request_info.subject_pki)
     }
 
-    /// A key with its algorithm. Fails if it is none of that.
+    /// As [`RequestKey::of`], for a key with its algorithm.
     pub fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Result<RequestKey, String> {
         let (parameters, key) = (info.algorithm.parameters.as_ref(), &*info.subject_public_key.data);
         match &*info.algorithm.algorithm.to_id_string() {
@@ -128,7 +129,7 @@ impl RequestKey {
     }
 }
 
-/// Checks that the whole block is one sequence.
+/// Checks that the block consists of exactly one DER sequence.
 fn check_frame(der: &[u8]) -> Result<(), String> {
     let syntax = |why: &str| Err(format!("asn1: syntax error: {why}"));
     let [tag, rest @ ..] = der else { return syntax("sequence truncated") };
@@ -148,7 +149,7 @@ fn check_frame(der: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The length at the head of a value, and what follows it; `None` if it is cut off.
+/// The length at the beginning of a DER value, and the bytes after it; `None` if they are cut off.
 fn length(rest: &[u8]) -> Result<Option<(usize, &[u8])>, String> {
     let Some((first, rest)) = rest.split_first() else { return Ok(None) };
     let count = usize::from(first & 0x7f);

@@ -13,7 +13,7 @@ pub fn default_request(request: &mut Value) {
     }
 }
 
-/// Whether an object reference of a TokenRequest is to a webhook configuration.
+/// Whether an object reference of a TokenRequest refers to a webhook configuration.
 fn is_webhook(reference: &Value) -> bool {
     matches!(reference.str_at(&["kind"]), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
         && reference.str_at(&["apiVersion"]) == "admissionregistration.k8s.io/v1"
@@ -28,7 +28,7 @@ pub fn validate_request(request: &Value) -> Vec<FieldError> {
     if !spec.get("boundObjectRef").is_some_and(is_webhook) {
         let why = "attestations may only be specified with a webhook bound object reference";
         let refused = attestations.map(|given| FieldError::invalid(&path_of_attestations, given, why));
-        // upstream reports this one alone
+        // upstream reports only this error
         return refused.map_or_else(|| expiration_error(spec, &path).into_iter().collect(), |error| vec![error]);
     }
     let mut errors: Vec<FieldError> = expiration_error(spec, &path).into_iter().collect();
@@ -51,7 +51,7 @@ fn expiration_error(spec: &Value, path: &FieldPath) -> Option<FieldError> {
     Some(FieldError::invalid(&path.child("expirationSeconds"), &Value::Int(seconds), why))
 }
 
-/// The errors of the attestations of a token for a webhook: one API group that it may review.
+/// The attestations of a token for a webhook must name exactly one API group that the webhook may review.
 fn attestation_errors(attestations: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
     const KEY: &str = "admissionReviewAPIGroups";
     let given = attestations.and_then(Value::as_object).map(|map| map.iter().collect::<Vec<_>>()).unwrap_or_default();
@@ -79,7 +79,7 @@ fn attestation_errors(attestations: Option<&Value>, path: &FieldPath) -> Vec<Fie
     }
 }
 
-/// A value as Go prints a struct of paths and verbs that has no names for JSON.
+/// Go prints this struct of a path and a verb by its Go field names, since it has no JSON names.
 fn shown_path(attributes: &Value) -> Value {
     [("Path", Value::from(text(attributes, "path"))), ("Verb", Value::from(text(attributes, "verb")))].into()
 }
@@ -111,7 +111,7 @@ pub fn validate(review: &Value, subject: Subject, release: Release) -> Vec<Field
     errors
 }
 
-/// The error of a review that does not ask for exactly one of a resource and a URL.
+/// The error of a review that does not ask for exactly one of a resource and a URL path.
 fn attributes_error(
     resource: Option<&Value>,
     url: Option<&Value>,
@@ -131,10 +131,10 @@ fn attributes_error(
     }
 }
 
-/// The kind of reviews that have a namespace.
+/// The only kind of access review that has a namespace.
 const LOCAL: &str = "LocalSubjectAccessReview";
 
-/// Metadata may hold only fields that the server sets.
+/// The metadata of a review may only hold fields that the server sets.
 fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     let Some(metadata) = review.get("metadata") else { return };
     let fields = metadata.as_object().into_iter().flat_map(machinery::Map::iter);

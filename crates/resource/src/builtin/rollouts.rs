@@ -9,13 +9,14 @@ type Errors = Vec<FieldError>;
 
 const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
-/// The number of a percentage, if it is one.
+/// The number in a percentage; `None` if the text is not one.
 fn percent(text: &str) -> Option<i64> {
     let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty())?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// The amount of a number or a percentage; 0 for other values. Texts of numbers are refused, but count.
+/// The amount of a number or a percentage; 0 for other values. A number written as text is rejected elsewhere, but
+/// counts here.
 fn amount(value: Option<&Value>) -> i64 {
     match value {
         Some(Value::Int(number)) => *number,
@@ -24,7 +25,7 @@ fn amount(value: Option<&Value>) -> i64 {
     }
 }
 
-/// Checks that a value is a number or a percentage, neither of them negative.
+/// Checks that a value is a percentage or a number that is not negative.
 fn number_or_percent(value: &Value, path: &FieldPath, errors: &mut Errors) {
     match value {
         Value::String(text) if percent(text).is_none() => errors.push(FieldError::invalid(path, value, NO_PERCENT)),
@@ -39,7 +40,7 @@ fn at_most_all(value: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The rollout of a workload.
+/// Validates how a workload is rolled out.
 pub fn check(object: &Value, path: &FieldPath, errors: &mut Errors) {
     let empty = Value::object();
     let spec = object.get("spec").unwrap_or(&empty);

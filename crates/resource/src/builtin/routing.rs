@@ -1,4 +1,4 @@
-//! Ingresses, NetworkPolicies, disruption budgets and PriorityClasses: rules of several fields.
+//! Ingresses, NetworkPolicies, disruption budgets and PriorityClasses: the rules that involve several fields.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::ip::Cidr;
 use super::podspec;
 use super::rule_checks::port_name_problems;
 
-/// An Ingress has a backend for what it routes.
+/// An Ingress needs a default backend or rules.
 pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
@@ -51,7 +51,7 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
 
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
-/// The parts that a path may not have.
+/// Reports the parts that a path must not contain.
 fn path_errors(given: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut invalid = |why: String| errors.push(FieldError::invalid(path, &Value::from(given), why));
     for part in ["//", "/./", "/../", "%2f", "%2F"].into_iter().filter(|part| given.contains(part)) {
@@ -91,7 +91,7 @@ fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     }
 }
 
-/// The names of an object that is a backend.
+/// Validates the reference to an object that serves as a backend.
 fn resource_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if let Some(group) = backend.at(&["resource", "apiGroup"]).and_then(Value::as_str) {
         invalid_each(&path.child("apiGroup"), group, names::dns1123_subdomain(group), errors);
@@ -104,7 +104,6 @@ fn resource_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
     }
 }
 
-/// A NetworkPolicy.
 pub fn validate_network_policy(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
@@ -145,7 +144,7 @@ fn port_range(port: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The exceptions of a block are ranges within it; without a valid block, they are not looked at.
+/// The exceptions of an IP block must be ranges within it. They are not checked if the block itself is invalid.
 fn exception_errors(block: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Some(all) = Cidr::parse(text(block, "cidr")) else { return };
     for (path, exception) in items(block, "except", path) {
@@ -176,7 +175,6 @@ fn peer_errors(peer: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A PodDisruptionBudget.
 pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     const SHARE: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
     let mut errors = vec![];
@@ -208,13 +206,13 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
     errors
 }
 
-/// The ranges of a ServiceCIDR, which never change.
+/// The ranges of a ServiceCIDR are immutable, except that a second one may be added.
 pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path) = (vec![], FieldPath::new("spec").child("cidrs"));
     let (spec, given) = (object.get("spec").unwrap_or(&Value::Null), object.at(&["spec", "cidrs"]));
     let ranges = list(spec, "cidrs");
     if let Some(old) = old.and_then(|old| old.at(&["spec", "cidrs"])).and_then(Value::as_array) {
-        // a range of the other family may be added
+        // a range of the other IP family may be added
         let is_second = (old.len(), ranges.len()) == (1, 2);
         if old.len() != ranges.len() && !is_second {
             let given = given.cloned().unwrap_or_default();
@@ -241,7 +239,7 @@ pub fn validate_service_cidr(object: &Value, old: Option<&Value>, _release: Rele
     errors
 }
 
-/// Ranges in their canonical form, one of each family.
+/// Ranges must be canonical, with at most one for each IP family.
 fn range_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>) {
     for (i, range) in ranges.iter().enumerate() {
         let (before, given, path) = (errors.len(), range.as_str().unwrap_or_default(), path.index(i));
@@ -261,7 +259,7 @@ fn range_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>
     }
 }
 
-/// The conditions of a status that has no other rules.
+/// Validates a status that has no rules besides those for conditions.
 pub fn validate_conditions(object: &Value, _old: &Value, release: Release) -> Vec<FieldError> {
     let status = object.get("status").unwrap_or(&Value::Null);
     super::checks::condition_errors(status, &FieldPath::new("status"), release)
@@ -271,7 +269,7 @@ fn is_share(text: &str) -> bool {
     text.strip_suffix('%').is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// Very high priorities, and the names that begin as theirs do, are those of the system.
+/// Very high values, and names with the prefix of the system's own classes, are reserved for the system.
 fn priority_error(class: &Value) -> Option<FieldError> {
     const PREFIX: &str = "system-";
     const KNOWN: [(&str, i64); 2] =
@@ -295,7 +293,7 @@ fn priority_error(class: &Value) -> Option<FieldError> {
     Some(FieldError::forbidden(&FieldPath::new("metadata").child("name"), why))
 }
 
-/// The value of a PriorityClass never changes.
+/// The value of a PriorityClass is immutable.
 pub fn validate_priority_class(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("preemptionPolicy");
     match (old, text(object, "preemptionPolicy")) {
@@ -318,7 +316,7 @@ pub fn validate_priority_class(object: &Value, old: Option<&Value>, _release: Re
     }
 }
 
-/// Parameters of an IngressClass that are in a namespace name it.
+/// Parameters in a namespace must name it; cluster-scoped parameters must not name one.
 pub fn validate_ingress_class(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let Some(parameters) = class.at(&["spec", "parameters"]).filter(|parameters| !parameters.is_null()) else {
@@ -343,7 +341,7 @@ pub fn validate_ingress_class(class: &Value, _old: Option<&Value>, _release: Rel
     errors
 }
 
-/// The addresses of an EndpointSlice are of its type; names of its ports and zones of its hints occur once.
+/// Addresses must be of the address type of the slice. Names of ports and names in hints must be unique.
 pub fn validate_slice(slice: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, root) = (vec![], FieldPath::root());
     if old.is_none_or(|old| old.get("endpoints") != slice.get("endpoints")) {
@@ -359,7 +357,7 @@ pub fn validate_slice(slice: &Value, old: Option<&Value>, _release: Release) -> 
     errors
 }
 
-/// The errors of the endpoints of a slice, of which there are not too many.
+/// If there are too many endpoints, they are not checked one by one.
 fn endpoint_errors(slice: &Value, errors: &mut Vec<FieldError>) {
     const ENDPOINTS_MAX: usize = 1000;
     const ADDRESSES_MAX: usize = 100;
@@ -381,7 +379,7 @@ fn endpoint_errors(slice: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The zones and Nodes that an endpoint is for; too many zones hide the errors of Nodes.
+/// Validates the zones and Nodes that should use an endpoint. Too many zones hide the errors of Nodes.
 fn hint_errors(hints: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const HINTS_MAX: usize = 8;
     for list_name in ["forZones", "forNodes"] {
@@ -402,7 +400,7 @@ fn hint_errors(hints: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The errors of an address of a kind; those of its family name the list.
+/// Validates an address against the address type. Errors about its IP family have the path of the list.
 fn address_errors(kind: &str, address: &str, (path, all): (&FieldPath, &FieldPath), errors: &mut Vec<FieldError>) {
     let before = errors.len();
     match kind {
@@ -425,7 +423,7 @@ fn address_errors(kind: &str, address: &str, (path, all): (&FieldPath, &FieldPat
     }
 }
 
-/// The errors of the name of a host with a domain.
+/// A host name must be a domain of at least two labels.
 fn domain_errors(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if name.is_empty() {
         return errors.push(FieldError::required(path, ""));
@@ -444,7 +442,7 @@ fn domain_errors(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Warns of the deprecated type of addresses, and of addresses in other than their standard form.
+/// Warns about the deprecated address type and about addresses that are not in canonical form.
 pub fn slice_warnings(slice: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
     let mut warnings = vec![];
     if old.is_none() && text(slice, "addressType") == "FQDN" {
@@ -462,7 +460,7 @@ pub fn slice_warnings(slice: &Value, old: Option<&Value>, release: Release) -> V
     warnings
 }
 
-/// A policy is one for incoming traffic, and for outgoing traffic if it has rules for that.
+/// By default, a policy applies to incoming traffic, and also to outgoing traffic if it has egress rules.
 pub fn default_network_policy(policy: &mut Value) {
     let types = policy.at(&["spec", "policyTypes"]).and_then(Value::as_array).unwrap_or_default();
     if types.is_empty() {
@@ -472,14 +470,14 @@ pub fn default_network_policy(policy: &mut Value) {
     }
 }
 
-/// The generation of a PriorityClass never changes.
+/// The generation of a PriorityClass is always 1.
 pub fn prepare_priority_class(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["metadata", "generation"], Value::Int(1));
     }
 }
 
-/// A generation that counts the changes of labels, too. That of the rest is counted afterwards.
+/// Increments the generation if only the labels change. Changes of other fields are counted afterwards.
 pub fn count_labels(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old else { return };
     fn labels(object: &Value) -> Option<&Map> {

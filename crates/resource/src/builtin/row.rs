@@ -1,4 +1,4 @@
-//! The row of a built-in kind, and what follows from it for objects.
+//! The row of a built-in kind, and what follows from it for its objects.
 
 use std::sync::OnceLock;
 
@@ -13,8 +13,8 @@ use crate::rules::{Deletion, MetadataRules};
 /// Group, version and plural of a resource.
 pub type Key = (&'static str, &'static str, &'static str);
 
-/// A field that selectors may use, and where its text is: at the first of these paths, with `|` between them, that has one. A text
-/// that begins with an equals sign stands for itself.
+/// A field that selectors may use, and where its text is. Several paths are separated by `|`, and the first that has a
+/// text counts. A text that begins with an equals sign stands for itself.
 pub type Selectable = (&'static str, &'static str);
 
 /// An object in its typed shape.
@@ -22,12 +22,12 @@ pub struct Shaped {
     pub value: Value,
     pub unknown: Vec<String>,
     pub error: Option<String>,
-    /// All type errors, if decoding went on after the first.
+    /// All type errors, if decoding continued after the first.
     pub errors: Vec<TypeError>,
 }
 
 impl Shaped {
-    /// The type error that is reported of a JSON document with this text.
+    /// The type error to report for a JSON document with this text.
     pub fn error_in(self, text: &[u8]) -> Option<String> {
         schema::shape::first_error_in(&self.errors, text).or(self.error)
     }
@@ -50,13 +50,14 @@ pub enum StatusMetadata {
     Written,
     /// The endpoint writes metadata, and managedFields do not record it.
     Unowned,
-    /// Labels, annotations, finalizers and owners of the stored object are kept; a change of other metadata is validated.
+    /// The labels, annotations, finalizers and owners of the stored object are kept. Changes of other metadata are
+    /// validated.
     Reset,
-    /// Metadata of the stored object are kept.
+    /// The metadata of the stored object is kept.
     Kept,
 }
 
-/// A subresource that a kind has besides `status` and `scale`.
+/// A subresource of a kind other than `status` and `scale`.
 #[derive(Clone, Debug)]
 pub struct OwnSubresource {
     pub name: &'static str,
@@ -64,14 +65,14 @@ pub struct OwnSubresource {
     pub endpoint: OwnEndpoint,
 }
 
-/// The behaviour of an own subresource.
+/// What a subresource of a kind does.
 #[derive(Clone, Copy, Debug)]
 pub enum OwnEndpoint {
     /// Writes a part of the object.
     Part(&'static Part),
-    /// Takes an object of another kind, which is responded to and not stored.
+    /// Takes an object of another kind, which is processed and not stored.
     Posted(&'static BuiltIn),
-    /// Connects the client with what the object stands for.
+    /// Connects the client with what the object represents.
     Connect(Connect),
 }
 
@@ -80,19 +81,19 @@ pub enum OwnEndpoint {
 pub enum Connect {
     /// The log of a container.
     Log,
-    /// The streams of a container, by the kind of the options.
+    /// The streams of a container. The text is the kind of the options.
     Streams(&'static str),
-    /// The HTTP server of a Pod, Service or Node, by the kind of the options.
+    /// The HTTP server of a Pod, Service or Node. The text is the kind of the options.
     Proxy(&'static str),
 }
 
 impl OwnSubresource {
-    /// Whether a path may follow the name.
+    /// Whether the name of the subresource may be followed by a path.
     pub fn takes_paths(&self) -> bool {
         matches!(self.endpoint, OwnEndpoint::Connect(Connect::Proxy(_)))
     }
 
-    /// Group, version and kind of its objects, if they are not those of the resource.
+    /// Group, version and kind of the objects of the subresource, if they differ from those of the resource.
     pub fn kind(&self) -> Option<(&'static str, &'static str, &'static str)> {
         match self.endpoint {
             OwnEndpoint::Posted(row) => Some((row.group, row.version, row.kind)),
@@ -105,15 +106,15 @@ impl OwnSubresource {
 /// When a version is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// Unless `--runtime-config` switches it off by name.
+    /// The version is served unless `--runtime-config` switches it off by name.
     Default,
-    /// `--runtime-config` switches it, together with others as well; it is on by default.
+    /// `--runtime-config` can switch the version by name or together with others. It is on by default.
     On,
-    /// The same, off by default.
+    /// As `On`, but off by default.
     Off,
-    /// As `Off`, of versions that Kubernetes has removed.
+    /// As `Off`, for versions that Kubernetes has removed.
     Legacy,
-    /// It is only stored, or posted to another resource.
+    /// The version is not served. Its objects are only stored, or posted to another resource.
     Never,
 }
 
@@ -123,42 +124,43 @@ pub struct Lifecycle {
     pub availability: Availability,
     /// The first release that has the version.
     pub since: Release,
-    /// The release since which responses warn; empty if the version is not deprecated.
+    /// The release from which responses have a deprecation warning; empty if the version is not deprecated.
     pub deprecated: &'static str,
     /// The release of Kubernetes that no longer serves the version, such as `1.38`; empty if it is not known.
     pub removed: &'static str,
-    /// What the warning recommends: a version and, behind a colon, another kind.
+    /// What the warning recommends: a version, and after a colon a different kind, if any.
     pub replacement: &'static str,
 }
 
-/// What the generation of objects counts, besides their first version.
+/// Which changes increment the generation of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
-    /// There is none.
+    /// Objects have no generation.
     None,
     /// Changes outside of metadata and status.
     Changes,
-    /// Changes of fields that feature gates drop as well.
+    /// As `Changes`, and also changes of fields that feature gates drop.
     Gated,
-    /// Also those between empty and absent lists.
+    /// As `Changes`, and also changes between empty and absent lists.
     Literal,
-    /// Changes; new objects have none.
+    /// As `Changes`, but new objects have no generation.
     Updates,
 }
 
 /// The status subresource of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusFacts {
-    /// The first release that has it.
+    /// The first release that has the subresource.
     pub since: Release,
     /// Whether a create resets the status to its zero value.
     pub is_reset: bool,
     pub metadata: StatusMetadata,
-    /// Whether its objects can be shown as tables.
+    /// Whether the endpoint can return tables.
     pub has_tables: bool,
 }
 
-/// A version of a built-in kind: its facts, from `kinds.txt`, and its behaviour. Lists are texts with commas between the items.
+/// A version of a built-in kind: its facts, which come from `kinds.txt`, and its behaviour. Texts that stand for lists
+/// are comma-separated.
 #[derive(Clone)]
 pub struct BuiltIn {
     pub group: &'static str,
@@ -170,13 +172,13 @@ pub struct BuiltIn {
     pub singular: &'static str,
     pub short_names: &'static str,
     pub categories: &'static str,
-    /// Its verbs, if those are not all.
+    /// The verbs, if the version does not support all of them.
     pub verbs: &'static str,
     pub namespaced: bool,
     pub status: Option<StatusFacts>,
-    /// Whether there is a subresource `scale`, of `spec.replicas` and `status.replicas`.
+    /// Whether the kind has the subresource `scale`, whose replicas are `spec.replicas` and `status.replicas`.
     pub scale: bool,
-    /// Subresources besides those.
+    /// Subresources other than `status` and `scale`.
     pub subresources: Vec<OwnSubresource>,
     /// Fields besides name and namespace that selectors may use.
     pub selectable: Vec<Selectable>,
@@ -187,30 +189,31 @@ pub struct BuiltIn {
     pub generation_gate: &'static str,
     pub metadata: MetadataRules,
     pub deletion: Deletion,
-    /// PUT without resourceVersion overwrites.
+    /// Whether PUT without resourceVersion overwrites the object.
     pub unconditional_update: bool,
-    /// PUT of an object that does not exist creates it.
+    /// Whether PUT creates an object that does not exist.
     pub create_on_update: bool,
-    /// Whether errors of declarative rules never replace others.
+    /// Whether the errors of declarative rules never replace those of hand-written ones.
     pub keeps_written: bool,
-    /// Whether tables begin with the name.
+    /// Whether the first column of tables is the name.
     pub name_column: bool,
-    /// The annotation that makes an object the default one of its kind, which tables show after its name; empty if there is none.
+    /// The annotation that makes an object the default of its kind; empty if there is none. Tables show the mark after
+    /// the name.
     pub default_mark: &'static str,
     pub lifecycle: Lifecycle,
     /// The feature gate without which the version is not served; empty if there is none.
     pub gate: &'static str,
-    /// The version in which objects are stored, if it is another.
+    /// The version in which objects are stored, if it differs from this one.
     pub stored_as: Option<&'static str>,
-    /// What its keys in kube-apiserver's layout begin with; empty if that is the plural.
+    /// The first part of the keys in kube-apiserver's layout; empty if it is the plural.
     pub folder: &'static str,
-    /// The version whose hash discovery shows; empty if it is that of the newest one.
+    /// The version whose storage hash discovery shows; empty if it is the newest version.
     pub storage_hash: &'static str,
-    /// The version whose Go type the kind has.
+    /// The version whose Go type the objects have.
     pub form: &'static str,
-    /// The name of that type, once it was needed.
+    /// The name of the Go type, set when it is first needed.
     pub(super) go_type: OnceLock<&'static str>,
-    /// The shape of that type, once it was needed.
+    /// The shape of the Go type, set when it is first needed.
     pub(super) structure: OnceLock<&'static Struct>,
     pub behaviour: &'static Behaviour,
 }
@@ -229,18 +232,18 @@ impl std::fmt::Debug for BuiltIn {
     }
 }
 
-/// The minor version of a release, which need not be one that can be served.
+/// The minor version of a release. The release need not be one that can be served.
 pub fn minor(release: &str) -> Option<u32> {
     release.strip_prefix("1.").and_then(|minor| minor.parse().ok())
 }
 
-/// The items of a list with commas.
+/// The items of a comma-separated list.
 pub fn list(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.split(',').filter(|item| !item.is_empty())
 }
 
 impl BuiltIn {
-    /// Group, version and plural, by which a version is switched.
+    /// The group, version and plural by which `--runtime-config` switches a version.
     pub fn key(&self) -> Key {
         (self.group, self.version, self.plural)
     }
@@ -259,17 +262,17 @@ impl BuiltIn {
         self.status.map_or(StatusMetadata::Written, |status| status.metadata)
     }
 
-    /// Whether an object is the default one of its kind.
+    /// Whether an object is the default of its kind.
     pub fn is_default(&self, object: &Value) -> bool {
         !self.default_mark.is_empty() && object.str_at(&["metadata", "annotations", self.default_mark]) == "true"
     }
 
-    /// Whether the generation counts the changes of an object.
+    /// Whether changes increment the generation, given the feature gates.
     pub fn counts_generation(&self, gates: &FeatureGates) -> bool {
         self.generation != Generation::None && (self.generation_gate.is_empty() || gates.is_on(self.generation_gate))
     }
 
-    /// The warning in every response, if the version is deprecated in a release.
+    /// The warning that every response has if the version is deprecated in this release.
     pub fn deprecation(&self, release: Release) -> Option<Text> {
         let Lifecycle { deprecated, removed, replacement, .. } = self.lifecycle;
         let first = minor(deprecated)?;

@@ -10,10 +10,10 @@ use super::checks::{invalid_each, list, named, text};
 use super::config::data_key;
 use crate::limits::HOST_PORTS_REPORTED;
 
-/// A check of a value, which is null if it is absent.
+/// A check of a value; the value is null if the field is absent.
 pub type Check = fn(&Value, &FieldPath, &mut Vec<FieldError>);
 
-/// The check of a name.
+/// The check with this name.
 pub fn by_name(name: &str) -> Option<Check> {
     CHECKS.iter().find(|(known, _)| *known == name).map(|(_, check)| *check)
 }
@@ -192,7 +192,7 @@ fn subdomain(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     invalid_each(path, value, names::dns1123_subdomain(value), errors);
 }
 
-/// Labels, as those of objects and those of selectors.
+/// Validates labels of objects or of selectors.
 pub fn labels(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for (key, value) in value.as_object().into_iter().flat_map(Map::iter) {
         invalid_each(path, key, names::qualified_name(key), errors);
@@ -202,7 +202,7 @@ pub fn labels(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
-/// The problems of a text that has to be an address in its canonical form.
+/// The problems of a text that must be an IP address in its canonical form.
 pub fn address_problems(text: &str) -> Vec<String> {
     let (canonical, problem) = (super::ip::parse(text).map(|address| address.to_string()), ip_problem(text));
     match (problem, canonical) {
@@ -212,7 +212,7 @@ pub fn address_problems(text: &str) -> Vec<String> {
     }
 }
 
-/// Why a text is no address, in any form.
+/// Why a text is not an IP address in any form.
 fn ip_problem(text: &str) -> Option<&'static str> {
     match text.parse::<IpAddr>() {
         _ if super::ip::parse(text).is_none() => Some(NO_ADDRESS),
@@ -255,7 +255,7 @@ pub fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     invalid_each(path, name, names::dns1123_subdomain(&lower), errors);
 }
 
-/// The name of a driver, of which case does not matter.
+/// The name of a driver, which may have letters of either case.
 pub fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     const CHARACTERS_MAX: usize = 63;
@@ -284,7 +284,7 @@ fn endpoint_ip(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     super::ip::endpoint_errors(path, &value, errors);
 }
 
-/// Several ports have names.
+/// If there are several ports, each needs a name.
 fn endpoint_ports(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let ports = value.as_array().unwrap_or_default();
     for (i, port) in ports.iter().enumerate().filter(|_| ports.len() > 1) {
@@ -318,7 +318,7 @@ fn no_address(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A subdomain, or one below an asterisk.
+/// A DNS subdomain, possibly with an asterisk as its first label.
 fn served_name(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     match value.strip_prefix("*.") {
         Some(_) if names::dns1123_subdomain(&value[2..]).is_empty() => {}
@@ -327,7 +327,7 @@ fn served_name(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The type of a path of the host, which is checked if there is a path.
+/// The type of a `hostPath`, which is only checked if the path is set.
 fn host_path_type(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const KNOWN: [&str; 8] =
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
@@ -337,7 +337,7 @@ fn host_path_type(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     }
 }
 
-/// Pairs of hosts and ports. Each error has the whole text.
+/// Comma-separated `HOST:PORT` pairs. Each invalid pair causes an error that shows the whole text.
 pub fn host_ports(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for _ in of(value).split(',').filter(|pair| !is_host_port(pair)).take(HOST_PORTS_REPORTED) {
         let why = "must be a host:port pair or multiple pairs separated by commas";
@@ -349,13 +349,13 @@ fn http_header(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let name = of(value);
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         let why = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
-        // headers are reported where their list is
+        // upstream reports the error at the list of headers, not at the header
         let list = path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list);
         errors.push(FieldError::invalid(&FieldPath::new(list), &Value::from(name), why));
     }
 }
 
-/// The permissions of a file.
+/// The permission bits of a file.
 pub fn mode(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if value.as_int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         let why = "must be a number between 0 and 0777 (octal), both inclusive";
@@ -369,7 +369,7 @@ pub fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     }
 }
 
-/// A relative path that is not one of those that a volume keeps for itself.
+/// A relative path that does not begin with `..`, which volumes reserve for their own files.
 pub fn own_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     local_path(value, path, errors);
     if of(value).starts_with("..") && !of(value).starts_with("../") {
@@ -401,7 +401,7 @@ fn port_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     invalid_each(path, of(value), port_name_problems(of(value)), errors);
 }
 
-/// The partition of a disk; zero is the whole disk. Errors have upstream's name of the field.
+/// The partition of a disk, where zero means the whole disk. Errors use upstream's name of the field.
 fn partition(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if value.as_int().is_some_and(|partition| !(0..=255).contains(&partition)) {
         let path = FieldPath::new(path.as_str().replace("gcePersistentDisk", "persistentDisk"));
@@ -409,14 +409,14 @@ fn partition(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Whether a text is `HOST:PORT`, of which both may be empty; a host with colons stands in brackets.
+/// Whether a text is `HOST:PORT`. Either part may be empty; a host that contains colons needs brackets.
 fn is_host_port(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let host = host.strip_prefix('[').map_or((!host.contains(':')).then_some(host), |host| host.strip_suffix(']'));
     host.is_some_and(|host| !host.contains(['[', ']'])) && !port.contains(['[', ']'])
 }
 
-/// The errors in the name of a port (IANA's service names).
+/// The problems of a port name, which must be an IANA service name.
 pub fn port_name_problems(name: &str) -> Vec<String> {
     let mut problems = vec![];
     if name.len() > 15 {
@@ -454,7 +454,7 @@ fn underscored(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Whether a name is one of a parameter of the kernel.
+/// Whether a name is that of a kernel parameter.
 pub fn is_sysctl(name: &str) -> bool {
     let is_part = |part: &str| {
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

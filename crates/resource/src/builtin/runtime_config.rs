@@ -14,7 +14,7 @@ use super::{BuiltIn, THIRD_PARTY_GROUP, group_version};
 /// The name of the stable APIs, which has no effect here.
 const STABLE: &str = "api/ga";
 
-/// The names of several APIs.
+/// The names that stand for several APIs.
 const SEVERAL: [&str; 4] = ["api/all", "api/alpha", "api/beta", "api/legacy"];
 
 /// The APIs that are enabled.
@@ -22,14 +22,14 @@ const SEVERAL: [&str; 4] = ["api/all", "api/alpha", "api/beta", "api/legacy"];
 pub struct RuntimeConfig {
     pub release: Release,
     gates: FeatureGates,
-    /// The versions of kinds that are not as they are by default.
+    /// The versions of kinds that differ from their default.
     switched: BTreeSet<Key>,
 }
 
 impl RuntimeConfig {
-    /// Parses `name=true`, `name=false`, or `name` for true. A name of one API takes precedence over a name of several, and the name
-    /// of a resource over that of its version; otherwise the last one wins. Versions whose feature gate is off are not served in
-    /// any case. The error is one line.
+    /// Parses `name=true`, `name=false`, or `name` for true. The name of a single API takes precedence over a name for
+    /// several, and the name of a resource over that of its version; otherwise the last entry wins. A version whose
+    /// feature gate is off is never served. The error is one line.
     pub fn parse(list: &[String], gates: &FeatureGates) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| (!SEVERAL.contains(&entry.name), version_of(entry.name) != entry.name));
@@ -46,7 +46,7 @@ impl RuntimeConfig {
         Ok(config)
     }
 
-    /// Whether a version of a kind is on, the release has it, and its feature gate is on.
+    /// Whether a version of a kind is served: it is enabled, the release has it, and its feature gate is on.
     pub fn serves(&self, row: &BuiltIn) -> bool {
         let is_on = row.is_on_by_default() != self.switched.contains(&row.key());
         let is_removed = row.lifecycle.removed.parse().is_ok_and(|removed: Release| self.release >= removed);
@@ -68,13 +68,13 @@ impl BuiltIn {
     }
 }
 
-/// Whether the name of a version or a resource is that of a kind.
+/// Whether a name is that of the version or the resource of a kind.
 fn names(name: &str, row: &BuiltIn) -> bool {
     let resource = name.strip_prefix(row.api_version).and_then(|rest| rest.strip_prefix('/'));
     name == row.api_version || resource == Some(row.plural)
 }
 
-/// Whether a name switches a kind: that of its version, of its resource, or of several APIs.
+/// Whether a name switches a kind: it names its version, its resource, or several APIs that include it.
 fn is_switched_by(row: &BuiltIn, name: &str) -> bool {
     let (is_several, is_legacy) = match row.lifecycle.availability {
         Availability::Never => return false,
@@ -116,7 +116,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The group and version of a name, which may be followed by a resource.
+/// The group and version at the beginning of a name; a resource may follow.
 fn version_of(name: &str) -> &str {
     name.match_indices('/').nth(1).map_or(name, |(at, _)| &name[..at])
 }
@@ -132,7 +132,8 @@ fn is_served_by_default(name: &str) -> bool {
 }
 
 impl RuntimeConfig {
-    /// The names that change nothing: those of APIs that are as named anyway, and of APIs that are not served.
+    /// The names that change nothing although their value is not the default, such as those of APIs that are not
+    /// served.
     pub fn without_effect<'a>(list: &'a [String], gates: &FeatureGates) -> Vec<&'a str> {
         let changes = |entry: &Entry<'_>| {
             let served = |on: bool| -> Option<Vec<bool>> {
@@ -204,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Whether the versions of a kind are switched one by one, since none of them is always served.
+    /// Whether none of the versions of a kind is always served, so that they are switched one by one.
     fn is_single(row: &BuiltIn) -> bool {
         let is_switched =
             |version: &BuiltIn| matches!(version.lifecycle.availability, Availability::On | Availability::Off);

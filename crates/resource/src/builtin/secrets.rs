@@ -32,7 +32,7 @@ const TYPES: [(&str, Needs); 6] = [
     ("kubernetes.io/tls", Needs::Present(&["tls.crt", "tls.key"])),
 ];
 
-/// `stringData` is written into `data` and not kept; the type defaults to Opaque.
+/// `stringData` is moved to `data`. The type defaults to Opaque.
 pub fn default(object: &mut Value) {
     if object.str_at(&["type"]).is_empty() {
         object.set_at(&["type"], Value::from("Opaque"));
@@ -77,7 +77,7 @@ pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     errors
 }
 
-/// The errors of requirements of the type that a Secret does not meet.
+/// Reports what a Secret lacks that its type requires.
 fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
     let path = |key: &str| FieldPath::new("data").key(key);
     let required = |key: &str| FieldError::required(&path(key), "");
@@ -113,7 +113,7 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
     }
 }
 
-/// A certificate that does not match its key is accepted with a warning.
+/// Warns about a certificate that does not match its key.
 pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
     if new.str_at(&["type"]) != "kubernetes.io/tls" {
         return vec![];

@@ -12,7 +12,7 @@ use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
 type Errors = Vec<FieldError>;
 
-/// Reports the values of a field that occur twice in a list.
+/// Reports values of a field that several items of a list have.
 fn repeated(object: &Value, name: &str, field: &str, path: &FieldPath, errors: &mut Errors) {
     let mut known = HashSet::new();
     for (path, item) in items(object, name, path) {
@@ -68,9 +68,9 @@ pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -
     errors
 }
 
-/// The immutable fields of a driver.
+/// Reports changes of the immutable fields of a driver.
 fn driver_changes(spec: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
-    // kube-apiserver misspells the first
+    // kube-apiserver misspells the first of these fields
     for (name, shown) in [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
         if spec.get(name) != before.get(name) {
             let value = spec.get(name).cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Ve
             let why = "must be 256 characters or less";
             errors.push(FieldError::invalid(&path.child("nodeID"), &Value::from(id), why));
         }
-        // upstream reports keys where their driver is
+        // upstream reports keys at the path of their driver
         let mut known = HashSet::new();
         for key in list(driver, "topologyKeys").iter().map(|key| key.as_str().unwrap_or_default()) {
             if !known.insert(key) {
@@ -108,7 +108,7 @@ pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Ve
     errors
 }
 
-/// Of a driver that a Node has already, only the number of volumes may change.
+/// If a Node already has a driver, only the number of its allocatable volumes may change.
 fn changed_drivers(spec: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
     let fixed = |driver: &Value| {
         let mut driver = driver.clone();
@@ -133,7 +133,7 @@ pub fn validate_class(class: &Value, _old: Option<&Value>, _release: Release) ->
                 }
             }
         }
-        // an empty term is like one that was there before
+        // an empty term counts as a repetition
         let expressions = list(term, "matchLabelExpressions");
         if expressions.is_empty() || !known_terms.insert(Value::Array(expressions.to_vec()).to_json()) {
             errors.push(FieldError::duplicate(&path.child("matchLabelExpressions"), &Value::from("")));
@@ -154,7 +154,7 @@ pub fn validate_capacity(capacity: &Value, _old: Option<&Value>, _release: Relea
     errors
 }
 
-/// The driver of a VolumeAttributesClass and its parameters never change.
+/// The driver and the parameters of a VolumeAttributesClass are immutable.
 pub fn validate_attributes(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let changed = |name: &&str| old.is_some_and(|old| old.get(name) != class.get(name));
     let names = ["driverName", "parameters"].into_iter().filter(changed);

@@ -1,4 +1,4 @@
-//! Reads the facts of kinds: `kinds.txt`, whose head describes its form.
+//! Reads the facts about kinds from `kinds.txt`; the beginning of that file describes its format.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -16,7 +16,7 @@ static TEXT: &str = include_str!("kinds.txt");
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(TEXT).unwrap_or_else(|why| panic!("{why}")));
 
-/// Every version of every kind, those of one kind beside each other, in their order in discovery.
+/// Every version of every kind, in the order of discovery. The versions of a kind follow each other.
 pub fn rows() -> &'static [BuiltIn] {
     &TABLE.rows
 }
@@ -31,9 +31,9 @@ pub struct KindGroup {
     pub name: &'static str,
     /// `groupPriorityMinimum` of its APIServices.
     pub priority: u32,
-    /// Whether no custom resource is served in it, although none of its kinds is served by default.
+    /// Whether the group serves no custom resources although none of its kinds is served by default.
     pub is_reserved: bool,
-    /// Its versions, and `versionPriority` of their APIServices.
+    /// The versions of the group, each with the `versionPriority` of its APIService.
     pub versions: Vec<(&'static str, i64)>,
 }
 
@@ -44,7 +44,7 @@ struct Table {
 }
 
 impl Table {
-    /// The error has the name of the file and the number of the line.
+    /// The error names the file and the line.
     fn parse(text: &'static str) -> Result<Table, String> {
         let mut table = Table::default();
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -70,7 +70,7 @@ impl Table {
         }
     }
 
-    /// The row that begins with a line.
+    /// Parses the first line of a row.
     fn row(&self, line: &'static str) -> Result<BuiltIn, String> {
         let mut words = line.split(' ');
         let mut next = || words.next().ok_or("a kind has a version, a plural, a kind, a singular and a scope");
@@ -160,7 +160,7 @@ impl BuiltIn {
         }
     }
 
-    /// This version with the facts of a newer one, except for those that say where it is served and stored.
+    /// This version with the facts of a newer one, except for the facts about where it is served and stored.
     fn inheriting(self, newer: &BuiltIn) -> BuiltIn {
         let BuiltIn { version, api_version, lifecycle, stored_as, form, structure, behaviour, .. } = self;
         BuiltIn { version, api_version, lifecycle, stored_as, form, structure, behaviour, ..newer.clone() }
@@ -287,7 +287,7 @@ impl StatusFacts {
 }
 
 impl MetadataRules {
-    /// Sets what a word says; whether it is one about metadata.
+    /// Applies a word. Returns false if the word is not about metadata.
     fn set(&mut self, name: &str, value: &str) -> bool {
         match (name, value, checks(value)) {
             ("on-create", "last", _) => self.on_create = OnCreate::Last,

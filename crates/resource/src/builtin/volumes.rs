@@ -13,7 +13,7 @@ use super::{claims, pod_volumes, podspec, volume_sources};
 /// The phase of a new volume or claim.
 const PENDING: &str = "Pending";
 
-/// Defaults of volumes that do not apply to inline volumes of attachments.
+/// Sets the defaults of PersistentVolumes, which the inline volumes of attachments do not get.
 pub fn default_volume(volume: &mut Value) {
     if volume.str_at(&["spec", "persistentVolumeReclaimPolicy"]).is_empty() {
         volume.set_at(&["spec", "persistentVolumeReclaimPolicy"], Value::from("Retain"));
@@ -29,7 +29,8 @@ pub fn prepare_volume(volume: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Keeps the time at which the phase has changed, and sets it to now if the phase changes and the write has no other time.
+/// Keeps the time of the last change of the phase. If this write changes the phase and has no time of its own, the time
+/// becomes now.
 pub fn prepare_volume_status(volume: &mut Value, old: &Value) {
     const TIME: [&str; 2] = ["status", "lastPhaseTransitionTime"];
     let time = |volume: &Value| volume.at(&TIME).filter(|time| !time.is_null()).cloned();
@@ -42,12 +43,12 @@ pub fn prepare_volume_status(volume: &mut Value, old: &Value) {
     }
 }
 
-/// Sets the phase of a new claim to Pending; `dataSource` and `dataSourceRef` complete each other.
+/// Sets the phase of a new claim to Pending, and completes `dataSource` and `dataSourceRef` from each other.
 pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     prepare_pending(claim, old);
     let reference = ["spec", "dataSourceRef"];
     let has_reference = old.and_then(|old| old.at(&reference)).is_some_and(|reference| !reference.is_null());
-    // what other namespaces have is behind a gate that is off
+    // sources in other namespaces need a feature gate that is off
     if !has_reference && !claim.str_at(&["spec", "dataSourceRef", "namespace"]).is_empty() {
         claim.remove_at(&reference);
     }
@@ -61,7 +62,7 @@ pub fn prepare_claim(claim: &mut Value, old: Option<&Value>) {
     default_claim(claim);
 }
 
-/// Whether a source is one that claims had before they could have any: another claim, or a snapshot.
+/// Whether `dataSource` accepted this source before `dataSourceRef` existed: another claim or a snapshot.
 fn is_known_source(source: &Value) -> bool {
     const KNOWN: [(&str, &str); 2] = [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")];
     KNOWN.contains(&(text(source, "apiGroup"), text(source, "kind")))
@@ -70,7 +71,6 @@ fn is_known_source(source: &Value) -> bool {
 const FIXED: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-/// A PersistentVolumeClaim.
 pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
@@ -85,20 +85,20 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     errors
 }
 
-/// Whether a source of a claim has a group.
+/// Whether the data source of a claim has an API group.
 fn has_group(claim: &Value) -> bool {
     ["dataSource", "dataSourceRef"]
         .iter()
         .any(|name| claim.at(&["spec", name, "apiGroup"]).is_some_and(|group| !group.is_null()))
 }
 
-/// The error of an amount that is negative, which shows whole numbers.
+/// The error of a negative amount, which the error shows as a whole number.
 fn basic_error(amount: &Value, path: &FieldPath) -> Option<FieldError> {
     let number = Quantity::of(amount).ok()?.units();
     (number < 0).then(|| FieldError::invalid(path, &Value::Int(number), "must be a valid resource quantity"))
 }
 
-/// The storage of a claim that is reduced stays above what it has.
+/// A claim whose storage request is reduced must still request more than its current capacity.
 fn shrunk(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let storage = |object: &Value, at: &[&str]| {
         let none = Quantity::from_int(0);
@@ -121,7 +121,7 @@ const RESIZING: [&str; 5] = [
     "NodeResizePending",
 ];
 
-/// The resources that the status of a claim names are known ones, of which storage is the only one without a domain.
+/// The resources that the status of a claim names must be known or have a domain; only `storage` needs none.
 pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let capacity = claim.at(&["status", "capacity"]).and_then(Value::as_object);
@@ -152,7 +152,7 @@ pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> 
     errors
 }
 
-/// The class of a claim is set once: by its field, by an annotation, or by a field that takes the place of the annotation.
+/// The storage class of a claim is set only once. It may move from the annotation to the field that replaced it.
 fn class_changes(claim: &Value, before: &Value, new: &mut Value, errors: &mut Vec<FieldError>) {
     let field = |claim: &Value| claim.at(&["spec", "storageClassName"]).filter(|class| !class.is_null()).cloned();
     let annotation = |claim: &Value| claim.at(&["metadata", "annotations", CLASS]).cloned();
@@ -170,7 +170,7 @@ fn class_changes(claim: &Value, before: &Value, new: &mut Value, errors: &mut Ve
     }
 }
 
-/// The class of attributes of a claim that has one stays set.
+/// A claim that has a current VolumeAttributesClass must keep requesting one.
 fn attributes_class_removed(claim: &Value, before: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let class =
         |claim: &Value| claim.at(&["spec", "volumeAttributesClassName"]).filter(|class| !class.is_null()).cloned();
@@ -224,7 +224,7 @@ fn claim_changes(claim: &Value, before: &Value, path: &FieldPath, errors: &mut V
     }
 }
 
-/// Only volumes of CSI have a class of attributes, whose name is not empty.
+/// Only CSI volumes may have a VolumeAttributesClass, and its name must not be empty.
 fn attributes_class(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Some(class) = spec.get("volumeAttributesClassName").and_then(Value::as_str) else { return };
     let own = path.child("volumeAttributesClassName");
@@ -243,7 +243,7 @@ fn attributes_class(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>
 fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
     let mut source = spec.clone();
-    // a driver may get the Secret for expansion later
+    // the Secret for expansion may be added later
     let expansion = ["csi", "controllerExpandSecretRef"];
     if super::checks::is_set(old, "csi") && old.at(&expansion).is_none_or(Value::is_null) {
         source.remove_at(&expansion);
@@ -271,7 +271,7 @@ fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
     }
 }
 
-/// Labels of nodes that have a stable name now.
+/// Beta labels of Nodes, and the stable labels that replaced them.
 const STABLE_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
@@ -280,8 +280,8 @@ const STABLE_LABELS: [(&str, &str); 5] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
 ];
 
-/// The node affinity of a volume with the labels of `new` where those may replace its own. A label without a stable name may
-/// be replaced by none, as kube-apiserver looks it up.
+/// The old node affinity, with beta labels replaced by stable ones where `new` does so. As in kube-apiserver, which
+/// looks up an empty replacement for other labels, `new` may also replace those by an empty key.
 fn with_stable_labels(mut affinity: Value, new: &Value) -> Value {
     let terms = ["required", "nodeSelectorTerms"];
     let new_terms = new.at(&terms).and_then(Value::as_array).unwrap_or_default();
@@ -302,7 +302,7 @@ fn with_stable_labels(mut affinity: Value, new: &Value) -> Value {
     affinity
 }
 
-/// The capacity of a volume is positive; an absent amount is none.
+/// The capacity of a volume must be positive; an absent amount counts as zero.
 fn capacity_errors(amount: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Ok(quantity) = (if amount.is_null() { Ok(Quantity::from_int(0)) } else { Quantity::of(amount) }) else {
         return;
@@ -313,7 +313,7 @@ fn capacity_errors(amount: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     }
 }
 
-/// The spec of a volume in an attachment: a CSI volume, without what binds it.
+/// The inline volume of an attachment must be a CSI volume, without the fields that bind a PersistentVolume to a claim.
 pub fn inline_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const WHERE: &str = "in the context of inline volumes";
     let mut forbid =
@@ -347,7 +347,6 @@ pub fn inline_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError
     pod_volumes::rule_errors(&rest, "core.v1.PersistentVolumeSpec", path, errors);
 }
 
-/// A PersistentVolume.
 pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
@@ -379,7 +378,7 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
     errors
 }
 
-/// The warning about CSI drivers that get tokens.
+/// Warns about CSI drivers that receive ServiceAccount tokens in volume attributes rather than in Secrets.
 pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
     let (empty, requests) = (Value::object(), ["spec", "tokenRequests"]);
     let spec = driver.get("spec").unwrap_or(&empty);
@@ -400,7 +399,7 @@ fn prepare_pending(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Completes the deprecated and the current form of a data source by each other.
+/// Completes `dataSource` and `dataSourceRef` from each other.
 fn default_claim(claim: &mut Value) {
     let Some(spec) = claim.get_mut("spec") else { return };
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {

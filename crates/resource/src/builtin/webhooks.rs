@@ -52,7 +52,7 @@ pub fn validate(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     errors
 }
 
-/// Warns of rules for resources that webhooks do not see.
+/// Warns about rules for resources that webhooks do not see.
 pub fn warnings(new: &Value, _: Option<&Value>, release: Release) -> Vec<String> {
     let mut warnings = vec![];
     if release < Release::V1_37 {
@@ -112,7 +112,7 @@ fn hook_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     shared::match_condition_errors(hook, path, Scope::WEBHOOK, errors);
 }
 
-/// Names have three segments at least.
+/// The name of a webhook must have at least three segments.
 fn name_error(name: &str, path: &FieldPath) -> Option<FieldError> {
     let messages = names::dns1123_subdomain(name);
     let why = if name.is_empty() {

@@ -1,4 +1,4 @@
-//! Workloads, PodGroups and CompositePodGroups (`scheduling.k8s.io`): what Pods are scheduled together.
+//! Workloads, PodGroups and CompositePodGroups (`scheduling.k8s.io`), which define what Pods are scheduled together.
 //!
 //! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
 
@@ -10,7 +10,7 @@ use machinery::{Release, Value};
 use super::checks::{items, list, text};
 use super::routing;
 
-/// The levels of templates in a Workload, those of PodGroups included.
+/// The maximum number of levels of templates in a Workload, including those of PodGroups.
 const LEVELS_MAX: usize = 4;
 
 const GROUPS: &str = "podGroupTemplates";
@@ -37,7 +37,7 @@ pub fn validate_workload(workload: &Value, _old: Option<&Value>, _release: Relea
     errors
 }
 
-/// The names of templates below a template or spec that another list has already.
+/// Reports names of templates below a template or spec that another list already has.
 fn repeated_names<'a>(parent: &'a Value, path: &FieldPath, names: &mut HashSet<&'a str>, errors: &mut Vec<FieldError>) {
     add_names(parent, COMPOSITES, path, names, errors);
     for (path, template) in items(parent, COMPOSITES, path) {
@@ -46,7 +46,7 @@ fn repeated_names<'a>(parent: &'a Value, path: &FieldPath, names: &mut HashSet<&
     }
 }
 
-/// Adds the names of a list; reports those that are known before.
+/// Adds the names of a list, and reports those that are already known.
 fn add_names<'a>(
     parent: &'a Value,
     field: &str,
@@ -64,7 +64,7 @@ fn levels(template: &Value) -> usize {
     1 + list(template, COMPOSITES).iter().map(levels).max().unwrap_or_default()
 }
 
-/// All templates have the same priority.
+/// All templates must have the same priority.
 fn different_priorities(spec: &Value, path: &FieldPath) -> Option<FieldError> {
     let of = |template: &Value| (text(template, "priorityClassName").to_owned(), template.get("priority").cloned());
     let groups: Vec<_> = list(spec, GROUPS).iter().map(of).collect();

@@ -1,4 +1,4 @@
-//! The codec of built-in kinds, typed by the shape in their row.
+//! The codec of built-in kinds, which are typed by the shape in their row.
 
 use std::borrow::Cow;
 
@@ -141,7 +141,7 @@ impl Codec for BuiltInCodec {
     }
 
     fn printed(&self, object: &Value) -> Option<Value> {
-        // decoding has kept empty lists and maps
+        // decoding keeps empty lists and maps, which JSON omits
         object.has_empty().then(|| self.row.printed(object))
     }
 
@@ -153,7 +153,7 @@ impl Codec for BuiltInCodec {
         Status::invalid(self.row.storage_group(), self.row.kind, name, errors)
     }
 
-    /// Keys of built-in kinds omit the group, except for CRDs.
+    /// The keys of built-in kinds other than CRDs have no group.
     fn shown_key(&self, key: &Key) -> String {
         match self.row.is_definition() {
             true => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
@@ -162,7 +162,7 @@ impl Codec for BuiltInCodec {
     }
 
     fn is_equal(&self, a: &Value, b: &Value) -> bool {
-        // empty and absent lists are equal in a built-in type
+        // built-in types do not distinguish empty from absent lists
         self.row.to_stored(a.clone()) == self.row.to_stored(b.clone())
     }
 
@@ -171,8 +171,8 @@ impl Codec for BuiltInCodec {
     }
 }
 
-/// Replaces an empty list of managedFields, which resets them as a list with one empty entry does, by such a list: in a typed
-/// object, an empty list is absent once it has been read. In custom resources it resets nothing.
+/// Replaces an empty list of managedFields by a list with one empty entry. Both reset managedFields, but a typed object
+/// loses an empty list when it is read. In custom resources an empty list resets nothing.
 fn keep_reset(object: &mut Value) {
     const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
     if object.at(&MANAGED_FIELDS).and_then(Value::as_array).is_some_and(<[Value]>::is_empty) {
@@ -185,7 +185,8 @@ impl BuiltInCodec {
         self.at.resource.release
     }
 
-    /// Decodes an object as the kind's type and sets its defaults. The error is Go's text for a field of a wrong type.
+    /// Decodes an object as the type of the kind and sets defaults. The error is Go's text for a field of the wrong
+    /// type.
     fn read(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let shaped = self.row.shape_as(object, strict.keys());
         strict.extend_typed(shaped.unknown);
@@ -198,7 +199,7 @@ impl BuiltInCodec {
         Ok(())
     }
 
-    /// As [`BuiltInCodec::read`], by the `apiVersion` of the object.
+    /// As [`BuiltInCodec::read`], in the version that the object names.
     fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         let Some(sibling) = self.sibling(object) else { return self.read(object, strict) };
         let shaped = sibling.shape_as(object, strict.keys());
@@ -206,7 +207,8 @@ impl BuiltInCodec {
         shaped.error.map_or(Ok(()), Err)
     }
 
-    /// Another version or group of the kind, if the body names one: it is decoded as that before it is rejected.
+    /// The other version or group of the kind that the body names, if it does. The body is decoded as that before it is
+    /// rejected.
     fn sibling(&self, object: &Value) -> Option<&'static BuiltIn> {
         let api_version = object.str_at(&["apiVersion"]);
         if object.str_at(&["kind"]) == self.row.kind { builtin::sibling(self.row, api_version) } else { None }
@@ -217,13 +219,13 @@ impl BuiltInCodec {
         self.sibling(object).unwrap_or(self.row)
     }
 
-    /// Keeps the duplicate fields that typed decoding of JSON notices.
+    /// Keeps only the duplicate fields that typed decoding of JSON reports.
     fn keep_seen(&self, strict: &mut Strict, object: &Value) {
         let row = self.row_of(object);
         strict.duplicates.retain(|path| row.sees_duplicate(path));
     }
 
-    /// The error of the first field of a wrong type, in the order of the JSON text of the object.
+    /// The error of the field of the wrong type that comes first in the JSON text of the object.
     fn first_type_error(&self, text: impl FnOnce() -> Bytes, object: &Value, why: String) -> String {
         let errors = self.row_of(object).shape(object).errors;
         let first = match errors.len() {
@@ -233,13 +235,13 @@ impl BuiltInCodec {
         self.row_of(object).typed_in_version(&first.unwrap_or(why))
     }
 
-    /// The error of converting a map to the typed object, for a field of a wrong type.
+    /// The error of converting a map to the typed object if a field has the wrong type.
     fn conversion_error(&self, object: &Value) -> Option<String> {
         let go_type = message_name(&self.at.api_version(), self.row.kind);
         shape::first_conversion_error(&self.row.shape(object).errors, object, &go_type)
     }
 
-    /// Sets `apiVersion` and `kind` if a body omits them, and rejects those of another type.
+    /// Sets `apiVersion` and `kind` if the body omits them, and rejects a body of another type.
     fn default_type(&self, object: &mut Value, document: &Document) -> Result<(), Status> {
         let (kind, api_version) = (type_text(object, "kind").to_owned(), typed_version(object));
         let expected = self.at.api_version();
@@ -270,7 +272,7 @@ impl BuiltInCodec {
         Ok(())
     }
 
-    /// Checks `apiVersion` and `kind` of a patched object. Without an `apiVersion` it decodes to an empty object.
+    /// Checks `apiVersion` and `kind` of a patched object. An object without an `apiVersion` decodes to an empty one.
     fn check_patched_type(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         if let Some(why) = type_error(object) {
             return Err(why);
@@ -297,8 +299,8 @@ impl BuiltInCodec {
         }
     }
 
-    /// The error of a body of another built-in kind, or of a list: it is decoded as that, and cannot be converted.
-    /// CRDs and APIServices have schemes of their own, in which no other kinds are registered.
+    /// The error of a body that is a list or an object of another built-in kind: it is decoded as what it is, and then
+    /// cannot be converted. CRDs and APIServices have schemes of their own, in which no other kinds are registered.
     fn other_kind_error(
         &self,
         kind: &str,

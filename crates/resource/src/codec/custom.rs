@@ -1,4 +1,4 @@
-//! The codec of custom resources, typed by their schema.
+//! The codec of custom resources, which are typed by their schema.
 
 use base::request::FieldValidation;
 use machinery::value::Decoded;
@@ -12,7 +12,7 @@ use crate::body::{Document, Format, Strict, type_error};
 use crate::rules::metadata::{MetadataRules, restore_system_fields};
 use crate::{Registry, Version};
 
-/// Metadata that no write can choose. Upstream leaves it as it was applied until the write resets it.
+/// Metadata that clients cannot choose. Upstream keeps it as applied until the write resets it.
 const SYSTEM_FIELDS: [&str; 5] =
     ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "uid"];
 
@@ -24,7 +24,7 @@ fn unreadable(name: &str, value: &Value) -> Option<String> {
 /// The codec of a custom resource.
 pub struct CustomCodec {
     pub at: Endpoint,
-    /// Whether an update keeps the stored metadata, as that of a status does.
+    /// Whether an update keeps the stored metadata, as an update of the status does.
     pub keeps_metadata: bool,
 }
 
@@ -86,7 +86,7 @@ impl Codec for CustomCodec {
     }
 
     fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status> {
-        // the write sets what no client can choose
+        // fields that clients cannot choose are not checked, since the write sets them
         let mut metadata = object.get("metadata").filter(|_| self.refuses_metadata()).cloned().unwrap_or_default();
         SYSTEM_FIELDS.iter().for_each(|name| drop(metadata.remove_at(&[name])));
         let why = if metadata.is_null() { None } else { schema::metadata::conversion_error(&metadata) };
@@ -102,14 +102,14 @@ impl Codec for CustomCodec {
         ConvertError::Failed(format!("request to convert CR to an invalid group/version: {api_version}"))
     }
 
-    /// The Status names the submitted type, even if that is the error.
+    /// The Status names the submitted type even if the type is the error.
     fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
         let group = split_version(&submitted.api_version).0;
         Status::invalid(group, &submitted.kind, name, errors)
     }
 
     fn is_shown_as_stored(&self, stored: &Value) -> bool {
-        // defaulting may set a status again that was reset
+        // defaulting may set a status that was reset before
         stored.get("status").is_some() || !self.at.version.program().schema.has_default(&["status"])
     }
 }
@@ -131,7 +131,7 @@ impl CustomCodec {
             if validation != FieldValidation::Ignore {
                 return Err(body_type.unrecognized(&missing(&sent), document));
             }
-            // decoded from the JSON of the body
+            // a JSON body is shown as it was sent
             let json = || sent.trim_matches([' ', '\t', '\r', '\n']).to_owned();
             let shown = if document.format == Format::Yaml { object.to_json() } else { json() };
             let own = self.at.api_version();
@@ -162,7 +162,7 @@ impl CustomCodec {
         Ok(())
     }
 
-    /// Prunes and defaults an object by the version in its `apiVersion`.
+    /// Prunes and defaults an object in the version that its `apiVersion` names.
     fn normalize(&self, object: &mut Value, strict: &mut Strict) -> Result<(), String> {
         if let Value::Object(map) = object {
             strict.unknown.extend(schema::metadata::coerce(map, Malformed::Refuse)?);
@@ -170,20 +170,20 @@ impl CustomCodec {
         let (group, name) = split_version(object.str_at(&["apiVersion"]));
         let resource = &self.at.resource;
         if group != resource.group || *object.str_at(&["kind"]) != *resource.kind {
-            // another type, whose schema is not known
+            // the schema of another type is not known
             return Ok(());
         }
         match resource.version(name) {
             Some(version) => normalize_in(version, object, strict),
             None => {
-                // a version that the CRD does not have declares nothing
+                // the CRD does not have this version, so that no field is declared
                 strict.unknown.extend(undeclared(object));
                 Ok(())
             }
         }
     }
 
-    /// Whether malformed metadata is an error; before 1.37 it was dropped.
+    /// Whether malformed metadata is an error. Before 1.37 it was dropped.
     fn refuses_metadata(&self) -> bool {
         self.at.resource.release >= Release::V1_37
     }
@@ -201,7 +201,7 @@ impl CustomCodec {
         self.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors)
     }
 
-    /// The errors of an update, of which `malformed` is one.
+    /// The errors of an update, including `malformed`.
     fn update_errors(&self, object: &Value, live: &Value, malformed: FieldError) -> Vec<FieldError> {
         let Endpoint { resource, version } = &self.at;
         let mut read = object.clone();
@@ -223,8 +223,8 @@ impl CustomCodec {
         }
     }
 
-    /// Removes malformed values of system metadata from the result of an apply if the write resets them anyway; other malformed
-    /// values are an error.
+    /// Removes malformed values of system metadata from the result of an apply if the write resets them anyway; other
+    /// malformed values are an error.
     fn clean_system_fields(&self, object: &mut Value, live: Option<&Value>) -> Result<(), Status> {
         let Some(metadata) = object.get("metadata").and_then(Value::as_object) else { return Ok(()) };
         let malformed: Vec<(&str, String)> =

@@ -33,12 +33,12 @@ pub struct Endpoint {
     pub version: Arc<Version>,
 }
 
-/// The form in which kube-apiserver has the result of a patch when it decodes it.
+/// The form that the result of a patch has when kube-apiserver decodes it.
 #[derive(Clone, Copy)]
 pub enum Patched<'a> {
-    /// Maps, which a strategic merge patch leaves and which are converted to Go structs.
+    /// Maps, which are converted to Go structs. A strategic merge patch has this result.
     Maps,
-    /// The JSON text that a JSON patch or a merge patch leaves.
+    /// JSON text. A JSON patch or a merge patch has this result.
     Text(&'a dyn Fn() -> String),
 }
 
@@ -73,7 +73,7 @@ pub trait Codec: Send + Sync {
     /// fields to be reported on return.
     fn decode_patched(&self, object: &mut Value, strict: &mut Strict, from: Patched<'_>) -> Result<(), Unpatched>;
 
-    /// Merge keys and strategies of strategic merge patches.
+    /// The merge keys and strategies for strategic merge patches.
     fn patch_meta(&self) -> PatchMeta {
         PatchMeta::of_type("meta.v1.PartialObjectMetadata")
     }
@@ -83,8 +83,8 @@ pub trait Codec: Send + Sync {
         RawKind::Custom
     }
 
-    /// Decodes and defaults the result of an apply to `live`. Returns what counts as changed even if the object stays equal,
-    /// see [`timestamps`].
+    /// Decodes and defaults the result of an apply to `live`. Returns what counts as changed even if the object stays
+    /// equal, see [`timestamps`].
     fn normalize_applied(
         &self,
         object: &mut Value,
@@ -104,12 +104,12 @@ pub trait Codec: Send + Sync {
         Cow::Borrowed(object)
     }
 
-    /// The object as its JSON shows it, if validation sees more than that.
+    /// The object as JSON shows it, if validation sees more than JSON shows.
     fn printed(&self, _object: &Value) -> Option<Value> {
         None
     }
 
-    /// The zero value of the Go type, for types that always have some fields.
+    /// The zero value of the Go type, if that type always has some fields.
     fn zero(&self) -> Option<Value> {
         None
     }
@@ -216,7 +216,7 @@ impl BodyType<'_> {
         if given == expected {
             return Ok(());
         }
-        // as parsed and printed again: without an empty group
+        // compared as if it had been parsed and printed again, which drops the slash after an empty group
         let given = given.strip_prefix('/').unwrap_or(given);
         Err(Status::bad_request(format!(
             "the API version in the data ({given}) does not match the expected API version ({expected})"

@@ -16,9 +16,9 @@ const KIND: &str = "Scale";
 
 /// The codec of Scales.
 pub enum ScaleCodec {
-    /// Of built-in kinds: errors say what is the matter with a body.
+    /// For built-in kinds: errors say what is wrong with a body.
     BuiltIn,
-    /// Of custom resources: any decoding error is reported with the same Status, since their scheme has no Scale.
+    /// For custom resources: all decoding errors are reported with the same Status, since their scheme has no Scale.
     Custom,
 }
 

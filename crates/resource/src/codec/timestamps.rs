@@ -39,9 +39,9 @@ fn entries_equal(new: &Value, old: &Value) -> bool {
     new.len() == old.len() && new.iter().zip(old).all(|(new, old)| timeless(new).eq(timeless(old)))
 }
 
-/// What kube-apiserver takes for changed in an applied custom resource, although nothing is stored of it: it compares the object
-/// with the stored one before it coerces it, so that `labels: null` and `finalizers: []` are differences, and those of the
-/// metadata of embedded resources count as a generation.
+/// What kube-apiserver takes for changed in an applied custom resource, although nothing is stored of it: it compares
+/// the object with the stored one before it coerces it, so that `labels: null` and `finalizers: []` are differences,
+/// and those of the metadata of embedded resources count as a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncoerced {
     /// What the update resets anyway, or nothing.

@@ -8,21 +8,21 @@ pub struct Deletion {
     /// DELETE responds with the object instead of a Status.
     pub returns_object: bool,
     pub dependents: Dependents,
-    /// How dependents are treated if the request does not say it.
+    /// How dependents are treated if the request does not specify it.
     pub propagation: Option<Propagation>,
-    /// The warning about a deletion that does not say how dependents are treated; empty if there is none.
+    /// The warning about a deletion that does not specify how dependents are treated; empty if there is none.
     pub advice: &'static str,
-    /// Objects that a delete of one object cannot remove, with the reason. A deletecollection removes them, as in kube-apiserver.
+    /// Objects that cannot be deleted one by one, with the reason. As in kube-apiserver, deletecollection removes them.
     pub permanent: &'static [(&'static str, &'static str)],
     pub preconditions: Preconditions,
     /// Whether an object that cannot be read can be deleted.
     pub unreadable: bool,
-    /// A list of finalizers besides those in metadata, as a path; empty if there is none.
+    /// The path of a list of finalizers in addition to those in metadata; empty if there is none.
     pub finalizers: &'static [&'static str],
-    /// Marks an object as being deleted at a time (RFC 3339); called with every DELETE until the object is removed.
+    /// Marks an object as being deleted at a time (RFC 3339). Every DELETE calls this until the object is removed.
     pub begin: fn(&mut Value, &str),
-    /// The seconds that an object stays after it was marked, from those that the request asks for; of kinds that are deleted
-    /// gracefully.
+    /// For kinds that are deleted gracefully: for how many seconds an object stays after it was marked, given the
+    /// seconds that the request asks for.
     pub grace: Option<fn(&Value, Option<i64>) -> i64>,
 }
 
@@ -31,7 +31,7 @@ pub struct Deletion {
 pub enum Grace {
     /// The kind is not deleted gracefully.
     None,
-    /// The object already waits for at most as long as the request says.
+    /// The object is already waiting, and no longer than the request asks for.
     Pending,
     /// The object is to be removed after so many seconds.
     Seconds(i64),
@@ -43,17 +43,17 @@ pub enum Dependents {
     Collected,
     /// Objects of the kind own nothing.
     Ignored,
-    /// Only once the object is being deleted: the first DELETE is specific to the kind.
+    /// Dependents count only once the object is being deleted, since the first DELETE is specific to the kind.
     CollectedOnceDeleting,
 }
 
-/// Which layer of kube-apiserver checks the preconditions of a deletion; the message of the conflict depends on it.
+/// Which layer of kube-apiserver checks the preconditions of a deletion, on which the message of the conflict depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preconditions {
     Registry,
     /// The storage of the kind, whose message includes the uid of the object.
     Storage {
-        /// The release from which the message begins with a small letter.
+        /// The release from which the message begins with a lowercase letter.
         small_since: Option<Release>,
     },
 }
@@ -74,7 +74,7 @@ pub fn is_deleting(object: &Value) -> bool {
     object.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null())
 }
 
-/// The seconds for which an object that is being deleted gracefully stays.
+/// For how many seconds an object stays that is being deleted gracefully.
 pub fn grace_seconds(object: &Value) -> i64 {
     object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default()
 }

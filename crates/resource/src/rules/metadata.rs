@@ -1,4 +1,4 @@
-//! Metadata of written objects: the checks of each kind, and the fields that updates cannot change.
+//! Metadata of written objects: the checks that each kind has, and the fields that updates cannot change.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ pub enum OnCreate {
     Included,
 }
 
-/// A check of metadata in updates of a kind, in addition to those of every update. Errors that two checks find are
-/// reported twice, as kube-apiserver does.
+/// A check of metadata that a kind adds to those of every update. As in kube-apiserver, an error that two checks find
+/// is reported twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUpdate {
     /// Validates the metadata as a whole.
@@ -33,11 +33,11 @@ pub struct MetadataRules {
     /// Validates the name; returns error messages.
     pub name: fn(&str, Release) -> Vec<String>,
     pub on_create: OnCreate,
-    /// In the order in which errors are reported.
+    /// The checks of updates, in the order in which errors are reported.
     pub on_update: &'static [OnUpdate],
-    /// The same for updates through subresources.
+    /// The checks of updates through subresources.
     pub on_status: &'static [OnUpdate],
-    /// Unqualified finalizers must be standard ones.
+    /// Whether unqualified finalizers must be standard ones.
     pub standard_finalizers: bool,
 }
 
@@ -49,10 +49,10 @@ impl MetadataRules {
         on_status: &[OnUpdate::Change],
         standard_finalizers: false,
     };
-    /// Most built-in kinds.
+    /// The rules of most built-in kinds.
     pub const BUILT_IN: MetadataRules = MetadataRules { standard_finalizers: true, ..MetadataRules::CUSTOM };
 
-    /// Merges the errors of a new object's metadata with `own`, those of its other fields, in the order of the kind.
+    /// Combines the errors of a new object's metadata with those of its other fields (`own`), in the order of the kind.
     pub fn merge_create_errors(
         &self,
         object: &Value,
@@ -93,7 +93,8 @@ impl MetadataRules {
         self.without_repetitions(errors, release)
     }
 
-    /// Custom resources have declarative validation of metadata since 1.37, each check of which drops errors that it has found twice.
+    /// Since 1.37, the metadata of custom resources has declarative validation. Each of its checks drops errors that
+    /// were found twice.
     fn without_repetitions(&self, mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
         if !self.standard_finalizers && release >= Release::V1_37 {
             drop_repetitions(&mut errors);
@@ -131,7 +132,7 @@ impl MetadataRules {
         }
     }
 
-    /// The errors of metadata that every update has, before those of the kind.
+    /// The errors of metadata that every update can have. They come before those of the kind.
     pub fn generic_update_errors(object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
         let empty = Value::object();
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
@@ -159,7 +160,7 @@ impl MetadataRules {
         let empty = Value::object();
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
         let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced, release));
-        // the checks of every update are part of those of a kind, and are not repeated if they find nothing
+        // the checks of the kind repeat those of every update, which need not run again if they have found nothing
         let is_valid = errors.is_empty();
         for check in checks {
             let mut own = vec![];
@@ -192,7 +193,8 @@ pub fn label_name(name: &str) -> Vec<String> {
     }
 }
 
-/// Restores what updates cannot change. `deletionTimestamp` and its grace period may only be repeated.
+/// Restores the fields that updates cannot change. An update may repeat `deletionTimestamp` and the grace period, but
+/// not set them.
 pub fn restore_system_fields(object: &mut Value, old: &Value) {
     let deleting = old.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };

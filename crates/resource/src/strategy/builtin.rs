@@ -1,5 +1,5 @@
-//! Strategies of built-in kinds, their status, and the parts that their own subresources write, all driven by the row of the
-//! kind.
+//! Strategies of built-in kinds, their status, and the parts that their own subresources write, all driven by the row
+//! of the kind.
 
 use machinery::{Release, Value};
 use schema::apply::FieldSet;

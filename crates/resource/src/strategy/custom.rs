@@ -49,7 +49,7 @@ impl Strategy for CustomStrategy {
         metadata::finalizer_warnings(object, Some(old))
     }
 
-    /// Fields are reset only in objects of the version of the endpoint.
+    /// Fields are only reset in objects that have the version of the endpoint.
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
         (version.name == self.0.at.version.name && version.status).then_some(&reset::STATUS)
     }
@@ -118,7 +118,7 @@ fn prior(at: &Endpoint, metadata: Vec<FieldError>, object: &Value) -> Prior {
     if types.is_empty() { Prior::Metadata(metadata) } else { Prior::TypeMeta(types) }
 }
 
-/// The same of an update: errors of the type follow those that every update can have.
+/// As [`prior`], for an update: errors of the type follow those that every update can have.
 fn prior_to_update(at: &Endpoint, metadata: Vec<FieldError>, object: &Value, old: &Value) -> Prior {
     match prior(at, metadata, object) {
         Prior::TypeMeta(types) => {

@@ -1,7 +1,7 @@
 //! Strategies: how an endpoint prepares, validates and warns about the objects that are written through it.
 //!
-//! A [`Strategy`] is implemented once for custom resources and once for the table of built-in kinds, each with its
-//! subresources. The verbs know kinds only through it: the rules of a single kind are in its row.
+//! A [`Strategy`] is implemented once for custom resources and once for the table of built-in kinds, for each with its
+//! subresources. The verbs know kinds only through it. The rules of a single kind are in its row.
 
 mod builtin;
 mod custom;
@@ -74,7 +74,7 @@ pub trait Strategy: Send + Sync {
     /// Canonicalizes a changed object before field ownership is computed.
     fn canonicalize(&self, _object: &mut Value) {}
 
-    /// The fields that this endpoint resets in objects of a version; writers do not own them.
+    /// The fields that this endpoint resets in objects of a version, so that writers do not own them.
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet>;
 
     /// Whether PUT creates an object that does not exist.
@@ -95,7 +95,8 @@ pub trait Strategy: Send + Sync {
         None
     }
 
-    /// Whether clients of the endpoint exchange a view of objects, as Scale is, and not the objects themselves.
+    /// Whether clients of the endpoint exchange a view of the objects, such as a Scale, instead of the objects
+    /// themselves.
     fn is_view(&self) -> bool {
         false
     }
@@ -110,7 +111,7 @@ pub trait Strategy: Send + Sync {
         Ok(old.clone())
     }
 
-    /// The object as clients of the endpoint see it. A Scale without replicas may be one of an object that has none,
+    /// The object as clients of the endpoint see it. A Scale without replicas may stand for an object that has none,
     /// which [`Strategy::check_readable`] refuses.
     fn view(&self, object: &Value) -> Result<Value, Status> {
         Ok(object.clone())
@@ -151,8 +152,8 @@ pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: S
     }
 }
 
-/// The object of an update of the status: the stored one with the status, the managedFields and perhaps the other
-/// metadata of `object`.
+/// Makes `object` the result of a status update: the stored object with the status and the managedFields of `object`,
+/// and with its other metadata if `writes_metadata`.
 fn with_status_of(object: &mut Value, old: &Value, writes_metadata: bool) {
     let managed_fields = object.remove_at(&["metadata", "managedFields"]);
     match (object.get_mut("metadata"), old.get("metadata")) {
@@ -167,8 +168,8 @@ fn with_status_of(object: &mut Value, old: &Value, writes_metadata: bool) {
     set_or_remove(object, &["metadata", "managedFields"], managed_fields);
 }
 
-/// Gives `object` the fields of `old`, except those of these names. Fields are compared first: most are equal, and a
-/// comparison is cheaper than a copy.
+/// Gives `object` the fields of `old`, except for the names in `except`. Fields are compared first, since most are
+/// equal and a comparison is cheaper than a copy.
 fn restore_fields(object: &mut Value, old: &Value, except: &[&str]) {
     let (Value::Object(fields), Value::Object(old)) = (&mut *object, old) else {
         *object = old.clone();

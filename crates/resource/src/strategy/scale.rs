@@ -14,10 +14,10 @@ use crate::{ScalePaths, Version};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// Marker for the replicas of an object that has none, while its Scale is edited.
+/// Stands for absent replicas while the Scale of an object is edited.
 const UNSET: i64 = i32::MIN as i64;
 
-/// Strategy of the subresource `scale`.
+/// The strategy of the subresource `scale`.
 pub struct ScaleStrategy {
     at: Endpoint,
     /// The strategy of the objects themselves.
@@ -86,7 +86,7 @@ impl Strategy for ScaleStrategy {
         Ok(scale)
     }
 
-    /// The object with the replicas of a Scale and with their field ownership.
+    /// The object with the replicas of a Scale and the field ownership that they have there.
     fn merge(&self, scale: &Value, old: &Value) -> Result<Value, Status> {
         let path = &self.paths(old)?.spec_replicas;
         let replicas = replicas_of(scale);
@@ -117,8 +117,8 @@ impl Strategy for ScaleStrategy {
         }
     }
 
-    /// As with kube-apiserver, an apply that changes anything of a custom resource fails, since a Scale has no form in
-    /// any version of the resource; conflicts are reported, and equal values are shared.
+    /// As in kube-apiserver, an apply that changes a custom resource fails, since a Scale cannot be converted to a
+    /// version of the resource. Conflicts are still reported, and applying equal values shares their ownership.
     fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
         if !self.at.resource.is_custom() || applied.at(&["spec", "replicas"]) == live.at(&["spec", "replicas"]) {
             return Ok(());
@@ -179,7 +179,7 @@ impl ScaleStrategy {
         Ok(scale)
     }
 
-    /// The selector of the Pods as text. Built-in kinds have it as a LabelSelector or as labels.
+    /// The selector of the Pods as text. In built-in kinds, it is a LabelSelector or a map of labels.
     fn selector(&self, object: &Value, path: Option<&Text>) -> Result<Text, Status> {
         let Some(path) = path else { return Ok(Text::default()) };
         match nested(object, path)? {
@@ -203,8 +203,8 @@ fn segments(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
 }
 
-/// The value at a path, as by Go's `NestedFieldNoCopy`: null on the path means absent; any other non-object is an
-/// error.
+/// The value at a path, as Go's `NestedFieldNoCopy` returns it: a null on the path means that the value is absent, and
+/// any other value on the path that is not an object is an error.
 fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Status> {
     let names = segments(path);
     let mut value = object;
@@ -237,7 +237,7 @@ fn integer(object: &Value, path: &str) -> Result<Option<i64>, Status> {
     }
 }
 
-/// Truncates to 32 bits, the width of the numbers of a Scale; greater ones wrap.
+/// Truncates to 32 bits, the width of the numbers in a Scale. Larger numbers wrap around.
 fn narrow(replicas: i64) -> i64 {
     i64::from(replicas as i32)
 }
@@ -247,7 +247,7 @@ fn replicas_of(scale: &Value) -> i64 {
     scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default()
 }
 
-/// Sets `spec.replicas` of a Scale; zero is omitted.
+/// Sets `spec.replicas` of a Scale. Zero is omitted.
 fn set_replicas(scale: &mut Value, replicas: i64) {
     match replicas {
         0 => scale.set_at(&["spec"], Value::object()),

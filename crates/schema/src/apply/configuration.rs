@@ -1,4 +1,4 @@
-//! Merging an apply configuration without ownership: the patches of MutatingAdmissionPolicies (KEP-3962).
+//! Merges an apply configuration without ownership, for the patches of MutatingAdmissionPolicies (KEP-3962).
 
 use super::typed::{Duplicates, errors_text, merge, validate, validate_foreign};
 use super::types::{Part, TypeId, TypeSchema};
@@ -7,8 +7,8 @@ use cel::Configuration;
 use machinery::value::Paths;
 use machinery::{Text, Value};
 
-/// `object` with `configuration` merged in as by an apply, but without ownership. The configuration must not contain atomic
-/// values, since it would replace them as a whole. The error is one line.
+/// Merges `configuration` into `object` as an apply does, but without ownership. The configuration must not contain
+/// atomic values, since each would replace the whole value. The error is one line.
 pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &Configuration) -> Result<Value, String> {
     let Configuration { value, empty, foreign } = configuration;
     let unfit = |what: &'static str| {
@@ -24,21 +24,21 @@ pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &C
     validate(types, object, Duplicates::Allowed).map_err(unfit("original object"))?;
     let mut merged =
         merge(types, object, value).map_err(|errors| format!("failed to merge patch: {}", errors_text(&errors)))?;
-    // an empty list adds nothing; where there is nothing either, none is left
+    // an empty list adds nothing, and is removed if the object has no such list
     for path in empty {
         let path: Vec<&str> = path.iter().map(Text::as_str).collect();
         if merged.at(&path).and_then(Value::as_array).is_some_and(<[Value]>::is_empty) {
             merged.remove_at(&path);
         }
     }
-    // owner references are handled elsewhere and take no part in the merge
+    // managedFields take no part in the merge: those of the object stay
     if let Some(owners) = list_of(object) {
         merged.set_at(&MANAGED_FIELDS, owners.clone());
     }
     Ok(merged)
 }
 
-/// Adds the paths of atomic values to `found`; `path` is that of `value`.
+/// Adds the paths of atomic values to `found`. `path` is the path of `value`.
 fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &mut String, found: &mut Paths) {
     let length = path.len();
     match (types.atom(id).part_of(value), value) {
@@ -46,7 +46,7 @@ fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &mut String, foun
         (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.add(|| path.clone()),
         (Some(Part::Map(map)), Value::Object(fields)) => {
             for (name, field) in fields.iter() {
-                // only what is declared counts
+                // only declared fields count
                 if let Some(child) = map.field(name).map(|field| field.node) {
                     path.push('.');
                     path.push_str(name);

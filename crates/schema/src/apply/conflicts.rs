@@ -15,8 +15,8 @@ pub(crate) fn without(conflicts: Vec<Conflict>, allowed: &FieldSet) -> Vec<Confl
     rest.collect()
 }
 
-/// All of them, sorted by owner. Those beyond [`CONFLICTS_BYTES_MAX`] are only counted: their paths together may be much
-/// longer than the object, as each begins with those of its parents.
+/// The error of all conflicts, sorted by owner. Conflicts beyond [`CONFLICTS_BYTES_MAX`] are only counted, since their
+/// paths together may be much longer than the object: each begins with the names of its parents.
 pub(crate) fn status(mut conflicts: Vec<Conflict>) -> Status {
     conflicts.sort_by(|a, b| a.owner.compare(&b.owner));
     let mut causes = vec![];
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!((status.code, status.message.as_str()), (409, text));
     }
 
-    /// Each of many fields deep in an object has a path as long as the object.
+    /// Each of many fields deep in an object has a path that is as long as the object.
     #[test]
     fn conflicts_beyond_a_bound_are_counted() {
         let parents: Vec<String> = (0..100).map(|i| format!("{i}{}", "n".repeat(980))).collect();

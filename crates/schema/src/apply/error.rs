@@ -41,7 +41,7 @@ pub enum ManagedFieldsError {
     InvalidTime,
     /// The value of a key of `fieldsV1` is neither an object nor null.
     FieldsNotAnObject,
-    /// A key of `fieldsV1` does not even have a prefix.
+    /// A key of `fieldsV1` is too short to have a prefix.
     KeyTooShort,
     /// A key of `fieldsV1` does not begin with a letter and a colon.
     MissingColon {

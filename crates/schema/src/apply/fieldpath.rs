@@ -1,4 +1,5 @@
-//! Sets of field paths, as in `fieldsV1`: a trie with sorted entries, whose leaves are members of the set.
+//! Sets of field paths, as in `fieldsV1`: a trie with sorted entries. A path is a member of the set if its node says
+//! so.
 
 use machinery::{Text, Value};
 use std::cmp::Ordering;
@@ -28,7 +29,7 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
-/// A total order of values in which numbers compare by amount, whichever kind they are.
+/// A total order of values. Numbers compare by amount, whether they are integers or floats.
 pub fn compare_values(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -54,7 +55,7 @@ pub fn compare_values(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Equality in which `1` equals `1.0`.
+/// Equality of values in which `1` equals `1.0`.
 pub fn equal_values(a: &Value, b: &Value) -> bool {
     compare_values(a, b).is_eq()
 }
@@ -107,7 +108,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// A value in a printed path.
+/// Writes a value as printed paths show it.
 fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),
@@ -133,7 +134,7 @@ fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
 }
 
 impl Display for PathElement {
-    /// As in messages: `.name`, `[key="a",k2=1]`, `[="value"]`, `[0]`.
+    /// Prints the element as messages show it: `.name`, `[key="a",k2=1]`, `[="value"]`, `[0]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TypeField(name) => write!(f, ".{name}"),
@@ -177,7 +178,7 @@ impl SetNode {
     }
 }
 
-/// A set of paths. Entries are sorted; none is empty.
+/// A set of paths. The entries are sorted, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     entries: Vec<(PathElement, SetNode)>,
@@ -216,7 +217,7 @@ impl FieldSet {
         self.entries.get(found).map(|(_, node)| node)
     }
 
-    /// The entry of a field, found without allocating a path element.
+    /// The entry of a field. The lookup does not allocate a path element.
     pub fn get_field(&self, name: &str) -> Option<&SetNode> {
         let order = |e: &PathElement| match e {
             PathElement::TypeField(f) => f.as_str().cmp(name),
@@ -244,7 +245,7 @@ impl FieldSet {
         }
     }
 
-    /// Keeps what `keep` makes of each entry.
+    /// Replaces each entry by what `keep` returns for it.
     fn filter_map(&self, mut keep: impl FnMut(&PathElement, &SetNode) -> SetNode) -> FieldSet {
         let kept = self.entries.iter().filter_map(|(element, node)| {
             let node = keep(element, node);
@@ -283,7 +284,7 @@ impl FieldSet {
         }
     }
 
-    /// The union of many sets, in the order of the number of their paths times the logarithm of the number of sets.
+    /// The union of many sets, in time proportional to the number of paths times the logarithm of the number of sets.
     pub fn union_of(mut sets: Vec<FieldSet>) -> FieldSet {
         while sets.len() > 1 {
             let mut pairs = sets.into_iter();
@@ -314,7 +315,7 @@ impl FieldSet {
         })
     }
 
-    /// The members of this set that are not members of `other`; paths below a member of `other` are kept.
+    /// The members of this set that are not members of `other`. Paths below a member of `other` are kept.
     #[must_use]
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         if other.is_empty() {
@@ -366,7 +367,7 @@ impl FieldSet {
         })
     }
 
-    /// Calls `visit` with each member: at every level first the members, then the paths below.
+    /// Calls `visit` with each member. At every level, the members come first and then the paths below them.
     pub fn for_each(&self, visit: &mut impl FnMut(&str)) {
         self.walk(&mut String::new(), visit);
     }
@@ -389,7 +390,7 @@ impl FieldSet {
         }
     }
 
-    /// The members as messages print them.
+    /// The members, as messages print them.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = vec![];
         self.for_each(&mut |path| paths.push(path.to_owned()));
@@ -398,7 +399,7 @@ impl FieldSet {
 }
 
 impl FromIterator<(PathElement, SetNode)> for FieldSet {
-    /// The entries may come in any order; nodes of equal elements are merged.
+    /// The entries may come in any order. Nodes of equal elements are merged.
     fn from_iter<I: IntoIterator<Item = (PathElement, SetNode)>>(iter: I) -> FieldSet {
         let mut sorted: Vec<_> = iter.into_iter().filter(|(_, node)| !node.is_empty()).collect();
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));

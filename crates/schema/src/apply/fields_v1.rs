@@ -5,7 +5,7 @@ use super::fieldpath::{FieldSet, PathElement, SetNode};
 use machinery::value::{decode, write_json, write_json_string};
 use machinery::{Map, Text, Value};
 
-/// Largest integer that is exact as a float; path elements are decoded as floats.
+/// The largest integer that is exact as a float. Path elements are decoded as floats.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
 
 fn key_text(element: &PathElement) -> Text {
@@ -54,7 +54,7 @@ fn encode_children(set: &FieldSet, own: bool) -> Map {
     Map::from_entries(entries, |_| {})
 }
 
-/// Converts a number of a path element to a float, as upstream's decoder does: large integers lose digits.
+/// Converts a number in a path element to a float, as upstream's decoder does. Large integers lose precision.
 fn rounded(value: Value) -> Value {
     match value {
         Value::Int(i) if i.unsigned_abs() > EXACT_INTEGER_MAX => Value::Float(i as f64),
@@ -62,7 +62,7 @@ fn rounded(value: Value) -> Value {
     }
 }
 
-/// A key of `fieldsV1`; `None` for kinds of elements that are not known.
+/// Parses a key of `fieldsV1`; `None` if the kind of element is not known.
 fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
     let bytes = key.as_bytes();
     if bytes.len() < 2 {

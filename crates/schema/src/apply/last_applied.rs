@@ -17,7 +17,7 @@ fn annotation(object: &Value) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Applies a configuration; fields that `kubectl` has applied on the client before do not conflict.
+/// Applies a configuration. Fields that `kubectl` has applied on the client side do not conflict.
 pub(crate) fn apply(
     live: &Value,
     configuration: &Value,

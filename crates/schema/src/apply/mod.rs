@@ -1,10 +1,11 @@
 //! Server-side apply and the managedFields of every write.
 //!
 //! [`update`] computes the managedFields of a create, a replacement or a patch; [`apply`] merges an applied
-//! configuration into the live object. Both take the objects in the version of the request and know other versions only
-//! through [`Versions`]. Invariants: a path has as many owners as applied its value, and a change of a value leaves it
-//! one; a write that changes nothing moves no time; a field that an applier leaves out is removed only if no other manager owns it.
-//! Start reading at [`update`] and [`apply`], then `ownership.rs`; `typed/` holds the walks over values.
+//! configuration into the live object. Both take the objects in the version of the request and reach other versions
+//! only through [`Versions`]. Invariants: every manager that applied the current value of a path owns it, and changing
+//! a value leaves it one owner; a write that changes nothing changes no time; a field that an applier leaves out is
+//! removed only if no other manager owns it. Start reading at [`update`] and [`apply`], then `ownership.rs`; `typed/`
+//! holds the walks over values.
 
 mod configuration;
 mod conflicts;
@@ -36,7 +37,7 @@ use typed::{Duplicates, errors_text, validate};
 
 use crate::shape;
 
-/// The manager that owns all fields without a recorded owner, from the first apply on.
+/// The manager that owns all fields without a recorded owner once an object is applied for the first time.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -44,15 +45,15 @@ const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub manager: &'a str,
-    /// The version of the request, as in `apiVersion`; all objects are given in it.
+    /// The version of the request, as in `apiVersion`. All objects are given in this version.
     pub api_version: &'a str,
     pub kind: &'a str,
-    /// `""` for the object itself.
+    /// The subresource; `""` for the object itself.
     pub subresource: &'a str,
-    /// Seconds since the epoch.
+    /// The time of the write, in seconds since the epoch.
     pub time: i64,
     pub versions: &'a dyn Versions,
-    /// The object without any set field, for types that always have some fields.
+    /// The object in which no field is set, for types that always have some fields.
     pub zero: Option<&'a Value>,
     pub release: Release,
 }
@@ -83,7 +84,7 @@ impl Request<'_> {
 /// `group/version, Kind=Kind`; an invalid apiVersion is treated as empty.
 fn kind_text(api_version: &str, kind: &str) -> String {
     let (group, version) = match api_version.split_once('/') {
-        // without a valid version, the kind is empty too
+        // if the version is invalid, upstream leaves the kind empty, too
         Some((_, version)) if version.contains('/') => return "/, Kind=".to_owned(),
         Some((group, version)) => (group, version),
         None => ("", api_version),
@@ -110,12 +111,12 @@ pub fn check_managed_fields(object: &Value) -> Result<(), ManagedFieldsError> {
 /// Sets the managedFields of `new`, which is to be stored in place of `live` by anything but an apply.
 ///
 /// `new` is as the client wants it (decoded, pruned, defaulted, patched), before the endpoint resets what it does not
-/// write. A list in `new` that can be decoded replaces the live one, except through subresources. Never fails: objects that
-/// don't fit their types keep the managedFields of `live`; before 1.37 they lost all.
+/// write. A list in `new` that can be decoded replaces the live one, except through subresources. Never fails: objects
+/// that don't fit their types keep the managedFields of `live`; before 1.37 they lost all.
 pub fn update(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     let given = new.remove_at(&MANAGED_FIELDS);
     if new.str_at(&["kind"]) != request.kind || new.str_at(&["apiVersion"]) != request.api_version {
-        // its type is not known
+        // an object whose type is not known keeps its owners
         return keep_owners(live, new, request);
     }
     let (mut owners, kept) = live_or_given(live, given, request);
@@ -139,7 +140,7 @@ fn keep_owners(live: Option<&Value>, new: &mut Value, request: &Request<'_>) {
     }
 }
 
-/// The owners before the write, and the list that they were decoded from if it is the stored one.
+/// The owners before the write, and the list from which they were decoded if that is the stored one.
 fn live_or_given(live: Option<&Value>, given: Option<Value>, request: &Request<'_>) -> (Owners, Option<Value>) {
     let stored = live.and_then(list_of);
     if request.subresource.is_empty() && given.as_ref() != stored {
@@ -158,7 +159,7 @@ fn live_or_given(live: Option<&Value>, given: Option<Value>, request: &Request<'
     }
 }
 
-/// The part of [`update`] that can fail.
+/// The fallible part of [`update`].
 fn track(
     live: &Value,
     new: &Value,
@@ -199,9 +200,9 @@ pub enum Force {
 /// The outcome of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyOutcome {
-    /// With its managedFields.
+    /// The new object, with its managedFields.
     pub object: Value,
-    /// Whether the apply changed only managedFields: then the object is the live one, and gets no defaults.
+    /// Whether the apply changed nothing but managedFields. The object is then the live one and gets no defaults.
     pub is_live: bool,
 }
 
@@ -242,7 +243,7 @@ pub fn apply(
     Ok(ApplyOutcome { object, is_live })
 }
 
-/// One attempt to apply.
+/// Tries to apply once.
 fn attempt(
     live: &Value,
     configuration: &Value,
@@ -275,13 +276,14 @@ fn attempt(
     })
 }
 
-/// Why an attempt failed.
+/// Why an attempt has failed.
 enum Attempt {
     Conflicts(Vec<ownership::Conflict>),
     Failed(Status),
 }
 
-/// A list of anything but entries counts as absent here; an empty one does not.
+/// Whether a configuration has managedFields. A list with anything but valid entries counts as absent, an empty list
+/// does not.
 fn has_managed_fields(configuration: &Value) -> bool {
     let entries = list_of(configuration).and_then(Value::as_array);
     let is_entry = |entry: &Value| {

@@ -25,7 +25,7 @@ impl Operation {
     }
 }
 
-/// The owner of an entry. Appliers are the same in every version: their `api_version` is empty.
+/// The owner of an entry. An applier is the same owner in every version, so its `api_version` is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub manager: Text,
@@ -45,7 +45,7 @@ impl Identity {
         }
     }
 
-    /// As JSON: the text by which the reference sorts managers.
+    /// The identity as JSON, the text by which upstream sorts managers.
     fn text(&self) -> String {
         let mut text = String::from("{");
         let operation = Text::new_static(self.operation.as_str());
@@ -69,7 +69,7 @@ impl Identity {
         self.text().cmp(&other.text())
     }
 
-    /// The owner in the message of a conflict.
+    /// The owner as the message of a conflict names it.
     pub fn print(&self) -> String {
         let mut text = quote(&self.manager);
         if !self.subresource.is_empty() {
@@ -82,11 +82,11 @@ impl Identity {
     }
 }
 
-/// One entry.
+/// One entry of managedFields.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub identity: Identity,
-    /// The version that the paths are of.
+    /// The version in which the paths are given.
     pub version: Text,
     /// Seconds since the epoch.
     pub time: Option<i64>,
@@ -97,7 +97,7 @@ pub(crate) struct Owner {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners(pub Vec<Owner>);
 
-/// Whether owners are unchanged since they were decoded.
+/// Whether the owners have changed since they were decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ownership {
     Same,
@@ -140,7 +140,7 @@ fn parse_entry(index: usize, entry: &Value) -> Result<Owner, ManagedFieldsError>
     Ok(Owner { identity: Identity::new(&manager, operation, &version, &subresource), version, time, set })
 }
 
-/// Whether the list of a request resets managedFields: it has one empty entry.
+/// Whether the list in a request resets managedFields, which a single empty entry does.
 pub(crate) fn is_reset(list: Option<&Value>) -> bool {
     const KNOWN: [&str; 7] = ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
     match list.and_then(Value::as_array) {
@@ -153,7 +153,7 @@ pub(crate) fn is_reset(list: Option<&Value>) -> bool {
 }
 
 impl Owners {
-    /// Decodes the list; fails if one entry cannot be decoded.
+    /// Decodes the list. Fails if any entry cannot be decoded.
     pub fn parse(list: Option<&Value>) -> Result<Owners, ManagedFieldsError> {
         let entries = list.and_then(Value::as_array).unwrap_or_default();
         let mut owners = UniqueOwners::default();
@@ -163,7 +163,8 @@ impl Owners {
         Ok(owners.into_owners())
     }
 
-    /// Whether each entry of the list they were read from is there: of two entries of one owner the later counts.
+    /// Whether no entry of the list that they were decoded from is missing. If one owner has two entries, only the
+    /// later one is kept.
     pub fn are_all_of(&self, list: &Value) -> bool {
         list.as_array().is_none_or(|entries| entries.len() == self.0.len())
     }
@@ -181,7 +182,7 @@ impl Owners {
         Some(self.0.swap_remove(at))
     }
 
-    /// The list as it is stored, or `None` if there are no entries.
+    /// The list in its stored form; `None` if there are no entries.
     pub fn into_value(mut self) -> Option<Value> {
         if self.0.is_empty() {
             return None;
@@ -198,8 +199,8 @@ impl Owners {
         Some(self.0.iter().map(Owner::to_value).collect())
     }
 
-    /// Merges the oldest entries of updates until there are few enough. Returns whether there were too many. Times count
-    /// seconds: among the entries of one second that of the writer is the newest.
+    /// Merges the oldest entries of updates if there are too many. Returns whether there were. Times have a precision
+    /// of seconds, so that among the entries of one second the writer's counts as the newest.
     pub fn cap(&mut self, writer: &Identity) -> bool {
         let mut oldest: Vec<&Owner> = self.0.iter().filter(|o| o.identity.operation == Operation::Update).collect();
         let surplus = oldest.len().saturating_sub(UPDATE_ENTRIES_MAX);
@@ -218,15 +219,15 @@ impl Owners {
     }
 }
 
-/// Up to this number of entries, a search among all of them is faster than an index.
+/// Up to this number of entries, a linear search is faster than an index.
 const SEARCHED_ENTRIES_MAX: usize = 16;
 
-/// Entries that are found by their identity.
+/// Entries that can be looked up by their identity.
 #[derive(Default)]
 pub(crate) struct UniqueOwners {
-    /// `None` where an entry was taken.
+    /// The entries; `None` in place of entries that were taken.
     entries: Vec<Option<Owner>>,
-    /// The positions of all entries; empty as long as there are few.
+    /// The positions of all entries by identity; empty while there are few.
     index: HashMap<Identity, usize>,
 }
 
@@ -239,7 +240,7 @@ impl From<Owners> for UniqueOwners {
 }
 
 impl UniqueOwners {
-    /// Adds an entry, in place of one of the same identity.
+    /// Adds an entry. It replaces an entry with the same identity.
     pub fn insert(&mut self, owner: Owner) {
         if let Some(entry) = self.get_mut(&owner.identity) {
             *entry = owner;
@@ -280,8 +281,8 @@ impl UniqueOwners {
         Owners(self.entries.into_iter().flatten().collect())
     }
 
-    /// Merges as many of the `oldest` entries as are too many, each into the entry `ancient-changes` of its version, which
-    /// begins as the first of that version.
+    /// Merges `surplus` of the `oldest` entries into the entry `ancient-changes` of their version. The oldest entry of
+    /// a version becomes that entry.
     fn merge_oldest(&mut self, oldest: Vec<Identity>, surplus: usize) {
         let mut merged_count = 0;
         let mut first_of: HashMap<Text, Identity> = HashMap::new();
@@ -307,7 +308,7 @@ impl UniqueOwners {
                     owner.time = merged.time;
                     merged_sets.entry(version).or_default().push(merged.set);
                 }
-                // as upstream, an entry that is merged into itself is removed
+                // as in upstream, an entry that would be merged into itself is removed
                 (Some(_), None) => drop(merged_sets.remove(&version)),
                 (None, _) => {}
             }
@@ -381,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Entries were sought among all before them, and paths were inserted one by one.
+    /// This was quadratic: each entry was compared with all earlier ones, and paths were inserted one by one.
     #[test]
     fn many_entries_are_read_in_linear_time() {
         let entry = |manager: usize| json!({"manager": (format!("m{manager}")), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"});

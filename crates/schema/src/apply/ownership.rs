@@ -1,4 +1,4 @@
-//! Ownership after a write: changed paths are removed from other managers and added to the writer.
+//! Ownership after a write: other managers lose the changed paths, and the writer gains them.
 
 use super::Force;
 use super::fieldpath::{FieldSet, equal_values};
@@ -29,7 +29,7 @@ static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
     ])
 });
 
-/// Why a write failed.
+/// Why a write has failed.
 pub(crate) enum Failure {
     Conflicts(Vec<Conflict>),
     Other(String),
@@ -42,7 +42,7 @@ pub(crate) struct Conflict {
     pub fields: FieldSet,
 }
 
-/// A write in the version of the request.
+/// A write, in the version of the request.
 #[derive(Clone, Copy)]
 pub(crate) struct Write<'a> {
     pub versions: &'a dyn Versions,
@@ -58,7 +58,8 @@ fn failed(prefix: &str) -> impl Fn(ConvertError) -> Failure + '_ {
     }
 }
 
-/// Drops entries whose version no longer exists; entries that own parts of a value that is atomic now own the whole value.
+/// Drops entries whose version no longer exists. Entries that own parts of a value which has become atomic now own the
+/// whole value.
 fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_>) -> Result<Ownership, Failure> {
     let mut ownership = Ownership::Same;
     let mut kept = Vec::with_capacity(owners.0.len());
@@ -86,7 +87,8 @@ fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_
     Ok(ownership)
 }
 
-/// The changes between two objects, computed for each version on demand. Those of the version of the request are kept.
+/// The changes between two objects, computed for each version on demand. Only the changes in the version of the request
+/// are kept.
 struct AllChanges<'a, 'v> {
     write: Write<'a>,
     live: &'v mut Renditions<'a>,
@@ -95,7 +97,7 @@ struct AllChanges<'a, 'v> {
 }
 
 impl AllChanges<'_, '_> {
-    /// `None` if there is no such version.
+    /// The changes in a version; `None` if the version does not exist.
     fn in_version(&mut self, version: &Text) -> Result<Option<Cow<'_, Changes>>, Failure> {
         let is_own = version == self.write.version;
         if is_own && self.own.is_some() {
@@ -118,8 +120,8 @@ impl AllChanges<'_, '_> {
     }
 }
 
-/// Removes changed paths from all owners except `except`. Without `force`, paths of other owners that were added or modified
-/// are conflicts. Goes version by version, so that the changes in one are there at a time.
+/// Removes changed paths from all owners except `except`. Without `force`, added or modified paths of other owners are
+/// conflicts. Goes version by version, so that the changes of only one version are in memory at a time.
 fn take_changes(
     owners: &mut Owners,
     changes: &mut AllChanges<'_, '_>,
@@ -156,7 +158,7 @@ fn take_changes(
     Ok(if owners.0.len() == count { ownership } else { Ownership::Changed })
 }
 
-/// An update of `live` by `new`: changed paths belong to `writer` afterwards.
+/// Tracks an update of `live` to `new`. Afterwards the changed paths belong to `writer`.
 pub(crate) fn update(
     write: Write<'_>,
     live: &Value,
@@ -192,14 +194,14 @@ pub(crate) fn update(
     Ok(Ownership::Changed)
 }
 
-/// The outcome of an apply: the new object unless it equals the live one.
+/// The outcome of an apply. The object is absent if it equals the live one.
 pub(crate) struct Applied {
     pub object: Option<Value>,
     pub owners: Owners,
     pub ownership: Ownership,
 }
 
-/// Merges `configuration` into `live` in the name of `writer`.
+/// Merges `configuration` into `live` on behalf of `writer`.
 pub(crate) fn apply(
     write: Write<'_>,
     live: &Value,
@@ -209,13 +211,13 @@ pub(crate) fn apply(
     force: Force,
 ) -> Result<Applied, Failure> {
     let mut live_renditions = Renditions::new(write.versions, live, write.version);
-    // times are kept even if the version of an entry no longer exists
+    // the time of an entry is kept even if its version no longer exists
     let time = owners.get(writer).and_then(|o| o.time);
     let mut ownership = follow_schema(write, &mut owners, &mut live_renditions)?;
     let mut object = merge(write.types, live, configuration)
         .map_err(|errors| Failure::Other(format!("failed to merge config: {}", errors_text(&errors))))?;
     object.remove_at(&["metadata", "managedFields"]);
-    // null is a difference from the live object, whose list kube-apiserver has taken off
+    // a null list differs from the live object, from which kube-apiserver has removed managedFields
     let has_null_list = configuration.at(&["metadata", "managedFields"]).is_some_and(Value::is_null);
     let mut set = collect(write.types, configuration);
     if let Some(reset) = write.versions.reset_fields(write.version) {
@@ -249,7 +251,7 @@ pub(crate) fn apply(
     Ok(Applied { object: changed.then_some(object), owners, ownership })
 }
 
-/// Equality of objects without their managedFields.
+/// Whether two objects are equal apart from managedFields.
 fn same_object(live: &Value, new: &Value) -> bool {
     let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else {
         return equal_values(live, new);
@@ -270,7 +272,7 @@ fn same_object(live: &Value, new: &Value) -> bool {
 
 type Pruned<'v> = Result<Versioned<'v>, String>;
 
-/// Removes fields that the manager applied last time and not now, and that no other manager owns.
+/// Removes the fields that the manager applied last time but not now, unless another manager owns them.
 fn prune(write: Write<'_>, merged: Value, owners: &Owners, writer: &Identity, last: &Owner) -> Result<Value, String> {
     if last.set.is_empty() {
         return Ok(merged);
@@ -303,7 +305,8 @@ fn prune(write: Write<'_>, merged: Value, owners: &Owners, writer: &Identity, la
     }
 }
 
-/// Restores fields that any manager owns, version by version, beginning with the version that was pruned.
+/// Restores the fields that any manager owns, version by version, beginning with the version in which fields were
+/// removed.
 fn keep_owned(
     write: Write<'_>,
     mut merged: Versioned<'static>,
@@ -348,7 +351,7 @@ fn keep_owned(
     Ok(pruned)
 }
 
-/// Restores fields that the writer did not own.
+/// Restores the fields that the writer did not own.
 fn keep_dangling(
     write: Write<'_>,
     types: &TypeSchema,

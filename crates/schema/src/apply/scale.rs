@@ -1,4 +1,5 @@
-//! managedFields of a resource seen through its `/scale`: the entries that own the replicas, and back again.
+//! managedFields of a resource as its `/scale` shows them: converts the entries that own the replicas, in both
+//! directions.
 
 use super::error::ManagedFieldsError;
 use super::fieldpath::{FieldSet, PathElement};
@@ -9,7 +10,8 @@ use std::collections::HashMap;
 const SCALE_VERSION: &str = "autoscaling/v1";
 const REPLICAS: [&str; 2] = ["spec", "replicas"];
 
-/// Where a version keeps its replicas: `spec.replicas` as `["spec", "replicas"]`; `None` if it has no scale.
+/// The path of the replicas in a version: `["spec", "replicas"]` for `spec.replicas`; `None` if the version has no
+/// scale.
 #[derive(Clone, Debug)]
 pub struct ScalePath {
     pub api_version: Text,
@@ -34,7 +36,7 @@ fn scale_path() -> Vec<Text> {
 }
 
 impl ScalePath {
-    /// The entries of the resource's list that own the replicas, as entries of its Scale.
+    /// The entries of the resource that own the replicas, as entries of its Scale.
     pub fn to_scale(list: Option<&Value>, paths: &[ScalePath]) -> Result<Option<Value>, ManagedFieldsError> {
         let owners = Owners::parse(list)?;
         let kept = owners.0.into_iter().filter_map(|owner| {
@@ -44,7 +46,8 @@ impl ScalePath {
         Ok(Owners(kept.collect()).into_value())
     }
 
-    /// The resource's list after a write through its Scale left `scale` there; `api_version` is that of the request.
+    /// The managedFields of the resource after a write through its Scale has left `scale` there. `api_version` is that
+    /// of the request.
     pub fn to_resource(
         list: Option<&Value>,
         scale: Option<&Value>,
@@ -54,7 +57,7 @@ impl ScalePath {
         let mut scale = UniqueOwners::from(Owners::parse(scale)?);
         let mut kept = UniqueOwners::default();
         let owners = Owners::parse(list)?;
-        // as upstream, new entries have no time
+        // as in upstream, new entries have no time
         let times: HashMap<Identity, Option<i64>> = owners.0.iter().map(|o| (o.identity.clone(), o.time)).collect();
         for mut owner in owners.0 {
             let Some(path) = path_of(paths, &owner.version) else { continue };

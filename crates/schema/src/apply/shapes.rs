@@ -1,4 +1,4 @@
-//! The types of built-in kinds, compiled from their shapes. A shape may hold itself, as a schema does.
+//! The types of built-in kinds, compiled from their shapes. A shape may contain itself, as that of schemas does.
 
 use super::types::{
     Atom, Compiler, DEDUCED, ListRelation, ListType, Object, Scalar, TypeField, TypeId, TypeSchema, UNTYPED, plain_map,
@@ -7,7 +7,7 @@ use crate::shape::{Field, Print, Shape, Struct};
 use machinery::Value;
 
 impl TypeSchema {
-    /// Of the object that a shape describes.
+    /// The types of the object that a shape describes.
     pub fn of_shape(shape: &'static Struct) -> TypeSchema {
         let mut shapes = Shapes { compiler: Compiler::new(), known: vec![] };
         let root = shapes.structure(shape, false, Some(Object::Root));
@@ -20,10 +20,10 @@ struct Shapes {
     known: Vec<KnownStruct>,
 }
 
-/// A struct that has its node, or is getting it.
+/// A struct whose node exists or is being made.
 struct KnownStruct {
     shape: &'static Struct,
-    /// Whether the struct has one owner.
+    /// Whether the struct has a single owner.
     whole: bool,
     id: TypeId,
 }
@@ -45,7 +45,7 @@ impl Shapes {
         }
     }
 
-    /// The node of a value, which may have one owner.
+    /// The node of a value. `whole` says whether it has a single owner.
     fn node(&mut self, shape: &'static Shape, whole: bool) -> TypeId {
         match shape {
             Shape::Text(_) | Shape::Bytes => self.compiler.scalar(Scalar::String),
@@ -83,14 +83,14 @@ impl Shapes {
             }
         }
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
-        // a struct without fields is any map
+        // a struct without fields stands for any map
         let element = fields.is_empty().then_some(DEDUCED);
         self.compiler.set(id, Atom { map: Some(plain_map(fields, element, whole)), ..Atom::default() });
         id
     }
 }
 
-/// The values of keys that are left out: fields that are always printed have a default.
+/// The value that an absent key field has: fields that are always printed have a default.
 fn zero(field: &Field) -> Option<Value> {
     match field.shape {
         Shape::Text(_) if field.key_default().is_some() => field.key_default().map(Value::from),

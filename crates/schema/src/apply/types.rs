@@ -29,12 +29,12 @@ pub(crate) struct TypeField {
 pub(crate) struct MapType {
     /// Declared fields, sorted by name.
     pub fields: Vec<TypeField>,
-    /// The type of all other fields; without it they may not exist.
+    /// The type of fields that are not declared. If there is none, such fields are not allowed.
     pub element: Option<TypeId>,
     pub atomic: bool,
-    /// The metadata of an object: its managedFields take no part in anything.
+    /// Whether this is the metadata of an object, whose managedFields every walk skips.
     pub is_object_metadata: bool,
-    /// The type of `metadata` of an object whose schema declares no fields.
+    /// The type of `metadata` in an object whose schema declares no fields.
     pub metadata: Option<TypeId>,
 }
 
@@ -44,7 +44,7 @@ impl MapType {
         self.fields.get(found)
     }
 
-    /// The type of a field, if the field may exist.
+    /// The type of a field; `None` if the field is not allowed.
     pub fn child(&self, name: &str) -> Option<TypeId> {
         match (self.field(name), self.metadata) {
             (Some(field), _) => Some(field.node),
@@ -53,7 +53,7 @@ impl MapType {
         }
     }
 
-    /// Whether a field is left out of every walk.
+    /// Whether every walk skips a field.
     pub fn skips(&self, name: &str) -> bool {
         self.is_object_metadata && name == "managedFields"
     }
@@ -78,7 +78,7 @@ impl ListType {
     }
 }
 
-/// A node: its types as a scalar, a list and a map, if it may be these.
+/// A node. Each part is its type as a scalar, a list or a map, if it may be one.
 #[derive(Debug, Default)]
 pub(crate) struct Atom {
     pub scalar: Option<Scalar>,
@@ -102,7 +102,7 @@ pub(crate) enum Part<'a> {
 }
 
 impl Atom {
-    /// The part that fits the value; all of them if the value is null, absent or of another type.
+    /// The part that fits the value, or all parts if the value is null, absent or of another type.
     pub fn parts(&self, value: Option<&Value>) -> Parts {
         let none = Parts { map: false, scalar: false, list: false };
         match value {
@@ -115,7 +115,7 @@ impl Atom {
         }
     }
 
-    /// The part to walk: a map before a scalar before a list.
+    /// The part to walk. A map is preferred to a scalar, and a scalar to a list.
     pub fn part(&self, parts: Parts) -> Option<Part<'_>> {
         match (&self.map, self.scalar, &self.list) {
             (Some(map), _, _) if parts.map => Some(Part::Map(map)),
@@ -130,9 +130,9 @@ impl Atom {
     }
 }
 
-/// Any value, atomic.
+/// The type of any value, which is atomic.
 pub(crate) const UNTYPED: TypeId = 0;
-/// Any value: maps granular, lists atomic.
+/// The type of any value: maps are granular, lists atomic.
 pub(super) const DEDUCED: TypeId = 1;
 
 /// The types of all nodes of a resource in one version.
@@ -143,7 +143,7 @@ pub struct TypeSchema {
 }
 
 impl TypeSchema {
-    /// The type of a resource without a schema: maps are granular, lists atomic.
+    /// The type of a resource that has no schema: maps are granular, lists atomic.
     pub fn schemaless() -> TypeSchema {
         let mut compiler = Compiler::new();
         let deduced_map = |is_object_metadata, metadata| MapType {
@@ -158,8 +158,8 @@ impl TypeSchema {
         compiler.finish(root)
     }
 
-    /// The type of an OpenAPI v3 structural schema. `apiVersion`, `kind` and `metadata` of the object and of embedded resources
-    /// have their built-in types, whatever the schema says of them.
+    /// Compiles an OpenAPI v3 structural schema. `apiVersion`, `kind` and `metadata` of the object and of embedded
+    /// resources have their built-in types, whatever the schema says about them.
     pub fn compile(schema: &Value) -> TypeSchema {
         let mut compiler = Compiler::new();
         let root = compiler.node(schema, TypeContext { preserve: false, object: Some(Object::Root), depth: 0 });
@@ -174,12 +174,12 @@ impl TypeSchema {
         &self.atoms[id as usize]
     }
 
-    /// The default of a key of the items of a list.
+    /// The default of a key field of the items of a list.
     pub(crate) fn key_default(&self, list: &ListType, key: &str) -> Option<&Value> {
         self.atom(list.element).map.as_ref()?.field(key)?.default.as_ref()
     }
 
-    /// Whether items of the list can have keys at all.
+    /// Whether the items of the list may be maps, which alone can have keys.
     pub(crate) fn has_map_items(&self, list: &ListType) -> bool {
         self.atom(list.element).map.is_some()
     }
@@ -199,7 +199,7 @@ pub(super) enum Object {
 
 #[derive(Clone, Copy)]
 struct TypeContext {
-    /// An object on the way preserves unknown fields: those below do so too.
+    /// Whether an object on the way to the node preserves unknown fields. The objects below then do so, too.
     preserve: bool,
     object: Option<Object>,
     depth: usize,
@@ -232,7 +232,7 @@ impl Compiler {
         id
     }
 
-    /// Sets a node whose number was reserved before, since it is recursive.
+    /// Sets a node whose number was reserved before, since the type is recursive.
     pub(super) fn set(&mut self, id: TypeId, atom: Atom) {
         if let Some(known) = self.atoms.get_mut(id as usize) {
             *known = atom;
@@ -342,7 +342,7 @@ impl Compiler {
         self.add(Atom { map: Some(plain_map(fields, None, atomic)), ..Atom::default() })
     }
 
-    /// A key that counts as empty text where it is left out.
+    /// Makes an absent key field count as the empty text.
     fn default_key(&mut self, id: TypeId, key: &str) {
         let fields = self.atoms.get_mut(id as usize).and_then(|atom| atom.map.as_mut()).map(|map| &mut map.fields);
         if let Some(field) = fields.and_then(|fields| fields.iter_mut().find(|field| field.name == key)) {

@@ -1,4 +1,4 @@
-//! The versions of entries in managedFields, and objects converted to them.
+//! The versions in which entries of managedFields are, and objects converted to these versions.
 
 use super::fieldpath::FieldSet;
 use super::typed::{Duplicates, errors_text, validate};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// Why an object cannot be converted to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConvertError {
-    /// The version does not exist: its entries are dropped.
+    /// The version does not exist, so its entries are dropped.
     MissingVersion,
     Failed(String),
 }
@@ -23,7 +23,8 @@ pub trait Versions: Sync {
     /// The object in another version.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError>;
 
-    /// The fields that the endpoint of the request resets in objects of a version, which therefore get no owner through it.
+    /// The fields that the endpoint of the request resets in objects of a version. A write through it does not own
+    /// them.
     fn reset_fields(&self, _api_version: &str) -> Option<&FieldSet> {
         None
     }
@@ -37,7 +38,7 @@ pub(crate) struct Versioned<'v> {
 }
 
 impl<'v> Versioned<'v> {
-    /// The same object in another version, checked against its types.
+    /// Converts the object to another version, and checks it against the types of that version.
     pub fn to<'s>(&'s self, versions: &dyn Versions, version: &Text) -> Result<Versioned<'s>, ConvertError> {
         if self.version == *version {
             return Ok(Versioned { value: Cow::Borrowed(&*self.value), version: version.clone() });
@@ -54,7 +55,7 @@ impl<'v> Versioned<'v> {
     }
 }
 
-/// An object, converted to versions on demand. Of at most [`RENDITIONS_MAX`] versions it keeps the result.
+/// An object that is converted to versions on demand. The results for up to [`RENDITIONS_MAX`] versions are kept.
 pub(crate) struct Renditions<'v> {
     versions: &'v dyn Versions,
     source: Versioned<'v>,

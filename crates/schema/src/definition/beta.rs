@@ -1,4 +1,4 @@
-//! v1beta1 definitions: conversion from and to v1, and their own defaults.
+//! v1beta1 definitions: conversion from and to v1, and the defaults of v1beta1.
 //!
 //! Fields that v1 has in every version are top-level fields of v1beta1, if they are equal in all versions.
 
@@ -18,7 +18,7 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// A v1beta1 definition in the form of v1.
+/// Converts a v1beta1 definition to v1.
 pub fn from_beta(beta: &Value) -> Value {
     let mut out = fields(beta);
     out.insert("spec", out.get("spec").map(spec_to_v1).unwrap_or_else(Value::object));
@@ -48,14 +48,14 @@ pub fn prepare_beta_for_create(beta: &mut Value) {
     take_prepared(beta, &definition);
 }
 
-/// As [`prepare_for_update`](super::prepare_for_update); both are v1beta1.
+/// As [`prepare_for_update`](super::prepare_for_update), for two v1beta1 definitions.
 pub fn prepare_beta_for_update(beta: &mut Value, old: &Value) {
     let mut definition = from_beta(beta);
     super::prepare_for_update(&mut definition, &from_beta(old));
     take_prepared(beta, &definition);
 }
 
-/// Status and generation are the same in both versions.
+/// Copies status and generation, which are the same in both versions.
 fn take_prepared(beta: &mut Value, definition: &Value) {
     for path in [&["status"] as &[&str], &["metadata", "generation"]] {
         match definition.at(path) {
@@ -65,13 +65,14 @@ fn take_prepared(beta: &mut Value, definition: &Value) {
     }
 }
 
-/// The errors that are specific to v1beta1 definitions.
+/// The errors that only v1beta1 definitions can have.
 pub(super) fn beta_errors(beta: &Value) -> BetaErrors {
     let spec = beta.get("spec").unwrap_or(&Value::Null);
     BetaErrors { version: spec.str_at(&["version"]).to_owned(), errors: shared_errors(spec) }
 }
 
-/// A field may not be both at the top level and in a version, and must be at the top level if it is equal in all versions.
+/// A field must not be both at the top level and in a version. If it is equal in all versions, it must be at the top
+/// level.
 fn shared_errors(spec: &Value) -> Vec<FieldError> {
     const WORDS: [(&str, &str, &str); 3] = [
         ("validation", "schema", "schemas"),

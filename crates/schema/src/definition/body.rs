@@ -4,8 +4,8 @@ use machinery::{Map, Value};
 
 use crate::shape;
 
-/// The form in which a valid definition is stored and shown. Upstream's validation has brought the metadata of embedded
-/// resources in defaults into shape on its way.
+/// The form in which a valid definition is stored and shown. In upstream, validation has already coerced the metadata
+/// of embedded resources in defaults.
 pub fn to_stored(definition: &Value) -> Value {
     let mut stored = shape::read(definition, shape::named("apiextensions.v1.CustomResourceDefinition")).value;
     if let Some(versions) = stored.get_mut("spec").and_then(|s| s.get_mut("versions")).and_then(Value::as_array_mut) {
@@ -62,7 +62,7 @@ pub(super) fn storage_version(definition: &Value) -> Option<&str> {
     versions.iter().find(|v| v.get("storage") == Some(&Value::Bool(true))).map(|v| v.str_at(&["name"]))
 }
 
-/// The fields of an object, or none.
+/// The fields of an object; empty for other values.
 pub(super) fn fields(value: &Value) -> Map {
     value.as_object().cloned().unwrap_or_default()
 }

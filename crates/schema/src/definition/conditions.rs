@@ -1,4 +1,4 @@
-//! Conditions of definitions, computed purely: names, establishing, structural schemas, API approval.
+//! The conditions of definitions, as pure functions: names, establishing, structural schemas, API approval.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ impl Condition {
         Condition { kind, status, reason: reason.to_owned(), message: message.into() }
     }
 
-    /// Whether a stored condition is equal, apart from its time.
+    /// Whether a stored condition equals this one apart from its time.
     pub fn equals(&self, stored: &Value) -> bool {
         text(stored, "type") == self.kind
             && text(stored, "status") == self.status
@@ -31,7 +31,7 @@ impl Condition {
     }
 }
 
-/// The condition of a kind.
+/// The condition of the type `kind`.
 pub fn find_condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array)?;
     conditions.iter().find(|c| text(c, "type") == kind)
@@ -41,7 +41,7 @@ pub fn is_condition_true(definition: &Value, kind: &str) -> bool {
     find_condition(definition, kind).is_some_and(|c| text(c, "status") == "True")
 }
 
-/// Sets a condition. Its time changes only with its status.
+/// Sets a condition. Its time only changes when its status does.
 pub fn set_condition(definition: &mut Value, condition: &Condition, now: &str) {
     let mut conditions =
         definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
@@ -81,18 +81,19 @@ pub fn remove_condition(definition: &mut Value, kind: &str) {
 pub struct Naming {
     pub accepted_names: Value,
     pub names_accepted: Condition,
-    /// `None` if the stored Established condition stays.
+    /// The new Established condition; `None` if the stored one stays.
     pub established: Option<Condition>,
 }
 
-/// The names that the definitions of one group have been given, and by how many each: stored definitions may share some.
+/// The accepted names of the definitions in one group, and how many definitions have each, since stored ones may share
+/// some.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
     resources: HashMap<Text, usize>,
     kinds: HashMap<Text, usize>,
 }
 
-/// The names of resources and of kinds among accepted names; those that are not given are empty.
+/// The resource names and the kinds among accepted names. Names that are not set are empty.
 fn names_of(accepted: &Value) -> (impl Iterator<Item = &str>, [&str; 2]) {
     let short = list(accepted, "shortNames").iter().filter_map(Value::as_str);
     let resources = [text(accepted, "plural"), text(accepted, "singular")].into_iter().chain(short);
@@ -123,11 +124,11 @@ impl Taken {
     }
 }
 
-/// Whether another CustomResourceDefinition has a name.
+/// Whether a different CustomResourceDefinition has a name.
 type Used<'a> = &'a dyn Fn(&str) -> bool;
 
-/// Decides the names of `definition`; `taken` are those that all definitions of its group have, itself included. `None`
-/// if there is nothing to change.
+/// Decides which names of `definition` are accepted. `taken` holds the names of all definitions in its group, including
+/// its own. `None` if nothing changes.
 pub fn naming(definition: &Value, taken: &[&Taken]) -> Option<Naming> {
     let empty = Value::Object(Map::new());
     let requested = definition.at(&["spec", "names"]).unwrap_or(&empty);
@@ -215,7 +216,7 @@ fn established(definition: &Value, accepted: bool) -> Option<Condition> {
     }
 }
 
-/// The Established condition that follows from accepted names; `None` if there is nothing to change.
+/// The Established condition that follows from accepted names; `None` if nothing changes.
 pub fn establish(definition: &Value) -> Option<Condition> {
     if !is_condition_true(definition, "NamesAccepted") || is_condition_true(definition, "Established") {
         return None;
@@ -230,14 +231,14 @@ pub fn establish(definition: &Value) -> Option<Condition> {
     Some(Condition::new("Established", "True", "InitialNamesAccepted", message))
 }
 
-/// Whether the conversion webhook has a bundle that can't be read: then no object can be converted.
+/// Whether the CA bundle of the conversion webhook cannot be read, so that no object can be converted.
 pub fn has_bad_bundle(definition: &Value) -> bool {
     let conversion = definition.at(&["spec", "conversion"]).unwrap_or(&Value::Null);
     let bundle = conversion.str_at(&["webhook", "clientConfig", "caBundle"]);
     text(conversion, "strategy") == "Webhook" && !bundle.is_empty() && conversion::ca_bundle_problem(bundle).is_some()
 }
 
-/// The texts of errors as Go aggregates them: without repetitions, in brackets if there are several.
+/// The texts of errors as Go aggregates them: without repetitions, and in brackets if there are several.
 pub(super) fn aggregate(errors: &[FieldError]) -> String {
     aggregate_texts(errors.iter().map(ToString::to_string).collect())
 }
@@ -251,8 +252,8 @@ fn aggregate_texts(texts: Vec<String>) -> String {
     }
 }
 
-/// Whether a definition keeps unknown fields. Only then it may have schemas that are not structural: others are refused
-/// with any of them, by any version of the API and whatever they were before.
+/// Whether a definition preserves unknown fields. Only then may its schemas be non-structural. Any other definition
+/// with such a schema is refused, in every version of the API and even if it was stored like that.
 pub fn preserves_unknown_fields(definition: &Value) -> bool {
     definition.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true))
 }
@@ -293,7 +294,7 @@ pub(super) fn is_protected(group: &str) -> bool {
         .any(|protected| group == *protected || group.strip_suffix(protected).is_some_and(|front| front.ends_with('.')))
 }
 
-/// The state of the approval annotation, and why.
+/// The state of the approval annotation, and the reason for it.
 pub(super) fn approval(definition: &Value) -> (Approval, String) {
     let name = super::APPROVAL_ANNOTATION;
     let value = definition.str_at(&["metadata", "annotations", name]);
@@ -316,7 +317,7 @@ pub(super) fn approval(definition: &Value) -> (Approval, String) {
     }
 }
 
-/// The KubernetesAPIApprovalPolicyConformant condition; groups that are not protected have none.
+/// The KubernetesAPIApprovalPolicyConformant condition; `None` for groups that are not protected.
 pub fn api_approval(definition: &Value) -> Option<Condition> {
     if !is_protected(definition.str_at(&["spec", "group"])) {
         return None;

@@ -63,7 +63,7 @@ fn client_config(config: &Value, options: &Options, path: &FieldPath, errors: &m
     }
 }
 
-/// The errors of the URL of a webhook.
+/// Validates the URL of a webhook.
 pub fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const FORM: &str = "; desired format: https://host[/path]";
     let url = match Url::parse(text) {
@@ -91,8 +91,8 @@ pub fn webhook_url(text: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The errors of the service of a webhook. Upstream hands name and namespace over in the wrong order, so each is reported
-/// in place of the other.
+/// Validates the service of a webhook. Upstream passes name and namespace in the wrong order, so the errors of each are
+/// reported for the other.
 pub fn webhook_service(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if text(service, "namespace").is_empty() {
         errors.push(FieldError::required(&path.child("name"), ""));
@@ -122,7 +122,7 @@ fn service_path(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     let mut chars = value.chars();
     let first = chars.next();
-    // kube-apiserver takes the first byte off, which may be a part of a character
+    // kube-apiserver removes the first byte, which may be only a part of a character
     let steps = if first.is_some_and(|first| !first.is_ascii()) { value } else { chars.as_str() };
     for (i, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
         if step.is_empty() {
@@ -168,7 +168,7 @@ pub(super) fn has_invalid_ca_bundle(spec: &Hoisted<'_>) -> bool {
     !bundle.is_empty() && ca_bundle_problem(bundle).is_some()
 }
 
-/// The error of a base64-encoded CA bundle, of which at least one PEM block must be a certificate.
+/// The problem of a base64-encoded CA bundle, in which at least one PEM block must be a certificate.
 pub(super) fn ca_bundle_problem(bundle: &str) -> Option<String> {
     let bytes = decode_base64(bundle);
     let text = String::from_utf8_lossy(&bytes);
@@ -192,15 +192,15 @@ pub(super) fn ca_bundle_problem(bundle: &str) -> Option<String> {
 }
 
 struct PemBlock<'a> {
-    /// The type, such as `CERTIFICATE`.
+    /// The type of the block, such as `CERTIFICATE`.
     kind: &'a str,
     bytes: Vec<u8>,
-    /// The text behind the block.
+    /// The text after the block.
     rest: &'a str,
 }
 
 impl PemBlock<'_> {
-    /// The first block of a text whose body is base64; others are skipped.
+    /// The first block of a text whose body is base64. Other blocks are skipped.
     fn first(text: &str) -> Option<PemBlock<'_>> {
         let mut text = text;
         loop {
@@ -217,13 +217,13 @@ impl PemBlock<'_> {
     }
 }
 
-/// A DER sequence that fills its bytes and starts with another sequence.
+/// Whether the bytes are exactly one DER sequence that starts with another sequence.
 fn looks_like_certificate(der: &[u8]) -> bool {
     let Some((header, length)) = sequence(der) else { return false };
     header + length == der.len() && sequence(&der[header..]).is_some()
 }
 
-/// The lengths of the header and of the content of a DER sequence.
+/// The lengths of the header and the content of a DER sequence.
 fn sequence(der: &[u8]) -> Option<(usize, usize)> {
     if der.first() != Some(&0x30) {
         return None;
@@ -237,9 +237,9 @@ fn sequence(der: &[u8]) -> Option<(usize, usize)> {
     Some((2 + count, bytes.iter().fold(0, |n, b| n << 8 | usize::from(*b))))
 }
 
-/// The bytes of a text in standard base64; none if it is not.
+/// The bytes of a text in standard base64; empty if it is invalid.
 fn decode_base64(text: &str) -> Vec<u8> {
-    /// As Go's decoder, which ignores the bits behind the last byte.
+    /// Like Go's decoder, this ignores surplus bits after the last byte.
     const STANDARD: GeneralPurpose =
         GeneralPurpose::new(&alphabet::STANDARD, PAD.with_decode_allow_trailing_bits(true));
     STANDARD.decode(text).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Request bodies read as typed definitions.
+//! Reads request bodies as typed definitions.
 
 use machinery::Value;
 
@@ -38,7 +38,7 @@ const HIDDEN_IF_EMPTY: [&[&str]; 6] = [
     &["spec", "names", "shortNames"],
 ];
 
-/// A definition in the shape of its version, and the paths of fields that its type doesn't know.
+/// A definition in the shape of its version, and the paths of fields that its type does not have.
 #[derive(Clone, Debug, Default)]
 pub struct Decoded {
     pub definition: Value,
@@ -46,11 +46,11 @@ pub struct Decoded {
 }
 
 /// Reads a body as a definition in the form of `version`, with that version's defaults. An error's text is what follows
-/// `… cannot be handled as a CustomResourceDefinition: ` in the response 400; which of several is reported depends on their order
-/// in the document ([`shape::first_error`]).
+/// `… cannot be handled as a CustomResourceDefinition: ` in the response 400; which of several is reported depends on
+/// their order in the document ([`shape::first_error`]).
 ///
-/// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible; [`to_stored`](super::to_stored) drops
-/// it.
+/// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible;
+/// [`to_stored`](super::to_stored) drops it.
 pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeError>> {
     decode_as(body, version, Keys::Included)
 }

@@ -1,4 +1,4 @@
-//! The validation of defaults: pruned, well-formed as metadata, and valid in their own node.
+//! Validates defaults: each must be pruned, well-formed as metadata, and valid in its own node.
 
 use machinery::{FieldError, FieldPath, Map, Release, Value};
 
@@ -22,12 +22,12 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> V
     walk.errors
 }
 
-/// How schemas are read to validate their defaults.
+/// How schemas are interpreted when their defaults are validated.
 fn dialect(release: Release) -> Dialect {
     Dialect { formats: Formats::All, release }
 }
 
-/// A schema whose root counts as an embedded resource.
+/// Compiles a schema whose root counts as an embedded resource.
 fn resource(schema: &Value, release: Release) -> Node {
     let mut root = node(schema, dialect(release));
     root.embedded = true;
@@ -35,7 +35,7 @@ fn resource(schema: &Value, release: Release) -> Node {
     root
 }
 
-/// Coerces embedded resources in the defaults that [`validate`] looks at.
+/// Coerces the embedded resources in those defaults that [`validate`] checks.
 pub(super) fn coerce_embedded(schema: &mut Value) {
     let has = |key: &str| schema_has(schema, &|n| n.get(key).is_some());
     if has("x-kubernetes-embedded-resource") && has("default") {
@@ -60,7 +60,7 @@ fn coerce_defaults(schema: &mut Value, node: &Node, resource: bool) {
     }
 }
 
-/// Whether a structural schema has defaults with unknown fields.
+/// Whether a default in a structural schema has unknown fields.
 pub(super) fn has_unpruned(schema: &Value) -> bool {
     if !schema_has(schema, &|n| n.get("default").is_some()) || !super::is_structural(schema) {
         return false;
@@ -84,11 +84,11 @@ fn unpruned(node: &Node) -> bool {
 struct DefaultsWalk<'o> {
     options: &'o Options,
     errors: Vec<FieldError>,
-    /// The cost that is left for rules.
+    /// The remaining cost budget for rules.
     budget: u64,
 }
 
-/// One step from a resource to a default inside its metadata.
+/// A step on the way from a resource to a default inside its metadata.
 #[derive(Clone)]
 enum Step {
     Field(String),
@@ -107,7 +107,7 @@ impl DefaultsWalk<'_> {
     ) {
         let mut steps_from_here = vec![];
         let mut steps = steps;
-        // what is inside of a resource is validated as a part of the innermost one
+        // a default inside nested resources is validated as part of the innermost one
         if node.embedded {
             (resource, inside_meta) = (node, false);
             steps = &mut steps_from_here;
@@ -122,7 +122,7 @@ impl DefaultsWalk<'_> {
             } else {
                 self.plain(default, node, path);
             }
-            // a default with unknown fields is evaluated all the same
+            // rules are evaluated even if the default has unknown fields
             if self.errors.len() == before {
                 let place = path.child("default");
                 self.errors.extend(rules::validate_default(schema, default, &place, self.options, &mut self.budget));
@@ -168,7 +168,7 @@ impl DefaultsWalk<'_> {
         }
     }
 
-    /// A default inside of metadata is looked at as part of a whole resource.
+    /// Validates a default inside metadata as part of a whole resource.
     fn inside_meta(&mut self, default: &Value, node: &Node, resource: &Node, steps: &[Step], path: &FieldPath) {
         let place = path.child("default");
         let mut object = surround(default, steps);

@@ -1,4 +1,4 @@
-//! Paths of fields in rules and selectable fields, resolved in a schema.
+//! Resolves paths of fields, in rules and in selectable fields, in a schema.
 
 use machinery::{FieldPath, Value};
 
@@ -11,7 +11,7 @@ pub(super) enum Notation {
     Brackets,
 }
 
-/// The normalised path and the schema it leads to.
+/// The normalised path, and the schema that it leads to.
 pub(super) fn resolve<'a>(
     path: &str,
     schema: &'a Value,
@@ -62,7 +62,7 @@ impl PathWalk<'_> {
     }
 }
 
-/// Delimiters, quoted strings, and what stands between them.
+/// Splits a path into delimiters, quoted strings, and the texts between them.
 struct Tokens<'a> {
     rest: &'a str,
 }

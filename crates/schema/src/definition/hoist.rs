@@ -1,4 +1,4 @@
-//! The internal view of a spec: what all versions have in common stands at the top. Errors are reported
+//! The internal view of a spec, in which fields that all versions have in common are at the top. Errors are reported
 //! under the paths of this view.
 
 use machinery::Value;
@@ -6,7 +6,7 @@ use machinery::Value;
 use super::openapi::is_leaf;
 use crate::shape;
 
-/// The internal view of a v1 spec, without a copy.
+/// The internal view of a v1 spec, which borrows the spec.
 pub(super) struct Hoisted<'a> {
     pub(super) spec: &'a Value,
     pub(super) versions: &'a [Value],
@@ -15,7 +15,7 @@ pub(super) struct Hoisted<'a> {
 
 const KEYS: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
 
-/// Upstream's semantic equality: empty lists and maps equal absent ones.
+/// Upstream's semantic equality, in which empty lists and maps equal absent ones.
 fn same(key: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
     let blank = |v: Option<&Value>| v.and_then(Value::as_array).is_none_or(<[Value]>::is_empty);
     match (a, b) {
@@ -52,7 +52,7 @@ impl<'a> Hoisted<'a> {
         self.versions.first()?.get(key)
     }
 
-    /// The value of `key` that is left in a version.
+    /// The value of `key` that remains in a version.
     pub(super) fn own(&self, version: &'a Value, key: &str) -> Option<&'a Value> {
         if self.is_shared(key) { None } else { version.get(key) }
     }
@@ -79,7 +79,7 @@ impl<'a> Hoisted<'a> {
     }
 }
 
-/// Whether any node of a schema, in any keyword that contains schemas, satisfies `holds`.
+/// Whether `holds` is true for any node of a schema. All keywords that contain schemas are searched.
 pub(super) fn schema_has(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
     if schema.as_object().is_none() {
         return false;

@@ -1,4 +1,5 @@
-//! Versions and schemas as upstream's internal types print them: some errors show them so, with Go's field names.
+//! Versions and schemas as upstream's internal types print them, with Go's field names, since some errors show them
+//! like this.
 
 use machinery::Value;
 
@@ -9,7 +10,7 @@ use super::openapi::{flag, list, text};
 enum Kind {
     Text,
     Flag,
-    /// Null if absent.
+    /// Printed as null if it is absent.
     Given,
     Schema,
     Schemas,
@@ -25,7 +26,7 @@ struct SchemaField {
     name: &'static str,
     go_name: &'static str,
     kind: Kind,
-    /// Whether the field is allowed at the root of a schema whose `status` is validated by itself.
+    /// Whether the field is allowed at the root of a schema if the version has a status subresource.
     is_allowed_at_root: bool,
 }
 
@@ -85,7 +86,8 @@ const FIELDS: &[SchemaField] = &[
     allowed("x-kubernetes-validations", "XValidations", Kind::Rules),
 ];
 
-/// The given fields of a schema in upstream's order, and whether each is allowed at such a root.
+/// The given fields of a schema in upstream's order, and whether each is allowed at the root of a schema with a status
+/// subresource.
 pub(super) fn given_fields(schema: &Value) -> impl Iterator<Item = (&'static str, bool)> {
     let given = FIELDS.iter().filter(|field| schema.get(field.name).is_some());
     given.map(|field| (field.name, field.is_allowed_at_root))
@@ -144,7 +146,7 @@ fn map(value: &Value, print: impl Fn(&Value) -> String) -> String {
     object(value.as_object().into_iter().flat_map(machinery::Map::iter).map(|(k, v)| (k.as_str(), print(v))))
 }
 
-/// `items`, as the internal type holds them.
+/// The field `items`, as the internal type holds it.
 pub(super) fn or_list(items: &Value) -> String {
     let null = || "null".to_owned();
     let (single, many) = match items {
@@ -155,7 +157,7 @@ pub(super) fn or_list(items: &Value) -> String {
     object([("Schema", single), ("JSONSchemas", many)].into_iter())
 }
 
-/// One of `x-kubernetes-validations`.
+/// A rule of `x-kubernetes-validations`.
 pub(super) fn rule(rule: &Value) -> String {
     let fields = [
         ("Rule", quoted(text(rule, "rule"))),
@@ -168,7 +170,7 @@ pub(super) fn rule(rule: &Value) -> String {
     object(fields.into_iter())
 }
 
-/// A version; `own` gives what is left in it after hoisting.
+/// A version. `own` returns the fields that remain in it after hoisting.
 pub(super) fn version<'a>(version: &'a Value, own: impl Fn(&str) -> Option<&'a Value>) -> String {
     let null = || "null".to_owned();
     let validation = own("schema")

@@ -52,7 +52,7 @@ pub use warnings::{warnings_on_create, warnings_on_update};
 /// The finalizer that holds a definition until its instances are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Lets go of a definition that is being deleted.
+/// Removes the finalizer from a definition, so that its deletion can complete.
 pub fn remove_cleanup_finalizer(definition: &mut machinery::Value) {
     let finalizers =
         definition.at(&["metadata", "finalizers"]).and_then(machinery::Value::as_array).unwrap_or_default();
@@ -63,5 +63,5 @@ pub fn remove_cleanup_finalizer(definition: &mut machinery::Value) {
     }
 }
 
-/// The annotation by which protected groups are approved.
+/// The annotation by which the API of a protected group is approved.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";

@@ -1,4 +1,4 @@
-//! The selection of rules that apply to a definition.
+//! Selects the rules that apply to a definition.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,16 @@ pub(super) struct Options {
     pub(super) require_atomic_sets: bool,
     pub(super) require_map_list_keys: bool,
     pub(super) allow_invalid_ca_bundle: bool,
-    /// Names of versions whose unchanged selectable fields were too many before; `""` for the common ones.
+    /// The names of versions whose unchanged selectable fields were already too many; `""` stands for the common
+    /// fields.
     pub(super) too_many_selectable_fields: HashSet<String>,
-    /// Versions whose schema is unchanged: the cost limit of single rules does not apply to them.
+    /// The versions whose schema is unchanged, so that the cost limit of single rules does not apply.
     pub(super) unchanged_versions: HashSet<String>,
-    /// Rules and message expressions that are already stored: they may use all CEL libraries that the server knows.
+    /// The rules and message expressions that are already stored. They may use all CEL libraries of this server.
     pub(super) known_rules: HashSet<String>,
     pub(super) known_messages: HashSet<String>,
-    /// The v1beta1 form of the request, if it has one: then less is required, and defaults only where some are stored.
+    /// The errors of the v1beta1 form, if the request has it. Less is then required, and defaults are only allowed if
+    /// some are stored.
     pub(super) beta: Option<BetaErrors>,
     pub(super) allow_defaults: bool,
     pub(super) release: Release,

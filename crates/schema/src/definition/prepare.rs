@@ -9,14 +9,14 @@ fn empty_status() -> Value {
     Value::from([("acceptedNames", names), ("conditions", Value::Null), ("storedVersions", Value::Null)])
 }
 
-/// For a create: resets the status except the storage version, and sets the generation to 1.
+/// Prepares a create: resets the status except for the storage version, and sets the generation to 1.
 pub fn prepare_for_create(definition: &mut Value) {
     definition.set_at(&["status"], empty_status());
     definition.set_at(&["metadata", "generation"], Value::Int(1));
     remember_storage_version(definition);
 }
 
-/// For an update: keeps the status, except that a new storage version is added to it, and increases the generation if the
+/// Prepares an update: keeps the status, to which a new storage version is added, and increments the generation if the
 /// spec has changed.
 pub fn prepare_for_update(new: &mut Value, old: &Value) {
     new.set_at(&["status"], old.get("status").cloned().unwrap_or_else(empty_status));
@@ -28,7 +28,7 @@ pub fn prepare_for_update(new: &mut Value, old: &Value) {
     remember_storage_version(new);
 }
 
-/// For a status update: keeps the spec. As upstream, the metadata is that of the request.
+/// Prepares a status update: keeps the spec. As in upstream, the metadata is that of the request.
 pub fn prepare_for_status_update(new: &mut Value, old: &Value) {
     let spec = old.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
     new.set_at(&["spec"], spec);

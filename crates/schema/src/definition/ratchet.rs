@@ -1,4 +1,4 @@
-//! Ratcheting: an update must satisfy the rules that the stored definition satisfies.
+//! Ratcheting: an update must follow those rules that the stored definition already follows.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Options {
         options
     }
 
-    /// The rules for a request of v1beta1.
+    /// The rules for a v1beta1 request.
     pub(super) fn of_beta(self, beta: &Value, old: Option<&Value>) -> Options {
         let stored = old.map(|old| Hoisted::of(old.get("spec").unwrap_or(&Value::Null)));
         Options {
@@ -97,7 +97,7 @@ fn collect_rules<'a>(schema: &'a Value, out: &mut Vec<&'a Value>) {
     }
 }
 
-/// Whether a schema uses anything that forces it to be structural.
+/// Whether a schema uses anything that requires it to be structural.
 pub(super) fn has_extensions(schema: &Value) -> bool {
     ["x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"].iter().any(|key| flag(schema, key))
         || ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-list-type"].iter().any(|k| schema.get(k).is_some())

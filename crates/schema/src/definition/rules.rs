@@ -1,5 +1,5 @@
-//! The compile-time side of `x-kubernetes-validations`: every node whose subtree is free of schema errors has its rules
-//! compiled and costed.
+//! `x-kubernetes-validations` when a definition is written: the rules of every node whose subtree has no schema errors
+//! are compiled, and their cost is estimated.
 
 use cel::rules::{OBJECT_COST_MAX, Options as CelOptions, Rules};
 use machinery::{FieldError, FieldPath, Text, Value};
@@ -11,7 +11,7 @@ use crate::rules as running;
 
 const KEY: &str = "x-kubernetes-validations";
 
-/// The errors of the rules of a schema; `broken` are the fields that have schema errors.
+/// The errors of the rules of a schema. `broken` lists the fields with schema errors.
 pub(super) fn validate(
     schema: &Value,
     version: &str,
@@ -30,7 +30,7 @@ pub(super) fn validate(
         BrokenFields::new(broken).drop_rules(schema.to_mut(), path);
     }
     let (_, mut errors) = Rules::compile(&schema, path, &compiled);
-    // Malformed fields come first; they are reported among the schema errors.
+    // malformed fields come first, and are reported among the schema errors
     let fields = Rules::check_fields(&schema, path).len();
     errors.split_off(fields.min(errors.len()))
 }
@@ -54,8 +54,8 @@ impl<'a> BrokenFields<'a> {
         self.0.binary_search(&path.as_str()).is_ok() || begins(format!("{path}.")) || begins(format!("{path}["))
     }
 
-    /// Removes the rules of nodes that have schema errors at or below them. An empty list remains: for the nodes below, it
-    /// matters that a rule is above.
+    /// Removes the rules of nodes that have schema errors at or below them. An empty list remains, since it matters for
+    /// the nodes below that there is a rule above.
     fn drop_rules(&self, schema: &mut Value, path: &FieldPath) {
         if !self.has_below(path) {
             return;
@@ -76,10 +76,10 @@ impl<'a> BrokenFields<'a> {
     }
 }
 
-/// The maximum cost of the rules of all defaults of a schema.
+/// The maximum total cost of the rules of all defaults in a schema.
 pub(super) const DEFAULTS_BUDGET: u64 = OBJECT_COST_MAX;
 
-/// The errors of rules at or below a node that its default breaks.
+/// The errors of the rules at or below a node that its default violates.
 pub(super) fn validate_default(
     schema: &Value,
     default: &Value,

@@ -1,4 +1,5 @@
-//! The rules for every node of a schema, with the structural rules, defaults and rules in their order.
+//! The rules for every node of a schema. They call the structural rules and those for defaults and CEL rules, in
+//! upstream's order.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,7 @@ const REASONS: &[&str] = &["FieldValueDuplicate", "FieldValueForbidden", "FieldV
 /// The input of one validation of a CRD.
 pub(super) struct ValidationContext<'a> {
     pub(super) options: &'a Options,
-    /// Schemas must be structural.
+    /// Whether schemas must be structural.
     pub(super) structural: bool,
 }
 
@@ -24,7 +25,7 @@ pub(super) fn has_unknown_type(schema: &Value) -> bool {
     !matches!(text(schema, "type"), "" | "array" | "boolean" | "integer" | "number" | "object" | "string")
 }
 
-/// Validates `{openAPIV3Schema}` of the version `name`, or of all versions.
+/// Validates `{openAPIV3Schema}` of the version `name`, or the one that all versions share.
 pub(super) fn validate_version(
     validation: &Value,
     status: bool,
@@ -76,12 +77,12 @@ pub(super) fn validate_version(
     }
 }
 
-/// The error of a node with both `properties` and `additionalProperties`.
+/// The detail of the error of a node that has both `properties` and `additionalProperties`.
 const MUTUAL: &str = "additionalProperties and properties are mutual exclusive";
 
-/// The field that an error makes invalid.
+/// The field whose schema an error makes invalid.
 fn broken_node(error: &FieldError) -> &str {
-    // the schema of additional properties is valid by itself
+    // with this error, the schema of additional properties may itself be valid
     let node = error.field.strip_suffix(".additionalProperties").filter(|_| error.detail == MUTUAL);
     node.unwrap_or(&error.field)
 }
@@ -105,17 +106,17 @@ fn root_with_status(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
     }
 }
 
-/// `Invalid value` with a value that is already rendered.
+/// An `Invalid value` error whose value is already rendered.
 fn shown(path: &FieldPath, value: String, detail: &str) -> FieldError {
     let (kind, field) = (FieldErrorKind::Invalid, path.as_str().to_owned());
     FieldError { kind, field, value, detail: detail.to_owned() }
 }
 
-/// The conditions that a node inherits from its ancestors.
+/// What a node inherits from its ancestors.
 #[derive(Clone)]
 struct NodeScope {
     root: bool,
-    /// Whether defaults are allowed here, or why not.
+    /// Whether defaults are allowed here; the error says why not.
     defaults: Result<(), String>,
     inside_meta: bool,
 }
@@ -252,7 +253,7 @@ impl SchemaWalk<'_> {
         }
     }
 
-    /// The type that an extension needs.
+    /// Reports an extension of a node that does not have the type `want`. Returns whether the node has it.
     fn needs_type(&mut self, schema: &Value, want: &str, extension: &str, path: &FieldPath) -> bool {
         let kind = text(schema, "type");
         if kind == want {
@@ -299,7 +300,8 @@ impl SchemaWalk<'_> {
         }
     }
 
-    /// Upstream shows the list type of the items in both cases.
+    /// Reports sets whose items are lists or objects that are not atomic. For both, upstream shows the list type of the
+    /// items.
     fn non_atomic_set(&mut self, schema: &Value, path: &FieldPath) {
         let Some(items) = items(schema) else { return };
         let key = if text(items, "type") == "array" { "x-kubernetes-list-type" } else { "x-kubernetes-map-type" };
@@ -332,7 +334,7 @@ impl SchemaWalk<'_> {
         let all = schema.get(KEYS).cloned().unwrap_or_default();
         let mut known = HashSet::new();
         for name in keys.iter().map(|key| key.as_str().unwrap_or_default()) {
-            // most of these errors show all keys
+            // most of these errors show all keys, so that many would take too much memory
             if self.errors.is_full() {
                 return;
             }
@@ -389,7 +391,8 @@ impl SchemaWalk<'_> {
     }
 }
 
-/// Items of sets and maps cannot be null; keys of maps cannot be null and must be there.
+/// Items of sets and maps must not be nullable. Keys of maps must not be nullable either, and must be required or have
+/// a default.
 fn map_list_rules(schema: &Value, path: &FieldPath, errors: &mut FieldErrors) {
     let list_type = text(schema, "x-kubernetes-list-type");
     let Some(item) = items(schema).filter(|_| matches!(list_type, "set" | "map")) else { return };
@@ -423,7 +426,7 @@ pub(super) fn breaks_map_list_rules(schema: &Value) -> bool {
     !errors.is_empty()
 }
 
-/// A set whose items are lists or objects that are not compared as a whole.
+/// Whether the schema is a set whose items are lists or objects that are not compared as a whole.
 pub(super) fn has_non_atomic_set(schema: &Value) -> bool {
     if text(schema, "x-kubernetes-list-type") != "set" {
         return false;

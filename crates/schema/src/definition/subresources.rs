@@ -24,7 +24,7 @@ pub(super) fn validate(subresources: &Value, path: &FieldPath, errors: &mut Vec<
     let value = text(scale, "labelSelectorPath");
     let place = path.child("scale").child("labelSelectorPath");
     if !value.is_empty() && simple_path(value, &place, errors) && !below(value, ".spec") && !below(value, ".status") {
-        // Upstream hands over a pointer, which is printed as JSON.
+        // upstream passes a pointer, which is printed as JSON
         let detail = "should be a json path under either .spec or .status".to_owned();
         let (kind, value) = (FieldErrorKind::Invalid, Value::from(value).to_json());
         errors.push(FieldError { kind, field: place.as_str().to_owned(), value, detail });

@@ -1,4 +1,4 @@
-//! ThirdPartyResources, the ancestors of definitions, as definitions: the name says kind and group.
+//! ThirdPartyResources, the predecessors of definitions, as definitions. Their name determines kind and group.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,8 @@ pub struct ThirdPartyNames {
 }
 
 impl ThirdPartyNames {
-    /// `cron-tab.stable.example.com` is CronTab, crontabs, stable.example.com. The error is upstream's text.
+    /// Parses a name: `cron-tab.stable.example.com` means the kind CronTab, the plural crontabs and the group
+    /// stable.example.com. The error is upstream's text.
     pub fn parse(name: &str) -> Result<ThirdPartyNames, String> {
         let (dashed, group) = name.split_once('.').unwrap_or((name, ""));
         if !group.contains('.') {
@@ -26,7 +27,7 @@ impl ThirdPartyNames {
         Ok(ThirdPartyNames { kind, plural, group: group.to_owned() })
     }
 
-    /// The name of the definition that serves the same.
+    /// The name of the definition that serves the same resource.
     pub fn definition(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
@@ -37,7 +38,7 @@ fn capitalized(part: &str) -> String {
     chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
 }
 
-/// The plural that kubectl guesses for a kind in lower case.
+/// The plural that kubectl guesses for a lowercase kind.
 fn plural(singular: &str) -> String {
     if singular.ends_with("endpoints") {
         return singular.to_owned();
@@ -69,13 +70,13 @@ pub fn validate_third_party(registration: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The names of the versions of a ThirdPartyResource; the first is the one that is stored.
+/// The names of the versions of a ThirdPartyResource. Objects are stored in the first one.
 pub fn third_party_versions(registration: &Value) -> Vec<&str> {
     list(registration, "versions").iter().map(|version| version.str_at(&["name"])).collect()
 }
 
-/// A ThirdPartyResource as the stored definition of what it serves: without schemas, established. `None` if its name says
-/// nothing.
+/// A ThirdPartyResource as the stored form of an equivalent definition, which has no schemas and is established. `None`
+/// if the name cannot be parsed.
 pub fn from_third_party(registration: &Value) -> Option<Value> {
     let names = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"])).ok()?;
     let mut definition = skeleton(registration, &names, |_| {});
@@ -93,7 +94,7 @@ pub fn from_third_party(registration: &Value) -> Option<Value> {
     Some(definition)
 }
 
-/// The definition, as one creates it, that keeps what a ThirdPartyResource has served.
+/// The definition that a user creates to keep what a ThirdPartyResource serves.
 pub fn successor_of_third_party(registration: &Value) -> Result<Value, String> {
     let names = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"]))?;
     let free = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -122,7 +123,8 @@ fn skeleton(registration: &Value, names: &ThirdPartyNames, complete: impl Fn(&mu
     })
 }
 
-/// Whether a definition keeps what a ThirdPartyResource has served when that goes. The error says what is in the way.
+/// Whether a definition would keep what a ThirdPartyResource serves after its deletion. The error says what prevents
+/// it.
 pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(), String> {
     let names = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"]))?;
     let want = |what: &str, found: &str, wanted: &str| match found == wanted {
@@ -146,7 +148,7 @@ pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(),
     Ok(())
 }
 
-/// The definition with these versions among its `status.storedVersions`.
+/// Adds versions to the `status.storedVersions` of a definition.
 pub fn add_stored_versions(definition: &mut Value, versions: &[&str]) {
     let stored = definition.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or_default();
     let mut known: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();

@@ -1,5 +1,5 @@
-//! The validation of whole definitions: metadata, spec, status names, stored versions, API approval,
-//! preserveUnknownFields, in this order.
+//! The validation of whole definitions, in this order: metadata, spec, names in the status, stored versions, API
+//! approval, preserveUnknownFields.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +13,14 @@ use super::ratchet::has_extensions;
 use super::{conversion, names, openapi, schema, subresources, versions};
 use crate::metadata;
 
-/// All errors of a definition that is created.
+/// All errors of a new definition.
 pub fn validate_create(definition: &Value, release: Release) -> Vec<FieldError> {
     let mut errors = validate_metadata(definition, release);
     validate_rest(definition, None, &Options::for_create(release), &mut errors);
     errors
 }
 
-/// The errors of an update that definitions have of their own, after those of
+/// The errors of an update that only definitions have. They follow those of
 /// [`validate_before_update`](crate::metadata::validate_before_update). What the stored definition already violates is
 /// tolerated.
 pub fn validate_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
@@ -29,7 +29,7 @@ pub fn validate_update(new: &Value, old: &Value, release: Release) -> Vec<FieldE
     errors
 }
 
-/// As [`validate_create`], of a definition in v1beta1.
+/// As [`validate_create`], for a v1beta1 definition.
 pub fn validate_beta_create(beta: &Value, release: Release) -> Vec<FieldError> {
     let definition = super::from_beta(beta);
     let mut errors = validate_metadata(&definition, release);
@@ -37,7 +37,7 @@ pub fn validate_beta_create(beta: &Value, release: Release) -> Vec<FieldError> {
     errors
 }
 
-/// As [`validate_update`]; both are v1beta1.
+/// As [`validate_update`], for two v1beta1 definitions.
 pub fn validate_beta_update(beta: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let (new, old) = (super::from_beta(beta), super::from_beta(old));
     let mut errors = validate_metadata_update(&new, &old, release);
@@ -46,7 +46,7 @@ pub fn validate_beta_update(beta: &Value, old: &Value, release: Release) -> Vec<
     errors
 }
 
-/// The errors of an update of the status, again after those that every object has.
+/// The errors of an update of the status. They follow those that every object can have.
 pub fn validate_status_update(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(new, old, release);
     accepted_names(new, &mut errors);
@@ -63,7 +63,7 @@ fn validate_metadata_update(new: &Value, old: &Value, release: Release) -> Vec<F
     without_repetitions(errors, release)
 }
 
-/// Declarative validation, which CRDs have since 1.37, drops errors that were found twice.
+/// Since 1.37, CRDs have declarative validation, which drops errors that were found twice.
 fn without_repetitions(mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
     if release >= Release::V1_37 {
         machinery::field::drop_repetitions(&mut errors);
@@ -227,7 +227,7 @@ fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<Fiel
         errors.push(FieldError::invalid(&path, value, "must have at least one stored version"));
         return;
     }
-    // upstream crosses a name off when it has met it, so that of two versions of one name the second finds none
+    // upstream crosses off each name that it finds, so that a second version with the same name is not found
     let names: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();
     let mut met = HashSet::new();
     let mut missing = FieldErrors::default();
@@ -235,13 +235,13 @@ fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<Fiel
         let name = version.str_at(&["name"]);
         let again = !met.insert(name);
         let is_storage = version.get("storage") == Some(&Value::Bool(true));
-        // each error shows the whole list
+        // each error shows the whole list, so their total size is bounded
         if is_storage && (again || !names.contains(name)) && !missing.is_full() {
             missing.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));
         }
     }
     errors.extend(missing.into_list());
-    // of a name that is stored twice, the last is reported
+    // if a name is stored twice, upstream reports the last occurrence
     let last_index: HashMap<&str, usize> =
         stored.iter().enumerate().filter_map(|(i, name)| Some((name.as_str()?, i))).collect();
     for (i, name) in stored.iter().enumerate() {

@@ -17,7 +17,7 @@ pub(super) fn validate(
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
-    // upstream looks a version up by its name, which another one may have too
+    // upstream finds a version by its name, which another one may share
     let mut with_status = HashMap::new();
     for version in spec.versions {
         with_status.entry(text(version, "name")).or_insert(version.at(&["subresources", "status"]).is_some());
@@ -49,7 +49,7 @@ pub(super) fn validate(
     }
 }
 
-/// An error of the whole list, which is shown as upstream's internal version prints it.
+/// An error about the whole list, which it shows as upstream's internal version prints it.
 fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
     let list: Vec<String> =
         spec.versions.iter().map(|version| internal::version(version, |key| spec.own(version, key))).collect();
@@ -103,7 +103,7 @@ fn validate_version(
 fn deprecation(version: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Some(warning) = version.get("deprecationWarning") else { return };
     let text = warning.as_str().unwrap_or_default();
-    // Upstream hands over a pointer, which is printed as JSON.
+    // upstream passes a pointer, which is printed as JSON
     let mut refuse = |detail: String| {
         let field = path.as_str().to_owned();
         errors.push(FieldError { kind: FieldErrorKind::Invalid, field, value: warning.to_json(), detail });
@@ -126,7 +126,7 @@ fn deprecation(version: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// The rules for selectable fields. `broken` is where a schema that has no structural form is reported.
+/// The rules for selectable fields. A schema without a structural form is reported at `broken`.
 pub(super) fn selectable(
     fields: &[Value],
     schema: &Value,

@@ -8,13 +8,13 @@ use super::hoist::{Hoisted, schema_has};
 use super::openapi::{items, text};
 use crate::format::Format;
 
-/// Warnings for a new definition, in the order in which upstream meets the formats, properties by name.
+/// Warnings about a new definition, in the order in which upstream finds the formats. Properties are visited by name.
 pub fn warnings_on_create(definition: &Value, release: Release) -> Vec<String> {
     let formats = unknown_formats(definition, release).into_iter().map(warning);
     formats.chain(unmerged_sets(definition, release)).collect()
 }
 
-/// Warnings for what an update adds.
+/// Warnings about what an update adds.
 pub fn warnings_on_update(new: &Value, old: &Value, release: Release) -> Vec<String> {
     let known: HashSet<&str> = unknown_formats(old, release).into_iter().collect();
     let known_sets = unmerged_sets(old, release);
@@ -42,7 +42,7 @@ fn visit<'a>(schema: &'a Value, release: Release, found: &mut Vec<&'a str>) {
     super::hoist::children(schema).for_each(|child| visit(child, release, found));
 }
 
-/// Whether a type has the format. Before 1.36 only those of strings are looked at.
+/// Whether a type has this format. Before 1.36, only formats of strings were checked.
 fn is_recognized(kind: &str, format: &str, release: Release) -> bool {
     match kind {
         "string" => Format::named(format).is_some(),

@@ -1,4 +1,4 @@
-//! Formats of codes: digits, hexadecimal, checksums.
+//! Formats of codes: UUIDs, and codes with digits, hexadecimal digits or checksums.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ pub(super) fn object_id(text: &str) -> bool {
     text.len() == 24 && hex(text)
 }
 
-/// Dashes are optional, each by itself. Versions 4 and 5 also have a variant.
+/// Each dash is optional. Versions 4 and 5 must also have a valid variant.
 pub(super) fn uuid(text: &str, version: Option<u8>) -> bool {
     let mut rest = text;
     let mut digits = String::with_capacity(32);
@@ -80,7 +80,7 @@ pub(super) fn credit_card(text: &str) -> bool {
     luhn.is_multiple_of(10)
 }
 
-/// Upstream also demands a length of 11, so both separators must be there.
+/// Upstream also requires a length of 11, so that both separators must be present.
 pub(super) fn ssn(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() == 11
@@ -106,7 +106,7 @@ pub(super) fn rgb_color(text: &str) -> bool {
     inner.is_some_and(|inner| inner.split(',').count() == 3 && inner.split(',').all(part))
 }
 
-/// Standard alphabet with padding; the empty text is none.
+/// Base64 in the standard alphabet with padding. The empty text is not valid.
 pub(super) fn base64(text: &str) -> bool {
     let data = text.trim_end_matches('=');
     let padding = text.len() - data.len();

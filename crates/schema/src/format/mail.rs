@@ -1,4 +1,4 @@
-//! One address as in the header of a mail (RFC 5322), as Go's `net/mail` reads it.
+//! A single mail address as in a header (RFC 5322), as Go's `net/mail` reads it.
 
 /// Whether the text is exactly one address, with or without a display name.
 pub(super) fn is_address(text: &str) -> bool {
@@ -6,14 +6,14 @@ pub(super) fn is_address(text: &str) -> bool {
     parser.single().is_some()
 }
 
-/// Whether a group of addresses may stand in place of an address: not inside of another group.
+/// Whether a group of addresses is allowed in place of an address, which it is not inside another group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Groups {
     Allowed,
     Refused,
 }
 
-/// Where dots may stand.
+/// Where dots are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dots {
     BetweenAtoms,
@@ -52,7 +52,7 @@ impl<'a> MailParser<'a> {
         (self.rest.is_empty() && found == 1).then_some(())
     }
 
-    /// Blanks and comments; `None` for a broken comment.
+    /// Skips blanks and comments; `None` if a comment is malformed.
     fn skip_comments(&mut self) -> Option<()> {
         loop {
             self.space();
@@ -75,7 +75,7 @@ impl<'a> MailParser<'a> {
         }
     }
 
-    /// An address or a group of them; returns the number of addresses.
+    /// Reads an address or a group. Returns the number of addresses.
     fn address(&mut self, groups: Groups) -> Option<usize> {
         self.space();
         if self.rest.is_empty() {
@@ -143,7 +143,7 @@ impl<'a> MailParser<'a> {
         inner[..end].parse::<std::net::IpAddr>().ok().map(|_| ())
     }
 
-    /// A run of atom characters and dots.
+    /// Reads a run of atom characters and dots.
     fn atom(&mut self, dots: Dots) -> Option<&'a str> {
         let end = self.rest.find(|c| !is_atom(c)).unwrap_or(self.rest.len());
         let (atom, rest) = self.rest.split_at(end);
@@ -188,7 +188,7 @@ impl<'a> MailParser<'a> {
         }
     }
 
-    /// Whether there is a word without quotes; `None` if it is encoded in a way that is not read.
+    /// Reads a word without quotes, if there is one; `None` if its encoding is not supported.
     fn plain_word(&mut self) -> Option<bool> {
         match self.atom(Dots::Anywhere) {
             Some(word) if has_unknown_charset(word) => None,
@@ -197,12 +197,12 @@ impl<'a> MailParser<'a> {
     }
 }
 
-/// Visible characters and blanks.
+/// Whether a quoted string may contain a character: visible ones and blanks.
 fn is_quotable(c: char) -> bool {
     (' '..='~').contains(&c) || c == '\t' || !c.is_ascii()
 }
 
-/// An encoded word (RFC 2047) in a character set that is not read.
+/// Whether a word is an encoded word (RFC 2047) in an unsupported character set.
 fn has_unknown_charset(word: &str) -> bool {
     let Some(inner) = word.strip_prefix("=?").and_then(|w| w.strip_suffix("?=")) else { return false };
     let parts: Vec<&str> = inner.split('?').collect();

@@ -29,7 +29,7 @@ impl Format {
     }
 }
 
-/// Standard base64, not empty.
+/// Whether a text is standard base64 and not empty.
 pub(crate) fn is_base64(text: &str) -> bool {
     codes::base64(text)
 }

@@ -1,4 +1,4 @@
-//! Addresses and names of networks.
+//! Addresses and names in networks.
 
 use std::sync::LazyLock;
 
@@ -91,7 +91,7 @@ pub(super) fn cidr(text: &str) -> bool {
     ip(address, LeadingZeros::Allowed) && plain && bits.parse::<u32>().is_ok_and(|b| b <= max)
 }
 
-/// 6, 8 or 20 bytes, in pairs with colons or dashes or in fours with dots.
+/// 6, 8 or 20 bytes: pairs of digits with colons or dashes, or groups of four with dots.
 pub(super) fn mac(text: &str) -> bool {
     let Some(separator) = text.chars().find(|c| matches!(c, ':' | '-' | '.')) else { return false };
     let (width, counts): (usize, &[usize]) = if separator == '.' { (4, &[3, 4, 10]) } else { (2, &[6, 8, 20]) };

@@ -15,7 +15,7 @@ pub(super) fn date(text: &str) -> bool {
     days_from_civil(year, month, day).is_some()
 }
 
-/// Only the two parts around the first `t` are looked at.
+/// Only the parts before and after the first `t` are checked.
 pub(super) fn date_time(text: &str) -> bool {
     let mut parts = text.split(['t', 'T']);
     let (Some(day), Some(clock)) = (parts.next(), parts.next()) else { return false };
@@ -58,7 +58,7 @@ const UNITS: &[(&[&str], i64)] = &[
     (&["w", "wk", "week"], 604_800_000_000_000),
 ];
 
-/// Nanoseconds of a Go duration (`1h30m`) or of any text with amounts of units in it (`2 days`).
+/// The nanoseconds of a Go duration (`1h30m`), or of any text that contains amounts with units (`2 days`).
 pub fn parse_duration(text: &str) -> Option<i64> {
     parse_nanoseconds(text).ok().or_else(|| scala_duration(text))
 }

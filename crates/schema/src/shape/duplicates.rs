@@ -2,8 +2,8 @@
 
 use super::{Shape, Struct};
 
-/// Whether kube-apiserver notices that the field at `path` (as strict decoding prints it) comes twice: only known
-/// fields are looked at, and not inside of what decodes itself.
+/// Whether kube-apiserver notices that the field at `path` (as strict decoding prints it) is repeated. It only checks
+/// known fields, and none inside types that decode themselves.
 pub fn sees_duplicate(path: &str, shape: &'static Struct) -> bool {
     let (name, rest) = path.split_once(['.', '[']).map_or((path, None), |(name, rest)| (name, Some(rest)));
     let Some(field) = shape.field(name) else { return false };

@@ -1,58 +1,58 @@
-//! Type errors of objects that are read by a shape, and how kube-apiserver words them.
+//! Type errors of objects that are read by a shape, in the words of kube-apiserver.
 
 use machinery::types::typed_text;
 use machinery::value::{KeyOrder, key_order};
 use machinery::{Text, Value};
 
-/// A field of a wrong type.
+/// The error of a field that has the wrong type.
 #[derive(Debug)]
 pub struct TypeError {
     /// The position of the value: `spec.list[0].a`.
     pub path: String,
     pub problem: TypeProblem,
-    /// The error that the conversion of maps to structs reports instead.
+    /// The error that is reported instead when maps are converted to structs.
     pub(super) conversion: Conversion,
-    /// The value decodes itself: decoding ends here, and this is reported whatever came before.
+    /// Whether the value decodes itself. Its error ends decoding, and is reported whatever was found before.
     pub(super) ends: bool,
 }
 
-/// The problem of a value that does not fit its type.
+/// Why a value does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeProblem {
-    /// A value of another type than its field has in Go.
+    /// The Go type of the field is a different one.
     Mismatch {
-        /// The JSON type, with the literal if it is a number for an integer.
+        /// The JSON type. If a number does not fit an integer, the literal is included.
         found: Text,
-        /// The field of a Go struct; empty if the value is in none.
+        /// The field of a Go struct; empty if the value is not in a struct.
         field: Text,
         /// The Go type.
         wanted: Text,
     },
-    /// A text that is not base64, up to this byte.
+    /// A text that is not base64. Decoding fails at this byte.
     InvalidBase64 { at: usize },
     /// The error of a type that decodes itself, such as a time.
     Rejected(Text),
 }
 
-/// The error of the conversion of maps to structs.
+/// The error that the conversion of maps to structs reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Conversion {
-    /// A value that does not become one of this Go type; `what` is what comes before the type.
+    /// A value cannot be converted to this Go type. `what` is the text before the type.
     To {
         what: &'static str,
         wanted: Text,
     },
     /// The error of a type that decodes itself, from JSON.
     Decoding,
-    /// The same of a field of the Go struct that the type decodes to; empty for the value itself.
+    /// As `Decoding`, for a field of the Go struct that the type decodes to; empty for the value itself.
     DecodingField(Text),
-    /// The same as decoding.
+    /// The same error as decoding reports.
     Same,
     Other(Text),
 }
 
 impl TypeError {
-    /// The error with the types of the kind, though not those of metadata, in another Go package than `v1`.
+    /// The error with the types of the kind, but not those of metadata, in a Go package other than `v1`.
     pub fn in_package(mut self, package: &str) -> TypeError {
         if self.path.starts_with("metadata") {
             return self;
@@ -99,20 +99,21 @@ fn unmarshal(found: &str, wanted: &str) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }
 
-/// The type error that is reported of a document whose keys stand in this order: the first that ends decoding, else the
-/// first. Without an order the keys stand as in the tree, which is sorted.
+/// The type error to report for a document whose keys have this order: the first that ends decoding, or else the first.
+/// Without an order, the keys are sorted, as in the tree.
 pub fn first_error(errors: &[TypeError], order: Option<&KeyOrder>) -> Option<String> {
     reported(errors, order).map(TypeError::message)
 }
 
-/// The type error that is reported of a JSON document with this text.
+/// The type error to report for a JSON document with this text.
 pub fn first_error_in(errors: &[TypeError], text: &[u8]) -> Option<String> {
     let order = (errors.len() > 1).then(|| key_order(text));
     first_error(errors, order.as_ref())
 }
 
-/// The same where maps become structs, as in strategic merge patches and applies: `value`, which has these errors, is not
-/// decoded but converted to the type `go_type`, and the first field of the Go struct that cannot be converted is reported.
+/// The error to report where maps become structs, as in strategic merge patches and applies. `value`, which has these
+/// errors, is not decoded but converted to the type `go_type`. The first field of the Go struct that cannot be
+/// converted is reported.
 pub fn first_conversion_error(errors: &[TypeError], value: &Value, go_type: &str) -> Option<String> {
     let order = (errors.len() > 1).then(|| key_order(typed_text(value, go_type).as_bytes()));
     let position = |error: &&TypeError| order.as_ref().map_or(0, |order| place(&error.path, order));
@@ -125,8 +126,8 @@ fn reported<'a>(errors: &'a [TypeError], order: Option<&KeyOrder>) -> Option<&'a
     ending.or_else(|| errors.iter().min_by_key(place))
 }
 
-/// The position of a path in a document, where the value stands that counts; that of its nearest ancestor for a path that the
-/// document does not have.
+/// The position of the value of a path in a document. If the path is repeated, the last one counts. If it does not
+/// exist, the position is that of its nearest ancestor.
 fn place(path: &str, order: &KeyOrder) -> u32 {
     let mut path = path;
     loop {

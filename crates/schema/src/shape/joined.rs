@@ -1,4 +1,4 @@
-//! Duplicate fields: like Go's encoding/json, the later value is decoded into the result of the earlier one.
+//! Duplicate fields: like Go's encoding/json, decodes a later value into the result of the earlier one.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use machinery::{Text, Value};
 
 use super::{Field, Print, Shape, Struct};
 
-/// A typed document as Go reads it, of fields as they stand ([`machinery::value::decode_every`]). Takes time linear
-/// in the size of the document.
+/// A typed document with duplicate fields ([`machinery::value::decode_every`]) as Go reads it, in time linear in the
+/// size of the document.
 pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     match every {
         Value::Object(fields) => structure(&[fields], shape),
@@ -16,12 +16,13 @@ pub fn joined(every: &Value, shape: &'static Struct) -> Value {
     }
 }
 
-/// The result of decoding these values into the same field in turn. One of a wrong type is kept, so that it is reported.
+/// The result of decoding these values into the same field one after the other. A value of the wrong type is kept, so
+/// that it is reported.
 fn read(values: &[&Value], shape: &'static Shape, pointer: bool) -> Value {
     if let Some(wrong) = values.iter().find(|value| !fits(value, shape)) {
         return plain(wrong);
     }
-    // null resets a pointer, and has no effect on other types
+    // null resets a pointer and has no effect on other types
     let since = values.iter().rposition(|value| pointer && value.is_null()).map_or(0, |at| at + 1);
     let given: Vec<&Value> = values[since..].iter().copied().filter(|value| !value.is_null()).collect();
     match (shape, given.last()) {
@@ -37,7 +38,7 @@ fn objects<'a>(values: &[&'a Value]) -> Vec<&'a Map> {
     values.iter().filter_map(|value| value.as_object()).collect()
 }
 
-/// The values of each field, in turn.
+/// The values of each field, in the order of the document.
 fn grouped<'a>(all: &[&'a Map]) -> BTreeMap<&'a Text, Vec<&'a Value>> {
     let mut groups: BTreeMap<&Text, Vec<&Value>> = BTreeMap::new();
     for (key, value) in all.iter().flat_map(|fields| fields.iter()) {
@@ -58,7 +59,7 @@ fn structure(all: &[&Map], shape: &'static Struct) -> Value {
     Value::Object(grouped(all).into_iter().map(entry).collect())
 }
 
-/// Each item is decoded into the earlier item with the same index.
+/// Decodes each item into the earlier item with the same index.
 fn list(all: &[&[Value]], item: &'static Shape) -> Value {
     let length = all.last().map_or(0, |last| last.len());
     let read_at = |at: usize| {
@@ -69,7 +70,7 @@ fn list(all: &[&[Value]], item: &'static Shape) -> Value {
     (0..length).map(read_at).collect()
 }
 
-/// Values of maps are new ones each time.
+/// Go decodes each map value into a new value, so that duplicates are not merged.
 fn map(all: &[&Map], item: &'static Shape) -> Value {
     let entry = |(key, values): (&Text, Vec<&Value>)| {
         let counting = values.iter().find(|value| !fits(value, item)).or(values.last());
@@ -78,12 +79,12 @@ fn map(all: &[&Map], item: &'static Shape) -> Value {
     Value::Object(grouped(all).into_iter().map(entry).collect())
 }
 
-/// Whether the Go type has nil among its values.
+/// Whether the Go type can be nil.
 fn is_nilable(shape: &Shape) -> bool {
     matches!(shape, Shape::List(..) | Shape::Map(..) | Shape::Bytes | Shape::Any | Shape::IntOrString)
 }
 
-/// Whether null resets a field: it does for pointers, but not for metadata, which is only printed like one.
+/// Whether null resets a field, as it does for pointers. Metadata is printed like a pointer, but is none.
 fn is_pointer(field: &Field) -> bool {
     is_nilable(&field.shape) || (matches!(field.print, Print::Given | Print::OrNull) && field.name != "metadata")
 }
@@ -100,7 +101,7 @@ fn fits(value: &Value, shape: &Shape) -> bool {
     }
 }
 
-/// The value whose fields come once: the last of several counts.
+/// The value without duplicate fields. The last of several values counts.
 fn plain(every: &Value) -> Value {
     match every {
         Value::Object(map) => map.iter().map(|(key, value)| (Text::clone(key), plain(value))).collect::<Map>().into(),
@@ -151,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Each field is looked at once, however many there are and however often they come again.
+    /// Each field is visited once, however many there are and however often they are repeated.
     #[test]
     fn large_documents_are_read_at_once() {
         let many: String = (0..100_000).rev().map(|i| format!("\"k{i:06}\":\"\",")).collect();

@@ -1,8 +1,8 @@
-//! The shapes of typed API objects: which fields they have, of which Go types, and when they are printed.
+//! The shapes of typed API objects: their fields, the Go types of these, and when they are printed.
 //!
-//! [`read`](read()) does to a tree what decoding into a Go struct and encoding it again does: it drops unknown fields and reports
-//! their paths, refuses wrong types in the words of Go's decoder, and normalises what is left.
-//! Invariant: shapes are those of the table of Go types, each made once, at its first use; reading is one recursive walk over
+//! [`read`](read()) does to a tree what decoding into a Go struct and encoding it again does: it drops unknown fields
+//! and reports their paths, refuses wrong types in the words of Go's decoder, and normalises what is left. Invariant:
+//! shapes are those of the table of Go types, each made once, at its first use; reading is one recursive walk over
 //! (value, shape).
 
 mod duplicates;
@@ -56,9 +56,9 @@ pub enum Shape {
     Struct(&'static Struct),
     /// `additionalProperties`: a boolean or the struct.
     OrBool(&'static Struct),
-    /// `items`: the struct or a list of it; anything else is nothing.
+    /// `items`: the struct or a list of it; any other value counts as absent.
     OrList(&'static Struct),
-    /// `dependencies`: the struct or a list of strings; anything else is nothing.
+    /// `dependencies`: the struct or a list of strings; any other value counts as absent.
     OrTexts(&'static Struct),
 }
 
@@ -70,17 +70,18 @@ pub struct Struct {
 }
 
 impl Struct {
-    /// The bare name, as errors of its fields show it; with `v1.` in front as errors of its own show it.
+    /// The name without its package, as errors of the fields show it. Errors of the struct itself put `v1.` in front of
+    /// it.
     pub fn name(&self) -> &'static str {
         self.go.rsplit('.').next().unwrap_or(self.go)
     }
 
-    /// Sorted by name.
+    /// The fields, sorted by name.
     pub fn fields(&self) -> &[Field] {
         self.fields.get_or_init(|| table::fields(self.go))
     }
 
-    /// The field of a name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         let found = self.fields().binary_search_by(|field| field.name.cmp(name)).ok()?;
         self.fields().get(found)
@@ -92,17 +93,17 @@ pub struct Field {
     pub shape: Shape,
     pub print: Print,
     pub go: &'static GoField,
-    /// The embedded Go structs that the field comes from, as errors show them: each ends with a dot.
+    /// The embedded Go structs that contain the field, as errors show them: each is followed by a dot.
     pub embedded: Box<str>,
 }
 
 impl Field {
-    /// The value that a key without the field is treated as having.
+    /// The value that an item without this key field is treated as having.
     pub(crate) fn key_default(&self) -> Option<&'static str> {
         self.go.default.map(|json| json.trim_matches('"'))
     }
 
-    /// Whether the value, or each item of the list, has one owner.
+    /// Whether the value, or each item of the list, has a single owner.
     pub(crate) fn is_whole(&self) -> bool {
         match self.go.go_type.base {
             _ if self.go.merging.map_type == "granular" => false,
@@ -116,12 +117,12 @@ impl Field {
 /// When a field is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Print {
-    /// Also if it is absent, with its zero value.
+    /// Always. An absent field is printed with its zero value.
     Always,
     /// Unless it is empty.
     NonEmpty,
-    /// If it is given: a pointer.
+    /// If it is given. The field is a pointer.
     Given,
-    /// A pointer that is printed as null if it is not given.
+    /// Always. The field is a pointer, and null is printed if it is not given.
     OrNull,
 }

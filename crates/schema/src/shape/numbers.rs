@@ -3,21 +3,22 @@
 use super::{Shape, Struct};
 use machinery::Value;
 
-/// Converts the numbers of a tree as Go's converter from trees to structs does: whole floats to integers, and integers
-/// to their lowest 32 bits where the field has no more. What decodes itself stays.
+/// Converts the numbers of a tree as Go's conversion from trees to structs does: whole floats to integers, and integers
+/// to their lowest 32 bits if the field has only those. Values that decode themselves are unchanged.
 pub fn convert_numbers(value: &mut Value, shape: &'static Struct) {
     convert_in(value, shape, OutOfRangeFloat::Least);
 }
 
-/// Converts the whole floats of a tree as writing it as JSON and reading that does: those that are no 64-bit integer stay.
+/// Converts the whole floats of a tree as a round trip through JSON does. Floats that do not fit a 64-bit integer are
+/// unchanged.
 pub fn convert_whole_numbers(value: &mut Value, shape: &'static Struct) {
     convert_in(value, shape, OutOfRangeFloat::Kept);
 }
 
-/// The conversion of a whole float beyond the range of 64-bit integers.
+/// What a whole float beyond the range of 64-bit integers is converted to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutOfRangeFloat {
-    /// The least integer, as the instruction does that Go uses.
+    /// The smallest integer, as the machine instruction that Go uses returns it.
     Least,
     Kept,
 }

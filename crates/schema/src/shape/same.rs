@@ -1,22 +1,22 @@
-//! Equality as kube-apiserver compares objects: lists and maps that are empty are like absent ones.
+//! Equality as kube-apiserver compares objects: empty lists and maps equal absent ones.
 
 use machinery::quantity::Quantity;
 use machinery::{Map, Value};
 
 use super::{Field, Print, Shape, Struct};
 
-/// Whether two values of a field are the same.
+/// Whether two values of a field are equal.
 pub fn same(one: Option<&Value>, other: Option<&Value>, field: &Field) -> bool {
     one == other || is_same(given(one, &field.shape), given(other, &field.shape), &field.shape, is_plain(field))
 }
 
-/// Whether the fields of two objects are the same, except some.
+/// Whether two objects have equal fields, apart from those in `except`.
 pub fn same_fields(one: &Value, other: &Value, of: &Struct, except: &[&str]) -> bool {
     let fields = of.fields().iter().filter(|field| !except.contains(&field.name));
     fields.into_iter().all(|field| same(one.get(field.name), other.get(field.name), field))
 }
 
-/// Whether a field is a struct that is no pointer, so that an absent one is like an empty one.
+/// Whether a field is a struct that is not a pointer, so that an absent value equals an empty one.
 fn is_plain(field: &Field) -> bool {
     matches!(field.print, Print::Always | Print::NonEmpty)
 }
@@ -52,7 +52,7 @@ fn is_same(one: Option<&Value>, other: Option<&Value>, shape: &Shape, is_plain: 
     }
 }
 
-/// Whether two texts stand for the same amount, in whatever unit.
+/// Whether two texts are the same amount, in any units.
 fn is_same_amount(one: &Value, other: &Value) -> bool {
     matches!((Quantity::of(one), Quantity::of(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -6,7 +6,7 @@ use machinery::types::{Container, GoBase, GoField, GoStruct, GoType, Printed, go
 
 use super::{Field, Print, Shape, Struct};
 
-/// The Go type of schemas, which hold themselves.
+/// The Go type of schemas, which contain schemas.
 pub(super) const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 
 static TEXT: Shape = Shape::Text("string");
@@ -15,7 +15,8 @@ static TEXT: Shape = Shape::Text("string");
 ///
 /// # Panics
 ///
-/// The table has no struct of that name. Names are constants or come from the table itself, and a test looks up all of them.
+/// The table has no struct of that name. Names are constants or come from the table itself, and a test looks up all of
+/// them.
 #[must_use]
 pub fn named(name: &str) -> &'static Struct {
     static SHAPES: LazyLock<Vec<Struct>> =
@@ -39,14 +40,14 @@ pub(super) fn fields(name: &'static str) -> Box<[Field]> {
     }
     add_fields(Some(go), go.name, "", &mut fields);
     if is_kind(go) {
-        // objects without metadata have been refused before
+        // objects without metadata were refused earlier
         fields.iter_mut().filter(|field| field.name == "metadata").for_each(|field| field.print = Print::Given);
     }
     fields.sort_by_key(|field| field.name);
     fields.into()
 }
 
-/// Whether a struct is that of an object, which has a type.
+/// Whether a struct is an object with `apiVersion` and `kind`.
 fn is_kind(go: &GoStruct) -> bool {
     let metadata =
         |field: &GoField| matches!(field.go_type.base, GoBase::Struct("meta.v1.ObjectMeta" | "meta.v1.ListMeta"));
@@ -54,7 +55,7 @@ fn is_kind(go: &GoStruct) -> bool {
     !is_template && go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
 }
 
-/// Adds the fields of a struct, and those of the structs that it embeds, to those of `outer`.
+/// Adds the fields of a struct, including those of embedded structs, to those of `outer`.
 fn add_fields(go: Option<&'static GoStruct>, outer: &'static str, embedded: &str, out: &mut Vec<Field>) {
     let Some(go) = go else { return };
     for field in &go.fields {
@@ -88,7 +89,7 @@ fn shape(go: &GoType, outer: &str) -> Shape {
     match go.container {
         Container::None | Container::Embedded => single(go.alias),
         Container::List => Shape::List(name("[]"), item(go.item_alias)),
-        // Kubernetes rounds amounts of Pods and the like, but not what RuntimeClasses add to them
+        // Kubernetes rounds the amounts of Pods and similar kinds, but not the overhead of RuntimeClasses
         Container::Map if go.alias == Some("v1.ResourceList") && outer != "node.v1.Overhead" => {
             Shape::Map("v1.ResourceList", &Shape::Amount)
         }
@@ -134,7 +135,7 @@ fn go_name(base: GoBase, alias: Option<&'static str>) -> String {
         GoBase::Int64 => "int64".to_owned(),
         GoBase::Double => "float64".to_owned(),
         GoBase::Bytes => "[]uint8".to_owned(),
-        // package and type, without the group
+        // the Go name has the package and the type, but not the group
         GoBase::Struct(name) => match name.split('.').collect::<Vec<_>>()[..] {
             [_, version, name] => format!("{version}.{name}"),
             _ => name.to_owned(),

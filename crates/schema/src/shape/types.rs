@@ -1,4 +1,4 @@
-//! The schema of a shape: what merging and OpenAPI need to know of a typed kind.
+//! The schema of a shape, with what merging and OpenAPI need to know about a typed kind.
 
 use machinery::{Value, json};
 
@@ -6,17 +6,17 @@ use super::table::SCHEMA;
 use super::{Field, Shape, Struct};
 use crate::limits::LEVELS_MAX;
 
-/// The schema of an object; metadata and type are left out.
+/// The schema of an object without `apiVersion`, `kind` and metadata.
 pub fn type_schema(shape: &Struct) -> Value {
     structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"), false, 1)
 }
 
-/// The schema of a kind with all of its fields and with formats, as expressions are checked against it.
+/// The schema of a kind with all fields and with formats, as expressions are checked against it.
 pub fn declared_schema(shape: &Struct) -> Value {
     structure(shape, |_| true, true, 1)
 }
 
-/// The schema of a struct at a level of nesting in itself.
+/// The schema of a struct. `level` counts how often the struct is nested in itself.
 fn structure(outer: &Struct, wanted: fn(&str) -> bool, formats: bool, level: usize) -> Value {
     let fields = outer.fields().iter().filter(|field| wanted(field.name));
     let property = |field: &Field| (field.name.into(), merged(of(&field.shape, formats, (outer, level)), field));
@@ -33,7 +33,7 @@ fn of(shape: &Shape, formats: bool, (outer, level): (&Struct, usize)) -> Value {
         Shape::Bytes if formats => json!({"type": "string", "format": "byte"}),
         Shape::Time | Shape::MicroTime if formats => json!({"type": "string", "format": "date-time"}),
         Shape::Any | Shape::IntOrString if formats => json!({"x-kubernetes-int-or-string": true}),
-        // of several types, which is none
+        // a quantity may be of several types, so the schema has none
         Shape::Quantity | Shape::Amount if formats => Value::object(),
         Shape::Text(_) | Shape::Bytes | Shape::Time | Shape::MicroTime => json!({"type": "string"}),
         Shape::Bool => json!({"type": "boolean"}),
@@ -45,7 +45,7 @@ fn of(shape: &Shape, formats: bool, (outer, level): (&Struct, usize)) -> Value {
             json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (items)})
         }
         Shape::Map(_, item) => json!({"type": "object", "additionalProperties": (of(item, formats, (outer, level)))}),
-        // a schema may hold itself: it is shown as far as what holds it
+        // a schema may contain itself, so the inner one is described as any object
         Shape::Struct(inner) if inner.go == SCHEMA => {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         }
@@ -58,7 +58,7 @@ fn of(shape: &Shape, formats: bool, (outer, level): (&Struct, usize)) -> Value {
     }
 }
 
-/// The schema of a field, with what the table of Go types says of how it is merged.
+/// The schema of a field, with what the table of Go types says about merging it.
 fn merged(mut schema: Value, field: &Field) -> Value {
     let merging = &field.go.merging;
     let mut given = |path: &[&str], value: &'static str| {

@@ -15,7 +15,7 @@ use crate::program::{Node, Schema};
 use crate::report::Report;
 use crate::{embedded, lists, rules};
 
-/// Earlier findings: the errors of the object's metadata, or those of its type, which hide what the schema says.
+/// What was found before: errors of the metadata, or errors of the type, which hide those of the schema.
 #[derive(Debug, Default)]
 pub enum Prior {
     #[default]
@@ -37,7 +37,7 @@ impl Prior {
     }
 }
 
-/// All errors, and the warnings about errors that were tolerated.
+/// All errors, and warnings about errors that are tolerated.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub errors: Vec<FieldError>,
@@ -45,12 +45,12 @@ pub struct Outcome {
 }
 
 impl Schema {
-    /// The errors of an object that is created, or updated from `old`.
+    /// The errors of an object that is new or replaces `old`.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         self.validate_after(Prior::Nothing, new, old).errors
     }
 
-    /// As [`Schema::validate`], in addition to what was found before: both make up one response.
+    /// As [`Schema::validate`], for one response with the errors that were found before.
     pub fn validate_after(&self, prior: Prior, new: &Value, old: Option<&Value>) -> Outcome {
         let program = &*self.program;
         let hides_schema = prior.hides_schema();
@@ -67,7 +67,7 @@ impl Schema {
         self.run_rules(new, old, errors)
     }
 
-    /// The errors of a write to the status subresource: the schema only sees `status`.
+    /// The errors of a write to the status subresource, for which only the schema of `status` counts.
     pub fn validate_status(&self, prior: Prior, new: &Value, old: &Value) -> Outcome {
         let program = &*self.program;
         let hides_schema = prior.hides_schema();
@@ -75,7 +75,7 @@ impl Schema {
         if !hides_schema {
             if let (Some(node), Some(status)) = (program.root.field("status"), new.get("status")) {
                 let old_status = if program.structural { old.get("status") } else { None };
-                // a null where there was nothing is no change, and what no update changes is tolerated
+                // a null status where there was none is not a change, and errors of unchanged values are tolerated
                 let is_tolerated = program.structural && status.is_null() && old_status.is_none_or(Value::is_null);
                 if !is_tolerated {
                     errors.extend(schema_errors(node, status, old_status, "status", program.options.release));
@@ -120,7 +120,7 @@ fn blocks_rules(error: &FieldError) -> bool {
     matches!(error.kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
 }
 
-/// The schema errors of a value at `node`. Correlating with the old value is only worth it if there are any.
+/// The schema errors of a value at `node`. The old value is only correlated if there are any, since that is expensive.
 pub(crate) fn schema_errors(
     node: &Node,
     new: &Value,
@@ -138,7 +138,7 @@ pub(crate) fn schema_errors(
     report.into_errors(prefix)
 }
 
-/// The errors of the type of an object: Kubernetes reports them before all others, see [`Prior::TypeMeta`].
+/// The errors of an object's type, which Kubernetes reports before all others; see [`Prior::TypeMeta`].
 pub fn type_meta_errors(object: &Value, api_version: &str, kind: &str) -> Vec<FieldError> {
     let mut errors = vec![];
     for (key, want) in [("kind", kind), ("apiVersion", api_version)] {

@@ -1,5 +1,5 @@
-//! Ranges of types, bounds and multiples, with the quirks of the reference engine: bounds of integer
-//! values are truncated to integers.
+//! Ranges of types, bounds and multiples, with the quirks of upstream's validator: bounds of integers are truncated to
+//! integers.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::path::Path;
 use crate::program::{Node, Range};
 use crate::report::{Report, shown};
 
-/// Whether a float counts as an integer: near enough to one, and exactly representable.
+/// Whether a float counts as an integer, which it does if it is close enough to one and exactly representable.
 pub(crate) fn is_integral(f: f64, release: Release) -> bool {
     const MAX: f64 = 9_007_199_254_740_991.0;
     if !f.is_finite() || !(-MAX..=MAX).contains(&f) {
@@ -23,12 +23,13 @@ pub(crate) fn is_integral(f: f64, release: Release) -> bool {
         let nearest = f.round();
         return nearest != 0.0 && (f - nearest).abs() < 1e-9 * nearest.abs();
     }
-    // before, only what lies above a positive integer was near to it
+    // earlier releases only accepted floats slightly above a positive integer
     let whole = f.trunc();
     whole > 0.0 && (f - whole) / (f + whole) < 1e-9
 }
 
-/// Go's conversion of a float to an integer: towards zero, and the least integer for all that doesn't fit.
+/// Converts a float to an integer as Go does: truncates toward zero, and returns the smallest integer for what does not
+/// fit.
 pub(crate) fn truncated(f: f64) -> i64 {
     if fits_i64(f) { f as i64 } else { i64::MIN }
 }
@@ -50,7 +51,7 @@ impl Range {
         }
     }
 
-    /// Whether the shortest decimal digits of a float make a number of the range.
+    /// Whether the number with the shortest decimal digits of a float lies in the range.
     fn has_float(self, f: f64) -> bool {
         match self {
             Range::Integer | Range::Int64 => f.to_string().parse::<i64>().is_ok(),
@@ -72,8 +73,8 @@ fn fits_i64(f: f64) -> bool {
     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f)
 }
 
-/// Checks a number against the range of its type, then against multiples and bounds. A multiple or a bound that is out of
-/// range is an error, and the number is compared with it as a float.
+/// Checks a number against the range of its type, then against multiples and bounds. A multiple or bound that is out of
+/// range is an error, and is then compared as a float.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
     let in_range = node.range.is_none_or(|range| range.has(value));
     if let Some(range) = node.range.filter(|_| !in_range) {
@@ -97,13 +98,13 @@ pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, report: &mut Re
     }
 }
 
-/// A number in the form in which it is compared with a multiple or a bound.
+/// A number in the form in which it is compared with a multiple or bound.
 enum Compared {
     Integer(i64),
     Float(f64),
 }
 
-/// How `value` is compared with `constraint`: integers with its whole part, unless it is out of range.
+/// How `value` is compared with `constraint`. An integer is compared with its whole part, unless that is out of range.
 fn compared(node: &Node, value: &Value, constraint: f64, what: &str, path: &Path<'_>, report: &mut Report) -> Compared {
     let out_of = node.range.filter(|range| !range.has_float(constraint));
     if let Some(range) = out_of {

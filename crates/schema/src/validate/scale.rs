@@ -1,4 +1,4 @@
-//! The values at the paths of the scale subresource; checked with every write, never ratcheted.
+//! Validates the values at the paths of the scale subresource. Every write is checked, and errors are never ratcheted.
 
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, Value};
@@ -28,7 +28,7 @@ fn invalid(path: &str, value: String, detail: String) -> FieldError {
     FieldError { kind: FieldErrorKind::Invalid, field: path.to_owned(), value, detail }
 }
 
-/// The Go type and text of a value.
+/// The Go type of a value, and its text.
 fn go(value: &Value) -> (&'static str, String) {
     match value {
         Value::Null => ("<nil>", "<nil>".to_owned()),
@@ -52,7 +52,8 @@ fn wrong_type(path: &str, value: &Value, want: &str) -> String {
     format!("{path} accessor error: {text} is of the type {kind}, expected {want}")
 }
 
-/// The value below a dotted path. Null ends the way without an error, anything else that is no object is one.
+/// The value at a dotted path. If there is a null on the path, the value is absent. Anything else on the path that is
+/// not an object is an error.
 fn find<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let names = path.strip_prefix('.').unwrap_or(path);
     let mut value = object;

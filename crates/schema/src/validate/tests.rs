@@ -81,7 +81,7 @@ fn junctor_errors_report_best_branch() {
     );
 }
 
-/// A list in a list in a list …
+/// Nested lists.
 fn nested(levels: usize) -> String {
     format!(r#"{{"free":{}{}}}"#, "[".repeat(levels), "]".repeat(levels))
 }
@@ -110,7 +110,8 @@ fn deep_values_do_not_overflow_the_stack() {
     thread.unwrap().join().unwrap();
 }
 
-/// Each error was compared with all before it, and each item of a keyed list with all old items.
+/// This was quadratic: each error was compared with all errors before it, and each item of a keyed list with all old
+/// items.
 #[test]
 fn errors_of_long_lists_are_bounded() {
     let keyed = json!({"type": "object", "required": ["k", "n"], "properties": {"k": {"type": "string"}, "n": {"type": "integer"}}});
@@ -151,7 +152,7 @@ fn patterns_of_an_object_share_a_bound() {
     assert!(first.contains("in body takes too long to match with"), "{first}");
 }
 
-/// A schema of the text of an object's field, with as many alternatives.
+/// A schema for an object with a text field that has `count` alternatives.
 fn alternatives(junctor: &str, count: usize, alternative: impl Fn(usize) -> Value) -> Schema {
     let branches: Value = (0..count).map(alternative).collect();
     let mut text = json!({"type": "string"});

@@ -1,4 +1,4 @@
-//! Laws of ownership, on random objects and random sequences of writes.
+//! Laws of ownership, checked on random objects and random sequences of writes.
 
 use machinery::{Map, Release, Text, Value, json};
 use schema::apply::{
@@ -17,7 +17,7 @@ impl Versions for One {
     }
 }
 
-/// xorshift: a seed names a sequence of writes for good.
+/// A xorshift generator. The same seed always yields the same sequence of writes.
 struct Random(u64);
 
 impl Random {
@@ -28,7 +28,8 @@ impl Random {
         self.0 % n
     }
 
-    /// At least one of four; an empty list is applied anew each time it was emptied before, as upstream.
+    /// A list with at least one item of four. As in upstream, an empty list would be applied anew after each time it
+    /// was emptied.
     fn some(&mut self) -> Vec<i64> {
         let bits = 1 + self.below(15) as i64;
         (0..4).filter(|i| bits >> i & 1 == 1).collect()
@@ -91,7 +92,7 @@ fn sets(object: &Value) -> Vec<(String, FieldSet)> {
     read.collect()
 }
 
-/// The paths of leaves of the spec as conflicts print them.
+/// The paths of the leaves of the spec, as conflicts print them.
 fn leaves(value: &Value) -> Vec<String> {
     let spec = value.get("spec").and_then(Value::as_object);
     spec.into_iter()
@@ -138,7 +139,7 @@ fn managed_fields_obey_algebraic_laws() {
                 };
                 let applied = applied.object;
                 check_apply(seed, before.as_ref(), &wanted, &applied, manager);
-                // an applier that leaves an object with nothing makes it null, which no schema admits
+                // if an applier leaves nothing in an object, the object becomes null, which no schema allows
                 if applied.get("spec").is_none_or(Value::is_null) {
                     continue;
                 }
@@ -159,7 +160,8 @@ fn managed_fields_obey_algebraic_laws() {
     }
 }
 
-/// What was applied stands there and is owned; what others own and the applier didn't name stays.
+/// Checks that applied values are set and owned, and that fields of other owners which the applier did not name are
+/// unchanged.
 fn check_apply(seed: u64, before: Option<&Value>, wanted: &Value, applied: &Value, manager: &str) {
     let own = format!("{manager} Apply");
     for leaf in leaves(wanted) {

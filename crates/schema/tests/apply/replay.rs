@@ -1,4 +1,5 @@
-//! The transcripts, crudely: definitions, live objects, and what `update` and `apply` make of each write.
+//! Replays the transcripts without a server, as far as possible: it follows definitions and live objects, and compares
+//! what `update` and `apply` make of each write.
 
 use machinery::value::decode;
 use machinery::{Release, Status, Text, Value};
@@ -48,7 +49,7 @@ impl Versions for Endpoint<'_> {
     }
 }
 
-/// Removes what the schema does not know.
+/// Removes the fields that the schema does not declare.
 fn prune(schema: &Value, value: &mut Value, root: bool) {
     let keep = schema.get("x-kubernetes-preserve-unknown-fields").is_some();
     match (value, schema.get("properties"), schema.get("additionalProperties"), schema.get("items")) {
@@ -99,7 +100,7 @@ fn define(crd: &Value) -> Option<Definition> {
     Some(definition)
 }
 
-/// The list without times, which the server restores where a write changes nothing else, sorted.
+/// The sorted list without times, which the server restores where a write changes nothing else.
 fn comparable(list: Option<&Value>) -> String {
     let mut entries: Vec<String> = vec![];
     for entry in list.and_then(Value::as_array).unwrap_or_default() {
@@ -111,7 +112,7 @@ fn comparable(list: Option<&Value>) -> String {
     format!("[{}]", entries.join(",\n "))
 }
 
-/// The words in any order; uids are not compared.
+/// The sorted words of a text, without uids.
 fn words(text: &str) -> Vec<&str> {
     let mut words: Vec<&str> = text
         .split([' ', ',', '[', ']', '\n', '.', '='])
@@ -170,10 +171,10 @@ fn locate(step: &Value) -> Option<Step<'_>> {
 struct World {
     definitions: BTreeMap<String, Definition>,
     live: BTreeMap<String, Value>,
-    /// Objects whose state isn't known any more.
+    /// The objects whose state is no longer known.
     lost: BTreeSet<String>,
     checked: usize,
-    /// Seconds that the recording slept.
+    /// How many seconds the recording has slept.
     time: i64,
     failures: Vec<String>,
 }
@@ -198,7 +199,7 @@ impl World {
                     let plural = body.map(|b| b.str_at(&["spec", "names", "plural"])).unwrap_or_default();
                     self.definitions.insert(format!("{}/{plural}", definition.group), definition);
                 } else if step.str_at(&["method"]) == "PATCH" {
-                    // a definition that is patched is not followed
+                    // patches of definitions are not followed
                     let name = located.resource.rsplit('/').next().unwrap_or_default();
                     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
                     self.definitions.remove(&format!("{group}/{plural}"));
@@ -229,7 +230,7 @@ impl World {
                 return;
             }
         };
-        // a response without the object
+        // this response does not contain the object
         if response_object(step).is_some_and(|response| response.str_at(&["kind"]) != definition.kind)
             && method != "GET"
         {
@@ -258,7 +259,7 @@ impl World {
         let media = step.str_at(&["headers", "Content-Type"]);
         let outcome = match (method, media.starts_with("application/apply-patch")) {
             ("PATCH", true) => applied(located, live.as_ref(), &request),
-            // the last finalizer is gone: so is the object
+            // the last finalizer is removed, and with it the object
             ("PUT" | "PATCH", false)
                 if located.subresource.is_empty() && response_object(step).is_some_and(is_gone) =>
             {
@@ -337,7 +338,7 @@ impl World {
     }
 }
 
-/// The object that the client wanted to store, as far as the response shows it.
+/// The object that the client wants to store, as far as the response shows it.
 fn wanted(response: &Value, located: &Step<'_>, definition: &Definition) -> Value {
     let step = located.step;
     let mut new = response.clone();
@@ -361,7 +362,7 @@ fn wanted(response: &Value, located: &Step<'_>, definition: &Definition) -> Valu
     new
 }
 
-/// Adds what a patch sets and the response no longer has: the storage version pruned it.
+/// Adds fields that a patch sets but the response lacks, because the storage version does not declare them.
 fn overlay(new: &mut Value, patch: &Value) {
     let (Value::Object(new), Value::Object(patch)) = (new, patch) else { return };
     for (name, value) in patch.iter().filter(|(name, value)| !value.is_null() && *name != "metadata") {
@@ -377,7 +378,7 @@ fn is_gone(object: &Value) -> bool {
     object.at(&["metadata", "deletionTimestamp"]).is_some() && !held
 }
 
-/// A status write shows metadata that is not stored.
+/// The response to a status write shows metadata that is not stored.
 fn merge_metadata(new: &mut Value, body: Option<&Value>) {
     for name in ["labels", "annotations", "finalizers"] {
         if let Some(value) = body.and_then(|b| b.at(&["metadata", name])) {
@@ -389,7 +390,7 @@ fn merge_metadata(new: &mut Value, body: Option<&Value>) {
     }
 }
 
-/// The list of entries that a write requests.
+/// The managedFields that a write asks for.
 fn requested_list(step: &Value) -> Option<Value> {
     let body = step.get("body")?;
     if let Some(list) = body.at(&LIST) {

@@ -1,4 +1,4 @@
-//! Definitions of v1beta1: what only they may say, and that nothing is lost between the versions.
+//! v1beta1 definitions: what only they may contain, and that conversion between the versions loses nothing.
 
 use machinery::{Release, Value, json};
 use schema::definition::{
@@ -10,7 +10,7 @@ fn read(definition: &Value, version: ApiVersion) -> Value {
     decode(definition, version).unwrap().definition
 }
 
-/// The definition of `kites.example.com` with these fields of its spec.
+/// The definition of `kites.example.com` with these fields in its spec.
 fn beta(fields: Value) -> Value {
     let mut spec = json!({"group": "example.com", "names": {"plural": "kites", "kind": "Kite"}});
     for (key, value) in fields.as_object().unwrap().iter() {
@@ -35,7 +35,7 @@ const DEFAULTS: &str = "must not be set (cannot set default values in apiextensi
 
 #[test]
 fn v1beta1_requires_no_structural_schema() {
-    // neither a schema nor a structural one, unless fields are pruned
+    // a schema is optional and need not be structural unless fields are pruned
     check(json!({"version": "v1"}), &[]);
     check(json!({"version": "v1", "validation": {"openAPIV3Schema": {"properties": {"a": {"minimum": 1}}}}}), &[]);
     check(json!({"version": "v1", "validation": {"openAPIV3Schema": {"type": "odd"}}}), &[]);
@@ -71,7 +71,7 @@ fn defaults_require_v1() {
         json!({"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}});
     let field = json!({"version": "v1", "preserveUnknownFields": false, "validation": (schema.clone())});
     check(field.clone(), &[&format!("spec.validation.openAPIV3Schema.properties[a].default: Forbidden: {DEFAULTS}")]);
-    // where they are stored, they stay
+    // stored fields may stay
     let mut old = beta(field.clone());
     prepare_beta_for_create(&mut old);
     old.set_at(&["metadata", "resourceVersion"], "1".into());
@@ -133,7 +133,7 @@ fn approval_annotation_is_required_only_in_v1() {
     );
 }
 
-/// xorshift: a seed names a definition for good.
+/// A xorshift generator. The same seed always yields the same definition.
 struct Random(u64);
 
 impl Random {
@@ -153,7 +153,7 @@ impl Random {
         json!({"openAPIV3Schema": {"type": "object", "properties": {"a": leaf}}})
     }
 
-    /// What a version may say, drawn from few enough values that versions often say the same.
+    /// Sets fields of a version. There are so few values that versions are often equal.
     fn shared(&mut self, version: &mut Value) {
         if self.below(4) > 0 {
             version.set_at(&["schema"], self.schema());
@@ -216,7 +216,7 @@ fn conversion_between_versions_is_lossless() {
         let v1 = to_stored(&read(&random.definition(), ApiVersion::V1));
         let beta = to_beta(&v1);
         assert_eq!(from_beta(&beta), v1, "seed {seed}: {}", beta.to_json());
-        // as a client sends it back
+        // the definition as a client sends it back
         let read = read(&beta, ApiVersion::V1Beta1);
         assert_eq!(read, beta, "seed {seed}");
         assert_eq!(beta_to_stored(&read), v1, "seed {seed}");

@@ -1,4 +1,4 @@
-//! Comparisons of causes and values with recorded ones.
+//! Compares causes and values with recorded ones.
 
 use machinery::{FieldError, Value};
 
@@ -6,7 +6,7 @@ use crate::exchange::Step;
 
 pub type Verdict = Result<(), String>;
 
-/// Causes as sets.
+/// Compares causes as sets.
 pub fn causes(step: &Step, errors: &[FieldError]) -> Verdict {
     let messages = !step.ignores("details.causes.*.message");
     let recorded = step.response.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
@@ -27,7 +27,7 @@ pub fn causes(step: &Step, errors: &[FieldError]) -> Verdict {
     Err(format!("causes\n    missing {missing:#?}\n    extra {extra:#?}"))
 }
 
-/// Values, where the recording hides times and identities.
+/// Compares values, except where the recording has a placeholder for a time or an identity.
 pub fn same(want: &Value, got: &Value) -> bool {
     match (want, got) {
         (Value::String(w), _) if w.contains('<') && w.contains('>') => true,
@@ -41,7 +41,7 @@ pub fn same(want: &Value, got: &Value) -> bool {
     }
 }
 
-/// Lists that recordings sort.
+/// The lists that recordings sort.
 const SORTED: &[&str] = &["conditions", "shortNames", "categories"];
 
 fn same_set(want: &Value, got: &Value) -> bool {
@@ -49,7 +49,7 @@ fn same_set(want: &Value, got: &Value) -> bool {
     w.len() == g.len() && w.iter().all(|a| g.iter().any(|b| same(a, b)))
 }
 
-/// Recordings hide what looks like a uid.
+/// Hides everything that looks like a uid, as recordings do.
 fn without_uids(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -90,7 +90,7 @@ fn drop_path(value: &mut Value, path: &str) {
     }
 }
 
-/// The value without metadata and what the recording leaves out.
+/// Compares a value without metadata and without what the recording leaves out.
 pub fn content(step: &Step, got: &Value) -> Verdict {
     let strip = |value: &Value| {
         let mut value = value.clone();
@@ -102,9 +102,9 @@ pub fn content(step: &Step, got: &Value) -> Verdict {
     if same(&want, &got) { Ok(()) } else { Err(format!("content\n    want {want}\n    got  {got}")) }
 }
 
-/// The warnings, whatever their order.
+/// Compares warnings in any order.
 pub fn warnings(step: &Step, texts: &[String]) -> Verdict {
-    // Headers were recorded as Latin-1.
+    // headers were recorded as Latin-1
     let latin = |text: &str| text.bytes().map(char::from).collect::<String>();
     let quote = |text: &String| latin(&format!("299 - \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")));
     let mut want: Vec<String> = step.warnings.iter().filter(|w| !w.contains("duplicate field")).cloned().collect();
@@ -116,7 +116,7 @@ pub fn warnings(step: &Step, texts: &[String]) -> Verdict {
     if want == got { Ok(()) } else { Err(format!("warnings\n    want {want:?}\n    got  {got:?}")) }
 }
 
-/// Names and conditions of a definition.
+/// Compares the names and conditions of a definition.
 pub fn status(step: &Step, definition: &Value) -> Verdict {
     let hidden = |key: &str| step.ignores("status") || step.ignores(&format!("status.{key}"));
     for key in ["acceptedNames", "conditions"] {

@@ -1,11 +1,12 @@
-//! Laws that hold for every schema and every object: random ones, always the same.
+//! Laws that hold for every schema and every object, checked on random ones. The seeds are fixed, so every run checks
+//! the same cases.
 
 use machinery::value::decode;
 use machinery::{Map, Text, Value, json};
 use schema::definition::{self, ApiVersion};
 use schema::{CompileOptions, Malformed, Prior, Schema};
 
-/// xorshift: a seed names a schema and its objects for good.
+/// A xorshift generator. The same seed always yields the same schema and objects.
 struct Random(u64);
 
 const NAMES: [&str; 5] = ["a", "b", "c", "name", "x.y"];
@@ -47,7 +48,7 @@ impl Random {
         }
     }
 
-    /// A schema that a definition may hold.
+    /// A schema that a definition may have.
     fn schema(&mut self, depth: usize) -> Value {
         let kinds = ["string", "integer", "number", "boolean", "", "any", "object", "array", "map"];
         let kind = if depth == 0 { "object" } else { self.pick(if depth > 3 { &kinds[..6] } else { &kinds }) };
@@ -99,7 +100,7 @@ impl Random {
         }
     }
 
-    /// An object that has much in common with what the schema wants.
+    /// An object that mostly fits the schema.
     fn object(&mut self, schema: &Value, depth: usize) -> Value {
         if self.one_in(8) || depth > 6 {
             return self.any(depth);
@@ -163,7 +164,7 @@ fn errors(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<String> {
     outcome.errors.iter().map(ToString::to_string).collect()
 }
 
-/// Random schemas and objects, as many as a moment allows.
+/// Checks a law on random schemas and objects, as many as take only a moment.
 fn for_each_case(mut law: impl FnMut(&mut Random, &Schema, &Value, Value)) {
     for seed in 1..600u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -231,7 +232,7 @@ fn unchanged_values_are_not_reported() {
         brought(schema, &mut object);
         schema.default(&mut object).expect("few defaults");
         if text.to_json().contains("preserve-unknown") {
-            // unknown fields don't compare
+            // objects with unknown fields are not compared
             return;
         }
         let found = errors(schema, &object, Some(&object));
@@ -239,7 +240,7 @@ fn unchanged_values_are_not_reported() {
     });
 }
 
-/// A definition of several versions that share more or less.
+/// A definition whose versions have some fields in common.
 fn random_definition(random: &mut Random) -> Value {
     let schemas: Vec<Value> = (0..2).map(|_| random.schema(0)).collect();
     let count = 1 + random.below(3);
@@ -280,7 +281,7 @@ fn conversion_between_v1_and_v1beta1_is_lossless() {
             definition::to_stored(&definition::decode(&body, ApiVersion::V1).expect("a definition").definition);
         let beta = definition::to_beta(&stored);
         assert_eq!(definition::beta_to_stored(&beta).to_json(), stored.to_json(), "{}", beta.to_json());
-        // as a client of v1beta1 reads it and sends it back
+        // a client of v1beta1 reads the definition and sends it back
         let sent = decode(beta.to_json().as_bytes()).expect("JSON");
         let read = definition::decode(&sent, ApiVersion::V1Beta1).expect("a definition");
         assert_eq!(read.unknown, [""; 0], "{}", beta.to_json());

@@ -18,7 +18,7 @@ use exchange::Transcript;
 use machinery::Release;
 use state::State;
 
-/// Values nest up to 10 000 levels deep; the server's threads have such stacks too.
+/// Values may be nested 10,000 levels deep. The threads of the server have stacks of this size, too.
 const STACK_BYTES: usize = 64 << 20;
 
 fn replay(prefix: &'static str) {

@@ -15,7 +15,7 @@ use crate::view::View;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// In place of times that recordings hide.
+/// Replaces the times that recordings hide.
 const TIME: &str = "2026-01-01T00:00:00Z";
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl State {
         settle(&mut self.definitions, &group);
     }
 
-    /// Updates the state from our own result, or else from the recorded response.
+    /// Updates the state from our own result if there is one, and else from the recorded response.
     fn learn_object(&mut self, step: &Step, new: Option<Value>) {
         let status = step.response.str_at(&["kind"]) == "Status";
         if !matches!(step.status, 200 | 201) || step.query.contains("dryRun") {
@@ -164,7 +164,7 @@ impl State {
     }
 }
 
-/// The whole body that a request means.
+/// The whole object that a request stands for.
 fn patched(step: &Step, old: &Value) -> Option<Value> {
     let body = step.body.as_ref()?;
     let mut new = old.clone();
@@ -186,7 +186,7 @@ fn show_times(value: &mut Value) {
     }
 }
 
-/// What controllers do after a definition was changed.
+/// Does what controllers do after a change of a definition.
 fn settle(definitions: &mut HashMap<String, Value>, group: &str) {
     for _ in 0..definitions.len() * 4 {
         let mut names: Vec<String> = definitions
@@ -202,7 +202,7 @@ fn settle(definitions: &mut HashMap<String, Value>, group: &str) {
     }
 }
 
-/// One round of the controllers for one CRD; returns whether they changed something.
+/// Runs one round of the controllers for one CRD. Returns whether they have changed anything.
 fn control(definitions: &mut HashMap<String, Value>, name: &str, group: &[String]) -> bool {
     let Some(mut definition) = definitions.get(name).cloned() else { return false };
     let mut taken = definition::Taken::default();
@@ -322,7 +322,7 @@ fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Ev
     Some((Ok(()), Some(definition::to_stored(&new))))
 }
 
-/// The recorded errors of metadata, which the server finds; those of the schema are recognized by their text.
+/// The recorded errors of metadata, which the server finds. Their text distinguishes them from those of the schema.
 fn recorded_metadata(step: &Step) -> Vec<FieldError> {
     let causes = step.response.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
     let ours = |c: &&Value| {
@@ -357,7 +357,7 @@ fn prior(step: &Step, object: &Value, view: &View<'_>, version: &str) -> Prior {
     if errors.is_empty() { Prior::Metadata(recorded_metadata(step)) } else { Prior::TypeMeta(errors) }
 }
 
-/// Decoding: pruned, coerced, defaulted. `None` if the body is refused.
+/// Decodes a body: it is pruned, coerced and defaulted. `None` if the body is refused.
 fn prepare(body: &Value, view: &View<'_>, schema: &Schema) -> Option<(Value, Vec<String>)> {
     let mut object = body.clone();
     let mut unknown = schema::metadata::coerce(object.as_object_mut()?, Malformed::Refuse).ok()?;

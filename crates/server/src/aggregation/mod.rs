@@ -60,12 +60,12 @@ pub struct Aggregation {
     openapi_generation: AtomicU64,
     /// Increased when servers are added or removed or their address changes.
     moved: watch::Sender<u64>,
-    /// Increased on these changes and on changes of availability.
+    /// Increased whenever `moved` is, and when the availability of a server changes.
     changed: watch::Sender<u64>,
 }
 
 impl Aggregation {
-    /// `identity` is the client certificate for those servers.
+    /// `identity` is the client certificate for requests to the servers.
     pub fn new(client: Arc<Client>, identity: Option<Identity>) -> Aggregation {
         Aggregation { client, identity, ..Aggregation::default() }
     }
@@ -154,12 +154,12 @@ impl Aggregation {
         self.remotes.load().values().cloned().collect()
     }
 
-    /// The generation under which their discovery entries may be cached.
+    /// The generation under which the discovery entries of the servers may be cached.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The generation under which their OpenAPI documents may be cached.
+    /// The generation under which the OpenAPI documents of the servers may be cached.
     pub fn openapi_generation(&self) -> u64 {
         self.openapi_generation.load(Ordering::Acquire)
     }

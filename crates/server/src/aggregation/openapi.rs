@@ -84,8 +84,8 @@ async fn body(response: Response<Incoming>) -> Option<Value> {
     base::task::blocking(|| machinery::value::decode(&bytes)).ok()
 }
 
-/// The paths of a v2 document below a prefix, and the parameters and definitions that they refer to directly or through
-/// others.
+/// The paths of a v2 document below a prefix, and the parameters and definitions that they refer to, directly or
+/// indirectly.
 fn part_of(document: &Value, prefix: &str) -> Value {
     let object = |key: &str| document.get(key).and_then(Value::as_object);
     let paths = object("paths").into_iter().flat_map(Map::iter).filter(|(path, _)| path.starts_with(prefix));

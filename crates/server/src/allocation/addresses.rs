@@ -188,7 +188,7 @@ impl Allocation {
     }
 }
 
-/// Whether a stored `spec` should have an address and has none, since it was written before Pintle allocated addresses.
+/// Whether a stored `spec` has no address although it should: it was written before Pintle allocated addresses.
 fn of_any(old: &Value) -> bool {
     allocates_addresses(old) && old.get("clusterIPs").is_none()
 }
@@ -209,7 +209,7 @@ fn refused(service: &Value, all: &[Text], refusal: Refusal) -> Status {
     }
 }
 
-/// The address in a dry run: the requested one, or that of the network itself.
+/// The address in a dry run: the requested one, or else the address of the network itself.
 fn dry(network: &Network, wanted: &str) -> Result<IpAddr, Refusal> {
     match ip::parse(wanted) {
         None => Ok(network.nth(0)),

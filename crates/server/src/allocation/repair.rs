@@ -10,8 +10,8 @@ use objects::Objects;
 use super::pool::{self, Pool};
 use super::{AddressObjects, Allocation, Reserved, addresses};
 
-/// Reservations without a Service at the last repair. A Service may be about to be written with it, so it is released only
-/// when it has no Service at the next repair either.
+/// Reservations that had no Service at the last repair. Their Services may be about to be written, so a reservation is
+/// released only if it has no Service at the next repair either.
 #[derive(Debug, Default)]
 pub struct UnownedReservations {
     addresses: BTreeSet<IpAddr>,
@@ -78,7 +78,7 @@ impl Allocation {
     }
 }
 
-/// Reserved addresses: those of the IPAddress objects that Pintle or kube-apiserver manages.
+/// The reserved addresses: each has an IPAddress object that Pintle or kube-apiserver manages.
 fn reserved(objects: &Arc<Objects>) -> BTreeSet<IpAddr> {
     let (root, _) = addresses::collection(objects).latest();
     let managed =

@@ -49,7 +49,7 @@ async fn taken(context: &Context) -> Vec<bool> {
 async fn each_address_is_allocated_once() {
     let context = server(Arc::new(store::Embedded::in_memory())).await;
     let mut given = BTreeSet::new();
-    // all but the network's own, its broadcast address and that of the server's own Service
+    // all addresses except that of the network, its broadcast address and that of the server's own Service
     for i in 0..253 {
         let service = create(&context, &format!("s{i}"), port()).await.unwrap();
         assert!(given.insert(service.str_at(&["spec", "clusterIP"]).to_owned()));
@@ -84,7 +84,8 @@ async fn start_repairs_reservations() {
     let address = {
         let context = server(store.clone()).await;
         let service = create(&context, "a", node_port(30_001)).await.unwrap();
-        // as if it had ended between a reservation and the Service, and between a deletion and the release
+        // as if a server had ended between a reservation and the write of its Service, and between a deletion and the
+        // release
         let mut other = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
         let _ = context
             .allocation

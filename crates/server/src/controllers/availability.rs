@@ -30,7 +30,7 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         let has_remotes = !remotes.is_empty();
         let checks =
             stream::iter(remotes).map(|remote| check(&context, remote)).buffer_unordered(limits::AVAILABILITY_PARALLEL);
-        // no short circuit: all are checked even if the first one is unavailable
+        // `fold` instead of `all`, so that every server is checked even if the first one is unavailable
         let all_available = checks.fold(true, |all, available| async move { all && available }).await;
         pause = if !has_remotes {
             Duration::MAX

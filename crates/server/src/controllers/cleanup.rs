@@ -39,8 +39,8 @@ pub struct Deletions {
     retry: Option<Instant>,
 }
 
-/// What is being deleted. The deletion of an object concerns only its own namespace and its own resource, so that one that
-/// waits for finalizers costs nothing while others are deleted.
+/// The objects that are being deleted. Only changes in its own namespace or of its own resource cause a look at one of
+/// them, so one that waits for finalizers costs nothing while others are deleted.
 #[derive(Default)]
 struct State {
     namespaces: HashSet<Text>,

@@ -30,7 +30,8 @@ enum DefinitionChange {
     Deleted,
 }
 
-/// The CRDs that have changed, by group and plural. The plural is empty if names of the group have become free otherwise.
+/// The CRDs that have changed, by group and plural. The plural is empty if something other than a CRD has freed names
+/// of the group.
 type Changes = BTreeMap<(Text, Text), DefinitionChange>;
 
 #[derive(Default)]
@@ -71,7 +72,7 @@ impl Reconciler for Establishing {
         }
         let again = (!failed.is_empty()).then_some(limits::CONTROLLER_RETRY);
         let mut pending = self.pending();
-        // an event that has come meanwhile says more
+        // a change that was observed meanwhile is newer and takes precedence
         for (place, change) in failed {
             pending.entry(place).or_insert(change);
         }

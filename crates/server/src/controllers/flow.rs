@@ -42,7 +42,7 @@ impl Reconciler for FlowController {
     }
 }
 
-/// Writes the `Dangling` condition of every FlowSchema in which it has changed.
+/// Writes the `Dangling` condition of every FlowSchema for which it has changed.
 async fn report_dangling(context: &Context) -> Result<(), Status> {
     let (schemas, levels) = ("flowschemas", "prioritylevelconfigurations");
     let (Some(schemas), Some(levels)) =

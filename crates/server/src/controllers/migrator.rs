@@ -166,7 +166,7 @@ async fn take(
     report(context, resource, migration, status).await
 }
 
-/// The status in which the condition `kind` is true. If the migration has ended by it, `Running` becomes false.
+/// The status in which the condition `kind` is true. If this ends the migration, `Running` becomes false.
 fn with_condition(migration: &Value, kind: &str, message: &str, now: &str) -> Value {
     let mut conditions = migration.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
     if conditions.iter().all(|condition| condition.str_at(&["type"]) != kind) {
@@ -260,7 +260,7 @@ impl WriterShare {
     }
 }
 
-/// Writes an object without a change. If it has changed since it was read, that write has migrated it.
+/// Writes an object without a change. If it has been written since it was read, that write has migrated it.
 async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<(), Status> {
     let Target { resource, version } = target;
     let nothing = json!({

@@ -1,4 +1,4 @@
-//! Controllers, those of kube-controller-manager among them that clients of a bare API server rely on, and compaction.
+//! Controllers, including those of kube-controller-manager that clients of a bare API server rely on, and compaction.
 //!
 //! Invariant: controllers write objects only through the verbs, as their own user.
 
@@ -51,7 +51,7 @@ pub struct ControllerManager {
     /// Whether ClusterRoles are aggregated.
     aggregates: bool,
     all: Vec<Arc<dyn Controller>>,
-    /// Of the garbage collector, whose tests call it step by step.
+    /// The graph of the garbage collector, whose tests call it step by step.
     #[cfg(test)]
     owners: Option<Arc<garbage::Graph>>,
     tracking: Arc<token_tracking::TokenTracking>,
@@ -95,7 +95,7 @@ impl ControllerManager {
         self.aggregates
     }
 
-    /// Publishes another authority of the server's certificate.
+    /// Replaces the certificate authority of the server's certificate that controllers publish.
     pub fn set_root_authority(&self, authority: &str) {
         self.all.iter().for_each(|controller| controller.set_root_authority(authority));
     }

@@ -168,7 +168,7 @@ impl NamespaceObjects {
             }
         };
         match result {
-            // another server was faster, or the namespace is being deleted
+            // another server has created the object, or the namespace is being deleted
             Err(status) if matches!(status.reason, Reason::AlreadyExists | Reason::NotFound | Reason::Forbidden) => {
                 Ok(())
             }

@@ -28,8 +28,8 @@ impl TerminatingNamespaces {
         self.due.values().copied().min()
     }
 
-    /// One pass over namespaces that, or whose content, has `changed`, and over those that are due. The first pass is over
-    /// all.
+    /// One pass over the namespaces in `changed`, which have changed themselves or in their content, and over those
+    /// that are due. The first pass covers all namespaces.
     pub async fn finalize(&mut self, context: &Context, changed: HashSet<Text>) {
         let Some(namespaces) = context.registry.get("", "namespaces") else { return };
         let deleting = |name: &Text| namespaces.collection.get(name).filter(|stored| stored.meta.deleting);
@@ -49,7 +49,7 @@ impl TerminatingNamespaces {
             self.due.insert(name, *from);
         }
         if has_new && !is_shared {
-            // one that takes longer, such as at a slow webhook, is not waited for
+            // a write that takes longer, for example at a slow webhook, is not waited for
             let _ = tokio::time::timeout(limits::NAMESPACE_GRACE, context.writes.ended()).await;
         }
         let due: Vec<Text> = self.due.extract_if(|_, from| *from <= now).map(|(name, _)| name).collect();
@@ -101,7 +101,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, St
     if !remaining.objects.is_empty() {
         return Ok(NamespacePass::Waits);
     }
-    // the commit of a request that was dropped may have come before that write
+    // a request that was dropped may have committed an object before the status was written
     if resources.iter().any(|resource| !resource.collection.in_namespace(name).is_empty()) {
         return Ok(NamespacePass::Again);
     }

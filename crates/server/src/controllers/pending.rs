@@ -23,7 +23,7 @@ impl Pending {
         self.lock().insert(key);
     }
 
-    /// Handles all keys. Those that fail are there again afterwards, and the time of the next pass is returned.
+    /// Handles all keys. Those that fail are added again, and the time until the next pass is returned.
     pub async fn each<F: Future<Output = bool>>(&self, handle: impl Fn(Text) -> F) -> Option<Duration> {
         let mut failed = BTreeSet::new();
         let keys = std::mem::take(&mut *self.lock());

@@ -27,7 +27,7 @@ const QUEUE: Queue = Queue("resourcequota_primary");
 #[derive(Default)]
 pub struct Quotas {
     pending: Mutex<BTreeMap<Text, Instant>>,
-    /// The namespaces that have quotas, with the names of these.
+    /// The namespaces that have quotas, with the names of the quotas.
     limited: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
 }
 
@@ -37,7 +37,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Reconciler for Quotas {
     const NAME: &'static str = "quota usage";
-    /// So that many deletions, and writes that admission has counted already, cause only one recount.
+    /// Passes are delayed, so that many deletions, and writes that admission has counted already, cause only one
+    /// recount.
     const SETTLED: [Duration; 2] = [limits::QUOTA_GRACE; 2];
     /// When all quotas are to be recounted.
     type Memory = Option<Instant>;
@@ -106,7 +107,7 @@ impl Quotas {
     }
 }
 
-/// Whether updates of an object may change its usage, as those of Pods, Services and PersistentVolumeClaims.
+/// Whether updates of an object may change its usage, as for Pods, Services and PersistentVolumeClaims.
 fn changes_usage(key: &Key) -> bool {
     counting(&key.group, &key.plural).is_some_and(|counting| counting.updates)
 }
@@ -179,8 +180,8 @@ impl Counts<'_> {
         [("hard", hard), ("used", Value::Object(used))].into()
     }
 
-    /// The usage of those resource names of a quota that belong to one kind; without `count/` of kinds that are not counted in
-    /// namespaces. Each object is read once.
+    /// The usage of those resource names of a quota that belong to one kind, except `count/` of kinds that are not
+    /// counted in namespaces. Each object is read once.
     fn used<'n>(
         &self,
         quota: &Value,

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::verbs::Context;
 
-/// What a server needs of a controller.
+/// What a server requires of a controller.
 pub trait Controller: Send + Sync {
     /// The name of its task.
     fn name(&self) -> &'static str;

@@ -1,5 +1,6 @@
-//! CertificateSigningRequests that are approved are signed (`certificatesigningrequest-signing-controller` of
-//! kube-controller-manager), for the signer `kubernetes.io/kube-apiserver-client`: the certificate of a client of this server.
+//! Signs approved CertificateSigningRequests of the signer `kubernetes.io/kube-apiserver-client`
+//! (`certificatesigningrequest-signing-controller` of kube-controller-manager). Their certificates authenticate clients
+//! of this server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +97,7 @@ impl Signing {
         let call = context.controller_request(USER, &resource, &http::Method::PATCH, &place);
         let call = call.through(Subresource::Status);
         match verbs::patch(context, &call, PatchKind::Merge, &Document::json(&change)).await {
-            // it changed, which wakes us again, or has gone
+            // the request has changed, which starts another pass, or has been deleted
             Err(status) if matches!(status.reason, Reason::Conflict | Reason::NotFound) => Ok(()),
             result => result.map(drop),
         }
@@ -123,7 +124,7 @@ fn is_due(request: &Value) -> bool {
         && !has("Failed")
 }
 
-/// Why the certificate may not be used as the request says.
+/// Why the usages in a request cannot be granted.
 fn usage_error(request: &Value) -> Option<String> {
     let usages = request.at(&["spec", "usages"]).and_then(Value::as_array).unwrap_or_default();
     let usages: Vec<&str> = usages.iter().filter_map(Value::as_str).collect();
@@ -137,7 +138,7 @@ fn usage_error(request: &Value) -> Option<String> {
     }
 }
 
-/// The status of a request that is never signed.
+/// The status of a request that can never be signed.
 fn failed(request: &Value, why: &str) -> Value {
     let now = clock::now_rfc3339();
     let mut conditions = request.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();

@@ -29,7 +29,7 @@ const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/servic
 pub struct TokenSecrets {
     /// The CA bundle of the server, PEM; empty if it is not published.
     authority: Mutex<String>,
-    /// The paths of Secrets to be checked, and namespaces with a slash appended, of which all Secrets are.
+    /// The paths of Secrets to be checked. A namespace with a slash appended stands for all of its Secrets.
     pending: Pending,
 }
 

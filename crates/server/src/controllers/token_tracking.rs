@@ -1,5 +1,6 @@
-//! The last use of tokens in Secrets (KEP-2799): the day is written to a label of the Secret, and a ConfigMap contains the
-//! day since which this is done. As in kube-apiserver, every server records the uses that it has authenticated itself.
+//! The last use of tokens in Secrets (KEP-2799): the day is written to a label of the Secret, and a ConfigMap contains
+//! the day on which this tracking began. As in kube-apiserver, every server records the uses that it has authenticated
+//! itself.
 
 use std::sync::Arc;
 

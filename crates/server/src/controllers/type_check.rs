@@ -67,7 +67,7 @@ async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, s
     let request = request.through(Subresource::Status);
     let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
-        // it has been deleted meanwhile
+        // the policy has been deleted meanwhile
         Err(status) if status.reason == Reason::NotFound => Ok(()),
         result => result.map(drop),
     }

@@ -272,7 +272,6 @@ impl Discovery {
     }
 }
 
-/// The established resources of a group.
 fn established<'a>(snapshot: &'a Snapshot, group: &'a str) -> impl Iterator<Item = &'a Arc<Resource>> {
     let from = (Text::from(group), Text::default());
     let of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(move |r| r.group == group);
@@ -326,7 +325,7 @@ struct Subresource {
     verbs: &'static [&'static str],
 }
 
-/// The subresources of a version, in the order of discovery: by name where each has a route.
+/// The subresources of a version, in the order of discovery: by name if the resource has routes.
 fn subresources(resource: &Resource, own_version: &Version) -> Vec<Subresource> {
     let own = resource.own_subresources().iter();
     let mut all: Vec<Subresource> =
@@ -394,7 +393,7 @@ fn response_kind(group: &str, version: &str, kind: &str) -> Value {
 }
 
 fn discovery_resource(resource: &Resource, version: &Version) -> Value {
-    // routes leave out what the document around them says
+    // resources with routes leave out the group and version, which the enclosing document has
     let kind = if resource.serving.routes {
         response_kind("", "", &resource.kind)
     } else {

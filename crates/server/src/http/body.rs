@@ -43,7 +43,7 @@ pub trait PieceSource: Send {
 pub enum Body {
     Empty,
     Full(Bytes),
-    /// A list that was encoded before it is sent.
+    /// A list that is encoded completely before it is sent.
     Parts {
         parts: VecDeque<Bytes>,
         _held: UnsentBytes,

@@ -47,7 +47,7 @@ pub struct Edge {
     pub served: &'static [Media],
     /// Whether large responses are compressed.
     pub compresses: bool,
-    /// Whether connections of HTTP/2 end after a response to a client without credentials.
+    /// Whether HTTP/2 connections end after a response to a client without credentials.
     pub closes_anonymous: bool,
     pub inflight: InFlight,
     /// Open connections and WebSockets, which a shutdown waits for.

@@ -34,14 +34,13 @@ impl Chunks {
         }
     }
 
-    /// Removes the next piece; `None` if there is none before the next [`Chunks::close`].
+    /// Removes the next piece; `None` if none is available until the next [`Chunks::close`].
     pub fn pop(&mut self) -> Option<Bytes> {
         let piece = self.ready.pop_front()?;
         self.length -= piece.len();
         Some(piece)
     }
 
-    /// All pieces.
     pub fn into_pieces(mut self) -> VecDeque<Bytes> {
         self.close();
         self.ready

@@ -35,7 +35,7 @@ const INDEX: [&str; 14] = [
     "/version",
 ];
 
-/// Below the documents of the issuer is nothing.
+/// Nothing is served below the documents of the issuer.
 const ISSUER_PATHS: [&str; 2] = ["/.well-known/openid-configuration/", "/openid/v1/jwks/"];
 
 impl Edge {
@@ -85,7 +85,7 @@ impl Edge {
         }
         let is_built_in = is_built_in(path, &self.context.registry);
         if let Some(response) = self.discovery.respond(path, text_of(headers, IF_NONE_MATCH), reply).await {
-            // built-in routes check the method and the media types, those of custom resources do not
+            // only built-in routes check the method and the media types
             let error = if is_built_in { route_error(info, headers, self.served) } else { None };
             return error.map_or(response, |status| reply.status(&status));
         }
@@ -182,7 +182,7 @@ fn is_built_in(path: &str, registry: &Registry) -> bool {
     group.is_some_and(|group| registry.is_own_group(group)) || path == "/api" || path.starts_with("/api/")
 }
 
-/// The error of a route that serves GET only, takes and returns only these media types.
+/// The error of a route that serves only GET, and takes and returns only these media types.
 fn route_error(info: &RequestInfo, headers: &HeaderMap, media: &[Media]) -> Option<Status> {
     if info.method != Method::GET {
         return Some(no_such_method());

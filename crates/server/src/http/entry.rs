@@ -37,7 +37,7 @@ enum RequestSlot<'a> {
 }
 
 impl Edge {
-    /// Whether the connection ends after the response, since its client has no credentials that are known.
+    /// Whether the connection ends after the response, because the client is anonymous or its credentials are invalid.
     fn closes_after<E>(&self, version: http::Version, identified: &Result<User, E>) -> bool {
         let is_anonymous = identified.as_ref().map_or(true, User::is_anonymous);
         self.closes_anonymous && version == http::Version::HTTP_2 && is_anonymous
@@ -91,8 +91,8 @@ impl Edge {
         Ok(Entry { authorized, until, _slot: slot })
     }
 
-    /// The user of the credentials of a request. Its audit context is created here, since the audit policy selects by
-    /// users.
+    /// Authenticates the user of a request, then creates the audit context, since the audit policy selects requests by
+    /// user.
     async fn authenticate(
         &self,
         arrival: &Arrival<'_>,

@@ -11,7 +11,7 @@ use crate::limits;
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
 
 thread_local! {
-    /// A compressor takes about 300 KB, so each thread has one, which compresses one part at a time.
+    /// A compressor takes about 300 KB, so there is only one per thread. It compresses one part at a time.
     static COMPRESSOR: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
 }
 

@@ -11,8 +11,8 @@ use objects::{Faults, Objects};
 use super::body::Body;
 use super::respond::text;
 
-/// The result of a check; the error is the reason of the failure. Unlike upstream, the reason of a storage failure is
-/// shown to clients.
+/// The result of a check; the error is the reason of the failure. Unlike kube-apiserver, clients see why the storage
+/// has failed.
 type Check = Result<(), String>;
 
 /// The health of the server.
@@ -23,7 +23,7 @@ pub struct Health {
     loaded: AtomicBool,
     store: Arc<dyn store::Store>,
     faults: OnceLock<Arc<Faults>>,
-    /// The objects, whose layout may depend on services.
+    /// The objects. Their layout may depend on external services, whose health is checked too.
     objects: OnceLock<Weak<Objects>>,
 }
 
@@ -73,7 +73,7 @@ impl Health {
         let mut checks = vec![("ping", Ok(())), ("log", Ok(())), ("storage", storage)];
         let objects = self.objects.get().and_then(Weak::upgrade);
         if let Some(services) = objects.and_then(|objects| objects.layout_health()) {
-            // what is known of keys is still read and written
+            // with the keys that are known, objects can still be read and written, so the server stays live
             let services = if endpoint == "/livez" { Ok(()) } else { services };
             checks.push(("kms-providers", services));
         }
@@ -135,18 +135,18 @@ impl Health {
     }
 }
 
-/// The name of a check here: that of the storage is `etcd` in kube-apiserver.
+/// Converts kube-apiserver's name of a check to the name here: its `etcd` is `storage`.
 fn own_name(name: &str) -> &str {
     if name == "etcd" { "storage" } else { name }
 }
 
-/// The platform of this binary, under Go's name of the architecture.
+/// The platform of this binary, with Go's name for the architecture.
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
 /// The newest release of Kubernetes whose behavior can be served.
 pub const KUBERNETES_VERSION: (&str, &str, &str) = ("1", "37", "2");
 
-/// The document of `/version`; `compatible_minor` is that of the oldest release to be compatible with.
+/// The document of `/version`; `compatible_minor` is the minor version of the oldest release to be compatible with.
 pub fn version(release: Release, compatible_minor: u32) -> Value {
     let (major, minor, patch) = KUBERNETES_VERSION;
     let pintle = env!("CARGO_PKG_VERSION");

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 
 use super::body::Body;
 
-/// Why a request of HTTP/1 is refused; the empty text where Go's server gives no reason.
+/// Why an HTTP/1 request is refused; empty where Go's server gives no reason.
 fn fault(version: Version, method: &Method, headers: &HeaderMap) -> Option<&'static str> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -21,7 +21,7 @@ fn is_host_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(byte)
 }
 
-/// The response to a request of HTTP/1 without exactly one valid `Host` header; it ends the connection.
+/// The response to an HTTP/1 request without exactly one valid `Host` header; it ends the connection.
 pub fn refusal(version: Version, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
     if version > Version::HTTP_11 {
         return None;

@@ -35,7 +35,7 @@ pub struct ListEncoding {
 const PLACEHOLDER: &str = "pintle:items";
 
 impl ListEncoding {
-    /// Compact JSON of whole objects. Items of `typed` lists, those of built-in kinds, have no `apiVersion` and `kind`.
+    /// Compact JSON of whole objects. In `typed` lists, those of built-in kinds, items have no `apiVersion` and `kind`.
     pub fn json(list: &Value, typed: bool) -> Option<ListEncoding> {
         let (head, tail) = around(&line(list), &Value::from(PLACEHOLDER).to_json())?;
         let item: Item = if typed {
@@ -46,8 +46,8 @@ impl ListEncoding {
         Some(ListEncoding { head, separator: b",", tail, item })
     }
 
-    /// YAML, or JSON that is pretty or of another shape. `list` has the placeholder as its only item; `tree` converts
-    /// an item to the value that is encoded.
+    /// YAML, pretty-printed JSON, or JSON in a shape other than whole objects. `list` has the placeholder as its only
+    /// item; `tree` converts an item to the value that is encoded.
     pub fn text(
         list: &Value,
         accepted: &Accepted,
@@ -83,7 +83,7 @@ impl ListEncoding {
         let tag = cbor::SELF_DESCRIBED.len();
         let placeholder = cbor::encode(&Value::from(PLACEHOLDER));
         let (mut head, tail) = around_bytes(&cbor::encode(list), &placeholder[tag..])?;
-        // the head of an array of one item, which is one byte, is replaced by that of `count` items
+        // replace the head of an array of one item, which is one byte, by the head of an array of `count` items
         head.pop();
         let array = cbor::encode(&Value::Array(vec![Value::Null; count]));
         head.extend_from_slice(&array[tag..array.len() - count]);
@@ -149,7 +149,7 @@ fn around(text: &[u8], placeholder: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     around_bytes(text, placeholder.as_bytes())
 }
 
-/// Splits a text at the last placeholder. The last one is that of the items: no text chosen by clients follows them.
+/// Splits a text at the last placeholder, which stands for the items: no text that clients choose follows them.
 fn around_bytes(text: &[u8], placeholder: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let at = text.windows(placeholder.len()).rposition(|window| window == placeholder)?;
     Some((text[..at].to_vec(), text[at + placeholder.len()..].to_vec()))
@@ -223,7 +223,7 @@ impl ListBody {
         self.chunks.into_bytes()
     }
 
-    /// The same in pieces.
+    /// The pieces of a list that has been encoded completely.
     pub fn into_pieces(self) -> VecDeque<Bytes> {
         self.chunks.into_pieces()
     }
@@ -242,7 +242,7 @@ impl ListBody {
         }
         self.fill(chunk_bytes()).await?;
         if let Some(piece) = self.chunks.pop() {
-            // the bytes behind it become part of the next piece
+            // the bytes after this piece become part of the next one
             return Ok(Some(piece));
         }
         self.chunks.close();

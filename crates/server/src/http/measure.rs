@@ -185,7 +185,7 @@ impl RunningWatch {
         self.sizes.observe(bytes as f64);
     }
 
-    /// Records the duration of the initial list, all events of which have been encoded.
+    /// Records the duration of the initial list; called when all of its events have been encoded.
     pub fn listed(&self) {
         let Series { group, version, resource, scope, .. } = self.series.clone();
         let watch_list = WatchList { group, version, resource, scope };

@@ -205,7 +205,7 @@ pub fn negotiate(served: &[Media], accept: &str) -> Vec<Accepted> {
     clauses(accept).iter().flat_map(|clause| clause.accepted(served)).collect()
 }
 
-/// The acceptable forms of a response that has no table and no partial objects, best first.
+/// The acceptable forms of a response that can be neither a table nor partial objects, best first.
 pub fn negotiate_whole(served: &[Media], accept: &str) -> Vec<Accepted> {
     let mut accepted = negotiate(served, accept);
     accepted.retain(|accepted| accepted.shape == Shape::Whole);
@@ -233,7 +233,7 @@ pub fn aggregated(served: &[Media], accept: &str) -> Option<Accepted> {
     None
 }
 
-/// The 406 of custom resources, and of built-in resources that are not available in the requested shape.
+/// The 406 of custom resources, and of built-in resources that cannot be shown in the requested shape.
 pub fn not_acceptable(served: &[Media]) -> Status {
     accepts_only(&media_list(served))
 }
@@ -282,7 +282,7 @@ pub fn unsupported_body() -> Status {
     Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type").with_details(Default::default())
 }
 
-/// Whether a route accepts the `Content-Type` of a request. An empty one is accepted; of a comma-separated list, one
+/// Whether a route accepts the `Content-Type` of a request. An empty one is accepted; in a comma-separated list, one
 /// match suffices.
 pub fn takes(content_type: &str, served: &[Media]) -> bool {
     let names = content_type.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());

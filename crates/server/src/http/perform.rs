@@ -54,7 +54,7 @@ impl Edge {
             return Err(Status::bad_request("name must be provided"));
         }
         if let Err(refusal) = check_accept(&request, verb, reply) {
-            // routes, and releases since 1.36, check Accept before the options
+            // resources with routes, and all resources since 1.36, have Accept checked before the options
             let options_first = !request.resource.serving.routes && request.resource.release < Release::V1_36;
             if options_first && matches!(verb, Verb::List | Verb::Watch) {
                 verbs::check_options(&request)?;
@@ -142,7 +142,7 @@ impl Edge {
     }
 }
 
-/// Runs the write of a document. Where it or the stored object is large, it leaves the async worker.
+/// Runs the write of a document, off the async worker if the document or the stored object is large.
 async fn written<T>(request: &Request, document: &Document, write: impl Future<Output = T> + Send) -> T {
     let write = boxed(write);
     let limit = limits::INLINE_BYTES_MAX;

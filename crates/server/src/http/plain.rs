@@ -1,4 +1,4 @@
-//! Clients that send HTTP without TLS: they get a response that says so, as from Go's server.
+//! Clients that send HTTP without TLS: they get a response that says so, as Go's server sends it.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -9,7 +9,7 @@ use crate::limits;
 const BEGINNINGS: [&[u8]; 8] = [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"PATCH", b"DELET", b"OPTIO", b"PRI *"];
 const RESPONSE: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
-/// Waits for the first bytes of a connection. Whether they are those of an HTTP request.
+/// Waits for the first bytes of a connection, and returns whether they begin an HTTP request.
 pub async fn is_http(stream: &TcpStream) -> bool {
     let mut first = [0; 5];
     let count = stream.peek(&mut first).await.unwrap_or_default();

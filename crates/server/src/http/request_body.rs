@@ -56,7 +56,7 @@ impl Drop for RequestBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take()
             && !body.is_end_stream()
-            // there is none while the server ends
+            // when the process exits, there is no runtime left to read the body
             && tokio::runtime::Handle::try_current().is_ok()
         {
             base::task::spawn("discarded body", tokio::time::timeout(limits::BODY_DISCARD, discard(body)));

@@ -22,7 +22,8 @@ pub struct RequestLog {
     address: IpAddr,
     /// The name of the authenticated user; empty if the request has none.
     pub user: Text,
-    /// Whether the response ends when the client or a timeout ends it, as that of a watch: its duration is not slowness.
+    /// Whether the response lasts until the client or a timeout ends it, as for a watch. Such a request is not slow
+    /// because it lasts long.
     is_long_running: bool,
 }
 
@@ -37,7 +38,7 @@ impl RequestLog {
         let RequestLog { started, method, uri, address, user, is_long_running } = self;
         let (elapsed, status) = (started.elapsed(), status.as_u16());
         let milliseconds = milliseconds(elapsed);
-        // HTTP/2 has the scheme and the host in it
+        // over HTTP/2, the URI also has the scheme and the host
         let uri = uri.path_and_query().map_or("*", |target| target.as_str());
         if elapsed >= limits::SLOW_REQUEST && !is_long_running {
             tracing::info!(%method, uri, status, milliseconds, %user, %address, audit_id, "slow request");

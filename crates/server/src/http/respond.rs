@@ -23,7 +23,7 @@ use super::window::whole_bytes;
 use crate::limits;
 use crate::verbs::{Effect, Items, ListOutcome, Outcome, Request, ResponseObject, Subresource};
 
-/// The form in which a request is to be responded to, and the state that its response depends on.
+/// The form that the response to a request must have, and the state that it depends on.
 pub struct Reply {
     /// The media types that the server serves.
     pub served: &'static [Media],
@@ -46,8 +46,8 @@ pub struct Reply {
     /// The trace context of the request, and its span if that is sampled.
     pub trace_context: Option<Trace>,
     pub span: Option<Span>,
-    /// Whether the connection is closed after this response. It is for HTTP/2 connections of unauthenticated clients,
-    /// like with kube-apiserver's feature gate `UnauthenticatedHTTP2DOSMitigation`.
+    /// Whether the connection is closed after this response, as kube-apiserver's feature gate
+    /// `UnauthenticatedHTTP2DOSMitigation` closes HTTP/2 connections of unauthenticated clients.
     pub closes: bool,
     /// The flow schema and the priority level of the request.
     pub classification: Option<Classification>,
@@ -61,7 +61,7 @@ fn code(effect: Effect) -> StatusCode {
     }
 }
 
-/// The internal cause of an error, an extension of its response: the log has it, the client does not.
+/// The internal cause of an error, an extension of its response. It is logged but not sent to the client.
 #[derive(Clone)]
 pub struct InternalCause(pub String);
 
@@ -160,7 +160,7 @@ impl Reply {
                 }
                 let accepted = self.text(request).unwrap_or(Accepted::JSON);
                 if accepted.shape == Shape::Table {
-                    // a Status is shown as it is, but the options of tables are checked
+                    // a Status is never shown as a table, but invalid options of tables are still reported
                     table::Table::new(request, &accepted)?;
                 }
                 Ok(self.tree(code, &value, &Accepted { shape: Shape::Whole, ..accepted }))
@@ -186,7 +186,8 @@ impl Reply {
         self.tree(code, value, accepted)
     }
 
-    /// The best form if that is protobuf and the resource supports it; the metadata of any kind have a message.
+    /// The best form if it is protobuf and can be encoded: metadata alone has a message for every kind, whole objects
+    /// only for some resources.
     fn protobuf(&self, request: &Request) -> Option<Accepted> {
         let best = self.forms(request).next().filter(|a| a.media == Media::Protobuf)?;
         (request.resource.serving.protobuf || best.shape != Shape::Whole).then_some(best)
@@ -360,7 +361,7 @@ fn no_object(request: &Request) -> Status {
 /// The ListMeta of a list. Unstructured lists always have `continue`, even if it is empty.
 fn list_meta(list: &ListOutcome, unstructured: bool) -> Value {
     let mut meta = Value::object();
-    // lists that are computed have none
+    // computed lists have no resourceVersion
     if list.revision > 0 {
         meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
     }

@@ -68,12 +68,12 @@ impl Edge {
         let is_namespace = resource.is_namespaces();
         let below = || info.path.starts_with(&format!("/api/v1/namespaces/{}/namespaces", info.namespace));
         if is_namespace && (info.namespace != info.name || below()) {
-            // below a namespace are no namespaces
+            // a namespace contains no namespaces
             return Err(unknown());
         }
         let has_namespace = !info.namespace.is_empty() && !is_namespace;
         let scoped = match (resource.namespaced, has_namespace) {
-            // routes report the missing namespace when the object is looked up
+            // resources with routes report the missing namespace when the object is looked up
             (true, false) if info.has_empty_namespace && resource.serving.routes => true,
             (true, false) if resource.serving.routes && !resource.verbs().contains(&"list") => false,
             // paths with /watch/ of custom resources may have a name
@@ -138,12 +138,12 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         return if is_allowed { Ok(verb) } else { Err(not_supported()) };
     }
     if let Some(own) = resource.own_subresource(subresource.as_str()) {
-        // OPTIONS, which has no verb, is for proxies as any other method
+        // proxies take OPTIONS, which has no verb, like any other method
         let is_relayed = own.takes_paths() && info.method == Method::OPTIONS;
         let has_method = own.verbs.contains(&verb.as_str()) && (own.takes_paths() || info.method != Method::HEAD);
         return if is_relayed || has_method { Ok(verb) } else { Err(not_supported()) };
     }
-    // a watch has the route of a list, which refuses it
+    // a watch shares the route of the list, which refuses it later
     if resource.is_computed() && verb != Verb::Watch && !resource.verbs().contains(&verb.as_str()) {
         return Err(not_supported());
     }
@@ -160,7 +160,8 @@ pub(super) fn verb_of(request: &Request) -> Result<Verb, Status> {
         };
     }
     match verb {
-        // without routes, POST to an item creates it, and a missing name is reported when the request is performed
+        // for resources without routes, POST to an item creates it, and a missing name is reported when the request is
+        // performed
         Verb::Create if has_name && has_routes => Err(not_supported()),
         Verb::Update | Verb::Patch if !has_name && has_routes => Err(not_supported()),
         Verb::Proxy | Verb::None => Err(not_supported()),

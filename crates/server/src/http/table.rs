@@ -106,7 +106,7 @@ impl Cells {
 /// The columns after Name.
 fn cells(request: &Request) -> Vec<Cells> {
     if request.subresource == Subresource::Scale {
-        // of custom resources, kube-apiserver looks it up in JSON, which omits a zero in `spec`
+        // for custom resources, kube-apiserver looks the number up in JSON, which omits a zero in `spec`
         let desired: fn(&Value, i64) -> Value = match request.resource.built_in() {
             Some(_) => |object, _| object.at(&["spec", "replicas"]).cloned().unwrap_or(Value::Int(0)),
             None => |object, _| count(object, "spec"),
@@ -114,7 +114,7 @@ fn cells(request: &Request) -> Vec<Cells> {
         return vec![
             Cells::computed("Desired", "integer", "Number of desired replicas", desired),
             Cells::computed("Available", "integer", "Number of actual replicas", |o, _| count(o, "status")),
-            // the handlers of built-in kinds have a table of their own
+            // kube-apiserver's handlers of built-in kinds make this table themselves, with another type for the age
             Cells::age(if request.resource.built_in().is_some() { "string" } else { "date" }),
         ];
     }
@@ -195,7 +195,6 @@ impl Table {
         self.has_name.then_some(name).into_iter().chain(defined.map(Cells::definition)).collect()
     }
 
-    /// The row of one object.
     pub fn row(&self, object: &Value) -> Value {
         let now = clock::now_micros();
         let name = object.str_at(&["metadata", "name"]);
@@ -240,7 +239,7 @@ impl Table {
         self.table(self.meta_of(object), self.definitions(), vec![self.row(object)])
     }
 
-    /// The table of a watch event. Only that of the first event has column definitions.
+    /// The table of a watch event. Only the table of the first event has column definitions.
     pub fn of_event(&self, object: &Value, first: bool) -> Value {
         let definitions = if first { self.definitions() } else { Value::Null };
         self.table(self.meta_of(object), definitions, vec![self.row(object)])

@@ -26,7 +26,7 @@ pub struct Tls {
     pub certificate: Vec<u8>,
     pub key: Vec<u8>,
     pub client_ca: Vec<u8>,
-    /// The authenticating proxies, which pass the user in headers.
+    /// The CA bundle and names of authenticating proxies, which pass the user in headers.
     pub proxy: Option<ProxyAuthority>,
 }
 
@@ -190,7 +190,8 @@ struct KeyPossession {
 }
 
 impl KeyPossession {
-    /// Requests certificates signed by the CA bundle of clients or, if there is one, that of authenticating proxies.
+    /// Requests certificates that are signed by the CA bundle of clients or, if there is one, by the CA bundle of
+    /// authenticating proxies.
     fn new(clients: &Authorities, proxies: Option<&Authorities>) -> KeyPossession {
         let of_proxies = proxies.map(|proxies| proxies.verifier.root_hint_subjects()).unwrap_or_default();
         let subjects = [clients.verifier.root_hint_subjects(), of_proxies].concat();
@@ -198,7 +199,7 @@ impl KeyPossession {
     }
 }
 
-/// The outcome of a handshake's signature by the key of a certificate of version 1, with one of the first `most` algorithms
+/// Verifies the signature of a handshake with the key of an X.509 version 1 certificate, by the first `most` algorithms
 /// of the scheme; `None` for other certificates.
 fn signature_v1(
     message: &[u8],
@@ -238,7 +239,7 @@ impl ClientCertVerifier for KeyPossession {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        // in TLS 1.2, a scheme leaves the curve open
+        // in TLS 1.2, a scheme does not fix the curve, so all of its algorithms are tried
         signature_v1(message, certificate, signature, usize::MAX)
             .unwrap_or_else(|| self.signatures.verify_tls12_signature(message, certificate, signature))
     }

@@ -22,7 +22,7 @@ pub(super) fn prepend_warnings(warnings: &[&str], headers: &mut HeaderMap) {
     }
 }
 
-/// Appends warnings with code 299. One that is no valid header value is dropped.
+/// Appends warnings with code 299. A warning that is not a valid header value is dropped.
 pub(super) fn append_warnings<T: AsRef<str>>(warnings: &[T], headers: &mut HeaderMap) {
     for warning in warnings {
         let escaped = warning.as_ref().replace('\\', "\\\\").replace('"', "\\\"");

@@ -17,7 +17,7 @@ use crate::verbs::{ResponseObject, Watch, WatchEvent};
 pub struct Stream {
     pub watch: Watch,
     pub accepted: Accepted,
-    /// The table whose rows are sent, if tables are.
+    /// The table whose rows are sent; `None` in other shapes.
     table: Option<Table>,
     /// Whether a table has been sent.
     has_sent_table: bool,

@@ -113,7 +113,7 @@ enum Form {
     Binary,
 }
 
-/// The bounds of what clients send, which is ignored: a message is kept until it is complete.
+/// Limits of what clients send. It is ignored, but a message is kept in memory until it is complete.
 fn configuration() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
@@ -151,7 +151,7 @@ where
         }
     }
     stream.close(Some(close(CloseCode::Normal))).await?;
-    // wait for the close frame of the client, which would see a connection reset otherwise
+    // wait for the client's close frame; otherwise the client would see a connection reset
     let closed = async { while let Some(Ok(_)) = stream.next().await {} };
     let _ = tokio::time::timeout(Duration::from_secs(limits::WEBSOCKET_CLOSE_SECONDS), closed).await;
     Ok(())

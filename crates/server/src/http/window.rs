@@ -42,12 +42,12 @@ pub fn chunk_bytes() -> usize {
     if is_fast() { limits::PIECE_BYTES_MAX } else { limits::CHUNK_BYTES }
 }
 
-/// The size of the objects of a list that is encoded before it is sent.
+/// Lists whose objects have up to this many bytes are encoded completely before they are sent.
 pub fn whole_bytes() -> usize {
     if is_fast() { limits::WHOLE_LIST_BYTES_FAST } else { limits::UNSENT_BYTES_MAX }
 }
 
-/// Bytes of a response that are made and not handed over. They count as unsent until this is dropped.
+/// Bytes of a response that have been encoded but not handed over. They count as unsent until this is dropped.
 pub struct UnsentBytes(usize);
 
 impl UnsentBytes {

@@ -181,7 +181,7 @@ fn debugging_paths(index: &BTreeSet<String>) -> Vec<String> {
     folders.into_iter().filter(|folder| !API_PATHS.contains(&folder.as_str())).collect()
 }
 
-/// The best form that the client accepts. Documents have to be asked for by group, version and kind.
+/// The best form that the client accepts. A client gets a document only if it names the group, version and kind.
 fn form(page: ZPage, accept: &str, served: &[Media]) -> Option<PageForm> {
     if accept.trim().is_empty() {
         return Some(PageForm::Text);

@@ -31,7 +31,7 @@ pub enum Kinds {
 }
 
 impl DocumentForm {
-    /// The schema with a name that is not that of a custom resource; `None` if there is none.
+    /// The schema with this name, unless it belongs to a custom resource; `None` if there is none.
     pub fn schema(&self, name: &str) -> Option<Value> {
         let mut schema = self.without_kinds(name)?;
         if matches!(name, DELETE_OPTIONS | WATCH_EVENT) {

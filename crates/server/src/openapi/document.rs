@@ -58,13 +58,13 @@ struct Writer {
     encoding: DocumentEncoding,
     paths: Pieces,
     schemas: Pieces,
-    /// Names of the schemas written so far: a name is written once.
+    /// Names of the schemas written so far, so that none is written twice.
     names: HashSet<String>,
     /// The names of schemas that are referred to.
     references: BTreeSet<String>,
     /// The definitions of aggregated API servers.
     remote: Map,
-    /// Their parameters.
+    /// The parameters of aggregated API servers.
     parameters: Map,
 }
 

@@ -55,8 +55,8 @@ impl CachedDocuments {
     }
 }
 
-/// The document of all groups, in both encodings. One larger than [`limits::OPENAPI_KEPT_BYTES_MAX`] is kept only while
-/// responses use it, which share it.
+/// The document of all groups, in both encodings. If it is larger than [`limits::OPENAPI_KEPT_BYTES_MAX`], it is kept
+/// only while responses use it, and they share it.
 #[derive(Default)]
 pub struct Merged {
     json: Mutex<DocumentSlot>,

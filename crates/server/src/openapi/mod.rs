@@ -69,7 +69,6 @@ impl Dialect {
     }
 }
 
-/// The encodings of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DocumentEncoding {
     Json,

@@ -41,7 +41,8 @@ impl RemoteDocuments {
 }
 
 /// Renames the definitions of a v2 document whose names are taken: `NAME_v2`, `NAME_v3`, and so on, as kube-apiserver
-/// does. A definition that equals `known` of its name, but for its group versions and kinds, keeps the name.
+/// does. A definition keeps its name if it equals the one in `known`, apart from the group versions and kinds that both
+/// list.
 pub fn without_conflicts<'a>(
     part: &Value,
     taken: &HashSet<String>,
@@ -72,7 +73,7 @@ pub fn without_conflicts<'a>(
     part
 }
 
-/// Whether two schemas are equal but for the group versions and kinds that they list.
+/// Whether two schemas are equal apart from the group versions and kinds that they list.
 fn is_same(a: &Value, b: &Value) -> bool {
     let without = |schema: &Value| {
         let mut schema = schema.clone();

@@ -24,7 +24,7 @@ pub fn name(served: &ServedResource, kind: &str) -> String {
 /// The name of the schema of a built-in kind.
 pub fn built_in_name(group: &str, version: &str, kind: &str) -> String {
     let name = format!("{}.{version}.{kind}", types::go_package(group));
-    // the legacy APIs are not in the table of types; their package is that of v1
+    // the table of types does not have the legacy APIs; they use the package of v1
     let of_stable = || {
         let stable = types::openapi_name(&format!("{}.v1.{kind}", types::go_package(group)))?;
         Some(stable.replace(".v1.", &format!(".{version}.")))

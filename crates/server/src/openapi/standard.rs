@@ -19,7 +19,7 @@ const SHARD_INFO: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo";
 pub const SHARD_SELECTOR: &str = "shardSelector";
 pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 pub const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
-/// The documents of v3 that do not depend on what is served.
+/// The v3 documents that do not depend on what is served.
 pub const FIXED: [&str; 5] = [".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version"];
 /// The path parameter of proxies.
 pub const PATH: &str = "path";
@@ -66,7 +66,7 @@ fn schemas_v3() -> &'static Value {
     SCHEMAS.get_or_init(|| load(include_str!("data/schemas.json")))
 }
 
-/// The same as a release publishes them.
+/// The shared schemas as a release publishes them.
 fn schemas_of(release: Release) -> &'static Value {
     static FORMER: [OnceLock<Value>; Release::ALL.len()] = [const { OnceLock::new() }; Release::ALL.len()];
     match release {
@@ -165,8 +165,8 @@ pub fn schema(dialect: Dialect, release: Release, name: &str) -> Option<&'static
     all.get(name)
 }
 
-/// Converts a v3 schema to v2: references have descriptions as siblings, there are no defaults, and a value of several types is a
-/// string.
+/// Converts a v3 schema to v2: a reference has its description as a sibling, defaults are dropped, and a value of
+/// several types becomes a string.
 pub fn to_v2(schema: &Value) -> Value {
     let mut out = Map::new();
     for (key, value) in schema.as_object().into_iter().flat_map(Map::iter) {
@@ -275,7 +275,7 @@ const OPTIONS: [&str; 7] = [
     "core.v1.ServiceProxyOptions",
 ];
 
-/// The type in JSON of a field of options; objects have no place in a query.
+/// The type in JSON of a field of options; `None` for objects, which cannot be query parameters.
 pub fn option_type(field: &GoField) -> Option<&'static str> {
     match (field.go_type.base, field.go_type.container) {
         (_, Container::Map | Container::MapOfLists | Container::Embedded) | (GoBase::Struct(_), _) => None,

@@ -38,7 +38,7 @@ fn definitions(entries: &[(Place, &Entry)], layout: &Layout) -> Vec<Value> {
 ///
 /// # Errors
 ///
-/// One line: nothing is selected, or an object cannot be read whose labels decide.
+/// One line: nothing is selected, or an object whose labels decide cannot be read.
 pub fn choose<'a>(snapshot: &'a Snapshot, layout: &Layout, selection: &ObjectSelection) -> Result<Chosen<'a>, String> {
     let mut entries = placed(snapshot, layout);
     let selection = &selection.resolve(&match selection.names_custom_resources() {

@@ -24,7 +24,7 @@ pub enum Conflict {
     Replace,
 }
 
-/// The selected objects of a file, which is whole: where each belongs in the new store, and its value.
+/// The selected objects of a complete file: where each belongs in the new store, and its value.
 pub struct Checked {
     objects: Vec<(Place, Bytes)>,
 }

@@ -25,13 +25,13 @@ impl ObjectSelection {
         self.namespaces.is_empty() && self.resources.is_empty() && self.labels.is_empty()
     }
 
-    /// Whether a resource is not a built-in one, so that the definitions at hand decide what its name means.
+    /// Whether one of the resources is not built-in, so that its name has to be looked up in the definitions.
     pub fn names_custom_resources(&self) -> bool {
         self.resources.iter().any(|name| resolve_built_in(name).is_none())
     }
 
-    /// Replaces singular and short names, and plurals without their group, as kubectl does. Built-in kinds win over the
-    /// definitions, and names that nothing has stay.
+    /// Replaces singular and short names, and plurals without their group, as kubectl does. Built-in kinds take
+    /// precedence over the definitions, and unknown names are kept.
     #[must_use]
     pub fn resolve(&self, definitions: &[Value]) -> ObjectSelection {
         let of_definitions = |name: &String| definitions.iter().find_map(|definition| resolve_custom(name, definition));
@@ -86,7 +86,7 @@ fn full(plural: &str, group: &str) -> String {
     if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
 }
 
-/// Whether a name, with or without the group behind it, is one of `names`.
+/// Whether a name, with or without the group after it, is one of `names`.
 fn is_named(name: &str, group: &str, names: &[&str]) -> bool {
     match name.split_once('.') {
         None => names.contains(&name),

@@ -13,7 +13,7 @@ pub struct Admit<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
     pub operation: Operation,
-    /// Empty if the request names no object, as requests for collections.
+    /// Empty if the request names no object, as for a collection.
     pub name: &'a Text,
     pub options: &'a Value,
     pub dry_run: bool,
@@ -27,7 +27,8 @@ impl Admit<'_> {
         warn: &'b (dyn Fn(String) + Sync),
     ) -> Attributes<'b> {
         let request = self.request;
-        // an object posted to a subresource has its own kind, but admission gets the resource that it is posted to
+        // an object that is posted to a subresource has a kind of its own, but admission gets the resource that it is
+        // posted to
         let (resource, version) = match &request.posted_to {
             Some(resource) => (&**resource, &**resource.storage_version()),
             None => (&*request.resource, &*request.version),
@@ -95,7 +96,7 @@ impl Admit<'_> {
                 }
                 Ok(Some(object))
             }
-            // empty lists that JSON omits remain
+            // without a change, return the object itself: it may have empty lists that its JSON omits
             _ => Ok(object.or(given)),
         }
     }

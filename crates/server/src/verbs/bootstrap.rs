@@ -58,7 +58,7 @@ pub async fn bootstrap(context: &Arc<Context>, identity: Option<&ControlPlane>) 
     Ok(())
 }
 
-/// Runs a part of the bootstrap in a task of its own.
+/// Runs a part of the bootstrap in its own task.
 async fn in_task<F>(context: &Arc<Context>, part: impl FnOnce(Arc<Context>) -> F) -> Result<(), Status>
 where
     F: Future<Output = Result<(), Status>> + Send + 'static,
@@ -158,7 +158,7 @@ async fn register(context: &Context) -> Result<(), Status> {
         let is_managed_at_start = match stored.meta.label(MANAGED) {
             Some(MANAGED_AT_START) => true,
             Some(MANAGED_ALWAYS) if built_in.is_some() => false,
-            // created by a client, or maintained by the controller
+            // the APIService was created by a client, or the controller maintains it
             _ => continue,
         };
         let object = stored.body.to_value(stored.revision);
@@ -192,7 +192,7 @@ pub async fn restore_registration(
     let replace = machinery::json!([{"op": "replace", "path": "/spec", "value": spec}]);
     let document = Document::json(&replace);
     match patch(context, &request, PatchKind::Json, &document).await {
-        // it has been deleted
+        // the APIService has been deleted
         Err(status) if status.reason == Reason::NotFound => Ok(()),
         result => result.map(drop),
     }

@@ -21,11 +21,11 @@ pub enum Change<'a> {
     Apply {
         configuration: Value,
         force: bool,
-        /// Reported after the configuration has been merged.
+        /// Reported only after the configuration has been merged.
         repeated: RepeatedKeys,
     },
     Delete(DeleteOptions),
-    /// An edit by the server itself, without admission. An error of the function is that of the write.
+    /// An edit by the server itself, without admission. If the function fails, the write fails with its error.
     Edit(&'a (dyn Fn(&mut Value) -> Result<(), Status> + Sync)),
     /// An edit of a CRD without its schemas. The function returns `None` if nothing is to be changed.
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
@@ -68,7 +68,7 @@ impl Live {
 /// An object after a change, with its managedFields.
 pub struct Changed {
     pub object: Value,
-    /// What counts as changed by an apply even if the object is unchanged.
+    /// The differences that kube-apiserver counts for an apply although the object to be stored is unchanged.
     pub uncoerced: Uncoerced,
 }
 
@@ -106,7 +106,8 @@ impl Write<'_> {
                 }
                 self.check_uid(object.str_at(&["metadata", "uid"]), "")?;
                 self.request.strategy.canonicalize(&mut object);
-                // unlike a POST, a PUT has an owner of the system fields that it sends, and that a new object does not keep
+                // managedFields come first: unlike a POST, a PUT also owns the system fields that it sends, although a
+                // new object does not keep them
                 let mut created = self.tracked(None, object).await;
                 meta::wipe_system_fields(self.request, &mut created.object)?;
                 created
@@ -190,15 +191,15 @@ impl Write<'_> {
             false => request.strategy.codec().normalize_applied(&mut object, configuration, Some(live))?,
         };
         if !is_custom {
-            // kube-apiserver has converted the object by then
+            // kube-apiserver reports repeated keys only after it has converted the object
             repeated.report(request)?;
         }
         self.check_identity(&mut object)?;
         Ok(Changed { object, uncoerced })
     }
 
-    /// Fails unless the namespace and the name of an object are those of the request. kube-apiserver decodes objects of its own
-    /// kinds before.
+    /// Fails unless the namespace and the name of an object are those of the request. For its own kinds, kube-apiserver
+    /// decodes the object before this check.
     fn check_identity(&self, object: &mut Value) -> Result<(), Status> {
         meta::place_in(object, self.request.scope())?;
         meta::check_name(object, self.request.name())
@@ -229,7 +230,7 @@ impl Write<'_> {
         Ok(Changed { object, uncoerced: Uncoerced::Same })
     }
 
-    /// Fails if a replacement has another uid than the stored object.
+    /// Fails if the uid of a replacement differs from that of the stored object.
     fn check_uid(&self, uid: &str, stored_uid: &str) -> Result<(), Status> {
         if uid.is_empty() || uid == stored_uid {
             return Ok(());

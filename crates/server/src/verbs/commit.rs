@@ -65,8 +65,8 @@ impl Write<'_> {
         }
     }
 
-    /// Validates an object and replaces `live` by it. An object that is being deleted, waits for no grace period and has no
-    /// finalizers left is removed. Returns `None` if the stored object has changed.
+    /// Validates an object and replaces `live` by it. The object is removed instead if it is being deleted, waits for
+    /// no grace period and has no finalizers left. Returns `None` if the stored object has changed.
     pub async fn replace(
         &self,
         admit: &Admit<'_>,
@@ -134,7 +134,8 @@ impl Write<'_> {
     async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let untracks = !self.change.is_apply();
-        // a scale may create the spec of a custom resource, whose other fields get their defaults only when it is read
+        // a scale may create the `spec` of a custom resource; its other fields get their defaults only when the object
+        // is read
         let has_defaults = self.request.subresource != Subresource::Scale;
         if let Some(outline) = live.and_then(|live| live.outline.as_ref()) {
             let meta = Meta::of(&object);
@@ -161,7 +162,7 @@ impl Write<'_> {
     async fn round_trip(&self, object: Value) -> Result<ResponseObject, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let stored = resource.to_storage(object, version).await?;
-        // in JSON, a whole number of a float is that of an integer
+        // stored as JSON, a float with a whole value becomes an integer
         let stored = machinery::value::decode(stored.to_json().as_bytes()).unwrap_or(stored);
         let shown = resource.out_of_storage(stored, version).await?;
         Ok(ResponseObject::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))

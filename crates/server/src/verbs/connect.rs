@@ -165,7 +165,7 @@ async fn pod_proxy(request: &Request) -> Result<Status, Status> {
     Ok(unreachable(address, &port).await)
 }
 
-/// Whether an address may be that of a Pod: loopback and link-local addresses may not.
+/// Whether a Pod may have this address; it must not be a loopback or link-local address.
 fn is_allowed(address: &str) -> bool {
     match address.parse::<std::net::IpAddr>() {
         Ok(std::net::IpAddr::V4(v4)) => {

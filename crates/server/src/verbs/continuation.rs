@@ -15,7 +15,7 @@ pub struct Continue {
     pub after: String,
 }
 
-/// Like Go's decoder, accepts any bits after the last byte.
+/// Like Go's decoder, accepts any trailing bits after the last byte.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -70,7 +70,7 @@ impl Continue {
 /// The error of Go's decoder, which names the position of the first invalid byte.
 fn base64_error(token: &str) -> String {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    // the character alone says little: its position is reported
+    // a single last character encodes no byte, so its position is reported
     let end = if token.len() % 4 == 1 { token.len() - 1 } else { token.len() };
     let at = token.bytes().position(|b| !legal(b)).unwrap_or(end);
     format!("illegal base64 data at input byte {at}")

@@ -45,8 +45,8 @@ pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Statu
     .map(drop)
 }
 
-/// Creates the Service if it is missing. Its address may still be reserved by another server that is creating it, or that
-/// ended before it had: then the next check finds the Service, or the address released.
+/// Creates the Service if it is missing. Its address may still be reserved by another server that is creating the
+/// Service, or that ended before it did. The next check then finds the Service, or a free address.
 async fn create_service(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     match create_of(context, PLAIN, "", "services", [plane.service(context)]).await {
         Err(status) if status.reason == Reason::Invalid && context.objects.store().is_shared() => {

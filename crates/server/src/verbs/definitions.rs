@@ -16,8 +16,9 @@ use super::naming::{definitions, establish_peers, group_of};
 use super::{Context, Subresource, third_party};
 use crate::limits;
 
-/// CRDs whose last instance with a finalizer is gone, by uid, with the earliest time of their removal. Like upstream, the
-/// removal is delayed a little, so that a client that waits for the last instance gets 404 for the object, not for its kind.
+/// CRDs whose last instance with a finalizer is gone, by uid, with the earliest time of their removal. As in
+/// kube-apiserver, the removal is delayed a little, so that a client that waits for the last instance gets a 404 for
+/// the object and not for its kind.
 #[derive(Default)]
 pub struct PendingCrdDeletions {
     from: BTreeMap<Text, Instant>,
@@ -90,7 +91,7 @@ async fn finalize_one(
     }
     delete_instances(context, group, plural).await?;
     let uid = object.str_at(&["metadata", "uid"]);
-    // a CRD that stays, for finalizers of others, is seen as terminating for a moment
+    // other finalizers keep the CRD: wait, so that clients see it as terminating for a moment
     let stays = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     let at_once = !has_waited && !stays;
     if instances.is_empty() && (at_once || outlived.may_go(uid, clock::instant())) {

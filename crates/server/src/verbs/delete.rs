@@ -34,7 +34,7 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     DeleteOptions::of(&given, &request.resource.gates)
 }
 
-/// The options for the audit log: in the version to which kube-apiserver decodes them.
+/// The options as the audit log has them, in the version to which kube-apiserver decodes them.
 fn recorded(given: &Value) -> Value {
     let mut options = given.clone();
     options.set_at(&["kind"], Value::from("DeleteOptions"));
@@ -45,9 +45,9 @@ fn recorded(given: &Value) -> Value {
 /// The kinds of every group version that kube-apiserver decodes in place of `DeleteOptions` but cannot convert to them.
 const UNVERSIONED: [&str; 7] =
     ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "Status", "UpdateOptions"];
-/// Other such kinds of `meta.k8s.io/v1`.
+/// Kinds of `meta.k8s.io/v1` that are also decoded but cannot be converted.
 const META: [&str; 4] = ["GetOptions", "ListOptions", "PatchOptions", "WatchEvent"];
-/// Other such kinds of both versions of `meta.k8s.io`.
+/// Kinds of both versions of `meta.k8s.io` that are also decoded but cannot be converted.
 const TABLES: [&str; 4] = ["PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions"];
 
 /// Fails unless the kind of a body is `DeleteOptions` or absent.
@@ -135,7 +135,7 @@ pub async fn delete_collection(
     if page.items.len() > 0 {
         super::check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
     }
-    // if a deletion may be rejected, deletions are sequential: the objects after a rejected one are kept
+    // deletions that may be rejected are sequential, so that the objects after a rejected one are kept
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
@@ -171,7 +171,7 @@ async fn delete_listed(
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     let change = Change::Delete(options.clone());
     let write = Write { listed: Some(stored), ..Write::new(context, request, change, &write_options) };
-    // boxed, since many of these futures are kept at once
+    // boxed, since many of these futures exist at once
     let write = Box::pin(write.run());
     let outcome = if stored.body.bytes.len() > limits::INLINE_BYTES_MAX {
         deadline::beside_others(&request.authorized.user.name, write).await
@@ -181,8 +181,8 @@ async fn delete_listed(
     outcome.map(drop)
 }
 
-/// How many of `deletions` run concurrently. Few are sequential, as all are in kube-apiserver: on etcd, concurrent deletions
-/// may be reordered.
+/// How many of `deletions` run concurrently. A few run one after the other, as all do in kube-apiserver: on etcd,
+/// concurrent deletions may be reordered.
 fn at_once(deletions: usize) -> usize {
     if deletions > limits::DELETE_IN_ORDER_MAX { limits::DELETE_COLLECTION_PARALLEL } else { 1 }
 }
@@ -228,7 +228,7 @@ pub async fn empty_namespace(
 /// The outcome of one pass over objects that are being deleted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pass {
-    /// Whether an object was being deleted that may still exist.
+    /// Whether an object that was being deleted may still exist.
     pub pending: bool,
     /// Whether a deletion failed.
     pub failed: bool,

@@ -57,7 +57,7 @@ impl Write<'_> {
 
     /// Stores an object with its deletion timestamp.
     async fn mark(&self, options: &DeleteOptions, object: Value, live: &Live) -> Result<Option<Outcome>, Status> {
-        // only the deprecated option gets 202
+        // only the deprecated `orphanDependents: false` gets 202
         let effect = if options.orphan_dependents == Some(false) { Effect::Begun } else { Effect::Done };
         if options.dry_run {
             return Ok(Some(Outcome::Object(effect, ResponseObject::Tree(object))));

@@ -39,7 +39,7 @@ pub async fn reserve(
     }
 }
 
-/// The errors of an object that depend on others. They come before those of its strategy.
+/// Errors of an object that depend on other objects. They precede the errors of its strategy.
 pub fn errors(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let resource = &write.request.resource;
     let place = match (resource.hooks, write.request.subresource, old) {

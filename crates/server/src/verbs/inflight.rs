@@ -1,4 +1,4 @@
-//! Writes in flight, for what must not begin before they have ended.
+//! Writes in flight, for work that must not begin before they have ended.
 
 use parking_lot::Mutex;
 use tokio::sync::watch;

@@ -92,8 +92,8 @@ impl Scan {
     }
 }
 
-/// Held by a long scan during each batch after its first: only one computes at a time, so that other workers serve short
-/// requests.
+/// A long scan holds this during each batch after its first. So only one long scan computes at a time, and the other
+/// workers serve short requests.
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Lets other tasks run in the middle of a long scan.
@@ -101,7 +101,7 @@ static TURN: Semaphore = Semaphore::const_new(1);
 pub struct Pace(Option<SemaphorePermit<'static>>);
 
 impl Pace {
-    /// Lets other tasks run; called after each batch. Scans take turns, in their order.
+    /// Lets other tasks run, then waits for the turn of this scan, in order of arrival. Called after each batch.
     pub async fn next(&mut self) {
         self.0 = None;
         tokio::task::yield_now().await;
@@ -111,7 +111,7 @@ impl Pace {
 
 #[derive(Clone)]
 enum ItemSource {
-    /// Objects that are few, or not from a snapshot.
+    /// Objects that are few or do not come from a snapshot.
     ResponseObject(VecDeque<ResponseObject>),
     Snapshot {
         scan: Scan,
@@ -170,7 +170,7 @@ async fn next_selected(
     let mut found = vec![];
     let batch = selection.batch(limits::LIST_BATCH);
     while found.is_empty() && left > 0 {
-        // they have been converted already, but their renditions may have been evicted since
+        // they were converted before the list began, but their renditions may have been evicted since
         selection.convert_ahead(request, scan, batch, left).await?;
         let visited = scan.each(batch, |stored| {
             if selection.matches(request, stored)? {

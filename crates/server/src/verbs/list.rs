@@ -15,7 +15,7 @@ use super::selection::Selection;
 use super::{Context, Effect, ListOutcome, Outcome, Request, ResponseObject};
 use crate::limits;
 
-/// Returns one of the objects that are computed and so have no resourceVersion to wait for.
+/// Returns one of the computed objects, which have no resourceVersion to wait for.
 fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome, Status> {
     request.check_path(request.name())?;
     let found = all.into_iter().find(|object| object.str_at(&["metadata", "name"]) == request.name());
@@ -58,7 +58,7 @@ async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Statu
     })
 }
 
-/// The error of a list that failed with `why`. It names the objects that cannot be read, if there are any: those of its page, if
+/// The error of a list that failed with `why`. If objects cannot be read, the error names them: those of the page, if
 /// `page` is the size of a page of all objects.
 fn if_unreadable(request: &Request, scan: &Scan, page: Option<usize>, why: Status) -> Status {
     let (resource, version) = (&request.resource, &request.version);
@@ -109,7 +109,6 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
 }
 
 impl Selection {
-    /// One page of the list.
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
         let (root, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
@@ -141,7 +140,8 @@ impl Selection {
         Ok(page)
     }
 
-    /// Selects up to `limit` objects, 0 for all. Every error that could occur while they are sent is found here.
+    /// Selects up to `limit` objects, or all if it is 0. Every error that could occur while they are sent is found
+    /// here.
     async fn survey(
         &self,
         request: &Request,
@@ -152,7 +152,7 @@ impl Selection {
         let (resource, version) = (&request.resource, &request.version);
         let most = if limit == 0 { usize::MAX } else { limit };
         let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { self.batch(limits::LIST_SCAN) };
-        // so that a page costs no more than its size, the first batch has that size; later ones double
+        // the first batch is as large as the page, so that a page costs no more than its size; later ones double
         let mut batch = most.max(limits::LIST_BATCH).min(batch_max);
         let mut found = ScanResult { kept: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
@@ -191,15 +191,16 @@ impl Selection {
                 return Ok(found);
             }
             batch = (2 * batch).min(batch_max);
-            // the conversion webhook is awaited without a turn
+            // a scan that awaits a conversion webhook does not hold the turn, since other scans would wait for the
+            // webhook
             if !resource.is_prepared() {
                 pace.next().await;
             }
         }
     }
 
-    /// For a CRD with a conversion webhook, converts those of the next `count` objects of a scan that will be read, at most
-    /// `most`.
+    /// For a CRD with a conversion webhook, converts those of the next `count` objects that the list will read, `most`
+    /// at most.
     pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<(), Status> {
         if !request.resource.is_prepared() {
             return Ok(());
@@ -328,14 +329,14 @@ pub fn check_options(request: &Request) -> Result<(), Status> {
     }
 }
 
-/// Waits until the resource version that the options of a list require is visible. Fails at once if they require none that can
+/// Waits until the resource version that the options of a list require is visible. Fails at once if no such version can
 /// exist, or if no object can be in the namespace.
 pub async fn reach(context: &Context, request: &Request, selection: &Selection) -> Result<(), Status> {
     let options = &selection.options;
     if !options.continue_token.is_empty() {
         let token = Continue::decode(&options.continue_token)?;
         selection.check_path(request)?;
-        // another server may have written it
+        // another server may have written this revision
         return wait_until(context, Revision::try_from(token.revision).unwrap_or(0)).await;
     }
     let version = parse_version(&options.resource_version)
@@ -344,7 +345,6 @@ pub async fn reach(context: &Context, request: &Request, selection: &Selection) 
     if options.resource_version.is_empty() { catch_up(context).await } else { wait_until(context, version).await }
 }
 
-/// Returns a list.
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
     let options = ListOptions::of_list(request.query())?;
     if let Some(mut all) = request.computed() {

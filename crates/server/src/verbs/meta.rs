@@ -24,7 +24,7 @@ pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), S
     Ok(())
 }
 
-/// Sets the system fields of a new object. This happens after mutating admission, which does not get them.
+/// Sets the system fields of a new object. This happens after mutating admission, which does not see them.
 pub fn fill_system_fields(object: &mut Value) {
     object.remove_at(&["metadata", "selfLink"]);
     object.set_at(&["metadata", "uid"], Value::from(clock::uuid()));

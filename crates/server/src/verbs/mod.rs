@@ -93,7 +93,7 @@ pub struct Context {
     pub writes: WritesInFlight,
     /// Held while quotas are charged, so that concurrent charges do not conflict.
     quota_turn: tokio::sync::Mutex<()>,
-    /// Held while the names of a CRD are accepted, so that no other CRD accepts the same.
+    /// Held while the names of a CRD are accepted, so that no other CRD accepts the same names.
     naming_turn: tokio::sync::Mutex<()>,
 }
 
@@ -280,7 +280,7 @@ impl Request {
         self.resource.own_subresource(self.subresource.as_str()).map(|own| own.endpoint)
     }
 
-    /// The objects of a kind that is not stored but computed, such as ComponentStatus.
+    /// The objects of a kind that is computed instead of stored, such as ComponentStatus.
     fn computed(&self) -> Option<Vec<Value>> {
         self.resource.built_in().and_then(|row| row.behaviour.further.computed).map(|all| all())
     }
@@ -301,8 +301,8 @@ impl Request {
         self.show(stored.clone()).await.map_err(unreadable)
     }
 
-    /// The object that a write changes, in the version of the endpoint. Dry runs and deletions decode it as a get does, which
-    /// words errors in another way.
+    /// The object that a write changes, in the version of the endpoint. Dry runs and deletions decode it as a get does,
+    /// whose errors have another text.
     async fn read_for_write(&self, stored: &Arc<Stored>, as_get: bool) -> Result<Value, Status> {
         let read = self.resource.read_converted(stored, &self.version).await;
         read.map_err(|why| match as_get {
@@ -321,7 +321,6 @@ impl Request {
     }
 }
 
-/// An object of a response.
 #[derive(Clone, Debug)]
 pub enum ResponseObject {
     /// A stored object in the version of the request, see [`Stored::rendition`].
@@ -419,7 +418,6 @@ impl ResponseObject {
     }
 }
 
-/// The outcome of a list.
 pub struct ListOutcome {
     pub items: Items,
     pub revision: Revision,
@@ -435,7 +433,7 @@ pub enum Effect {
     /// It has read or changed what exists.
     Done,
     Created,
-    /// It has begun a deletion that goes on.
+    /// It has begun a deletion, which is not finished.
     Begun,
 }
 

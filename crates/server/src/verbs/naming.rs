@@ -39,7 +39,7 @@ pub async fn after_write(context: &Context, name: &str) {
     log_error(establish_peers(context, group_of(name), name).await);
 }
 
-/// Only logs an error, since the write itself has succeeded; `controllers/establishing` retries its consequences.
+/// Only logs the error, since the write itself has succeeded; `controllers/establishing` retries what it left undone.
 fn log_error(established: Result<(), Status>) {
     if let Err(status) = established {
         tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
@@ -162,7 +162,7 @@ fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
 }
 
-/// The names that [`peers`] take.
+/// The names that the ThirdPartyResources of a group take; `except` is that of [`peers`].
 fn third_party_names(context: &Context, group: &str, except: &str) -> Taken {
     let mut taken = Taken::default();
     let peers = peers(context, group, except);

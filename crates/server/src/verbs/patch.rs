@@ -50,8 +50,8 @@ pub struct RepeatedKeys {
     validation: FieldValidation,
 }
 
-/// Fails if the audit log could not contain a body as JSON. kube-apiserver 1.37 reports that before any other error of a patch.
-/// Bodies that decode pass, so only the others have to be checked.
+/// Fails if a body cannot be recorded as JSON in the audit log, which kube-apiserver 1.37 reports before any other
+/// error of a patch. A body that decodes can be recorded, so only the others have to be checked.
 pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status> {
     let bytes = &document.bytes;
     match (kind, document.format) {
@@ -180,7 +180,7 @@ impl Patch {
         let decoded = strategy.codec().decode_patched(&mut object, &mut strict, from);
         decoded.map_err(|error| match error {
             Unpatched::Invalid(why) => invalid(why),
-            // warnings of the patch, and another namespace or name, come first
+            // the warnings of the patch, and the error of a wrong namespace or name, take precedence
             Unpatched::Failed(status) => {
                 if validation == FieldValidation::Warn {
                     self.strict_errors().into_iter().for_each(|warning| request.warn(warning));
@@ -244,7 +244,8 @@ impl Patch {
         }
     }
 
-    /// The patched object for error messages. It is computed again, since errors are rare and a copy would cost every request.
+    /// The patched object for error messages. It is computed again: errors are rare, and keeping a copy would cost
+    /// every request.
     fn printed(&self, request: &Request, old: &Value) -> String {
         let merged = || self.merged(request, old).unwrap_or_default();
         match (self, request.strategy.codec().printed_as()) {

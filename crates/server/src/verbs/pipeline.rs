@@ -33,7 +33,7 @@ impl Write<'_> {
         let is_shared = self.context.objects.store().is_shared();
         let mut may_be_stale = is_shared && !self.change.is_edit() && self.listed.is_none();
         for _ in 0..limits::WRITE_RETRIES {
-            // an attempt takes the object out of a create
+            // keep a copy: an attempt moves the object out of a create
             let created = if may_be_stale { self.change.copy() } else { None };
             match self.attempt().await {
                 Ok(Some(outcome)) => return Ok(outcome),

@@ -32,7 +32,7 @@ fn only_collectable(new: &Value, old: &Value) -> bool {
         for field in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
             object.remove_at(&["metadata", field]);
         }
-        // no labels are like none
+        // an empty map is equal to a missing one
         for field in ["labels", "annotations"] {
             if object.at(&["metadata", field]).and_then(Value::as_object).is_some_and(machinery::Map::is_empty) {
                 object.remove_at(&["metadata", field]);

@@ -12,7 +12,7 @@ pub enum Repair {
     Nothing,
     /// The merge patch that adds missing rules or subjects.
     Patch(Value),
-    /// It refers to another role, which cannot be changed.
+    /// It refers to another role, and the role of a binding cannot be changed.
     Replace,
 }
 

@@ -47,10 +47,10 @@ impl Selection {
         Ok(Selection { options: options.clone(), scope, needs_content, shards: None })
     }
 
-    /// The number of objects to which the selection is applied at a time, of `most` that are only visited.
+    /// The number of objects to apply the selection to at a time; `most` is the number if objects are only visited.
     pub fn batch(&self, most: usize) -> usize {
         let terms = self.options.field_selector.requirements.len();
-        // a visit takes as long as a few terms
+        // evaluating eight terms takes about as long as a visit
         let weight = 1 + terms / 8 + if self.needs_content { limits::LIST_SCAN_DECODE } else { 0 };
         (most / weight).max(1)
     }
@@ -88,8 +88,8 @@ impl Selection {
         })
     }
 
-    /// Fails if the namespace of the request cannot be part of a key of kube-apiserver, whose key of a selection ends with the
-    /// name in the path, or with the one that a field selector requires of the first page.
+    /// Fails if the namespace of the request cannot be part of a key of kube-apiserver. Its key for a selection ends
+    /// with the name in the path or, on the first page, with the name that a field selector requires.
     pub fn check_path(&self, request: &Request) -> Result<(), Status> {
         let in_path = Some(request.name()).filter(|name| !name.is_empty());
         let is_first_page = self.options.continue_token.is_empty();

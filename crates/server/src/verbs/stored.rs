@@ -6,7 +6,7 @@ use store::{Refused, Revision};
 
 use super::Context;
 
-/// Writes an object in place of the one of revision `old`, or a new one. Returns `None` if the stored object has changed, or if
+/// Writes a new object, or replaces the one of revision `old`. Returns `None` if the stored object has changed, or if
 /// the name is taken.
 pub async fn put(
     context: &Context,

@@ -276,7 +276,7 @@ async fn deletecollection_stops_at_first_refusal() {
     assert!(refused.message.contains("\"b\": the ResourceVersion in the precondition"), "{}", refused.message);
     let left = server.list(("/namespaces/n", ""), "").await.1;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["n/b", "n/c"]);
-    // what was there at a version
+    // only objects that existed at the given version are deleted
     let request = server.request(&Method::DELETE, &format!("{place}?resourceVersion={}", versions[1]));
     delete_collection(&server.context, &request, None).await.unwrap();
     let left = server.list(("/namespaces/n", ""), "").await.1;

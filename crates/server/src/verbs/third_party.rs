@@ -110,7 +110,7 @@ pub async fn finalize(context: &Context) -> Pass {
 
 async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
-    // the served resource of these names may be that of another ThirdPartyResource
+    // another ThirdPartyResource may own the resource that is served under these names
     let served = context.registry.get(&names.group, &names.plural).filter(|served| served.third_party);
     if served.is_some_and(|served| served.terminating) {
         delete_instances(context, &names.group, &names.plural).await?;

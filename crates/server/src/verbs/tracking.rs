@@ -55,13 +55,14 @@ impl<'a> TrackedVersions<'a> {
         self.resource.version(name).map(AsRef::as_ref)
     }
 
-    /// The error for a version in managedFields that the resource no longer has. As in kube-apiserver, its managers are dropped
-    /// for built-in kinds, and conversion fails for custom resources.
+    /// The error for a version in managedFields that the resource no longer has. As in kube-apiserver, the managers
+    /// with this version are dropped for built-in kinds, and conversion fails for custom resources.
     fn unknown(&self, api_version: &str) -> ConvertError {
         self.request.strategy.codec().unknown_version(api_version)
     }
 
-    /// The response of a webhook. If it is not known yet, the error makes the field manager return; its result is discarded.
+    /// The response of a webhook. If it is not known yet, the error makes the field manager return early, and its
+    /// result is discarded.
     fn response(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
         let known = self.responses.get(self.requested.fetch_add(1, Ordering::Relaxed));
         known.cloned().ok_or_else(|| {
@@ -72,8 +73,8 @@ impl<'a> TrackedVersions<'a> {
 }
 
 impl Request {
-    /// Runs the field manager until all conversions are known. `bare` is whether the live object has no managedFields; objects of
-    /// built-in kinds always have all their structs.
+    /// Runs the field manager until all conversions are known. `bare` says that the live object has no managedFields;
+    /// objects of built-in kinds always have all their structs.
     async fn tracked<T>(&self, manager: &str, bare: bool, mut work: impl FnMut(&FieldManager<'_>) -> T) -> T {
         let (strategy, time) = (&*self.strategy, clock::now_seconds());
         let (codec, api_version) = (strategy.codec(), strategy.codec().api_version());

@@ -59,7 +59,7 @@ async fn keep_all(
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
 }
 
-/// Runs a write until it does not conflict with those of other servers.
+/// Repeats a write until it does not conflict with writes of other servers.
 pub async fn in_turn<F: Future<Output = Result<(), Status>>>(
     context: &Context,
     attempt: impl Fn() -> F,

@@ -81,7 +81,7 @@ pub async fn watch(
     let retired = request.resource.retired.subscribe();
     let mut initial = None;
     let mut from = version;
-    // without the option, a watch without a version begins with the current state, too, but sends no bookmark after it
+    // without the option, a watch without a version also begins with the current state, but sends no bookmark after it
     if options.send_initial_events.unwrap_or(version == 0) {
         let is_marked = options.allow_bookmarks && options.send_initial_events.is_some();
         match initial_state(&context, &request, &selection, version).await {
@@ -106,7 +106,7 @@ pub async fn watch(
     };
     let timeout = match options.timeout_seconds {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds.unsigned_abs()),
-        // ends immediately
+        // a negative timeout ends the watch at once
         Some(seconds) if seconds < 0 => Duration::ZERO,
         _ => Duration::from_secs(1800 + clock::random_below(1800)),
     };
@@ -183,7 +183,7 @@ impl Watch {
             let bookmark = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
             let wake = tokio::select! {
                 biased;
-                // checked before events, since there may always be more of them
+                // this comes before the events, of which there may always be more
                 _ = self.retired.wait_for(|retired| *retired) => WakeReason::End,
                 _ = self.stop.wait_for(|stop| *stop) => WakeReason::End,
                 () = tokio::time::sleep_until(bookmark) => WakeReason::Time,
@@ -241,14 +241,15 @@ impl Watch {
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// The events that have not been sent yet, then a bookmark at the newest revision.
+    /// The events that have not been sent yet, then a bookmark at the newest revision up to which events have been
+    /// delivered.
     async fn bookmark(&mut self) -> Vec<WatchEvent> {
         self.next_bookmark = next_bookmark(clock::instant(), self.deadline);
         // read before the ring, so that the ring contains everything up to this revision
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
         let mut shown = self.select(&events).await;
-        // events are delivered in batches
+        // the cursor delivers events in batches, and a bookmark must not pass those of a later batch
         let delivered = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
         self.sent = self.sent.max(delivered);
         shown.push(WatchEvent::Bookmark(self.sent, false));
@@ -318,7 +319,7 @@ impl Watch {
         if end_of_initial {
             object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
         }
-        // in a typed object, fields that are always printed have their zero values
+        // typed objects print some fields even if they have their zero values
         let shaped = self.request.version.built_in.map(|row| row.shape(&object));
         match shaped.filter(|shaped| shaped.error.is_none()) {
             Some(shaped) => shaped.value,

@@ -76,14 +76,14 @@ fn decode_change(
     })
 }
 
-/// Fails if the object of a patch does not exist. An error in the body is reported after that, except one of its encoding. An
-/// apply may create the object, except through a subresource.
+/// Fails if the object of a patch does not exist. Errors in the body are reported after this one, except that of its
+/// encoding. An apply may create the object, except through a subresource.
 async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
     let path = request.place()?.path;
     let may_create = kind == PatchKind::Apply && request.subresource == Subresource::None;
     let exists = || may_create || request.resource.collection.get(&path).is_some();
     if !exists() {
-        // another server may have created it
+        // another server may have created the object
         catch_up(context).await?;
     }
     if exists() { Ok(()) } else { Err(request.not_found()) }

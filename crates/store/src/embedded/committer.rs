@@ -142,7 +142,7 @@ impl Committer {
 
     /// Forgets history up to `before`. If a checkpoint is worthwhile, another thread writes it.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
-        // compactions are regular, so that a server without writes notices as well
+        // compactions happen regularly, so that a server without writes notices missing files too
         if let Some(Err(Failure::Fatal(why))) = self.log.as_ref().map(Writer::check_files) {
             self.shared.fail(why);
         }
@@ -168,7 +168,7 @@ impl Committer {
             let gone: HashSet<Revision> = superseded.iter().map(|(_, record)| *record).collect();
             let written = checkpoint::write(&turn.0, before, &gone);
             if written.is_ok() {
-                // the committer only appends to the other end
+                // the committer has only appended to the other end meanwhile
                 shared.lock().superseded.drain(..superseded.len());
             }
             drop(turn);
@@ -253,7 +253,7 @@ impl Clock {
         if self.runtime.is_none() {
             self.runtime = make().ok();
         }
-        // without a runtime there are no ticks: every job counts as one
+        // without a runtime there is no timer, so every batch of jobs counts as a tick
         let Some(runtime) = &self.runtime else {
             self.rang = true;
             return jobs.blocking_recv_many(group, limits::COMMIT_GROUP_MAX) > 0;

@@ -41,7 +41,7 @@ pub trait Appending: Send {
 
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// The length of the file; `None` if it has no name any more, so that its content goes with the process.
+    /// The length of the file; `None` if the file was removed, so that its content is lost when the process ends.
     fn named_length(&self) -> io::Result<Option<u64>>;
 }
 

@@ -88,7 +88,7 @@ impl Files {
 
     /// The first file of the log that is no longer in its directory, or the directory itself.
     pub fn removed(&self) -> Option<String> {
-        // a file is listed after it was made and until it is removed, so the list must not change meanwhile
+        // files are unlisted before they are removed, so the list stays locked while the directory is read
         let listed = self.lock();
         let there = match self.disk.list() {
             Ok(names) => names,

@@ -56,7 +56,7 @@ fn sync_name(directory: &Path) -> std::io::Result<()> {
         None => return Ok(()),
     };
     match File::open(parent) {
-        // a directory of another user that this process cannot read
+        // the directory belongs to another user and this process cannot read it
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
         opened => opened?.sync_all(),
     }
@@ -66,7 +66,7 @@ fn sync_name(directory: &Path) -> std::io::Result<()> {
 /// processes.
 pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     let path = directory.join("LOCK");
-    // a process that can open the file can lock it
+    // a process that can open the file can lock it, so only its owner may open it
     let opened = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     let mut file = opened.map_err(|error| io(directory, &error))?;
     let private = file.set_permissions(std::fs::Permissions::from_mode(0o600));

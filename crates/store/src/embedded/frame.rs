@@ -27,7 +27,7 @@ pub enum Kind {
     Roll = 3,
     /// A checkpoint is complete; the key is empty, the revision is the checkpoint's.
     End = 4,
-    /// A file of a backup: its name is the key, its content the value, the revision that of the backup.
+    /// A file of a backup: the key is its name, the value is its content, and the revision is the backup's.
     File = 5,
 }
 
@@ -45,7 +45,7 @@ pub struct Record {
     pub value: Bytes,
 }
 
-/// The header of a file: a salt that no client knows, so that no value can look like a frame.
+/// The header of a file. No client knows its salt, so no value can look like a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub salt: u64,
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         Ok(Some(Whole { offset, end: self.offset(), synced, records }))
     }
 
-    /// The newest revision that a frame header after `offset` states to be synced; `None` if there is no valid header. The
+    /// The newest synced revision that a frame header after `offset` states; `None` if there is no valid header. The
     /// frames themselves may be corrupt.
     pub fn proven(&mut self, offset: u64) -> std::io::Result<Option<Revision>> {
         let (mut at, mut proven) = (offset, None);
@@ -259,7 +259,7 @@ fn records(body: &Bytes) -> Option<Vec<Record>> {
 /// What is at an offset of a damaged file.
 pub enum FrameAt {
     Whole(Whole),
-    /// The header is valid, and the records are not: those that can be parsed, none of which is verified.
+    /// The header is valid but the records are not. These are the records that can be parsed; none is verified.
     Corrupt(Vec<Record>),
     None,
 }
@@ -287,7 +287,7 @@ pub fn frame_at(content: &Bytes, at: usize, seed: u32) -> FrameAt {
     }
 }
 
-/// The seed that the frame at the start of `frame` was written with, unless it is damaged; `None` then.
+/// The seed with which the frame at the start of `frame` was written; `None` if the frame is damaged.
 pub fn seed_of(frame: &[u8]) -> Option<u32> {
     if frame.len() < FRAME_HEADER || !frame.starts_with(FRAME_MAGIC) {
         return None;
@@ -299,7 +299,7 @@ pub fn seed_of(frame: &[u8]) -> Option<u32> {
     whole.then_some(!before)
 }
 
-/// The register of a CRC-32C before a byte, from that after it: each step of the register can be undone.
+/// The CRC-32C register before a byte, computed from the register after it. This works since each step can be undone.
 fn undo(after: u32, byte: u8) -> u32 {
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let before = (0..8).fold(after, |register, _| match register >> 31 {

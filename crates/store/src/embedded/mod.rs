@@ -2,7 +2,7 @@
 //!
 //! The committer takes all waiting writes, checks them against the index, appends the accepted ones to the log with one
 //! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.
-//! After a failed fdatasync no write is acknowledged any more.
+//! After a failed fdatasync, no further write is acknowledged.
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `files` (the list of files), `mark`, `writer`, `recovery`,
 //! `checkpoint`, `format` (the directory), `offline` (check, backup, restore), `salvage`; above them `state`, `committer`, `follower`.

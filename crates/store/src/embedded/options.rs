@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Durability {
     /// After `fdatasync`.
     Sync,
-    /// At once; it is synced within this interval. A crash of the machine loses the writes of the last interval.
+    /// At once; the write is synced within this interval. A crash of the machine loses the writes of the last interval.
     Interval(Duration),
     /// At once; the operating system decides when to sync. A crash of the machine loses unsynced writes.
     None,

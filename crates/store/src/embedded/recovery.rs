@@ -19,7 +19,7 @@ pub struct Found {
     pub stale: Vec<String>,
     /// Whether the last segment ends in a part of a frame: an incomplete write.
     pub torn: bool,
-    /// Bytes of that part.
+    /// Bytes of the incomplete frame.
     pub cut: usize,
     /// Revisions up to here are known to have been synced.
     pub proven: Revision,
@@ -37,7 +37,7 @@ fn is_missing(name: &str) -> StoreError {
 
 /// Reads all files of the log; changes nothing.
 pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
-    // before the log: a server that is stopping meanwhile marks what it has written
+    // the mark is read before the log: if a server stopped in between, a newer mark would exceed the log that was read
     let stopped = mark::read(disk)?;
     let mut names = disk.list().map_err(|error| io("", &error))?;
     names.sort();
@@ -152,7 +152,7 @@ fn scan_all<T>(
             receiver
         };
         let found: Vec<_> = (0..cores.min(firsts.len())).map(start).collect();
-        // without a thread this one reads
+        // if the thread could not be started, this one reads
         let one = |(i, first): (usize, &Revision)| found[i % cores].recv().unwrap_or_else(|_| scan(disk, *first));
         take(&mut firsts.iter().enumerate().map(one))
     })
@@ -183,7 +183,7 @@ impl Segments<'_> {
         for (i, (first, scanned)) in firsts.iter().zip(scanned).enumerate() {
             let later = &firsts[i + 1..];
             if i > 0 && self.rolled != Some(*first) {
-                // the file before does not name this one: a crash has interrupted its creation
+                // the file before does not name this one, so a crash has interrupted its creation
                 self.read_unannounced(*first, later)?;
                 return Ok(());
             }
@@ -259,8 +259,8 @@ impl Segments<'_> {
         Ok(())
     }
 
-    /// Whether anything proves that the broken frame at `at` had been synced: it states so, or it is of a later file,
-    /// which is written to only when the one before is complete.
+    /// Whether anything proves that the broken frame at `at` had been synced: a later header that states it, or a frame
+    /// in a later file, which is written to only when the file before it is complete.
     fn was_synced(&self, reader: &mut Reader<'_>, at: u64, later: &[Revision]) -> std::io::Result<bool> {
         let proven = reader.proven(at)?.unwrap_or_default().max(self.proven);
         if proven > self.raw || self.rolled.is_some() {

@@ -1,8 +1,9 @@
 //! Salvage: everything that can be read from a damaged log, with a description of what cannot. Nothing is changed.
 //!
-//! A frame whose checksum does not match is lost with all its records; reading goes on at the next frame with a valid header.
-//! If the header of a file is damaged, the seed of its checksums comes from its first frame. The newest intact record of each
-//! key counts. A key whose last change is lost therefore has the value of its change before, if that is intact.
+//! A frame whose checksum does not match is lost with all its records; reading goes on at the next frame with a valid
+//! header. If the header of a file is damaged, the seed of its checksums comes from its first frame. The newest intact
+//! record of each key counts. A key whose last change is lost therefore has the value of its previous change, if that
+//! is intact.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -49,7 +50,7 @@ pub fn salvage(directory: &Path) -> Result<Salvaged, OpenError> {
     found.map_err(|error| OpenError::Io(format::log_directory(directory), error.to_string()))
 }
 
-/// Descriptions of losses, of which a bounded number is kept.
+/// Descriptions of losses. A bounded number of them is kept.
 #[derive(Default)]
 struct Losses {
     lines: Vec<String>,
@@ -91,7 +92,7 @@ struct Scan {
     is_whole: bool,
 }
 
-/// Reads as much of a file as can be read; the error is that of the rest.
+/// Reads a file up to the first error, which is returned with the bytes before it.
 fn content(disk: &dyn Disk, name: &str) -> (Bytes, Option<std::io::Error>) {
     let mut content = vec![];
     loop {
@@ -178,7 +179,7 @@ impl Newest {
     }
 }
 
-/// Reads the newest intact checkpoint, what is intact of newer ones, and all changes after it.
+/// Reads the newest intact checkpoint, the intact parts of newer ones, and all changes after it.
 fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
     let mut names = disk.list()?;
     names.sort();
@@ -219,7 +220,8 @@ fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
     Ok(Salvaged { snapshot: newest.snapshot(), losses: lines, more })
 }
 
-/// Reads the newest intact checkpoint and what is intact of newer ones. Returns the revision of the former, or 0.
+/// Reads the newest intact checkpoint and the intact parts of newer ones. Returns the revision of the intact
+/// checkpoint, or 0.
 fn read_checkpoints(disk: &dyn Disk, revisions: &[Revision], newest: &mut Newest, losses: &mut Losses) -> Revision {
     for revision in revisions.iter().rev().copied() {
         let name = checkpoint_name(revision);
@@ -237,7 +239,7 @@ fn read_checkpoints(disk: &dyn Disk, revisions: &[Revision], newest: &mut Newest
     0
 }
 
-/// Describes the revisions after `from` that no intact record has, up to `proven`, of which is known that they were written.
+/// Describes the revisions after `from` that no intact record has, up to `proven`, which is known to have been written.
 fn add_gaps(from: Revision, mut seen: Vec<Revision>, proven: Revision, losses: &mut Losses) {
     seen.sort_unstable();
     seen.push(proven.max(seen.last().copied().unwrap_or(0)) + 1);

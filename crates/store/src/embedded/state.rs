@@ -28,7 +28,7 @@ pub struct State {
     pub head: Revision,
     /// The compacted revision.
     pub compacted: Revision,
-    /// Obsolete records: `(revision that overwrote it, revision of the record)`, rising.
+    /// Obsolete records in rising order: `(revision that overwrote it, revision of the record)`.
     pub superseded: VecDeque<(Revision, Revision)>,
     /// The error that makes all further writes fail.
     pub poisoned: Option<String>,

@@ -34,7 +34,7 @@ pub struct Writer {
     sealed: bool,
     /// Size of the last write that failed, in bytes.
     refused: usize,
-    /// A segment that was created, is not part of the log, and has to be removed before anything is appended.
+    /// A segment that was created but is not part of the log. It must be removed before anything is appended.
     unmade: Option<String>,
 }
 
@@ -166,8 +166,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends a seal: a frame that states that the last one is synced, so that a recovery treats damage to that one as
-    /// corruption and not as an incomplete write. The seal itself is not synced.
+    /// Appends a seal, a frame that states that the frame before it is synced. A recovery then treats damage to that
+    /// frame as corruption and not as an incomplete write. The seal itself is not synced.
     pub fn seal(&mut self) -> Result<(), Failure> {
         if self.sealed || self.synced < self.head {
             return Ok(());

@@ -84,7 +84,7 @@ fn record_kinds(path: &Path) -> BTreeSet<u8> {
     kinds
 }
 
-/// What this version writes to a directory of the first version of the format is what that version has described.
+/// In a directory of the first version of the format, this version writes what that version has described.
 #[tokio::test]
 async fn writes_the_format_as_it_was_introduced() {
     let place = tempfile::tempdir().unwrap();

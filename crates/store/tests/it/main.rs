@@ -134,7 +134,7 @@ async fn backup_during_writes_is_a_consistent_snapshot() {
         let copy = directory.path().join(format!("copy-{backups}"));
         assert_eq!(store::restore(&file, &copy, 0).unwrap().summary.revision, summary.revision);
         let restored = reopen(&copy).snapshot().await.unwrap();
-        // one key is written after the other, so the newest hundred revisions are those of the hundred keys
+        // the keys are written in turn, so the newest hundred revisions are those of the hundred keys
         let mut revisions: Vec<u64> = restored.entries.iter().map(|entry| entry.revision).collect();
         revisions.sort_unstable();
         let newest = summary.revision.saturating_sub(99).max(2)..=summary.revision;

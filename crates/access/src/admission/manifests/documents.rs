@@ -4,8 +4,8 @@ use resource::{Document, Format};
 
 const SEPARATOR: &[u8] = b"---";
 
-/// Splits a file at lines that begin with `---`, also one of JSON. Documents of white space alone are left out. The error is
-/// kube-apiserver's.
+/// Splits a file at lines that begin with `---`, even if it is JSON. Documents that are only white space are left out.
+/// The error is kube-apiserver's.
 pub fn split(content: &[u8]) -> Result<Vec<Document>, String> {
     let (mut start, mut end) = (0, 0);
     let mut documents = vec![];

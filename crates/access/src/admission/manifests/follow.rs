@@ -24,7 +24,7 @@ pub struct ManifestDirectory {
     pub read: Reading,
 }
 
-/// The directory with what is known of it.
+/// A directory and its state.
 struct Follower {
     plugin: ManifestPlugin,
     path: String,
@@ -75,7 +75,7 @@ impl Follower {
             return true;
         }
         self.seen = seen;
-        // after an error, the files may be what they were before
+        // after an error, the files may be the ones in force again
         if self.seen.as_ref() == Ok(&self.hash) {
             return true;
         }

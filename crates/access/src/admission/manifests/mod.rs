@@ -1,5 +1,5 @@
-//! Admission that is configured by manifests (KEP-5793): webhook configurations and policies in files of a directory. They are
-//! no objects of the API, and come before those that are.
+//! Admission that is configured by manifests (KEP-5793): webhook configurations and policies in files of a directory.
+//! They are not objects of the API, and come before those that are.
 //!
 //! Invariant: this module reads no files; a directory is its [`ManifestFile`]s.
 

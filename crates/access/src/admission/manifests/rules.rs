@@ -1,4 +1,4 @@
-//! What manifests have to satisfy beside the validation of their kinds: their names, and references to other objects.
+//! Rules for manifests in addition to the validation of their kinds: their names, and references to other objects.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use resource::builtin::STATIC_SUFFIX;
 
 use super::{Manifests, name};
 
-/// Names have the reserved suffix, and are unique among the objects of a kind.
+/// Names must have the reserved suffix, and must be unique among the objects of a kind.
 pub fn check_name(
     kind: &'static str,
     name: &str,
@@ -31,7 +31,7 @@ pub fn check_name(
     }
 }
 
-/// Webhooks have URLs: the objects of the API, such as Services, may not exist yet.
+/// Webhooks must have URLs: objects of the API, such as Services, may not exist yet.
 pub fn check_webhooks(configuration: &Value, path: &str) -> Result<(), String> {
     for hook in configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default() {
         let why = match hook.get("clientConfig") {
@@ -47,7 +47,7 @@ pub fn check_webhooks(configuration: &Value, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Policies have no parameters, which are objects of the API.
+/// Policies must not have parameters, which are objects of the API.
 pub fn check_policy(kind: &str, policy: &Value) -> Result<(), String> {
     match policy.at(&["spec", "paramKind"]) {
         Some(_) => Err(format!("{kind} {}: spec.paramKind is not supported for static manifests", quote(name(policy)))),
@@ -55,7 +55,7 @@ pub fn check_policy(kind: &str, policy: &Value) -> Result<(), String> {
     }
 }
 
-/// Bindings have no parameters either, and name policies of manifests.
+/// Bindings must not have parameters either, and must name policies of manifests.
 pub fn check_binding(binding: &Value) -> Result<(), String> {
     let policy = binding.str_at(&["spec", "policyName"]);
     let why = if policy.is_empty() {
@@ -70,7 +70,7 @@ pub fn check_binding(binding: &Value) -> Result<(), String> {
     Err(format!("binding {}: {why}", quote(name(binding))))
 }
 
-/// The policies of bindings are in the same directory.
+/// The policies of bindings must be in the same directory.
 pub fn check_references(manifests: &Manifests) -> Result<(), String> {
     let policies: HashSet<&str> = manifests.objects.iter().map(name).collect();
     let policy_of = |binding: &Value| binding.str_at(&["spec", "policyName"]).to_owned();

@@ -23,7 +23,7 @@ pub fn approval(call: &PluginRequest<'_>) -> Option<Needed> {
     Some(Needed { verb: "approve", signer, refusal })
 }
 
-/// A field of the status of a request; a list that was sent empty is the same as none.
+/// A field of the status of a request; an empty list counts as a missing one.
 fn given_status<'a>(request: &'a Value, field: &str) -> Option<&'a Value> {
     request.at(&["status", field]).filter(|value| value.as_array().is_none_or(|items| !items.is_empty()))
 }
@@ -40,7 +40,7 @@ pub fn signing(call: &PluginRequest<'_>) -> Option<Needed> {
     Some(Needed { verb: "sign", signer, refusal })
 }
 
-/// Writing a trust bundle of a signer requires a permission for it.
+/// Writing a trust bundle of a signer requires a permission for the signer.
 pub fn attesting(call: &PluginRequest<'_>) -> Option<Needed> {
     let signer = signer(call.object());
     let unchanged = !call.is_create() && call.old().get("spec") == call.object().get("spec");

@@ -19,7 +19,7 @@ fn is_limited(call: &PluginRequest<'_>) -> bool {
     !is_pod_update && call.old().at(&["metadata", "deletionTimestamp"]).is_none()
 }
 
-/// The limits of a type, of all LimitRanges of the namespace.
+/// The limits of one type in a LimitRange.
 fn limits_of(range: &Value, kind: &str) -> Vec<Value> {
     items(range, &["spec", "limits"]).iter().filter(|limit| limit.str_at(&["type"]) == kind).cloned().collect()
 }
@@ -57,7 +57,7 @@ fn set_defaults(pod: &mut Value, limits: &[Value]) -> Vec<String> {
 /// Sets the defaults in one list of resources of a container. Returns the names of the resources that were missing, sorted.
 fn set_container_defaults(container: &mut Value, field: &str, limits: &[Value], defaults: &str) -> Vec<String> {
     let mut names = vec![];
-    // of several defaults the last one counts
+    // the last of several defaults counts
     for limit in limits.iter().rev() {
         let defaults = limit.get(defaults).and_then(Value::as_object);
         for (name, amount) in defaults.into_iter().flat_map(|defaults| defaults.iter()) {
@@ -122,7 +122,7 @@ fn claim_errors(claim: &Value, range: &Value) -> Vec<String> {
     errors
 }
 
-/// The errors of the bounds of one limit.
+/// The errors of amounts that are outside the bounds of one limit.
 fn bounds(limit: &Value, kind: &str, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
     let of = |field: &str| amounts(limit.get(field));
     errors.extend(of("min").iter().filter_map(|(name, least)| below(kind, name, least, requests, limits)));

@@ -432,7 +432,6 @@ pub fn items<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     value.at(path).and_then(Value::as_array).unwrap_or_default()
 }
 
-/// An annotation of an object.
 fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.at(&["metadata", "annotations", key]).and_then(Value::as_str)
 }

@@ -6,7 +6,7 @@ use super::{Decision, PluginRequest, items, push};
 
 const FINALIZER: &str = "scheduling.k8s.io/podgroup-protection";
 
-/// Adds the finalizer, which the controller removes that watches the Pods.
+/// Adds the finalizer. The controller that watches the Pods removes it.
 pub fn protect(_call: &PluginRequest<'_>, group: &mut Value) -> Decision {
     let path = ["metadata", "finalizers"];
     if !items(group, &path).iter().any(|finalizer| finalizer.as_str() == Some(FINALIZER)) {

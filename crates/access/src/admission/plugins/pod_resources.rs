@@ -51,16 +51,16 @@ fn raise(amounts: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// The total requests or limits of a Pod: the greater of the sum of its containers and sidecars and of what it needs while
-/// one of its init containers runs. Amounts of the Pod itself replace those of its containers.
+/// The total requests or limits of a Pod: either the sum of its containers and sidecars or what it needs while one of
+/// its init containers runs, whichever is greater. Amounts of the Pod itself replace those of its containers.
 pub fn total(pod: &Value, field: Field) -> Amounts {
     let mut sum = of_containers(pod, |container| amounts(container.at(&["resources", field.name()])));
     add_own(pod, field, &mut sum);
     sum
 }
 
-/// The requests or limits of a Pod as quotas count them: while it is resized, the greater of what it requests and what it
-/// has, and only the latter if its Node cannot resize it.
+/// The requests or limits of a Pod as quotas count them. For a Pod that is being resized, they are the greater of what
+/// it requests and what it has, or only what it has if its Node cannot resize it.
 pub fn in_use(pod: &Value, field: Field) -> Amounts {
     let pending = items(pod, &["status", "conditions"]).iter().find(|one| one.str_at(&["type"]) == "PodResizePending");
     let is_infeasible = pending.is_some_and(|condition| condition.str_at(&["reason"]) == "Infeasible");

@@ -17,7 +17,7 @@ fn class_of(call: &PluginRequest<'_>, pod: &Value) -> Result<Option<Value>, Plug
         None if name.is_empty() => Err(Status::untyped(500, "resource name may not be empty").into()),
         None => match names::path_segment(name)[..] {
             [] => Err(format!("pod rejected: RuntimeClass {name:?} not found").into()),
-            // kube-apiserver asks for the class by a request
+            // kube-apiserver looks the class up by a request
             ref problems => {
                 let why = format!("invalid resource name {name:?}: [{}]", problems.join(" "));
                 Err(Status::untyped(500, why).into())

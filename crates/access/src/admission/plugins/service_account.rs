@@ -1,4 +1,4 @@
-//! ServiceAccount: assigns Pods a ServiceAccount of their namespace and mounts a token of it.
+//! ServiceAccount: assigns Pods a ServiceAccount of their namespace and mounts one of its tokens.
 
 use base::clock;
 use machinery::{Value, json};
@@ -19,8 +19,8 @@ fn path_of(call: &PluginRequest<'_>, name: &str) -> String {
     format!("{}/{name}", call.attributes.namespace)
 }
 
-/// The default ServiceAccount, for which a new Pod without another account waits: in a new namespace, a controller is still
-/// creating it.
+/// The default ServiceAccount. A new Pod without another account waits for it, since a controller may still be creating
+/// it in a new namespace.
 pub fn awaited(call: &PluginRequest<'_>, pod: &Value) -> Option<Awaited> {
     let name = pod.str_at(&NAME);
     if !["", DEFAULT].contains(&name) || annotation(pod, MIRROR).is_some() || !call.is_create() {

@@ -263,7 +263,7 @@ impl EffectiveSources<PolicySnapshot> {
         self.in_order().flat_map(|snapshot| &snapshot.bound)
     }
 
-    /// Applies the policies to the object as mutating ones.
+    /// Applies these policies, which are mutating ones, to the object.
     pub async fn apply(
         &self,
         cluster: &ClusterState<'_>,

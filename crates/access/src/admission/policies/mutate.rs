@@ -74,8 +74,9 @@ struct VersionedCopy<'a> {
 
 /// The copies of an object that policies work on, one for each version that they match.
 ///
-/// As upstream, each copy is made of the object before the first policy: a policy sees what others have done in the version that it
-/// matches, and the copy of the last policy becomes the object, so that what policies have done in other versions is lost.
+/// As in kube-apiserver, each copy is made from the object before the first policy. So a policy sees what others have
+/// done in the version that it matches. The copy of the last policy becomes the object, and what policies have done in
+/// other versions is lost.
 #[derive(Default)]
 struct Copies<'a> {
     all: Vec<VersionedCopy<'a>>,
@@ -142,7 +143,7 @@ pub async fn apply(
         }
     }
     let changed = copies.into_result(&attributes).await?;
-    // as upstream, an object counts as changed even if a mutation has not changed it
+    // as in kube-apiserver, an object counts as changed even if a mutation has not changed it
     if let Some(object) = &changed {
         reinvocation.changed(round);
         if let Some(why) = patched::conversion_error(&attributes, object) {
@@ -216,8 +217,8 @@ impl Invocation<'_> {
         faults.add(self.policy, Some(self.binding), Some(Reason::Invalid), why);
     }
 
-    /// The object after all mutations of the policy, each applied to the result of the one before. A failed mutation changes
-    /// nothing. `None` if there is no object, or all mutations failed.
+    /// The object after all mutations of the policy, each applied to the result of the previous one. A failed mutation
+    /// changes nothing. `None` if there is no object, or if all mutations failed.
     async fn mutated(
         &self,
         cluster: &ClusterState<'_>,

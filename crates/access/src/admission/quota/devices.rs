@@ -15,9 +15,9 @@ const GROUP: Text = Text::new_static("resource.k8s.io");
 const CLAIMS: Text = Text::new_static("resourceclaims");
 const OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
 const REQUESTS: &str = "requests.";
-/// What precedes a class in the name of an extended resource that every class has.
+/// The prefix before the class in the name of the extended resource that every class implicitly has.
 const IMPLICIT: &str = "deviceclass.resource.kubernetes.io/";
-/// What a claim for all devices may get.
+/// The number of devices that a claim for all devices may get.
 const DEVICES_MAX: i64 = 32;
 const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 

@@ -34,7 +34,8 @@ fn applies_to(quota: &Value, counting: &Counting, object: &Value, devices: &Devi
     names.keys().any(|name| counting.has(name, devices)) && in_scopes(quota, counting, object)
 }
 
-/// Whether a write may change the usage of its object. Of Pods, only their `resize` and their deadline do.
+/// Whether a write may change the usage of its object. Of the updates of a Pod, only a `resize` does, and one that adds
+/// or removes the deadline.
 fn may_charge(attributes: &Attributes<'_>, counting: &Counting) -> bool {
     let is_of_pods = (attributes.group().as_str(), attributes.plural().as_str()) == ("", "pods");
     let has_deadline = |pod: Option<&Value>| {
@@ -49,7 +50,6 @@ fn may_charge(attributes: &Attributes<'_>, counting: &Counting) -> bool {
     }
 }
 
-/// Whether an object is in all scopes of a quota.
 pub fn in_scopes(quota: &Value, counting: &Counting, object: &Value) -> bool {
     scopes(quota).iter().all(|scope| (counting.is_in_scope)(scope, object))
 }
@@ -94,7 +94,7 @@ impl Admission {
     }
 }
 
-/// Rejects an object without an amount that a quota limits, and a quota whose usage has not been computed yet.
+/// Fails if the object lacks an amount that the quota limits, or if the usage of the quota has not been computed yet.
 fn check(quota: &Value, counting: &Counting, object: &Value, devices: &Devices<'_>) -> Result<(), String> {
     let name = quota.str_at(&["metadata", "name"]);
     let (hard, used) = (amounts(quota.at(&["status", "hard"])), amounts(quota.at(&["status", "used"])));

@@ -19,7 +19,7 @@ const OF_PODS: [&str; 10] = [
 ];
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Whether a name of a quota is one of Pods, apart from their count.
+/// Whether a resource name in a quota belongs to Pods, apart from their count.
 pub fn is_of_pods(name: &str) -> bool {
     let requested = name.strip_prefix("requests.");
     // an extended resource has a domain

@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-/// The scopes of a quota: those of `scopes` exist, those of the selector have an operator.
+/// The scopes of a quota. Those in `scopes` get the operator `Exists`; those of the selector have their own.
 pub fn scopes(quota: &Value) -> Vec<Value> {
     let list = |path: &[&str]| quota.at(path).and_then(Value::as_array).unwrap_or_default().to_vec();
     let plain = list(&["spec", "scopes"]).into_iter();

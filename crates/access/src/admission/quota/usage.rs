@@ -27,13 +27,13 @@ pub struct Counting {
     pub knows: fn(&str, &Devices<'_>) -> bool,
     /// The usage of an object, apart from `count`.
     pub usage: fn(&Value, i64, &Devices<'_>) -> Amounts,
-    /// Whether a scope, which has a name, an operator and values, contains an object.
+    /// Whether an object is in a scope, which has a name, an operator and values.
     pub is_in_scope: fn(&Value, &Value) -> bool,
     /// Whether updates change the usage.
     pub updates: bool,
 }
 
-/// How the objects of a resource are counted; `None` for Events, which are not.
+/// How the objects of a resource are counted; `None` for Events, which are not counted.
 pub fn counting(group: &str, plural: &str) -> Option<Counting> {
     let count = match group {
         "" | "events.k8s.io" if plural == "events" => return None,

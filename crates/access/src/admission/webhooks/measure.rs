@@ -7,7 +7,7 @@ use base::metrics::{Label, METRICS, WebhookCall, WebhookName, WebhookRejection, 
 
 use crate::admission::Operation;
 
-/// Greatest code of rejections in metrics; greater ones, which webhooks may send, are counted under it.
+/// Greatest code of rejections in metrics. Webhooks may send greater ones, which are counted under this one.
 const CODE_MAX: u16 = 600;
 
 /// Records the duration of a call, and the error type if it rejects the write.

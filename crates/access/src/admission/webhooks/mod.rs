@@ -1,7 +1,7 @@
 //! Mutating and validating webhooks.
 //!
-//! Mutating webhooks are called one after the other, those of manifests first, in the order of their configurations' names;
-//! validating ones in parallel.
+//! Mutating webhooks are called one after the other, in the order of their configurations' names, and those from
+//! manifests first. Validating webhooks are called in parallel.
 
 mod measure;
 mod review;
@@ -232,7 +232,7 @@ impl Hook {
     }
 }
 
-/// The place of a webhook among those of a write: the round of the chain, and the index in it.
+/// The place of a webhook among the webhooks of a write: the round of the chain, and the index in it.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub round: usize,

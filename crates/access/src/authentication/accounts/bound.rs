@@ -37,11 +37,11 @@ impl Reference {
     }
 }
 
-/// What a token is bound to.
+/// The object that a token is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bound {
     Secret(Reference),
-    /// A Pod, and the Node that it runs on: a fact in the claims that does not limit the token.
+    /// A Pod, and the Node that it runs on. The Node is only stated in the claims; it does not limit the token.
     Pod {
         pod: Reference,
         node: Option<Reference>,
@@ -63,7 +63,8 @@ impl Bound {
         }
     }
 
-    /// What a token with these private claims is bound to. No API server binds a token to more than one object.
+    /// The object that a token with these private claims is bound to. No API server binds a token to more than one
+    /// object.
     pub fn of_claims(claims: &Value) -> Option<Bound> {
         let claim = |kind| Reference::of_claim(claims, kind);
         if let Some(secret) = claim("secret") {
@@ -75,7 +76,8 @@ impl Bound {
         }
     }
 
-    /// Refuses a token whose object is gone, has been replaced, or was to be gone a minute ago. `namespace` is the account's.
+    /// Refuses a token whose object is gone, has been replaced, or should have been gone for a minute. `namespace` is
+    /// the account's.
     pub fn check(&self, objects: &Objects, namespace: &str, now: i64) -> Result<(), String> {
         let in_namespace = |name: &Text| format!("{namespace}/{name}");
         let (kind, plural, reference, path) = match self {
@@ -107,7 +109,8 @@ impl Bound {
     }
 }
 
-/// Whether an object should have been gone a minute ago. A deletionTimestamp may lie ahead, by a Pod's grace period.
+/// Whether an object should have been gone for a minute. A deletionTimestamp may be in the future, by a Pod's grace
+/// period.
 pub fn long_deleted(object: &Stored, now: i64) -> bool {
     if !object.meta.deleting {
         return false;

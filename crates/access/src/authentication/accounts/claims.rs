@@ -6,7 +6,7 @@ use machinery::{Text, Value};
 use super::CredentialWarnings;
 use crate::limits;
 
-/// The claims of a verified token: those of RFC 7519 parsed, Kubernetes' own as they are.
+/// The claims of a verified token. Those of RFC 7519 are parsed, those of Kubernetes are kept as they are.
 pub struct AccountClaims {
     pub issuer: Text,
     pub subject: Text,
@@ -21,7 +21,7 @@ pub struct AccountClaims {
 }
 
 impl AccountClaims {
-    /// Types the claims. The error is go-jose's, which TokenReviews show.
+    /// Converts the claims to their types. The error is go-jose's, which TokenReviews show.
     pub fn parse(all: &Value) -> Result<AccountClaims, String> {
         let claims = AccountClaims {
             issuer: text(all, "iss")?,
@@ -54,7 +54,8 @@ impl AccountClaims {
         Ok(accepted)
     }
 
-    /// Refuses a token outside its times, and one without an end: no API server issues such a token.
+    /// Refuses a token that is not valid yet or has expired, and one that never expires: no API server issues such a
+    /// token.
     pub fn check_times(&self, now: i64) -> Result<(), String> {
         let (earliest, latest) = (now - limits::ACCOUNT_LEEWAY, now + limits::ACCOUNT_LEEWAY);
         let refused = if self.not_before.is_some_and(|begin| latest < begin) {

@@ -49,13 +49,13 @@ pub struct AccountOptions {
     pub max_expiration: i64,
     /// Whether the tokens that kubelets request for Pods last for a year, see [`limits::EXTENDED_SECONDS`].
     pub extend_expiration: bool,
-    /// Where the keys can be read, if not at this server's own address.
+    /// The URL of the keys, if it is not at this server's own address.
     pub jwks_uri: Option<String>,
     /// PEM files of keys that verify, each with its name for errors.
     pub keys: Vec<(String, Vec<u8>)>,
 }
 
-/// The keys. The signing key may still be being generated.
+/// The keys. The signing key may not have been generated yet.
 #[derive(Clone, Default)]
 struct Keys {
     signing: Option<Result<Arc<SigningKey>, String>>,
@@ -212,8 +212,9 @@ impl Accounts {
         })
     }
 
-    /// Whether a token lasts longer than was asked for: a Pod's token for this server, with the lifetime that admission writes
-    /// into Pods (KEP-1205). Its client may not read the renewed file, so it is reported before it is refused.
+    /// Whether a token lasts longer than requested. This concerns a Pod's token for this server with the lifetime that
+    /// admission writes into Pods (KEP-1205). Its client may never read the renewed file, so the use of an old token is
+    /// reported for some time before it is refused.
     fn extends(&self, bound: Option<&Bound>, audiences: &[Text], seconds: i64) -> bool {
         self.inner.extend_expiration
             && matches!(bound, Some(Bound::Pod { .. }))

@@ -44,7 +44,7 @@ impl Uses {
         std::mem::take(&mut self.unlabeled.lock())
     }
 
-    /// Waits until there are some.
+    /// Waits until a token has been used.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }

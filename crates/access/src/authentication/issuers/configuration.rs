@@ -368,7 +368,6 @@ impl IssuerErrors {
     }
 }
 
-/// Whether an expression selects a claim.
 fn selects(expression: &str, claim: &str) -> bool {
     let mut rest = expression;
     while let Some((_, selection)) = rest.split_once("claims.") {

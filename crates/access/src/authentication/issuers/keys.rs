@@ -13,15 +13,14 @@ use tokio::time::Instant;
 use crate::authentication::jose::PublicKey;
 use crate::limits;
 
-/// The source of keys.
 #[derive(Debug)]
 pub enum KeySource {
     Given(Arc<[PublicKey]>),
     Discovered(Box<Discovered>),
 }
 
-/// Keys by the discovery document of an issuer. They are read when a token first needs them, and again when a token names an
-/// unknown key, but not more often than every [`limits::ISSUER_KEYS_PAUSE`].
+/// Keys that the discovery document of an issuer names. They are read when a token first needs them, and again when a
+/// token names an unknown key, but not more often than every [`limits::ISSUER_KEYS_PAUSE`].
 #[derive(Debug)]
 pub struct Discovered {
     issuer: String,
@@ -56,7 +55,8 @@ impl KeySource {
 }
 
 impl Discovered {
-    /// `document` is the URL of the discovery document; `roots` is the CA bundle for its server and that of the keys.
+    /// `document` is the URL of the discovery document; `roots` is the CA bundle for its server and for the server of
+    /// the keys.
     pub fn new(issuer: &str, document: &str, roots: &[u8]) -> Result<Discovered, String> {
         let remote = Remote::new(&RemoteEndpoint {
             url: document.to_owned(),
@@ -78,7 +78,7 @@ impl Discovered {
 
     async fn for_token(&self, id: &str) -> Result<Arc<[PublicKey]>, String> {
         let is_among = |keys: &[PublicKey]| !keys.is_empty() && (id.is_empty() || keys.iter().any(|key| key.id == id));
-        // tokens with known keys do not wait for a read, which tokens with unknown keys cause
+        // tokens with known keys must not wait for a read that tokens with unknown keys cause
         let keys = self.known_keys();
         if is_among(&keys) {
             return Ok(keys);

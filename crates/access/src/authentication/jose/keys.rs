@@ -14,7 +14,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 use super::Algorithm;
 use super::algorithm::Family;
 
-/// A key that verifies.
+/// A public key, which verifies signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     pub family: Family,
@@ -107,7 +107,7 @@ enum Secret {
     Ec(EcdsaKeyPair),
 }
 
-/// A key that signs.
+/// A private key, which signs.
 #[derive(Debug)]
 pub struct SigningKey {
     secret: Secret,

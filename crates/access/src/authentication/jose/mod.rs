@@ -41,8 +41,8 @@ impl<'a> Unverified<'a> {
         Algorithm::parse(self.header.str_at(&["alg"]))
     }
 
-    /// The claims, if one of the keys has signed them: the key with the `kid` of the token, or any if it names none. The
-    /// algorithm must be allowed and fit the key.
+    /// The claims, if one of the keys has signed them: the key with the `kid` of the token, or any key if the token has
+    /// none. The algorithm must be allowed and fit the key.
     pub fn verify(&self, keys: &[PublicKey], allowed: &[Algorithm]) -> Result<&Value, &'static str> {
         let id = self.key_id();
         let mut candidates = keys.iter().filter(|key| id.is_empty() || key.id == id).peekable();

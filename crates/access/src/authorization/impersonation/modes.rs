@@ -1,4 +1,5 @@
-//! Modes of impersonation (KEP-5284): which users may be impersonated, and for which requests, by mode.
+//! Modes of impersonation (KEP-5284). Each mode covers a kind of users that may be impersonated, and is granted for
+//! verbs on resources.
 //!
 //! A mode requires `impersonate-on:<mode>:<verb>` on the resource of the request and `impersonate:<mode>` on every part of
 //! the user. If no mode allows the request, the verb `impersonate` is checked. The only cache is the last mode of each user,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use machinery::Release;
 
-/// A line for each gate: its name, and its stage in 1.35, 1.36 and 1.37. `+` means on by default, `!` locked to the default,
-/// and a sole `-` that the release does not have the gate.
+/// A line for each gate: its name, and its stage in 1.35, 1.36 and 1.37. `+` means on by default, `!` means locked to
+/// the default, and a lone `-` means that the release does not have the gate.
 const KNOWN: &str = include_str!("known.txt");
 
 /// The gates that change what this server does.
@@ -228,7 +228,7 @@ impl FeatureGates {
         self.is_on("ExcludeAdmissionWebhookVirtualResources")
     }
 
-    /// Admission is configured by manifests too, and names of theirs are reserved (KEP-5793).
+    /// Admission is also configured by manifests, for whose objects some names are reserved (KEP-5793).
     pub fn admission_manifests(&self) -> bool {
         self.is_on("ManifestBasedAdmissionControlConfig")
     }

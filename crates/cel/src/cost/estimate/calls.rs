@@ -157,7 +157,8 @@ impl<'c, 'd> Estimator<'c, 'd> {
         Some((declared.unwrap_or(Range::UNKNOWN), item))
     }
 
-    /// One step per item, and those through items that are strings or bytes; a string counts as one item.
+    /// One step per item, plus the steps through items that are strings or bytes. A string in place of the list costs
+    /// the steps through it.
     fn traversal(&self, list: &Argument<'c, 'd>) -> Range {
         let count = known(list);
         match self.element(list) {
@@ -167,7 +168,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
         }
     }
 
-    /// All items, and the separator between each two.
+    /// The size of all items, with the separator between every two.
     fn joined(&self, call: &EstimatedCall<'c, 'd>) -> Range {
         let count = call.size(Operand::Receiver);
         let gaps = Range { min: count.min.saturating_sub(1), max: count.max.saturating_sub(1) };

@@ -120,11 +120,11 @@ pub fn explain(env: &Environment, checked: &Checked) -> (Range, Vec<Part>) {
 }
 
 const ONE: Range = Range::fixed(1);
-/// The cost of a list literal, beside that of its items.
+/// The cost of a list literal, in addition to its items.
 const LITERAL_LIST_COST: u64 = 10;
-/// The cost of a map literal, beside that of its entries.
+/// The cost of a map literal, in addition to its entries.
 const LITERAL_MAP_COST: u64 = 30;
-/// The cost of an object literal, beside that of its fields.
+/// The cost of an object literal, in addition to its fields.
 const LITERAL_OBJECT_COST: u64 = 40;
 
 fn literal_size(literal: &Literal) -> u64 {
@@ -162,8 +162,8 @@ impl<'c, 'd> Estimator<'c, 'd> {
         self.checked.type_of(expr.id)
     }
 
-    /// The origin of a child. A step from an unknown origin leads to the root, since kube-apiserver takes the name of the step
-    /// for that of a variable.
+    /// The origin of a child. A step from an unknown origin leads to the root, since kube-apiserver mistakes the name
+    /// of the step for the name of a variable.
     fn step(&self, place: Origin<'d>, step: DeclStep<'_>) -> Origin<'d> {
         match place {
             None => Some(self.root),

@@ -1,9 +1,10 @@
-//! The functions of all libraries, each with all that belongs to it: names and types, which are the interface of CEL and of
-//! Kubernetes, the implementation, and the costs.
+//! The functions of all libraries. Each has its names and types, which are the interface of CEL and of Kubernetes, its
+//! implementation and its costs.
 //!
-//! A line has the function, with a dot in front if it is called on a receiver; its implementation; its costs, and `always` if
-//! calls whose overload is not known cost the same; then each overload with its parameters and its result, in which a single
-//! letter stands for any type. Overloads that differ in more than their types have lines of their own.
+//! A line begins with the function, with a dot in front if it is called on a receiver. Its implementation and its costs
+//! follow, then `always` if calls whose overload is not known cost the same. The rest of the line is the overloads with
+//! their parameters and results, in which a single letter stands for any type. Overloads that differ in more than their
+//! types have lines of their own.
 
 use super::costs::Costs;
 use super::{Function, Library};
@@ -83,6 +84,6 @@ mod tests {
         }
     }
 
-    /// What stands around other types, and nothing.
+    /// The words around the types in a declaration: the names of types with parameters, and the empty text.
     const TYPES: [&str; 5] = ["", "list", "map", "optional_type", "type"];
 }

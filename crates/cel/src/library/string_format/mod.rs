@@ -273,7 +273,7 @@ fn text(value: &Val<'_>) -> Option<String> {
                 let name = plain(&key);
                 entries.push((if matches!(key, Val::String(_)) { quote(&name) } else { name }, value));
             }
-            // by their keys as they are printed, quotes included
+            // as upstream, entries are in the order of their printed keys, quotes included
             entries.sort();
             let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             format!("{{{}}}", entries.join(", "))

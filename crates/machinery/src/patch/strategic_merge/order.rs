@@ -1,4 +1,4 @@
-//! The order of merged lists: that of the patch for its items, and that of the object for the others.
+//! The order of merged lists: items of the patch have the order of the patch, and others that of the object.
 
 use super::{
     BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, PatchMeta, SET_ORDER, bad_type, check_length, items_are_maps,
@@ -59,8 +59,8 @@ fn ordered(
     arrange(patched, rest, order, &object_order, key, maps).map(Some)
 }
 
-/// The order of the object's items that kube-apiserver sorts by. Its merge has deleted and appended in the backing array
-/// of the list before, so that appended items have the positions that deletions left free.
+/// The order of the object's items by which kube-apiserver sorts. Its merge has already deleted and appended items in
+/// the backing array of the list, so that appended items have the positions of deleted ones.
 fn order_after_in_place_merge(original: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
     let mut memory = original.to_vec();
     if key.is_empty() || patch.iter().any(|item| item.get(DIRECTIVE).is_some() && !is_deletion(item)) {
@@ -109,7 +109,7 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), Failur
     let keep = |item: &&Value| key.is_empty() || !is_deletion(item);
     let mut items = patch.iter().filter(keep).peekable();
     for place in order {
-        // directives are passed over, but not behind the end of the order
+        // directives are skipped, but not after the end of the order
         while items.next_if(|item| item.get(DIRECTIVE).is_some()).is_some() {}
         let Some(item) = items.peek() else { break };
         if identity(item, key)? == identity(place, key)? {
@@ -175,8 +175,8 @@ fn sort(items: Vec<Value>, order: &[Value], key: &str, maps: bool) -> Result<Vec
     Ok(sorted.into_iter().map(|(_, item)| item).chain(deletions).collect())
 }
 
-/// Sorts the items of the patch by its order and the others by the order of the object, and merges the two lists: an item
-/// that only the object has goes first if the object had it before the item of the patch.
+/// Sorts the items of the patch by its order and the others by the order of the object, and merges the two lists. An
+/// item that only the object has comes first if the object had it before the item of the patch.
 pub(super) fn arrange(
     patched: Vec<Value>,
     others: Vec<Value>,

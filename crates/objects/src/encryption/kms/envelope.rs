@@ -1,4 +1,4 @@
-//! Sources of keys: what a plugin encrypts, and what encrypts values.
+//! Sources of keys. A plugin encrypts the source, and keys derived from it encrypt values.
 
 use aws_lc_rs::{digest, hkdf};
 use base::clock;
@@ -33,7 +33,8 @@ impl Source {
                 let cipher = Cipher::gcm(bytes).ok_or_else(|| format!("invalid key size {}", bytes.len()))?;
                 Ok(Source::Key(cipher))
             }
-            // HMAC takes the digest of keys that are longer than its block, while the library takes no such keys
+            // HMAC replaces a key that is longer than its block by its digest, but the library does not accept such
+            // keys
             SOURCE_SEED if bytes.len() > BLOCK => {
                 let hashed = digest::digest(&digest::SHA256, bytes);
                 Ok(Source::Seed(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, hashed.as_ref())))

@@ -1,9 +1,9 @@
 //! Key management services, version 2: a plugin encrypts a seed, from which the keys of values are derived, as in
 //! kube-apiserver.
 //!
-//! A thread of its own talks to the plugin. It requests the status regularly, and makes a new seed when the plugin has a new key.
-//! Values are encrypted without it, with the current seed. A value whose source is not known is decrypted with one call; the source
-//! is then kept.
+//! Each provider has a thread that talks to its plugin. The thread polls the status and makes a new seed when the
+//! plugin has a new key. Values are encrypted with the current seed, without a call. Decrypting a value whose source is
+//! unknown takes one call, after which the source is kept.
 
 mod envelope;
 mod messages;
@@ -39,7 +39,7 @@ pub struct Settings {
     pub timeout: Duration,
 }
 
-/// A provider, and the thread that calls its plugin; the thread ends with this.
+/// A provider, and the thread that calls its plugin. Dropping the provider ends the thread.
 pub struct Kms {
     prefix: String,
     shared: Arc<Shared>,
@@ -56,9 +56,9 @@ struct Call {
 #[derive(Clone)]
 struct Current {
     source: Arc<Source>,
-    /// The fields of values but their data.
+    /// The fields of a stored value except its data.
     envelope: EncryptedObject,
-    /// From then on no value may be encrypted: the plugin has not been healthy for too long.
+    /// From this time on no value may be encrypted, since the plugin has not been healthy for too long.
     expires: Instant,
 }
 

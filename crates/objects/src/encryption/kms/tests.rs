@@ -137,7 +137,7 @@ fn seed_is_used_for_a_limited_time_after_a_fault() {
     kms.seal(&place(), b"{}").unwrap();
 }
 
-/// An endless row of numbers that depends on the seed alone (xorshift).
+/// An endless sequence of numbers that depends only on the seed (xorshift).
 fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
     move |below| {
         seed ^= seed << 13;
@@ -147,7 +147,7 @@ fn numbers(mut seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// No stored bytes panic, and none but the unchanged ones yield another value than the sealed one.
+/// Opening modified bytes never panics, and never yields a value other than the sealed one.
 #[test]
 fn any_bytes_are_errors_without_panics() {
     let kms = Fake::of("first").kms();

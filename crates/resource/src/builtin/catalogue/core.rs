@@ -104,7 +104,8 @@ pub static KINDS: &[Behaviour] = &[
             warnings: object_warnings::of_pod_status,
             ..Part::PLAIN
         },
-        // kube-apiserver's storages of these name no reset fields, so that managedFields follow what a request would have changed
+        // kube-apiserver's storages of these name no reset fields, so that managedFields follow what a request would
+        // have changed
         parts: &[
             ("ephemeralcontainers", part(pods::add_ephemeral, pods::validate_ephemeral)),
             ("resize", part(pods::resize, pods::validate_resize)),

@@ -1,5 +1,5 @@
-//! What each kind does with its objects, in the order of `kinds.txt`: functions that its facts there, and the tables of rules, do not
-//! say. A kind without an entry does nothing but what they say.
+//! What each kind does with its objects, in the order of `kinds.txt`: the functions that neither its facts there nor
+//! the tables of rules describe. A kind without an entry needs no functions.
 
 mod access;
 mod core;

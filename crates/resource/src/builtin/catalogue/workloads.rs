@@ -9,7 +9,7 @@ use super::super::{
 };
 use crate::rules::Deletion;
 
-/// A kind whose spec has a template of Pods.
+/// A kind whose spec has a Pod template.
 const WORKLOAD: Behaviour = Behaviour { warnings: pod_warnings::of_workload, ..NONE };
 const NONE: Behaviour = Behaviour::NONE;
 
@@ -75,7 +75,7 @@ pub static KINDS: &[Behaviour] = &[
         default: autoscaling::default_v1,
         prepare: autoscaling_versions::keep_status,
         validate: autoscaling::validate,
-        // what only v2 has is in annotations, which writers own as they are shown
+        // annotations hold what only v2 has; writers own them as they are shown
         conversion: Some(StoredAs {
             is_canonical: true,
             ..StoredAs::new(autoscaling_versions::to_stored, autoscaling_versions::to_shown)

@@ -19,7 +19,7 @@ fn invalid(path: &FieldPath, shown: &Quantity, why: impl Into<String>) -> FieldE
     FieldError::invalid(path, &Value::from(shown.to_string()), why)
 }
 
-/// The policy of a capacity of `most`.
+/// Validates the request policy of a capacity whose amount is `most`.
 pub fn request_policy(most: Option<&Value>, policy: &Value, path: &FieldPath, release: Release, errors: &mut Errors) {
     let most = quantity(most).unwrap_or_else(|| Quantity::from_int(0));
     let default = quantity(policy.get("default"));
@@ -41,7 +41,7 @@ pub fn request_policy(most: Option<&Value>, policy: &Value, path: &FieldPath, re
     }
 }
 
-/// The amounts that may be requested: different ones, in order, among them the default.
+/// The amounts that may be requested must be different and in ascending order, and include the default.
 fn values(policy: &Value, default: &Quantity, most: &Quantity, path: &FieldPath, errors: &mut Errors) {
     let inner = path.child("validValues");
     let options: Vec<Quantity> = list(policy, "validValues").iter().filter_map(|value| quantity(Some(value))).collect();
@@ -105,7 +105,7 @@ impl Bounds {
         self.step(&min, max.as_ref(), of("step").as_ref(), errors);
     }
 
-    /// Whether the default and the maximum are a number of steps from the minimum.
+    /// Checks that the default and the maximum are whole steps away from the minimum.
     fn step(&self, min: &Quantity, max: Option<&Quantity>, step: Option<&Quantity>, errors: &mut Errors) {
         let default = &self.default;
         let named = [("default", Some(default)), ("min", Some(min)), ("max", max), ("step", step)];
@@ -145,7 +145,7 @@ impl Bounds {
     }
 }
 
-/// The error of a number that is negative or does not fit 64 bits.
+/// The error of an amount that is negative or does not fit 64 bits.
 fn range_error(quantity: &Quantity, path: &FieldPath) -> Option<FieldError> {
     if quantity.signum() < 0 {
         return Some(invalid(path, quantity, "must be greater than or equal to 0"));

@@ -15,7 +15,7 @@ const ALTERNATIVES_MAX: usize = 8;
 const PARAMETERS_BYTES_MAX: usize = 10 * 1024;
 const ALLOCATION_MODES: [&str; 2] = ["All", "ExactCount"];
 
-/// The label of namespaces whose claims may have administrative access.
+/// The label of namespaces whose claims may have admin access.
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
@@ -39,12 +39,12 @@ pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> 
     errors
 }
 
-/// Whether two objects of a type have the same spec: empty lists are like absent ones.
+/// Whether two objects of a type have the same spec. Empty lists equal absent ones.
 fn is_same_spec(old: &Value, new: &Value, go: &'static str) -> bool {
     schema::shape::same_fields(old, new, schema::shape::named(go), &["apiVersion", "kind", "metadata", "status"])
 }
 
-/// The spec of a ResourceClaim never changes.
+/// The spec of a ResourceClaim is immutable.
 pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     match old {
@@ -58,7 +58,7 @@ pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> 
     errors
 }
 
-/// A template of ResourceClaims, whose spec never changes.
+/// The spec of a ResourceClaimTemplate is immutable.
 pub fn validate_claim_template(template: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     template_metadata(template.at(&["spec", "metadata"]).unwrap_or(&empty), &path.child("metadata"), &mut errors);
@@ -72,7 +72,7 @@ pub fn validate_claim_template(template: &Value, old: Option<&Value>, _release: 
     errors
 }
 
-/// The labels and annotations of the claims of a template, which are all that it may set.
+/// The metadata of a template may only have labels and annotations.
 fn template_metadata(metadata: &Value, path: &FieldPath, errors: &mut Errors) {
     let annotations = metadata.get("annotations").and_then(Value::as_object);
     for (key, _) in annotations.into_iter().flat_map(Map::iter) {
@@ -82,18 +82,18 @@ fn template_metadata(metadata: &Value, path: &FieldPath, errors: &mut Errors) {
     rule_checks::labels(metadata.get("labels").unwrap_or(&Value::Null), &path.child("labels"), errors);
     for (name, value) in metadata.as_object().into_iter().flat_map(Map::iter) {
         if !["labels", "annotations"].contains(&name.as_str()) && !value.is_null() {
-            // errors name the field of the Go struct, with a small first letter
+            // errors show the name of the Go field with its first letter in lower case
             let name = if name == "uid" { "uID" } else { name.as_str() };
             errors.push(FieldError::forbidden(&path.child(name), "cannot be set"));
         }
     }
 }
 
-/// Where an object asks for administrative access to devices, which only some namespaces may have.
+/// The path at which an object asks for admin access to devices, which only some namespaces may have.
 pub fn admin_access(object: &Value) -> Option<FieldPath> {
     let of = |path: &[&str]| object.at(path).and_then(Value::as_array).unwrap_or_default();
     let requests = [of(&["spec", "devices", "requests"]), of(&["spec", "spec", "devices", "requests"])].concat();
-    // v1beta1 has it in the request itself
+    // in v1beta1 the field is in the request itself
     let is_admin = |request: &Value| {
         [&["exactly", "adminAccess"][..], &["adminAccess"]]
             .iter()
@@ -103,14 +103,14 @@ pub fn admin_access(object: &Value) -> Option<FieldPath> {
     Some(FieldPath::new(format!("spec.devices.requests[{place}].adminAccess")))
 }
 
-/// The error of administrative access in a namespace with other labels.
+/// The error of admin access in a namespace without the label for it.
 pub fn admin_access_error(path: &FieldPath, namespace: Option<&Value>) -> Option<FieldError> {
     let label = namespace.and_then(|namespace| namespace.at(&["metadata", "labels", ADMIN_LABEL])?.as_str());
     let why = format!("admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace");
     (label != Some("true")).then(|| FieldError::forbidden(path, why))
 }
 
-/// The names of requests, each with those of its alternatives.
+/// The names of requests, each with the names of its alternatives.
 pub struct RequestNames<'a>(HashMap<&'a str, Vec<&'a str>>);
 
 impl<'a> RequestNames<'a> {
@@ -129,7 +129,7 @@ impl<'a> RequestNames<'a> {
         }
     }
 
-    /// A reference to a request or to one of its alternatives.
+    /// Checks a reference to a request or to one of its alternatives.
     pub fn check(&self, reference: &str, path: &FieldPath, errors: &mut Errors) {
         const WHY: &str =
             "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
@@ -142,7 +142,7 @@ impl<'a> RequestNames<'a> {
         }
     }
 
-    /// The references of a constraint or a configuration.
+    /// Checks the references in a constraint or a configuration.
     pub fn check_all(&self, object: &Value, path: &FieldPath, errors: &mut Errors) {
         if fields::is_oversized(object, "requests", LIST_MAX, path, errors) {
             return;
@@ -154,7 +154,6 @@ impl<'a> RequestNames<'a> {
     }
 }
 
-/// The requests of a claim.
 fn device_claim(devices: &Value, path: &FieldPath, errors: &mut Errors) {
     let names = RequestNames::of(devices);
     if !fields::is_oversized(devices, "requests", LIST_MAX, path, errors) {
@@ -199,7 +198,7 @@ fn device_request(request: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// Which devices a request is for, and how many.
+/// Validates which devices a request is for, and how many.
 fn devices_of(request: &Value, path: &FieldPath, errors: &mut Errors) {
     let class = text(request, "deviceClassName");
     let class_path = path.child("deviceClassName");
@@ -227,7 +226,7 @@ fn constraint(constraint: &Value, names: &RequestNames<'_>, path: &FieldPath, er
     let attribute = ["matchAttribute", "distinctAttribute"].into_iter().find(|name| is_set(constraint, name));
     match attribute {
         Some(name) => fields::fully_qualified_name(text(constraint, name), &path.child(name), errors),
-        // upstream's words for both mistakes
+        // upstream words both errors like this
         None => errors.push(FieldError::required(
             path,
             "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set",
@@ -235,7 +234,7 @@ fn constraint(constraint: &Value, names: &RequestNames<'_>, path: &FieldPath, er
     }
 }
 
-/// A configuration for a driver. The size of one that is stored already is not checked.
+/// Validates the configuration of a driver. The size of a stored one is not checked again.
 pub fn configuration(config: &Value, is_stored: bool, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("opaque");
     let Some(opaque) = config.get("opaque").filter(|opaque| !opaque.is_null()) else {

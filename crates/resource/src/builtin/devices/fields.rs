@@ -1,4 +1,4 @@
-//! Names, taints and other fields that objects of several kinds have.
+//! Names, taints and other fields that several kinds of `resource.k8s.io` share.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub fn driver(name: &str, path: &FieldPath, errors: &mut Errors) {
     invalid_each(path, name, names::dns1123_subdomain(&name.to_lowercase()), errors);
 }
 
-/// The name of a pool: subdomains between slashes.
+/// Validates the name of a pool: DNS subdomains that are separated by slashes.
 pub fn pool(name: &str, path: &FieldPath, errors: &mut Errors) {
     if name.is_empty() {
         return errors.push(FieldError::required(path, ""));
@@ -42,7 +42,7 @@ pub fn label(name: &str, path: &FieldPath, errors: &mut Errors) {
     invalid_each(path, name, names::dns1123_label(name), errors);
 }
 
-/// The name of an attribute or a capacity: an identifier, and in front of it, mostly, its domain.
+/// Validates the name of an attribute or a capacity: an identifier, usually with a domain in front of it.
 pub fn qualified_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     let part_error = |why: &str| FieldError::invalid(path, &Value::from(""), why);
     match name.split('/').collect::<Vec<_>>()[..] {
@@ -57,12 +57,12 @@ pub fn qualified_name(name: &str, path: &FieldPath, errors: &mut Errors) {
                 _ => identifier(own, path, errors),
             }
         }
-        // upstream accepts more parts
+        // upstream accepts more than one slash
         _ => {}
     }
 }
 
-/// A name that needs a domain.
+/// Validates a name that must have a domain.
 pub fn fully_qualified_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     qualified_name(name, path, errors);
     if !name.contains('/') {
@@ -71,7 +71,7 @@ pub fn fully_qualified_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// Which devices a rule taints.
+/// Validates the selector of the devices that a rule taints.
 pub fn device_selector(selector: &Value, path: &FieldPath, errors: &mut Errors) {
     type Check = fn(&str, &FieldPath, &mut Errors);
     for (name, check) in [("driver", driver as Check), ("pool", pool), ("device", label)] {
@@ -122,7 +122,8 @@ pub fn tolerations(object: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The conditions that a device has to have before it is bound, and those that end the attempt: both or none.
+/// The conditions that a device needs before it is bound, and those that end the attempt, must both be given or both be
+/// absent.
 pub fn binding_conditions(object: &Value, path: &FieldPath, errors: &mut Errors) {
     const NAMES: [&str; 2] = ["bindingConditions", "bindingFailureConditions"];
     for name in NAMES {
@@ -158,7 +159,7 @@ pub fn binding_conditions(object: &Value, path: &FieldPath, errors: &mut Errors)
     }
 }
 
-/// Data of a driver: a JSON object of bounded size.
+/// Validates the data of a driver: a JSON object of bounded size.
 pub fn raw_object(value: Option<&Value>, bytes_max: Option<usize>, path: &FieldPath, errors: &mut Errors) {
     match value {
         None | Some(Value::Null) => errors.push(FieldError::required(path, "")),
@@ -173,7 +174,7 @@ pub fn raw_object(value: Option<&Value>, bytes_max: Option<usize>, path: &FieldP
     }
 }
 
-/// Keys that occur again, as their errors show them.
+/// Reports keys that occur more than once.
 pub fn duplicates<'a>(keys: impl Iterator<Item = (FieldPath, &'a str)>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (path, key) in keys {
@@ -183,7 +184,7 @@ pub fn duplicates<'a>(keys: impl Iterator<Item = (FieldPath, &'a str)>, errors: 
     }
 }
 
-/// Whether a list has too many items, which ends its validation.
+/// Reports a list with too many items. Returns true if the list should not be validated any further.
 pub fn is_oversized(object: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut Errors) -> bool {
     let count = list(object, name).len();
     if count > most {

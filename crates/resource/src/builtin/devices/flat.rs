@@ -1,11 +1,11 @@
-//! The conversion of `resource.k8s.io/v1beta1`: its requests and devices are flat where those of `v1` are nested, and the
-//! other way round.
+//! The conversion of `resource.k8s.io/v1beta1` from and to `v1`. `v1` nests some fields of requests and devices that
+//! are flat in `v1beta1`.
 
 use machinery::{Map, Value};
 
 use super::items_mut;
 
-/// What a request for devices is about, which `v1` has in `exactly`.
+/// The fields of a request that `v1` has in `exactly`.
 const REQUEST: [&str; 8] = [
     "adminAccess",
     "allocationMode",
@@ -17,7 +17,7 @@ const REQUEST: [&str; 8] = [
     "tolerations",
 ];
 
-/// What describes a device, which `v1beta1` has in `basic`.
+/// The fields of a device that `v1beta1` has in `basic`.
 const DEVICE: [&str; 12] = [
     "allNodes",
     "allowMultipleAllocations",
@@ -33,7 +33,7 @@ const DEVICE: [&str; 12] = [
     "taints",
 ];
 
-/// The lists of requests, of a claim and of a template.
+/// The paths of the lists of requests in a claim and in a template.
 const REQUESTS: [&[&str]; 2] = [&["spec", "devices", "requests"], &["spec", "spec", "devices", "requests"]];
 const DEVICES: &[&str] = &["spec", "devices"];
 
@@ -46,7 +46,7 @@ fn moved(from: &mut Map, to: &mut Value, names: &[&str]) {
     }
 }
 
-/// Whether a field of a request has another than its zero value in Go.
+/// Whether a field of a request differs from its zero value in Go.
 fn is_given(name: &str, value: &Value) -> bool {
     match (name, value) {
         (_, Value::Null | Value::Int(0)) => false,
@@ -55,7 +55,7 @@ fn is_given(name: &str, value: &Value) -> bool {
     }
 }
 
-/// An object of `v1beta1` in `v1`.
+/// Converts an object from `v1beta1` to `v1`.
 pub fn to_stable(mut object: Value) -> Value {
     object.set_at(&["apiVersion"], Value::from("resource.k8s.io/v1"));
     for path in REQUESTS {
@@ -77,7 +77,7 @@ pub fn to_stable(mut object: Value) -> Value {
             }
         }
     }
-    // pointers in v1, which are not set where v1beta1 has zero values
+    // these are pointers in v1, and are not set where v1beta1 has zero values
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         for (name, zero) in [("nodeName", Value::from("")), ("allNodes", Value::Bool(false))] {
             if spec.get(name) == Some(&zero) {
@@ -88,7 +88,7 @@ pub fn to_stable(mut object: Value) -> Value {
     object
 }
 
-/// An object of `v1` in `v1beta1`.
+/// Converts an object from `v1` to `v1beta1`.
 pub fn to_flat(mut object: Value) -> Value {
     object.set_at(&["apiVersion"], Value::from("resource.k8s.io/v1beta1"));
     for path in REQUESTS {
@@ -97,7 +97,7 @@ pub fn to_flat(mut object: Value) -> Value {
             if let Some(Value::Object(mut exactly)) = exactly {
                 moved(&mut exactly, request, &REQUEST);
             }
-            // shown even if it is empty
+            // this field is shown even if it is empty
             if request.get("deviceClassName").is_none() && request.as_object().is_some() {
                 request.set_at(&["deviceClassName"], Value::from(""));
             }
@@ -111,7 +111,7 @@ pub fn to_flat(mut object: Value) -> Value {
     object
 }
 
-/// The path of a field of `v1beta1` in `v1`.
+/// Converts the path of a field from `v1beta1` to `v1`.
 pub fn stable_path(path: &str) -> String {
     let Some((list, rest)) = path.split_once("].") else { return path.to_owned() };
     let field = rest.split(['.', '[']).next().unwrap_or_default();

@@ -14,7 +14,7 @@ use super::fields::{self, Errors};
 
 const RESERVED_FOR_MAX: usize = 256;
 const RESULTS_MAX: usize = 32;
-/// Those of the class and those of the claim.
+/// The maximum for the configurations of the class and those of the claim together.
 const CONFIGURATIONS_MAX: usize = 64;
 const CONDITIONS_MAX: usize = 8;
 const DATA_BYTES_MAX: usize = 10 * 1024;
@@ -23,7 +23,7 @@ const HARDWARE_BYTES_MAX: usize = 128;
 const ADDRESSES_MAX: usize = 16;
 const SOURCES: [&str; 2] = ["FromClaim", "FromClass"];
 
-/// A device, or a share of one.
+/// Identifies a device or a share of one.
 type DeviceId<'a> = [&'a str; 4];
 
 fn device_id(device: &Value) -> DeviceId<'_> {
@@ -35,7 +35,7 @@ fn allocated(claim: &Value) -> HashSet<DeviceId<'_>> {
     results.unwrap_or_default().iter().map(device_id).collect()
 }
 
-/// Drops the state of devices that a write deallocates.
+/// Drops the reported state of devices that the write deallocates.
 pub fn keep_allocated(claim: &mut Value, old: &Value) {
     let kept = allocated(claim);
     let gone: HashSet<DeviceId<'_>> = allocated(old).difference(&kept).copied().collect();
@@ -48,7 +48,7 @@ pub fn keep_allocated(claim: &mut Value, old: &Value) {
     }
 }
 
-/// Where an allocation newly has administrative access.
+/// The path of a new allocation that has admin access.
 pub fn admin_results(claim: &Value, old: &Value) -> Option<FieldPath> {
     let place = |claim: &Value| {
         let results = claim.at(&["status", "allocation", "devices", "results"]).and_then(Value::as_array);
@@ -88,7 +88,7 @@ pub fn validate_status(claim: &Value, old: &Value, release: Release) -> Vec<Fiel
     errors
 }
 
-/// An error that shows the names of a device.
+/// An error that shows the names by which a device is identified.
 fn shown_id(error: FieldError, device: &Value) -> FieldError {
     let names = ["Driver", "Pool", "Device", "ShareID"].iter().zip(device_id(device));
     let names: Vec<String> = names.map(|(name, text)| format!("\"{name}\":{}", Value::from(text).to_json())).collect();
@@ -105,7 +105,7 @@ fn consumers(status: &Value, path: &FieldPath, errors: &mut Errors) {
     fields::duplicates(all().map(|(path, consumer)| (path, text(consumer, "uid"))), errors);
 }
 
-/// Only what is allocated is reserved, and nothing more once the claim is being deleted.
+/// Only an allocated claim can be reserved. Once it is being deleted, no further consumers can reserve it.
 fn reservations(claim: &Value, old: &Value, status: &Value, path: &FieldPath, errors: &mut Errors) {
     let reserved = list(status, "reservedFor");
     if reserved.is_empty() {
@@ -156,7 +156,7 @@ fn device_result(result: &Value, names: &RequestNames<'_>, path: &FieldPath, err
     share(result, path, errors);
 }
 
-/// The identifier of a share of a device.
+/// Validates the identifier of a share of a device.
 fn share(device: &Value, path: &FieldPath, errors: &mut Errors) {
     if is_set(device, "shareID") && !is_uuid(text(device, "shareID")) {
         let why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
@@ -164,7 +164,7 @@ fn share(device: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// What a driver reports about an allocated device.
+/// Validates what a driver reports about an allocated device.
 fn device_state(
     device: &Value,
     allocated: &HashSet<DeviceId<'_>>,
@@ -209,7 +209,7 @@ fn network_data(network: &Value, path: &FieldPath, errors: &mut Errors) {
     fields::duplicates(all(), errors);
 }
 
-/// The address of an interface, with the size of its network.
+/// An address of an interface must be in canonical CIDR form.
 fn interface_address_error(text: &str, path: &FieldPath) -> Option<FieldError> {
     const FORM: &str = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
     let invalid = |why: String| FieldError::invalid(path, &Value::from(text), why);
@@ -228,7 +228,7 @@ fn interface_address_error(text: &str, path: &FieldPath) -> Option<FieldError> {
     (canonical != text).then(|| invalid(format!("must be in canonical form ({canonical:?})")))
 }
 
-/// An address, of which the parts may have leading zeros.
+/// Parses an address whose parts may have leading zeros.
 fn sloppy_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse().ok();

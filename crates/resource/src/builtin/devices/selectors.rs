@@ -1,4 +1,4 @@
-//! CEL expressions that select devices. They are compiled here, and evaluated by schedulers.
+//! CEL expressions that select devices. This server compiles them; schedulers evaluate them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use super::fields::{self, Errors};
 
 const SELECTORS_MAX: usize = 32;
 const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
-/// In CEL's cost units.
+/// The maximum cost, in CEL's units.
 const COST_MAX: u64 = 1_000_000;
 const DOMAIN_BYTES_MAX: u64 = 63;
 const IDENTIFIER_BYTES_MAX: u64 = 32;
@@ -20,7 +20,7 @@ const IDENTIFIER_BYTES_MAX: u64 = 32;
 const ENTRIES_MAX: u64 = 32;
 const VALUE_BYTES_MAX: u64 = 64;
 
-/// The selectors of a request or a class. Those that are stored already are not compiled again.
+/// Validates the selectors of a request or a class. Stored ones are not compiled again.
 pub fn check(object: &Value, is_stored: bool, path: &FieldPath, errors: &mut Errors) {
     if fields::is_oversized(object, "selectors", SELECTORS_MAX, path, errors) {
         return;

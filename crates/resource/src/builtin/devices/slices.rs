@@ -1,4 +1,4 @@
-//! ResourceSlices: the devices of a pool, and the Nodes on which they are.
+//! ResourceSlices: the devices of a pool, and the Nodes that can access them.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
@@ -9,17 +9,17 @@ use super::capacity;
 use super::fields::{self, Errors};
 
 const DEVICES_MAX: usize = 128;
-/// The most devices of a slice with taints, counters or lists as attributes.
+/// The maximum number of devices in a slice in which a device has taints, counters or lists as attributes.
 const ADVANCED_DEVICES_MAX: usize = 64;
 const COUNTER_SETS_MAX: usize = 8;
 const COUNTERS_MAX: usize = 32;
 const CONSUMPTIONS_MAX: usize = 2;
 const TAINTS_MAX: usize = 16;
-/// Attributes and capacities of a device.
+/// The maximum number of attributes and capacities of a device.
 const ENTRIES_MAX: usize = 32;
 const VALUES_MAX: usize = 48;
 const VALUE_BYTES_MAX: usize = 64;
-/// A longer key is abbreviated in the paths of errors: the size of a domain, a slash and a name.
+/// Longer keys are abbreviated in the paths of errors. This is the size of a domain, a slash and a name.
 const KEY_BYTES_MAX: usize = 63 + 1 + 32;
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
@@ -46,7 +46,7 @@ pub fn validate_slice(slice: &Value, old: Option<&Value>, release: Release) -> V
     errors
 }
 
-/// Warns of drivers with capital letters.
+/// Warns about driver names with capital letters.
 pub fn slice_warnings(slice: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
     let driver = slice.str_at(&["spec", "driver"]);
     let why = format!("spec.driver: driver names should be lowercase; {driver:?} contains uppercase characters");
@@ -72,13 +72,13 @@ fn unchanged(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
             let path = name.iter().fold(path.clone(), |path, name| path.child(name));
             let shown = spec.at(name).cloned().unwrap_or_default();
             let error = FieldError::invalid(&path, &shown, "field is immutable");
-            // the name of the Node is a pointer
+            // the Node's name is a pointer in Go
             errors.push(if *name == ["nodeName"] { named(error, &shown) } else { error });
         }
     }
 }
 
-/// A name of a Node.
+/// Validates the name of a Node.
 fn node_name(name: &str, path: &FieldPath, why: &str, errors: &mut Errors) {
     match name {
         "" => errors.push(FieldError::invalid(path, &Value::from(""), why)),
@@ -86,7 +86,7 @@ fn node_name(name: &str, path: &FieldPath, why: &str, errors: &mut Errors) {
     }
 }
 
-/// The flags that are false, which only their absence may say, and the fields of a choice that are set.
+/// The fields of a choice that are set. Reports flags that are false, since a flag must be true or absent.
 fn chosen(object: &Value, names: &[&'static str], path: &FieldPath, errors: &mut Errors) -> Vec<&'static str> {
     let mut found = vec![];
     for name in names {
@@ -108,7 +108,7 @@ fn shown(names: &[&str]) -> Value {
     Value::from(format!("{{{}}}", names.join(", ")))
 }
 
-/// The Nodes of a slice are chosen in one way.
+/// A slice must name its Nodes in exactly one way.
 fn nodes(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     const WAYS: [&str; 4] = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
@@ -196,7 +196,7 @@ fn entries<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = (&'a machi
     object.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
-/// A set of counters, or what a device consumes of one.
+/// Validates a set of counters, or what a device consumes of one.
 fn counters(set: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut Errors) {
     let (set_name, name_path, inner) = (text(set, name), path.child(name), path.child("counters"));
     match set_name {
@@ -210,7 +210,7 @@ fn counters(set: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut
     }
 }
 
-/// The attributes and capacities of a device. Capacities that stay as they were are not validated again.
+/// Validates the attributes and capacities of a device. Unchanged capacities are not validated again.
 fn described(device: &Value, old: Option<&Value>, path: &FieldPath, release: Release, errors: &mut Errors) {
     fields::label(text(device, "name"), &path.child("name"), errors);
     let count = entries(device, "attributes").count() + entries(device, "capacity").count();
@@ -245,7 +245,7 @@ fn described(device: &Value, old: Option<&Value>, path: &FieldPath, release: Rel
     }
 }
 
-/// A key as paths show it: the middle of a long one is left out.
+/// A key as paths show it: long keys are shortened in the middle.
 fn abbreviated(key: &str) -> String {
     if key.len() <= KEY_BYTES_MAX {
         return key.to_owned();

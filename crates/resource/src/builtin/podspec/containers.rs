@@ -1,4 +1,4 @@
-//! Containers: their names, ports, probes and restarts.
+//! Containers: names, ports, probes and restarts.
 
 use std::collections::HashSet;
 
@@ -65,7 +65,7 @@ impl<'a> Pod<'a> {
 
     fn restart_rules(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
         if path.as_str().contains("ephemeralContainers") {
-            // they may have neither
+            // these have neither restart policies nor rules
             return;
         }
         if !list(container, "restartPolicyRules").is_empty() && !is_set(container, "restartPolicy") {
@@ -124,8 +124,8 @@ fn restart_rules(container: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The name of a container is a label that no container before it has. Missing names are equal, too, but those of init
-/// containers are not counted.
+/// The name of a container must be a label that no container before it has. Missing names count as equal, except those
+/// of init containers.
 fn container_name<'a>(
     container: &'a Value,
     kind: &str,
@@ -160,7 +160,8 @@ fn init_container(container: &Value, grace: Option<i64>, path: &FieldPath, error
     }
 }
 
-/// Handlers that sleep, and probes, before their other rules; `grace` is the time in seconds in which the Pod ends.
+/// Checks handlers that sleep, and the rules of probes that come before all others. `grace` is the grace period of the
+/// Pod in seconds.
 fn lifecycle(container: &Value, grace: Option<i64>, path: &FieldPath, errors: &mut Errors) {
     sleeps(container, grace, &path.child("lifecycle"), errors);
     const GRACE: &str = "terminationGracePeriodSeconds";
@@ -182,10 +183,10 @@ fn lifecycle(container: &Value, grace: Option<i64>, path: &FieldPath, errors: &m
     }
 }
 
-/// Handlers sleep no longer than the Pod has to end.
+/// Handlers must not sleep longer than the grace period of the Pod.
 fn sleeps(container: &Value, grace: Option<i64>, path: &FieldPath, errors: &mut Errors) {
     const DEFAULT_SECONDS: i64 = 30;
-    // a negative time stands for the least one
+    // a negative grace period counts as one second
     let most = grace.map_or(DEFAULT_SECONDS, |grace| if grace < 0 { 1 } else { grace });
     for hook in ["postStart", "preStop"] {
         let Some(handler) = container.at(&["lifecycle", hook]).filter(|handler| is_set(handler, "sleep")) else {
@@ -229,7 +230,8 @@ fn host_ports<'a>(
     }
 }
 
-/// The image of a container of a Pod, or of an ephemeral container, has no whitespace around it; those of templates may.
+/// The images of containers in Pods, and of ephemeral containers, must not have whitespace around them. Those in
+/// templates may.
 pub fn image_errors(container: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let image = text(container, "image");
     if image.trim() != image {

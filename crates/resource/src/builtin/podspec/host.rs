@@ -1,4 +1,4 @@
-//! What a Pod shares with its host: namespaces, ports and the name of the host.
+//! What a Pod shares with its host: namespaces, ports and the host name.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
@@ -38,7 +38,7 @@ fn hostname(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// On the network of the host, the port of a container is one of the host.
+/// On the network of the host, a host port must equal the container port.
 fn ports(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     for (path, container) in items(spec, "containers", path) {
         for (path, port) in items(container, "ports", &path) {

@@ -1,4 +1,4 @@
-//! Rules of the spec of a Pod that are neither defaults nor simple: of Pods themselves and of their templates.
+//! Rules for the spec of Pods and of Pod templates that are neither defaults nor entries of the table of rules.
 
 mod containers;
 mod environment;
@@ -35,13 +35,13 @@ fn truth(object: &Value, path: &[&str]) -> bool {
     object.at(path).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// The overhead of Pods, which kube-apiserver shows as if it were limits.
+/// Validates the overhead of Pods, whose errors kube-apiserver words as if it were limits.
 pub fn overhead(amounts: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
     let limits = json!({"limits": (amounts.cloned().unwrap_or_default())});
     resources::amounts(&limits, path, container_resource, errors);
 }
 
-/// Validates the spec of a Pod or of a template of Pods.
+/// Validates the spec of a Pod or of a Pod template.
 pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let volumes = pod_volumes::valid_names(spec, path, errors);
     let claims = resources::Claims::of(spec);
@@ -76,7 +76,7 @@ pub fn validate_spec(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     groups::eviction_responders(spec, path, errors);
 }
 
-/// A value of a type with a name is one of the `known` ones.
+/// A value of a named Go type must be one of the `known` ones.
 fn one_of_named(value: &str, path: &FieldPath, known: &[&str], errors: &mut Errors) {
     if !known.contains(&value) {
         let value = Value::from(value);
@@ -90,9 +90,9 @@ struct Pod<'a> {
     volumes: HashSet<&'a str>,
     /// The names of all volumes.
     volume_names: HashSet<&'a str>,
-    /// The names of the volumes of PersistentVolumeClaims.
+    /// The names of the volumes that are PersistentVolumeClaims.
     claim_volumes: HashSet<&'a str>,
-    /// The names of the containers that ephemeral containers may be for.
+    /// The names of the containers that ephemeral containers may target.
     targets: HashSet<&'a str>,
     claims: resources::Claims<'a>,
 }
@@ -126,7 +126,7 @@ impl<'a> Pod<'a> {
         }
     }
 
-    /// Each ResourceClaim is named, or made from a template.
+    /// Each ResourceClaim must be referred to by name or made from a template.
     fn claims(&self, path: &FieldPath, errors: &mut Errors) {
         let mut known = HashSet::new();
         for (path, claim) in items(self.spec, "resourceClaims", path) {

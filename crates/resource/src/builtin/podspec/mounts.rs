@@ -80,8 +80,8 @@ impl Pod<'_> {
     }
 }
 
-/// The directory of a volume that is mounted, how mounts are seen outside of a container, and whether they are read-only below.
-/// Upstream leaves out their index.
+/// The directory of a volume that is mounted, how mounts are seen outside of a container, and whether they are
+/// read-only below. Upstream leaves out their index.
 fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
     if !text(mount, "subPath").is_empty() && !text(mount, "subPathExpr").is_empty() {
         let (path, given) = (path.child("subPathExpr"), text(mount, "subPathExpr"));

@@ -1,4 +1,4 @@
-//! Resources of containers.
+//! The resources of containers and of whole Pods.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,13 +11,13 @@ use super::Errors;
 use crate::builtin::checks::{OBJECT_COUNTS, invalid_each, items, list, named, text};
 use crate::limits::REPEATED_BYTES_MAX;
 
-/// The resources that containers may have without a domain.
+/// The resources without a domain that containers may have.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 
-/// What an error about the name of a resource is reported by.
+/// Reports the errors in the name of a resource.
 type NameCheck = fn(&str, &FieldPath, &mut Errors);
 
-/// The resources of a container.
+/// Validates the resources of a container.
 pub(super) fn resources(container: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
     let Some(resources) = container.get("resources") else { return };
     let path = path.child("resources");
@@ -25,7 +25,7 @@ pub(super) fn resources(container: &Value, path: &FieldPath, claims: &Claims<'_>
     amounts(resources, &path, container_resource, errors);
 }
 
-/// The resources of all containers of a Pod together.
+/// Validates the resources of a Pod as a whole.
 pub(super) fn of_pod(spec: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
     let Some(resources) = spec.get("resources").filter(|resources| !resources.is_null()) else { return };
     let path = path.child("resources");
@@ -41,7 +41,7 @@ pub(super) fn of_pod(spec: &Value, path: &FieldPath, claims: &Claims<'_>, errors
     covered(spec, resources, &path, errors);
 }
 
-/// A resource that Pods have as a whole.
+/// Checks that Pods as a whole may have a resource of this name.
 fn pod_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     const KNOWN: [&str; 3] = ["cpu", HUGE_PAGES, "memory"];
     let before = errors.len();
@@ -52,12 +52,12 @@ fn pod_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The claims of a Pod, which containers refer to.
+/// The names of the claims of a Pod, which its containers refer to.
 pub(super) struct Claims<'a> {
     names: HashSet<&'a str>,
-    /// Their sorted names, as errors show them.
+    /// The sorted names, as errors show them.
     list: String,
-    /// The bytes that further errors may show of the list.
+    /// How many bytes of the list further errors may show.
     bytes_left: Cell<usize>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Claims<'a> {
         Claims { names, list, bytes_left: Cell::new(REPEATED_BYTES_MAX) }
     }
 
-    /// The names for one error; none if earlier errors have shown too many bytes of them.
+    /// The names to show in one error; empty once earlier errors have shown too many bytes of them.
     fn shown(&self) -> &str {
         match self.bytes_left.get().checked_sub(self.list.len()) {
             Some(left) => {
@@ -83,9 +83,10 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// The claims of a container: each is one of the Pod's, or a request of it, and occurs once.
+/// Validates the claims of a container. Each must be a claim of the Pod or one request of such a claim, and none may be
+/// repeated.
 fn claim_errors(resources: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
-    // whole claims, claims of which a request was used, and requests
+    // claims that are used as a whole, the number of used requests of the others, and these requests
     let (mut whole, mut parts, mut requests) = (HashSet::new(), HashMap::<&str, usize>::new(), HashSet::new());
     for (path, claim) in items(resources, "claims", path) {
         let (name, request) = (text(claim, "name"), text(claim, "request"));
@@ -118,7 +119,7 @@ fn claim_errors(resources: &Value, path: &FieldPath, claims: &Claims<'_>, errors
 
 pub(super) const HUGE_PAGES: &str = "hugepages-";
 
-/// Limits and requests: requests are not above their limits, and equal to them if nothing can be overcommitted.
+/// Requests must not exceed limits. They must equal them if the resource cannot be overcommitted.
 pub fn amounts(resources: &Value, path: &FieldPath, check_name: NameCheck, errors: &mut Errors) {
     let amount = |kind: &str, name: &str| Quantity::of(resources.at(&[kind, name])?).ok();
     let given = |kind: &str| resources.get(kind).and_then(Value::as_object).into_iter().flat_map(Map::iter);
@@ -177,15 +178,16 @@ pub fn is_overcommitted(name: &str) -> bool {
     (!name.contains('/') || name.contains("kubernetes.io/")) && !name.starts_with(HUGE_PAGES)
 }
 
-/// Whether an amount is that of whole pages of a size.
+/// Whether an amount is a multiple of a page size.
 fn is_divisible(amount: &Quantity, size: &str) -> bool {
     Quantity::parse(size).is_ok_and(|size| size.signum() > 0 && size.is_whole() && amount.is_multiple_of(&size))
 }
 
-/// Amounts by resource.
+/// Amounts by name of the resource.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// What all containers of a Pod need at once: sidecars stay, and the other containers of its start run one by one.
+/// What the containers of a Pod need at most at any time: sidecars keep running, while the other init containers run
+/// one after the other.
 pub(super) fn needed(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| -> Amounts {
         let amounts = container.at(&["resources", kind]).and_then(Value::as_object);
@@ -219,7 +221,7 @@ pub(super) fn needed(spec: &Value, kind: &str) -> Amounts {
     sum
 }
 
-/// The resources of a Pod cover those of its containers.
+/// The resources of a Pod must cover what its containers need.
 fn covered(spec: &Value, resources: &Value, path: &FieldPath, errors: &mut Errors) {
     let of_pod = |kind: &str, name: &str| Quantity::of(resources.at(&[kind, name])?).ok();
     for kind in ["requests", "limits"] {
@@ -245,7 +247,7 @@ fn covered(spec: &Value, resources: &Value, path: &FieldPath, errors: &mut Error
     }
 }
 
-/// The resources without a domain that containers may not have.
+/// Resources without a domain that are known but not allowed for containers.
 const COUNTED: [&str; 18] = [
     "configmaps",
     "limits.cpu",
@@ -267,18 +269,18 @@ const COUNTED: [&str; 18] = [
     "requests.hugepages-",
 ];
 
-/// An error of the name of a resource.
+/// The error of an invalid resource name.
 fn invalid_name(name: &str, path: &FieldPath, why: impl Into<String>) -> FieldError {
     let value = Value::from(name);
     named(FieldError::invalid(path, &value, why), &value)
 }
 
-/// Whether a name is one of a kind of its own, or has a domain.
+/// Whether a name has a domain or is one of the resources of containers.
 fn is_container_resource(name: &str) -> bool {
     name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-")
 }
 
-/// The name of a resource: a standard one, or one with a domain.
+/// A resource name must be a standard one or have a domain.
 pub fn resource_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     let problems = names::qualified_name(name);
     if problems.is_empty() && !is_container_resource(name) && !COUNTED.contains(&name) {
@@ -287,12 +289,12 @@ pub fn resource_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     errors.extend(problems.into_iter().map(|why| invalid_name(name, path, why)));
 }
 
-/// Whether the name of a resource with a domain can be that of a quota of requests, too.
+/// Whether a resource name with a domain can also be a quota name, behind the prefix `requests.`.
 fn is_extended(name: &str) -> bool {
     !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// A resource of a container.
+/// The name of a resource that a container may have.
 pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
     resource_name(name, path, errors);
     if !is_container_resource(name) {

@@ -1,4 +1,4 @@
-//! Tolerations, affinities, selectors of Nodes, and topology spread.
+//! Tolerations, affinities, Node selectors and topology spread constraints.
 
 use std::collections::{HashMap, HashSet};
 
@@ -87,7 +87,7 @@ pub fn node_selector(selector: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The values that expressions of a term may have.
+/// The values that the expressions of a term may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     OfLabels,
@@ -166,7 +166,7 @@ pub(super) fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
             let count = constraint.get("minDomains").unwrap_or(&Value::Null);
             errors.push(FieldError::invalid(&path.child("minDomains"), count, why));
         }
-        // each of equal constraints but the last is reported
+        // of several equal constraints, all but the last are reported
         if *equal_ones > 0 {
             let shown = format!("{{{key}, {unsatisfiable}}}");
             let path = path.child("{topologyKey, whenUnsatisfiable}");
@@ -177,7 +177,7 @@ pub(super) fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The keys of labels that are taken from the Pod into the selector of a term or of a constraint.
+/// Validates the label keys whose values are copied from the Pod into the selector of a term or a constraint.
 fn label_keys(term: &Value, path: &FieldPath, errors: &mut Errors) {
     let keys = |name: &str| list(term, name).iter().filter_map(Value::as_str);
     let selector = term.get("labelSelector").filter(|selector| !selector.is_null());
@@ -195,7 +195,7 @@ fn label_keys(term: &Value, path: &FieldPath, errors: &mut Errors) {
     let empty = Value::object();
     let labels = selector.and_then(|selector| selector.get("matchLabels")).unwrap_or(&empty);
     given.extend(labels.as_object().into_iter().flat_map(Map::iter).map(|(key, _)| key.as_str()));
-    // requirements that the keys were taken into come last
+    // the requirements that were added for the keys come last
     for requirement in selector.map(|selector| list(selector, "matchExpressions")).unwrap_or_default() {
         let key = text(requirement, "key");
         let at = list(term, "matchLabelKeys").iter().rposition(|known| known.as_str() == Some(key));
@@ -213,7 +213,8 @@ fn label_keys(term: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// Takes the labels of a new Pod whose keys its affinities and constraints name into their selectors.
+/// Affinities and constraints of a new Pod may name label keys. Adds the labels that the Pod has for these keys to
+/// their selectors.
 pub fn take_label_keys(pod: &mut Value) {
     let labels = pod.at(&["metadata", "labels"]).cloned().unwrap_or_default();
     let required = "requiredDuringSchedulingIgnoredDuringExecution";

@@ -1,4 +1,4 @@
-//! The resources of a Pod as a whole: their defaults, and the class of service of a Pod.
+//! Pod-level resources: their defaults, and the quality-of-service class of a Pod.
 
 use machinery::quantity::Quantity;
 use machinery::{Map, Value};
@@ -7,7 +7,7 @@ use super::resources::{HUGE_PAGES, is_overcommitted, needed};
 use crate::builtin::checks::list;
 use crate::builtin::defaults::set_default;
 
-/// Whether an amount may be given for a Pod as a whole.
+/// Whether this resource may be specified at Pod level.
 fn is_of_pods(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
 }
@@ -18,8 +18,8 @@ fn names(spec: &Value, kind: &str) -> Vec<String> {
     amounts.into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str().to_owned()).collect()
 }
 
-/// Completes the resources of a Pod that has some, by those of its containers: the limits of huge pages, then all requests, then
-/// the limits of what each container limits, which are not below the requests.
+/// If a Pod has resources of its own, completes them from those of its containers: first the limits of huge pages, then
+/// all requests, then the limits of resources that every container limits. The latter are not below the requests.
 pub fn complete(spec: &mut Value) {
     if names(spec, "requests").is_empty() && names(spec, "limits").is_empty() {
         return;
@@ -76,7 +76,7 @@ fn common(mut classes: impl Iterator<Item = &'static str>) -> &'static str {
     if classes.all(|class| class == first) { first } else { BURSTABLE }
 }
 
-/// The class of service of a Pod: that of its own resources if it has some, else that of all its containers.
+/// The quality-of-service class of a Pod, from its own resources if it has any, and else from those of all containers.
 pub fn quality_of_service(pod: &Value) -> &'static str {
     let Some(spec) = pod.get("spec") else { return BEST_EFFORT };
     if ["requests", "limits"].into_iter().any(|kind| names(spec, kind).iter().any(|name| is_of_pods(name))) {
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// As kube-apiserver 1.37 completes them.
+    /// The expected values are those of kube-apiserver 1.37.
     #[test]
     fn resources_of_pods_are_completed_by_those_of_containers() {
         let container =

@@ -1,4 +1,4 @@
-//! The operating system of a Pod: options for Windows, and what Pods for Windows cannot have.
+//! The operating system of a Pod: the options for Windows, and the fields that Pods for Windows cannot have.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
@@ -7,7 +7,7 @@ use super::host::CONTAINERS;
 use super::{Errors, truth};
 use crate::builtin::checks::{is_set, items, list, named, text};
 
-/// What the security context of a Pod for Windows cannot have.
+/// The fields that the security context of a Pod for Windows cannot have.
 const POD_CONTEXT: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -20,9 +20,9 @@ const POD_CONTEXT: [&str; 10] = [
     "supplementalGroups",
     "supplementalGroupsPolicy",
 ];
-/// What its spec cannot have.
+/// The fields that the spec of a Pod for Windows cannot have.
 const SPEC: [&str; 4] = ["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
-/// What the security contexts of its containers cannot have.
+/// The fields that the security contexts of containers in Pods for Windows cannot have.
 const CONTAINER_CONTEXT: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -36,7 +36,7 @@ const CONTAINER_CONTEXT: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// The containers of all kinds, with their security contexts.
+/// The security contexts of all containers, with their paths.
 fn contexts<'a>(spec: &'a Value, path: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
     let of = |kind| items(spec, kind, path);
     let context = |(path, container): (FieldPath, &'a Value)| {
@@ -45,7 +45,7 @@ fn contexts<'a>(spec: &'a Value, path: &FieldPath) -> Vec<(FieldPath, &'a Value)
     CONTAINERS.into_iter().flat_map(of).map(context).collect()
 }
 
-/// What the operating system that a Pod names does not have.
+/// Reports fields that the operating system of the Pod does not support.
 pub(super) fn system_errors(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let own = (path.child("securityContext"), spec.get("securityContext").unwrap_or(&Value::Null));
     let contexts = contexts(spec, path);
@@ -73,7 +73,8 @@ pub(super) fn system_errors(spec: &Value, path: &FieldPath, errors: &mut Errors)
     }
 }
 
-/// Whether a field has a value that counts: the namespaces of the host are no pointers in Go, so that false is no value.
+/// Whether a field counts as set. The fields for namespaces of the host are not pointers in Go, so false counts as
+/// absent.
 fn is_given(object: &Value, name: &str) -> bool {
     match name {
         "hostPID" | "hostIPC" => truth(object, &[name]),
@@ -82,7 +83,7 @@ fn is_given(object: &Value, name: &str) -> bool {
     }
 }
 
-/// Windows runs all containers of a Pod as processes of the host, or none.
+/// On Windows, either all containers of a Pod are host processes or none is.
 pub(super) fn host_processes(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let is_host_process = |context: &Value| context.at(&["windowsOptions", "hostProcess"]).and_then(Value::as_bool);
     let of_pod = spec.get("securityContext").and_then(is_host_process);
@@ -108,7 +109,7 @@ pub(super) fn host_processes(spec: &Value, path: &FieldPath, errors: &mut Errors
     }
 }
 
-/// The options of a security context for Windows.
+/// Validates the Windows options of a security context.
 pub(super) fn options(context: &Value, path: &FieldPath, errors: &mut Errors) {
     const SPEC_KIB_MAX: usize = 64;
     let Some(options) = context.get("windowsOptions").filter(|options| !options.is_null()) else { return };
@@ -134,13 +135,13 @@ pub(super) fn options(context: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// The errors of a text that is a pointer in Go, which are shown as JSON.
+/// Adds errors about a text that is a pointer in Go, which errors show as JSON.
 fn invalid(path: &FieldPath, text: &str, problems: Vec<String>, errors: &mut Errors) {
     let value = Value::from(text);
     errors.extend(problems.into_iter().map(|problem| named(FieldError::invalid(path, &value, problem), &value)));
 }
 
-/// The problems of the name of a user of Windows: `USER` or `DOMAIN\USER`.
+/// The problems of a Windows user name: `USER` or `DOMAIN\USER`.
 fn user_problems(name: &str) -> Vec<String> {
     const USER_BYTES_MAX: usize = 104;
     if name.is_empty() {

@@ -1,11 +1,12 @@
-//! The conditions under which fields are not checked, which the table names: kube-apiserver has refused the whole value then.
+//! The conditions, named by the table, under which fields are not checked because kube-apiserver has already rejected
+//! the whole value.
 
 use machinery::{Map, Value};
 
 use super::super::checks::{is_usable_selector, text};
 
-/// Whether fields of a value are not checked; the first argument is the struct that the value is a field of, or an item of a
-/// list in it.
+/// Whether fields of a value are not checked. The first argument is the struct that has the value as a field or as an
+/// item of a list.
 pub type Condition = fn(&Map, &Value) -> bool;
 
 /// A condition by its name.

@@ -1,4 +1,5 @@
-//! What tags of the Go types declare, which kube-apiserver checks where something is new or was changed.
+//! Checks the rules that tags of the Go types declare. kube-apiserver applies them only to values that are new or have
+//! changed.
 
 use std::collections::HashSet;
 
@@ -33,7 +34,7 @@ impl Walk {
         }
     }
 
-    /// Checks which fields of a struct are set.
+    /// Checks which fields of a struct may or must be set.
     fn members(&mut self, value: &Value, old: Option<&Value>, of: &Ruled, path: &FieldPath) {
         let mut rules = of.fields.iter().filter_map(|field| Some((field.go.name, &field.rules.as_ref()?.declared)));
         for (name, rules) in rules.clone() {
@@ -49,7 +50,7 @@ impl Walk {
         self.errors.extend(union.and_then(|names| union_error(value, old, names, path)));
     }
 
-    /// Checks a field that is new or was changed.
+    /// Checks a field that is new or has changed.
     fn changed(&mut self, given: Option<&Value>, before: Option<&Value>, field: &'static RuledField, path: &FieldPath) {
         let (go, rules, found) = (field.go, field.rules.as_deref().map(|rules| &rules.declared), self.errors.len());
         if let Some(rules) = rules {
@@ -59,7 +60,7 @@ impl Walk {
             return;
         }
         let nothing = Value::object();
-        // the fields of a struct that is no pointer are checked even if none is given
+        // the fields of a struct that is not a pointer are checked even if the struct is absent
         let is_plain_struct =
             matches!(go.go_type.base, GoBase::Struct(_)) && go.go_type.container == Container::None && !is_pointer(go);
         let given = given.or_else(|| is_plain_struct.then_some(&nothing));
@@ -79,7 +80,7 @@ impl Walk {
         self.inner(None, given, before, field, path);
     }
 
-    /// The rules whose errors end the validation of a field.
+    /// Checks the rules after which the validation of a field ends if they have found errors.
     fn short(
         &mut self,
         given: Option<&Value>,
@@ -112,7 +113,7 @@ impl Walk {
         }
     }
 
-    /// Items of a list that updates may neither add nor remove: first those that are given, then those before.
+    /// Reports items of a list that an update must not add, and then those that it must not remove.
     fn fixed_items(&mut self, lists: [Option<&Value>; 2], keys: &[&str], path: &FieldPath) {
         let nothing = Value::Array(vec![]);
         let [given, before] = lists.map(|list| list.unwrap_or(&nothing));
@@ -169,7 +170,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The items of a list that are there already, or have keys that are.
+/// Reports items of a list that repeat an earlier item, or its keys if there are any.
 fn repeated(list: &Value, keys: &[&str], go: &GoField, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let mut seen = HashSet::new();
     for (i, item) in list.as_array().unwrap_or_default().iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Rules of the Go types of built-in kinds, which are data: `rules.txt`.
 //!
-//! kube-apiserver makes two passes over an object: its functions check all fields (`written`), then what tags of the types
-//! declare is checked where something is new or was changed (`declared`). A `Walk` is either of them.
+//! kube-apiserver makes two passes over an object: its functions check all fields (`written`), then what tags of the
+//! types declare is checked where something is new or was changed (`declared`). A `Walk` is either of them.
 
 mod conditions;
 mod declared;

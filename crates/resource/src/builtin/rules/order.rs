@@ -1,27 +1,27 @@
-//! The order of errors, where it is not that in which they were found.
+//! The order of errors, for kinds that do not report them in the order in which they are found.
 
 use machinery::field::{FieldError, FieldErrorKind};
 
 use super::Ruled;
 use super::words::Order;
 
-/// The place of an error: whether it is about a change, and then a rank and an index for each level that has an order.
+/// The rank of an error: whether it is about a change, and then a rank and an index for each level that has an order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ErrorRank {
     is_change: bool,
     levels: Vec<(usize, usize)>,
-    /// What is required comes first, unless the field has an order of its own.
+    /// Errors of missing fields come first, unless the field has an order of its own.
     is_given: bool,
 }
 
-/// Brings errors into the order of their kind. What has no order keeps its place among its like.
+/// Sorts errors in the order of their kind. Errors without an order keep their relative positions.
 pub fn sort(of: Option<&'static Ruled>, errors: &mut [FieldError]) {
     if let Some(of) = of.filter(|of| errors.len() > 1 && of.order.is_some()) {
         errors.sort_by_cached_key(|error| place(of, error));
     }
 }
 
-/// Errors of changes come last, unless the order says where.
+/// Errors of changes come last, unless the order gives them a position.
 const CHANGE: &str = "immutable";
 
 fn place(of: &'static Ruled, error: &FieldError) -> ErrorRank {

@@ -1,4 +1,4 @@
-//! The table of rules, which is read type by type, when a rule of the type is first looked up.
+//! The table of rules. The rules of a type are parsed when they are first needed.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -13,13 +13,13 @@ static TEXT: &str = include_str!("rules.txt");
 /// A Go struct with its rules.
 pub struct Ruled {
     pub name: &'static str,
-    /// In the order of the struct, with those of structs that it embeds.
+    /// The fields in the order of the struct, including those of embedded structs.
     pub fields: Vec<RuledField>,
-    /// The rules of the name of an object.
+    /// The rules for the name of an object.
     pub object_name: Option<Box<Rules>>,
     /// The order of errors.
     pub order: Option<Order>,
-    /// Whether the tags of the kind's types count.
+    /// Whether the rules that tags of the kind's types declare are enforced.
     pub is_enforced: bool,
 }
 
@@ -64,9 +64,9 @@ pub fn of(name: &'static str) -> Option<&'static Ruled> {
 /// The lines of the table.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// Lines of a struct with their numbers.
+    /// The lines of each struct, with their numbers.
     pub(super) by_struct: HashMap<&'static str, Vec<(usize, &'static str)>>,
-    /// Packages, and those whose rules they have as well.
+    /// Packages, each with the package whose rules it also has.
     like: HashMap<&'static str, &'static str>,
 }
 
@@ -155,7 +155,7 @@ fn add(ruled: &mut Ruled, line: &'static str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses names that no field has, besides those that only errors have.
+/// Rejects names that are neither fields nor names that only errors have.
 fn known<'a>(fields: &[&str], mut named: impl Iterator<Item = &'a str>) -> Result<(), String> {
     let is_known = |name: &str| name == "." || name.starts_with('~') || fields.contains(&name);
     if named.all(is_known) { Ok(()) } else { Err("unknown field".to_owned()) }

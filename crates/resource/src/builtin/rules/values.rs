@@ -1,4 +1,4 @@
-//! Defaults, and fields of features whose gates are not on.
+//! Defaults, and the fields of features whose gates are off.
 
 use base::request::FeatureGates;
 use machinery::Value;
@@ -73,7 +73,7 @@ fn is_off(field: &RuledField, is_on: &dyn Fn(&str) -> bool) -> bool {
     field.rules.as_ref().and_then(|rules| rules.gate).is_some_and(|gate| !is_on(gate))
 }
 
-/// A pointer is not set if it is absent; other fields if they are empty.
+/// Whether a field is not set: a pointer if it is absent, and any other field if it is empty.
 fn is_unset(value: Option<&Value>, field: &RuledField) -> bool {
     match value {
         None | Some(Value::Null) => true,

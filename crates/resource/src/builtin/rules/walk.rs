@@ -24,9 +24,9 @@ pub fn errors(
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// What functions check: the status has an endpoint of its own.
+    /// The checks that kube-apiserver implements as functions. The status has an endpoint of its own.
     Written { of_status: bool },
-    /// What tags of the types declare.
+    /// The checks that tags of the types declare.
     Declared,
 }
 
@@ -63,7 +63,7 @@ impl Walk {
         }
     }
 
-    /// Checks the structs in a field; `outer` is the object that the field belongs to, of which fields may be hidden.
+    /// Checks the structs in a field. `outer` is the object that has the field, some of whose fields may be hidden.
     pub fn inner(
         &mut self,
         outer: Option<&Map>,
@@ -111,7 +111,7 @@ pub fn is_pointer(field: &GoField) -> bool {
     matches!(field.printed, Printed::Set | Printed::SetOrNull)
 }
 
-/// Whether two values of a field differ by no more than empty lists and maps.
+/// Whether two values of a field are equal, where empty lists and maps equal absent ones.
 pub fn is_same(of: &Ruled, field: &GoField, given: Option<&Value>, before: Option<&Value>) -> bool {
     let shape = || schema::shape::named(of.name).field(field.name);
     given == before || shape().is_some_and(|shape| schema::shape::same(given, before, shape))

@@ -1,4 +1,4 @@
-//! The words of the table: what a rule asks of a field.
+//! The words of the table of rules: what a rule requires of a field.
 
 use base::request::FeatureGates;
 use machinery::Value;
@@ -22,22 +22,23 @@ pub struct Rules {
     /// Whether the error of an update that changes the field shows null instead of the value.
     pub is_unshown: bool,
     pub union: Option<&'static Union>,
-    /// What the error of the union calls the field, if that is another name.
+    /// What the error of the union calls the field, if not by its own name.
     pub called: Option<&'static str>,
     pub is_beside: bool,
     pub is_on_create: bool,
     pub is_unchecked: bool,
     pub hides: Option<(Condition, Vec<&'static str>)>,
-    /// The order of errors in the field, if it is not that of its struct.
+    /// The order of the errors in the field, if it is not the order of the struct.
     pub order: Option<Order>,
     pub declared: Declared,
 }
 
-/// The rules that tags of the type make.
+/// The rules that tags of the Go type declare.
 #[derive(Default)]
 pub struct Declared {
     pub is_required: bool,
-    /// The field whose value says whether this one is set, that value, and whether it has to be set then.
+    /// When the field may be set: the name of another field, the value that it must have, and whether this field is
+    /// then required.
     pub condition: Option<(&'static str, &'static str, bool)>,
     pub items_max: Option<usize>,
     pub formats: Vec<Format>,
@@ -45,7 +46,7 @@ pub struct Declared {
     pub values: Vec<&'static str>,
     pub bytes_max: Option<usize>,
     pub length_max: Option<usize>,
-    /// The keys of items of which no two are equal; the items themselves, if there are none.
+    /// The keys of items, in which no two items may be equal. If there are none, whole items are compared.
     pub unique: Option<Vec<&'static str>>,
     pub min: Option<i64>,
     pub max: Option<i64>,
@@ -62,32 +63,32 @@ pub struct Declared {
 pub struct NumberRange {
     pub min: i64,
     pub max: i64,
-    /// The detail of the error of other numbers.
+    /// The detail of the error of a number outside the range.
     pub detail: String,
 }
 
-/// The values that a check is made of.
+/// The values to which a check applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Checked {
     NonEmpty,
-    /// Those that are given, if they are empty as well.
+    /// Values that are given, even if they are empty.
     Given,
-    /// All; null if the field is absent.
+    /// All values. An absent one is null.
     All,
 }
 
-/// Fields of a struct of which one is to be set.
+/// Fields of a struct of which exactly one must be set.
 pub struct Union {
     /// The kind of the fields, as errors name it.
     pub what: &'static str,
     pub names: Vec<&'static str>,
 }
 
-/// The ranks of the fields of a struct: a name, and of some the kind of the errors or a text of their details. The order of the
-/// struct, if there are none.
+/// The order of errors in a struct: names of fields, some with the kind of the errors or a text in their details. If
+/// there are none, the order is that of the struct.
 pub type Order = Vec<(&'static str, Option<&'static str>)>;
 
-/// The order that a rule gives, if it is one.
+/// The order that a rule sets; `None` for any other rule.
 pub fn order(rule: &'static str) -> Option<Order> {
     let field = |field: &'static str| field.split_once(':').map_or((field, None), |(name, what)| (name, Some(what)));
     match rule.strip_prefix("order")? {

@@ -1,4 +1,4 @@
-//! What kube-apiserver checks in functions, of all fields at each write.
+//! Checks the rules that kube-apiserver implements as functions, which it calls for all fields at each write.
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::types::{Container, GoBase, GoField, Printed};
@@ -11,7 +11,7 @@ use super::words::{Checked, Rules, Union};
 use crate::builtin::checks::named;
 
 impl Walk {
-    /// Checks a field, and what is below it.
+    /// Checks a field and everything below it.
     pub fn written(
         &mut self,
         object: &Map,
@@ -48,7 +48,7 @@ impl Walk {
         }
     }
 
-    /// The error of a union of which no field is set.
+    /// Reports a union in which no field is set.
     pub fn empty_union(&mut self, object: &Map, of: &Ruled, path: &FieldPath) {
         let union = of.union().filter(|union| !union.names.iter().any(|name| is_set(object, name)));
         self.errors
@@ -104,7 +104,7 @@ impl Ruled {
     }
 }
 
-/// The error of the change of an immutable field.
+/// The error of a changed immutable field.
 fn immutable(value: Option<&Value>, rules: &Rules, go: &GoField, path: &FieldPath) -> FieldError {
     let (is_single, is_pointer) = (go.go_type.container == Container::None, is_pointer(go));
     let shown = match value {
@@ -124,7 +124,7 @@ fn is_set(object: &Map, name: &str) -> bool {
     object.get(name).is_some_and(|value| !value.is_null())
 }
 
-/// Whether a field of a union is set, and another one before it.
+/// Whether a field of a union is set although another field before it is set, too.
 fn is_superfluous(object: &Map, name: &str, union: &Union) -> bool {
     let first = union.names.iter().find(|name| is_set(object, name));
     is_set(object, name) && first.is_some_and(|first| *first != name)

@@ -77,7 +77,7 @@ fn allocates_node_ports(spec: &Value) -> bool {
     }
 }
 
-/// Ports keep their node ports by name, unless another port has that node port now.
+/// A port keeps its node port by its name, unless another port uses that node port now.
 fn keep_node_ports(spec: &mut Value, old: &Value) {
     let used: HashSet<i64> = node_ports(spec).into_iter().collect();
     // of several ports with the same name, the last one wins
@@ -93,7 +93,7 @@ fn keep_node_ports(spec: &mut Value, old: &Value) {
     }
 }
 
-/// Brings `clusterIPs` in line with `clusterIP`.
+/// Makes `clusterIPs` agree with `clusterIP`.
 fn match_lists(spec: &mut Value, old: Option<&Value>) {
     let one = spec.get("clusterIP").cloned();
     let Some(old) = old else {
@@ -117,8 +117,8 @@ fn match_lists(spec: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Whether an update leaves the addresses and families of a Service with `PreferDualStack` as they are. They are then kept
-/// even if the server's ranges have changed.
+/// Whether an update leaves the addresses and families of a Service with `PreferDualStack` unchanged. They are then
+/// kept even if the server's ranges have changed.
 pub fn keeps_addresses(spec: &Value, old: &Value) -> bool {
     let preferred = |spec: &Value| matches!(text(spec, "ipFamilyPolicy"), "PreferDualStack");
     same(spec, old, "type")
@@ -220,7 +220,7 @@ fn infer_families(spec: &mut Value, families: Families, errors: &mut Vec<FieldEr
     }
 }
 
-/// The errors of a Service that asks for families that are not configured.
+/// Rejects a Service that asks for IP families that are not configured.
 fn configured(spec: &Value, families: Families) -> Result<(), Vec<FieldError>> {
     let (path, mut errors) = (FieldPath::new("spec"), vec![]);
     let policy = spec.get(POLICY).cloned().unwrap_or_default();

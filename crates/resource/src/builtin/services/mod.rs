@@ -1,5 +1,5 @@
-//! Service: its shape, its defaults, and the fields that a change of its type drops. The room `allocation` of the server
-//! allocates addresses and node ports.
+//! Service: its shape, its defaults, and the fields that a change of its type drops. The room `allocation` of the
+//! server allocates addresses and node ports.
 
 pub mod addresses;
 mod validate;
@@ -116,7 +116,7 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
     if let Some(old) = old.and_then(|old| old.get("spec")) {
         drop_fields_of_other_types(spec, old);
     }
-    // such a Service has no traffic of its own; a wrong value is refused nevertheless
+    // such a Service has no traffic of its own; an invalid policy is still refused
     if is_external_name(spec) && matches!(text(spec, "internalTrafficPolicy"), "Cluster" | "Local") {
         spec.remove_at(&["internalTrafficPolicy"]);
     }

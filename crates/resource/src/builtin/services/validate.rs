@@ -111,7 +111,7 @@ fn external_name_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldEr
             errors.push(FieldError::forbidden(&path.child(name), "may not be set for ExternalName services"));
         }
     }
-    // it may end with a dot
+    // an external name may end with a dot
     let name = text(spec, "externalName");
     let name = name.strip_suffix('.').unwrap_or(name);
     match name.is_empty() {
@@ -254,7 +254,7 @@ fn address_errors(spec: &Value, old: Option<&Value>, path: &FieldPath, errors: &
     }
 }
 
-/// The primary address is immutable, and so is the secondary unless the Service becomes single-stack.
+/// The primary address is immutable. So is the secondary one, unless the Service becomes single-stack.
 fn address_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if is_external_name(spec) || is_external_name(old) || headless(spec) && headless(old) {
         return;

@@ -47,7 +47,7 @@ pub const POOL_REQUEST: &[BuiltInColumn] = &[
     }),
 ];
 
-/// A condition that is true.
+/// The condition of a type, if it is true.
 fn condition<'a>(request: &'a Value, kind: &str) -> Option<&'a Value> {
     let is = |condition: &&Value| text(condition, "type") == kind && text(condition, "status") == "True";
     at(request, &["status", "conditions"]).iter().find(is)
@@ -57,7 +57,7 @@ fn pool_count(request: &Value) -> i64 {
     request.at(&["status", "poolCount"]).and_then(Value::as_int).unwrap_or_default()
 }
 
-/// The sum of a field of the pools; a dash if there is no state of them.
+/// The sum of a field over all pools, or a dash while the status has no pools.
 fn total(request: &Value, field: &str) -> Value {
     if !has_pools(request) {
         return Value::from("-");
@@ -175,14 +175,14 @@ fn eviction_state(eviction: &Value) -> String {
 
 const ENDED: [&str; 3] = ["Canceled", "Completed", "Interrupted"];
 
-/// The last active responder, or else the last that has ended.
+/// The last active responder or, without one, the last that has ended.
 fn current(eviction: &Value) -> Option<&Value> {
     let targets = at(eviction, &["status", "targetResponders"]);
     let active = targets.iter().rfind(|target| text(target, "state") == "Active");
     active.or_else(|| targets.iter().rfind(|target| ENDED.contains(&text(target, "state"))))
 }
 
-/// That responder's state, and what it reports.
+/// The state of the current responder, and what it reports.
 fn responder(eviction: &Value) -> Option<(&str, &Value)> {
     let target = current(eviction)?;
     let mut statuses = at(eviction, &["status", "responders"]).iter();

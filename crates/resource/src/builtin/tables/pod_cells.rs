@@ -1,5 +1,5 @@
-//! What the table of Pods shows of the statuses of containers: how many are ready, why a Pod does not run, and how often
-//! containers were started again.
+//! The cells of the table of Pods that depend on container statuses: how many containers are ready, why a Pod does not
+//! run, and how often containers have restarted.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub struct PodCells<'a> {
     restarts: Restarts<'a>,
 }
 
-/// How often containers were started again, and when the last of them had ended; empty if none has.
+/// How often containers have restarted, and when the last of them had ended; empty if none has restarted.
 #[derive(Clone, Copy, Default)]
 struct Restarts<'a> {
     count: i64,
@@ -26,7 +26,7 @@ struct Restarts<'a> {
 impl<'a> Restarts<'a> {
     fn add(&mut self, status: &'a Value) {
         self.count = self.count.saturating_add(number(status, &["restartCount"]));
-        // texts of times in UTC are in the order of the times
+        // UTC times sort in the order of their text
         self.last = self.last.max(status.str_at(&["lastState", "terminated", "finishedAt"]));
     }
 }
@@ -46,8 +46,8 @@ impl<'a> PodCells<'a> {
         cells
     }
 
-    /// Reads the statuses of init containers, up to the first that has not ended well and is no sidecar that runs. Returns
-    /// whether there is none, and the restarts of the sidecars that were read.
+    /// Reads the statuses of init containers, and stops at the first that has neither succeeded nor is a running
+    /// sidecar. Returns whether there is no such container, and the restarts of the sidecars that were read.
     fn initialize(&mut self, pod: &'a Value, sidecars: &HashSet<&str>) -> (bool, Restarts<'a>) {
         let mut of_sidecars = Restarts::default();
         for (i, status) in at(pod, &["status", "initContainerStatuses"]).iter().enumerate() {
@@ -75,7 +75,7 @@ impl<'a> PodCells<'a> {
         (true, of_sidecars)
     }
 
-    /// Reads the statuses of containers, of which the first one counts that does not run.
+    /// Reads the statuses of containers. The first container that does not run determines the status of the Pod.
     fn run(&mut self, pod: &'a Value, of_sidecars: Restarts<'a>) {
         self.restarts = of_sidecars;
         let (mut is_running, mut failure) = (false, None);
@@ -134,7 +134,7 @@ impl<'a> PodCells<'a> {
     }
 }
 
-/// The phase of a Pod, unless it says why it has that or waits for its scheduling gates.
+/// The phase of a Pod. The reason in its status, or its scheduling gates, take precedence.
 fn phase(pod: &Value) -> String {
     const GATED: &str = "SchedulingGated";
     let conditions = at(pod, &["status", "conditions"]);

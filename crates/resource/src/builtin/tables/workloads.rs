@@ -155,7 +155,7 @@ pub const AUTOSCALER: &[BuiltInColumn] = &[
     AGE,
 ];
 
-/// The metrics of an autoscaler of v2, each as its current value and its target.
+/// The metrics of a v2 autoscaler, each as its current value and its target.
 fn metric_texts(object: &Value) -> String {
     const SHOWN_MAX: usize = 2;
     let (metrics, current) = (at(object, &["spec", "metrics"]), at(object, &["status", "currentMetrics"]));

@@ -32,7 +32,7 @@ pub fn default_daemon_set(object: &mut Value) {
     if object.str_at(&["spec", "updateStrategy", "type"]) == "RollingUpdate" {
         set_default(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
     }
-    // what is set has both amounts, as numbers that are no pointers in Go
+    // a given `rollingUpdate` has both amounts, since they are not pointers in Go
     if object.at(&["spec", "updateStrategy", "rollingUpdate"]).is_some_and(|rolling| !rolling.is_null()) {
         for name in ["maxUnavailable", "maxSurge"] {
             set_default(object, &["spec", "updateStrategy", "rollingUpdate", name], Value::Int(0));
@@ -60,7 +60,7 @@ pub fn default_stateful_set(object: &mut Value) {
     }
 }
 
-/// Selector and labels of a ReplicationController default to the labels of its template.
+/// The selector and the labels of a ReplicationController default to the labels of its template.
 pub fn default_controller(object: &mut Value) {
     default_template(object);
     let labels = object.at(&["spec", "template"]).and_then(pods::template_labels).cloned();

@@ -12,7 +12,6 @@ use crate::builtin::checks::{invalid_shown, is_set, is_usable_selector, list, te
 use crate::builtin::defaults::restore;
 use crate::builtin::{checks, job_rules, pods};
 
-/// A Job.
 pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
@@ -26,7 +25,7 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
     let usable = spec.get("selector").filter(|selector| !selector.is_null() && is_usable_selector(selector));
     let parsed = usable.and_then(LabelSelector::from_value);
     let is_matched = |selector: LabelSelector| selector.matches(|key| labels.get(key).and_then(Value::as_str));
-    // no selector selects nothing; one that is no selector is not compared
+    // an absent selector selects nothing; an invalid one is not compared
     let is_unmatched = match spec.get("selector").filter(|selector| !selector.is_null()) {
         None => true,
         Some(_) => parsed.is_some_and(|selector| !is_matched(selector)),
@@ -55,7 +54,7 @@ pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> V
     errors
 }
 
-/// Without a selector of its own, a Job has the labels that are generated, and selects Pods by them.
+/// Unless `manualSelector` is set, a Job must have the generated labels and select its Pods by them.
 fn generated_errors(job: &Value, labels: &Map, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let spec = job.get("spec").unwrap_or(&Value::Null);
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
@@ -117,7 +116,7 @@ fn job_changes(spec: &Value, old: &Value, waits: bool, path: &FieldPath, errors:
     }
 }
 
-/// Whether a Job waits to be started, or to be continued.
+/// Whether a Job is suspended and has no active Pods, so that it waits to start or to continue.
 fn waits(job: &Value) -> bool {
     let is_suspended = job.at(&["spec", "suspend"]).and_then(Value::as_bool).unwrap_or_default();
     let status = job.get("status").unwrap_or(&Value::Null);
@@ -127,7 +126,8 @@ fn waits(job: &Value) -> bool {
     is_suspended && !is_active && has_stopped()
 }
 
-/// The template of a Job that waits: where its Pods may run, and what they need, still changes.
+/// Validates the template of a waiting Job: the fields that decide where its Pods run and what they need may still
+/// change.
 fn waiting_template(new: Option<&Value>, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (empty, new) = (Value::object(), new.and_then(|template| template.get("spec")));
     let (new, mut old) = (new.unwrap_or(&empty), old.and_then(|old| old.get("spec")).cloned().unwrap_or_default());
@@ -151,7 +151,7 @@ fn waiting_template(new: Option<&Value>, old: Option<&Value>, path: &FieldPath, 
     }
 }
 
-/// A part of a Job's spec as Go prints it.
+/// A part of the spec of a Job as Go prints it.
 fn shown_part(name: &str, value: Option<&Value>) -> String {
     use machinery::types::internal_json;
     let Some(value) = value else { return "null".to_owned() };
@@ -164,7 +164,6 @@ fn shown_part(name: &str, value: Option<&Value>) -> String {
     }
 }
 
-/// A template of Jobs.
 pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let (path, empty) = (FieldPath::new("spec"), Value::object());
@@ -244,7 +243,7 @@ fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The most indexes of a Job that is indexed, and of those the most that may fail or run at once.
+/// Limits how many indexes of an indexed Job may run at once or fail. The limits are lower if it has very many indexes.
 fn index_limits(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const INDEXES_MAX: i64 = 100_000;
     const MANY_MAX: i64 = 10_000;

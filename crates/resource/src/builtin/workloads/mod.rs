@@ -1,4 +1,4 @@
-//! Workloads and some other kinds: defaults and validation that depend on several fields.
+//! Workloads and some other kinds: the defaults and the validation that involve several fields.
 
 mod defaults;
 mod failures;
@@ -24,7 +24,7 @@ use super::checks::{invalid_shown, is_usable_selector, list, text};
 use super::defaults::restore;
 use super::{claim_templates, pod_annotations, pods, rollouts};
 
-/// The data of a ControllerRevision does not change.
+/// The data of a ControllerRevision is immutable.
 pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (path, data) = (FieldPath::new("data"), object.get("data").filter(|data| !data.is_null()));
     match (data, old.and_then(|old| old.get("data"))) {
@@ -38,20 +38,19 @@ pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release)
     }
 }
 
-/// A PodTemplate.
 pub fn validate_pod_template(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     template_errors(object.get("template").unwrap_or(&Value::object()), &FieldPath::new("template"), &mut errors);
     errors
 }
 
-/// What the status of a Deployment does not write, and so does not own.
+/// The fields that the status endpoint of a Deployment does not write and therefore does not own.
 pub fn status_resets() -> &'static FieldSet {
     static RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["metadata", "labels"]]));
     &RESETS
 }
 
-/// Labels are not written through the status of a Deployment.
+/// The status endpoint of a Deployment does not write labels.
 pub fn keep_labels(deployment: &mut Value, old: &Value) {
     restore(deployment, old, &["metadata", "labels"]);
 }
@@ -61,7 +60,7 @@ fn shown_selector(selector: &Value) -> String {
     machinery::types::published_json(selector, "meta.v1.LabelSelector")
 }
 
-/// DaemonSets, Deployments, ReplicaSets and StatefulSets.
+/// Validates DaemonSets, Deployments, ReplicaSets and StatefulSets.
 pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
@@ -136,7 +135,7 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
     restart_errors(object, template, &template_path, errors);
 }
 
-/// The Pods of a workload are restarted, whatever happens.
+/// The Pods of a workload must have the restart policy `Always` and no deadline.
 fn restart_errors(object: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let empty = Value::object();
     let (spec, path) = (template.get("spec").unwrap_or(&empty), path.child("spec"));
@@ -146,7 +145,7 @@ fn restart_errors(object: &Value, template: &Value, path: &FieldPath, errors: &m
     }
     if spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null()) {
         let kind = object.str_at(&["kind"]);
-        // a Deployment is checked as its ReplicaSets are
+        // upstream checks a Deployment like a ReplicaSet
         let kind = if kind == "Deployment" { "ReplicaSet" } else { kind };
         let why = format!("activeDeadlineSeconds in {kind} is not Supported");
         errors.push(FieldError::forbidden(&path.child("activeDeadlineSeconds"), why));
@@ -158,7 +157,7 @@ fn labels_or_null(template: &Value) -> Value {
     template.at(&["metadata", "labels"]).cloned().unwrap_or_default()
 }
 
-/// The metadata and the spec of a template of Pods.
+/// Validates the metadata and the spec of a Pod template.
 fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (empty, null) = (Value::object(), Value::Null);
     // upstream leaves out `metadata`
@@ -191,7 +190,7 @@ pub fn validate_controller(object: &Value, _old: Option<&Value>, _release: Relea
     errors
 }
 
-/// The numbers of replicas in a status: none is greater than that of all replicas.
+/// Validates the numbers in a status, none of which may exceed the number of replicas.
 pub fn validate_replicas(object: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("status");

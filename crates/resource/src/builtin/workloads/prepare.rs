@@ -13,7 +13,8 @@ pub(super) const JOB_LABELS: [(&str, &str); 4] = [
     ("job-name", "name"),
 ];
 
-/// A Job without a selector of its own selects the Pods that have its uid. Labels that it has stay, and are refused later.
+/// A Job without a selector of its own selects the Pods that have its uid. Labels that it has stay, and are refused
+/// later.
 pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     let manual = job.at(&["spec", "manualSelector"]).and_then(Value::as_bool).unwrap_or_default();
     if old.is_some() || manual {
@@ -52,7 +53,7 @@ pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
     object.set_at(&["metadata", "annotations", TEMPLATE_GENERATION], Value::from(generation.to_string()));
 }
 
-/// A Deployment's generation counts the changes of its annotations, too.
+/// Changes of annotations also increment the generation of a Deployment.
 pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
     let annotations = |object: &Value| {
         let given = object.at(&["metadata", "annotations"]).and_then(Value::as_object);

@@ -6,7 +6,7 @@ use super::item_element;
 use machinery::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Leaves, list items, and fields of maps that are not declared.
+/// The paths of leaves, of list items, and of map entries whose fields are not declared.
 pub(crate) fn collect(types: &TypeSchema, value: &Value) -> FieldSet {
     node(types, types.root(), value).children
 }
@@ -58,7 +58,7 @@ fn items_of(types: &TypeSchema, list: &ListType, items: &[Value]) -> FieldSet {
     nodes.collect()
 }
 
-/// The set with each declared field on the way to a member made a member itself.
+/// The set, in which the declared fields on the way to a member also become members.
 pub(crate) fn with_declared_fields(types: &TypeSchema, set: &FieldSet) -> FieldSet {
     declared(types, Some(types.root()), set)
 }

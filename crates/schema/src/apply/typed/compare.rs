@@ -1,4 +1,4 @@
-//! What changed between two values: added, modified and removed paths, found in one walk over both.
+//! The differences between two values: added, modified and removed paths, found in one walk over both.
 
 use super::super::fieldpath::{FieldSet, PathElement, SetNode, equal_values};
 use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
@@ -7,7 +7,7 @@ use machinery::{Map, Text, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The paths that differ. No path is in two of the sets, apart from values that changed their kind.
+/// The paths that differ. A path is in only one of the sets, unless the type of its value has changed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
     pub added: FieldSet,
@@ -16,7 +16,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Leaves out what the endpoint resets.
+    /// Removes the fields that the endpoint resets.
     pub fn without(mut self, reset: Option<&FieldSet>) -> Changes {
         if let Some(reset) = reset {
             self.added.remove_recursively(reset);
@@ -31,7 +31,7 @@ impl Changes {
     }
 }
 
-/// Compares two values of the same type. Both are expected to fit it.
+/// Compares two values that fit the same type.
 pub(crate) fn compare(types: &TypeSchema, old: &Value, new: &Value) -> Changes {
     let mut delta = Delta::default();
     ComparisonWalk { types }.node(types.root(), Some(old), Some(new), &mut delta);
@@ -50,7 +50,7 @@ impl Delta {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Takes what changed below `element`, which is made only if something did.
+    /// Adds the changes below an element. `element` is only called if there are any.
     fn take(&mut self, below: Delta, element: impl FnOnce() -> PathElement) {
         if below.is_empty() {
             return;
@@ -106,7 +106,7 @@ impl ComparisonWalk<'_> {
         }
     }
 
-    /// Compares the values as one part of their type. Returns whether that is a leaf.
+    /// Compares the values as one part of their type. Returns whether this part is a leaf.
     fn part(&self, part: Option<Part<'_>>, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) -> bool {
         match part {
             Some(Part::Map(map)) => {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
-/// `live` with `applied` merged in: scalars and atomic values are replaced, the rest is merged field by field.
+/// Merges `applied` into `live`. Scalars and atomic values are replaced, and everything else is merged field by field.
 pub(crate) fn merge(types: &TypeSchema, live: &Value, applied: &Value) -> Result<Value, Vec<Mismatch>> {
     let mut walk = MergeWalk { types, errors: vec![] };
     let merged = walk.node(types.root(), Some(live), Some(applied));
@@ -21,11 +21,12 @@ struct MergeWalk<'a> {
     errors: Vec<Mismatch>,
 }
 
-/// Partner of an applied item whose key more than one live item has: merging with null leaves the applied item as it is.
+/// Stands for the live item if several have the key of an applied item. Merging with null leaves the applied item
+/// unchanged.
 const AMBIGUOUS: &Value = &Value::Null;
 
 impl MergeWalk<'_> {
-    /// `None` if nothing is left of the node.
+    /// Merges a node. `None` if nothing is left of it.
     fn node(&mut self, id: TypeId, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
         let types = self.types;
         let atom = types.atom(id);
@@ -84,13 +85,13 @@ impl MergeWalk<'_> {
         }
     }
 
-    /// The identity of the item at `index`; the error is kept if it has none.
+    /// The identity of the item at `index`. An item without one is reported.
     fn identify(&mut self, list: &ListType, index: usize, item: &Value) -> Option<PathElement> {
         let element = item_element(self.types, list, item);
         element.map_err(|why| self.errors.push(Mismatch::new("", format!("element {index}: {why}")))).ok()
     }
 
-    /// The position of each key in the applied list, which may contain it only once.
+    /// The position of each key in the applied list, which must not repeat keys.
     fn positions(&mut self, list: &ListType, applied: &[Value]) -> BTreeMap<PathElement, usize> {
         let mut positions = BTreeMap::new();
         for (i, item) in applied.iter().enumerate() {
@@ -106,9 +107,9 @@ impl MergeWalk<'_> {
         positions
     }
 
-    /// The applied items in their order, each merged with the live item of the same key, and between them the items that
-    /// only the live list has. Such an item follows as many applied items as [`Order`] has let pass when the walk over
-    /// the live list comes to it.
+    /// Merges lists. The applied items keep their order, each merged with the live item of the same key. An item that
+    /// only the live list has goes between them, after as many applied items as [`Order`] has let pass by the time the
+    /// walk over the live list reaches it.
     fn list(&mut self, list: &ListType, live: &[Value], applied: &[Value]) -> Vec<Value> {
         let positions = self.positions(list, applied);
         let mut partners: Vec<Option<&Value>> = vec![None; applied.len()];
@@ -142,7 +143,7 @@ impl MergeWalk<'_> {
     }
 }
 
-/// The position up to which the applied list has been emitted, during the walk over the live list.
+/// The position up to which the applied list has been emitted while the live list is walked.
 ///
 /// The shared items are expected in the order of the applied list. Where the live list keeps that order, everything up
 /// to the shared item passes. A shared item that comes too early waits for its turn. Once all shared items have passed,
@@ -195,12 +196,12 @@ mod tests {
             ("ab", "ab", "ab"),
             ("", "ab", "ab"),
             ("ab", "", "ab"),
-            // items of the live list alone stay in front of the shared item that they stood in front of
+            // an item that only the live list has stays in front of the shared item that it preceded
             ("xayb", "ab", "xayb"),
             ("xab", "nab", "xnab"),
             ("abx", "ban", "bxan"),
             ("axb", "ba", "xba"),
-            // the applied order wins, and what came too early waits
+            // the applied order wins, and an item that comes too early waits
             ("abc", "cba", "cba"),
             ("axbycz", "cab", "xyczab"),
             ("bxa", "ab", "xab"),

@@ -1,6 +1,6 @@
-//! Walks over values by their [`TypeSchema`]: check, compare, merge, collect paths, remove paths.
+//! Walks over values by their [`TypeSchema`]: validate, compare, merge, collect paths, remove paths.
 //!
-//! For values that do not match their type, each walk returns an error or skips them; none panics.
+//! If a value does not fit its type, a walk returns an error or skips the value; none panics.
 
 mod collect;
 mod compare;
@@ -21,7 +21,7 @@ use super::types::{ListRelation, ListType, TypeSchema};
 use machinery::value::quote;
 use machinery::{Text, Value};
 
-/// A value that does not match its type.
+/// The error of a value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub path: String,
@@ -67,7 +67,7 @@ fn item_element(types: &TypeSchema, list: &ListType, item: &Value) -> Result<Pat
     }
 }
 
-/// Why an item has no identity; cheaper than [`item_element`] where only that matters.
+/// Why an item has no identity. Cheaper than [`item_element`] if only that matters.
 fn item_error(types: &TypeSchema, list: &ListType, item: &Value) -> Option<String> {
     let identified = match (&list.kind, item) {
         (ListRelation::Set, Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_)) => true,

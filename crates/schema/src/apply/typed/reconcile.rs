@@ -3,7 +3,7 @@
 use super::super::fieldpath::{FieldSet, PathElement, SetNode};
 use super::super::types::{ListType, MapType, Part, Scalar, TypeId, TypeSchema, UNTYPED};
 
-/// The set with everything below nodes that are atomic now replaced by the node; `None` if nothing changes.
+/// The set in which paths below a node that is now atomic are replaced by the node; `None` if nothing changes.
 pub(crate) fn reconcile(types: &TypeSchema, set: &FieldSet) -> Option<FieldSet> {
     let whole = SetNode { member: false, children: set.clone() };
     node(types, types.root(), &whole).map(|node| node.children)

@@ -5,8 +5,8 @@ use super::super::types::{ListType, MapType, Part, TypeId, TypeSchema};
 use super::item_element;
 use machinery::{Map, Value};
 
-/// The value without the paths of `set`. A container that loses all its content becomes null, and so does an atomic container
-/// if `set` has a path below it.
+/// The value without the paths of `set`. A container that loses all its content becomes null, and so does an atomic
+/// container if `set` has a path below it.
 pub(crate) fn remove(types: &TypeSchema, value: Value, set: &FieldSet) -> Value {
     if set.is_empty() { value } else { node(types, types.root(), value, set) }
 }

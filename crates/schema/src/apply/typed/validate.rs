@@ -1,4 +1,4 @@
-//! Checks whether a value matches its type.
+//! Checks whether a value fits its type.
 
 use super::super::fieldpath::PathElement;
 use super::super::types::{Atom, ListRelation, ListType, MapType, Part, Scalar, TypeId, TypeSchema};
@@ -10,19 +10,20 @@ use machinery::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Whether a set may hold an item twice.
+/// Whether a set may contain an item twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     Refused,
     Allowed,
 }
 
-/// The first error of each independent part of the value, in the order of the value.
+/// Reports the first error of each independent part of the value, in the order of the value.
 pub(crate) fn validate(types: &TypeSchema, value: &Value, duplicates: Duplicates) -> Result<(), Vec<Mismatch>> {
     validate_foreign(types, value, &BTreeMap::new(), duplicates)
 }
 
-/// The same of a value with parts that are no JSON, by their places; it has nulls there.
+/// As [`validate`], for a value with parts that are not JSON, given by their places. The value has nulls in these
+/// places.
 pub(crate) fn validate_foreign(
     types: &TypeSchema,
     value: &Value,
@@ -34,7 +35,7 @@ pub(crate) fn validate_foreign(
     if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
 }
 
-/// The position of the walk, as a chain on the stack; made into text only for errors.
+/// The position of the walk, as a chain on the stack. It becomes text only for errors.
 enum TypedPath<'a> {
     Root,
     TypeField(&'a TypedPath<'a>, &'a str),
@@ -42,7 +43,7 @@ enum TypedPath<'a> {
 }
 
 impl TypedPath<'_> {
-    /// The path by indexes.
+    /// The path, with the indexes of list items.
     fn place(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -73,7 +74,7 @@ struct ValidationWalk<'a> {
     duplicates: Duplicates,
     foreign: &'a BTreeMap<String, Foreign>,
     errors: Vec<Mismatch>,
-    /// Bytes of the errors. Those beyond [`PATHS_BYTES_MAX`] are left out.
+    /// The total size of the errors in bytes. Errors beyond [`PATHS_BYTES_MAX`] are dropped.
     error_bytes: usize,
 }
 
@@ -112,7 +113,7 @@ impl ValidationWalk<'_> {
         }
     }
 
-    /// No type takes what is no JSON.
+    /// Reports a part that is not JSON, which no type allows.
     fn foreign(&mut self, atom: &Atom, value: &Foreign, path: &TypedPath<'_>) {
         let Foreign { plain, source, of } = value;
         let message = match atom.part_of(&Value::Null) {

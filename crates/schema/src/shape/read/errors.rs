@@ -1,4 +1,4 @@
-//! Type errors of the reader.
+//! The type errors of the reader.
 
 use super::Reader;
 use crate::limits::TYPE_ERRORS_MAX;
@@ -8,13 +8,13 @@ use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Text, Value};
 
 impl Reader {
-    /// The error of a type that decodes itself.
+    /// Adds the error of a type that decodes itself.
     pub(super) fn fail(&mut self, message: String) {
         self.add_error(TypeProblem::Rejected(message.into()), Conversion::Same, true);
     }
 
-    /// Adds an error. Those beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are left out, except the first that ends
-    /// decoding and the first that does not: only one error is reported.
+    /// Adds an error. Errors beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are dropped, except for the first that
+    /// ends decoding and the first that does not, since only one is reported.
     pub(super) fn add_error(&mut self, problem: TypeProblem, conversion: Conversion, ends: bool) {
         self.error_bytes += self.path.len();
         let is_full = self.errors.len() >= TYPE_ERRORS_MAX || self.error_bytes > PATHS_BYTES_MAX;
@@ -22,7 +22,7 @@ impl Reader {
         if std::mem::replace(has_such, true) && is_full {
             return;
         }
-        // errors of one map or list have one problem, and share its texts
+        // successive errors of a map or a list often have the same problem, and then share its texts
         let problem = match self.errors.last() {
             Some(last) if last.problem == problem => last.problem.clone(),
             _ => problem,
@@ -30,7 +30,7 @@ impl Reader {
         self.errors.push(TypeError { path: self.path.clone(), problem, conversion, ends });
     }
 
-    /// A value of another Go type than `go`, of this reflect.Kind.
+    /// Adds the error of a value that does not fit the Go type `go`, whose `reflect.Kind` is `kind`.
     pub(super) fn mismatch(&mut self, value: &Value, go: &str, kind: &str) {
         self.mismatched(value, go, conversion(value, go, kind), false);
     }
@@ -61,7 +61,7 @@ impl Reader {
     }
 }
 
-/// The number as its literal most likely stood in the document: a float without a fraction had one written.
+/// The most likely literal of a number: a float without a fraction was written with one.
 fn literal(value: &Value) -> String {
     match value {
         Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => format!("{f}.0"),
@@ -70,8 +70,8 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// The error of the conversion of a value to a Go type of this kind. Go converts numbers to each other and whole ones to
-/// texts, and nothing else.
+/// The error of converting a value to a Go type of this kind. Go only converts numbers to other numbers, and whole
+/// numbers to texts.
 fn conversion(value: &Value, go: &str, kind: &str) -> Conversion {
     let found = match value {
         Value::Int(_) => "int64",

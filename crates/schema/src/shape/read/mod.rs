@@ -13,8 +13,8 @@ use super::error::{Conversion, TypeError, first_error};
 use super::{Field, Shape, Struct};
 use print::{absent, printed, zero, zero_value};
 
-/// Result of reading: the normalised object, the paths of unknown fields in the order in which they stand in the
-/// (sorted) tree, and the type error that counts.
+/// The result of reading: the normalised object, the paths of unknown fields in the order of the (sorted) tree, and the
+/// type error to report.
 #[derive(Debug, Default)]
 pub struct Read {
     pub value: Value,
@@ -29,13 +29,13 @@ pub fn read(value: &Value, shape: &'static Struct) -> Read {
     Reader::new(Some(Paths::default()), Empty::AsPrinted).read(value, shape)
 }
 
-/// As [`read`], after a round through storage, which does not distinguish empty lists and maps from absent ones.
+/// As [`read`], for an object that has been stored, which makes empty lists and maps absent.
 pub fn read_stored(value: &Value, shape: &'static Struct) -> Value {
     Reader::new(None, Empty::Forgotten).read(value, shape).value
 }
 
-/// As [`read`], but what the typed object holds and its JSON doesn't show stays visible, because validation sees it: empty
-/// lists and maps, and as null `items` that are neither a schema nor a list of them.
+/// As [`read`], but keeps what the typed object holds although its JSON does not show it, since validation sees it:
+/// empty lists and maps, and `items` that are neither a schema nor a list of schemas, as null.
 pub fn read_request(value: &Value, shape: &'static Struct) -> Read {
     read_request_as(value, shape, Keys::Included)
 }
@@ -45,7 +45,7 @@ pub fn read_request_as(value: &Value, shape: &'static Struct, keys: Keys) -> Rea
     Reader { keys, ..Reader::new(Some(Paths::default()), Empty::Kept) }.read(value, shape)
 }
 
-/// Whether the paths of unknown fields have the keys of maps.
+/// Whether the paths of unknown fields include the keys of maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keys {
     #[default]
@@ -62,31 +62,31 @@ enum Empty {
 }
 
 struct Reader {
-    /// `None` where kube-apiserver decodes without looking for unknown fields.
+    /// The paths of unknown fields; `None` where kube-apiserver does not look for them.
     unknown: Option<Paths>,
     errors: Vec<TypeError>,
-    /// Bytes of the paths of the errors.
+    /// The total size of the paths of the errors, in bytes.
     error_bytes: usize,
-    /// Whether there is an error that ends decoding.
+    /// Whether an error has been found that ends decoding.
     has_ending: bool,
-    /// Whether there is an error that does not end decoding.
+    /// Whether an error has been found that does not end decoding.
     has_other: bool,
-    /// The fields from the root to the value, for type errors.
+    /// The fields on the way from the root to the value, for type errors.
     fields: Vec<&'static Field>,
-    /// The names of the structs from the root to the value.
+    /// The names of the structs on the way from the root to the value.
     structs: Vec<&'static str>,
-    /// Set inside of a type that decodes itself.
+    /// Set inside a type that decodes itself.
     outer: Option<Outer>,
     path: String,
     empty: Empty,
     keys: Keys,
 }
 
-/// The struct around the outermost type that decodes itself: errors inside of that type name this struct.
+/// The struct that contains the outermost type which decodes itself. Errors inside that type name this struct.
 #[derive(Clone, Copy)]
 struct Outer {
     name: &'static str,
-    /// The number of fields from the root to the type that decodes itself.
+    /// How many fields lead from the root to the type that decodes itself.
     depth: usize,
 }
 
@@ -123,7 +123,7 @@ impl Reader {
             }
         };
         self.structs.push(shape.name());
-        // The fields of the value and of the struct are sorted by name. Most fields of a large struct are not given.
+        // Both lists of fields are sorted by name, and few fields of a large struct are given.
         let mut left = shape.fields();
         let mut out = Vec::with_capacity(map.len());
         for (key, inner) in map.iter() {
@@ -169,7 +169,8 @@ impl Reader {
         self.path.push_str(name);
     }
 
-    /// Reads inside of a type that decodes itself: unknown fields are not reported, and an error ends decoding.
+    /// Reads a value inside a type that decodes itself. Unknown fields are not reported there, and an error ends
+    /// decoding.
     fn apart(&mut self, value: &Value, shape: &'static Struct) -> Option<Value> {
         let innermost = self.structs.last().map(|name| Outer { name, depth: self.fields.len() });
         let outer = self.outer.or(innermost);

@@ -10,7 +10,7 @@ pub(super) fn zero(shape: &Struct) -> Value {
     Value::Object(shape.fields().iter().filter_map(field).collect())
 }
 
-/// The absent fields that are printed nevertheless.
+/// The absent fields that are nevertheless printed.
 pub(super) fn absent(fields: &[Field], out: &mut Vec<(Text, Value)>) {
     let always = fields.iter().filter(|field| field.print == Print::Always);
     out.extend(always.map(|field| (Text::new_static(field.name), zero_value(&field.shape))));
@@ -29,7 +29,7 @@ pub(super) fn zero_value(shape: &Shape) -> Value {
     }
 }
 
-/// A field as it is printed, if it is.
+/// A field as it is printed; `None` if it is omitted.
 pub(super) fn printed(field: &Field, value: Option<Value>, empty: Empty) -> Option<Value> {
     let container = |v: &Value| matches!(v, Value::Array(_) | Value::Object(_));
     match (field.print, value) {

@@ -49,7 +49,7 @@ impl Reader {
         }
     }
 
-    /// An item of a list of texts inside of something that decodes itself.
+    /// Reads an item of a list of texts inside a type that decodes itself.
     pub(super) fn text(&mut self, item: &Value) -> Value {
         match item {
             Value::String(_) => item.clone(),
@@ -61,7 +61,7 @@ impl Reader {
         }
     }
 
-    /// Bytes may be given as a list of numbers too.
+    /// Reads bytes that are given as a list of numbers, which Go accepts, too.
     fn byte_list(&mut self, items: &[Value]) -> Option<Value> {
         let mut bytes = Vec::with_capacity(items.len());
         for item in items {
@@ -83,7 +83,7 @@ impl Reader {
     }
 }
 
-/// Base64 whose last characters have no bits beyond its bytes.
+/// Clears the bits that the last base64 characters have beyond the bytes.
 fn canonical(mut text: String) -> String {
     use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -97,7 +97,7 @@ fn canonical(mut text: String) -> String {
     text
 }
 
-/// The Go type of a scalar, and of which kind that is.
+/// The Go type of a scalar, and its `reflect.Kind`.
 fn go_type(shape: &Shape) -> (&'static str, &'static str) {
     match shape {
         Shape::Text(go) => (go, "string"),
@@ -110,7 +110,7 @@ fn go_type(shape: &Shape) -> (&'static str, &'static str) {
     }
 }
 
-/// A float as it is after a round trip through JSON.
+/// A float after a round trip through JSON.
 fn float(f: f64) -> Value {
     if f.fract() == 0.0 && f.abs() < 9e15 && !(f == 0.0 && f.is_sign_negative()) {
         return Value::Int(f as i64);
@@ -118,7 +118,7 @@ fn float(f: f64) -> Value {
     Value::Float(f)
 }
 
-/// Where Go's decoder of standard base64 with padding fails; it skips line ends.
+/// The position at which Go's decoder of padded standard base64 fails. It skips line ends.
 fn base64_error(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -126,7 +126,7 @@ fn base64_error(text: &str) -> Option<usize> {
         for digit in 0..4 {
             at = behind_line_ends(bytes, at);
             match bytes.get(at) {
-                // the start of the last four digits, if there were no line ends
+                // this is the start of the last four digits if there are no line ends
                 None => return (digit > 0).then(|| bytes.len() - digit),
                 Some(b'=') => return padding_error(bytes, at, digit),
                 Some(byte) if byte.is_ascii_alphanumeric() || b"+/".contains(byte) => at += 1,
@@ -136,7 +136,7 @@ fn base64_error(text: &str) -> Option<usize> {
     }
 }
 
-/// The same for the padding that begins at a position, after some of four digits.
+/// The same for padding that begins at position `at`, after `digits` of four digits.
 fn padding_error(bytes: &[u8], mut at: usize, digits: usize) -> Option<usize> {
     if digits < 2 {
         return Some(at);
@@ -161,7 +161,7 @@ fn behind_line_ends(bytes: &[u8], at: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Positions that kube-apiserver reported.
+    /// The positions are those that kube-apiserver has reported.
     #[test]
     fn base64_fails_where_go_fails() {
         let cases = [

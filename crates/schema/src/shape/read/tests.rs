@@ -12,7 +12,7 @@ fn check(input: &str, value: &str, unknown: &[&str], error: Option<&str>) {
     assert_eq!(read.unknown, unknown, "{input}");
 }
 
-/// As Go's decoder: the first in the document, unless one ends decoding.
+/// As in Go's decoder, this is the first error in the document, unless an error ends decoding.
 #[test]
 fn first_type_error_is_reported() {
     let reported = |text: &str| {
@@ -35,7 +35,7 @@ fn first_type_error_is_reported() {
     }
 }
 
-/// Each error of a list was sought among all keys and all items before it.
+/// This was quadratic: for each error of a list, all keys and items before it were searched.
 #[test]
 fn type_errors_of_long_lists_are_bounded() {
     let text = format!(r#"{{"name": "a", "finalizers": [{}1], "labels": 2}}"#, "1,".repeat(200_000));

@@ -1,5 +1,6 @@
-//! `anyOf`, `oneOf`, `allOf`, `not`. Branches are validated without correlation; which branch's errors are shown depends
-//! on how many of its checks matched. Branches are only counted first, since their errors may be as large as the value.
+//! `anyOf`, `oneOf`, `allOf`, `not`. Branches are validated without correlation. How many checks of a branch matched
+//! decides which branch's errors are shown. At first, errors of branches are only counted, since they may be as large
+//! as the value.
 
 use super::MeasuredValue;
 use crate::path::Path;
@@ -28,7 +29,7 @@ fn run(node: &Node, value: &MeasuredValue<'_>, path: &Path<'_>, mut report: Repo
     report
 }
 
-/// The branch of which most checks matched, of those that failed.
+/// Among the branches that failed, the one with the most matching checks.
 #[derive(Default)]
 struct Best<'n>(Option<(&'n Node, Report)>);
 
@@ -39,7 +40,7 @@ impl<'n> Best<'n> {
         }
     }
 
-    /// Adds its errors to the report around.
+    /// Adds the errors of the branch to the surrounding report.
     fn show(self, value: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
         let Some((node, counted)) = self.0 else { return };
         let shown = match report.is_counting() {

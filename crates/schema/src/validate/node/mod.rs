@@ -1,4 +1,4 @@
-//! One value against one node: the checks in upstream's order, each where it applies to the kind of value.
+//! Validates one value against one node. The checks have upstream's order, and each applies to some types of values.
 
 mod junctor;
 
@@ -13,15 +13,15 @@ use crate::program::{Additional, Checks, Node, Types};
 use crate::ratchet;
 use crate::report::{Report, shown};
 
-/// Units of work of a check of one value.
+/// Units of work for checking one value.
 const CHECK_UNITS: u64 = 64;
-/// Bytes of a text that are read in a unit of work.
+/// How many bytes of a text are read per unit of work.
 const BYTES_PER_UNIT: usize = 4;
 
-/// A value, and what is computed of it at most once, since many alternatives may ask for it.
+/// A value, with results that many alternatives may need and that are computed at most once.
 struct MeasuredValue<'v> {
     value: &'v Value,
-    /// The code points of a text.
+    /// The number of code points of a text.
     length: OnceCell<i64>,
 }
 
@@ -32,7 +32,7 @@ impl MeasuredValue<'_> {
     }
 }
 
-/// Checks `value`. With `old`, errors at unchanged nodes are tolerated.
+/// Checks `value`. If `old` is given, errors at unchanged nodes are tolerated.
 pub(crate) fn check(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
     let before = report.mark();
     checks(node, &MeasuredValue { value, length: OnceCell::new() }, old, path, report);
@@ -100,8 +100,8 @@ fn null(node: &Node, path: &Path<'_>, report: &mut Report) {
     }
 }
 
-/// The type of the value. Where the node has a known format, strings and arrays pass unless the type is a number, and errors
-/// name the format.
+/// Checks the type of the value. If the node has a known format, strings and arrays pass unless the type is a number,
+/// and errors name the format.
 fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
     let types = &node.types;
     let fits = match value {
@@ -135,7 +135,7 @@ fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
     report.wrong_type(path, &types.text, value.type_name());
 }
 
-/// The first of the length and pattern checks that fails, then the format.
+/// Reports the first failure among the checks of length and pattern, and then checks the format.
 fn string(checks: &Checks, text: &str, checked: &MeasuredValue<'_>, path: &Path<'_>, report: &mut Report) {
     let shown = || machinery::value::quote(text);
     let reading = (text.len() / BYTES_PER_UNIT) as u64;
@@ -192,7 +192,7 @@ fn enumeration(checks: &Checks, value: &Value, path: &Path<'_>, report: &mut Rep
     }
 }
 
-/// Equality of a value with an allowed one, after Go's conversion of the value to the type of the allowed one.
+/// Whether a value equals an allowed one after Go converts it to the type of the allowed one.
 fn equal_after_conversion(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
@@ -233,7 +233,7 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
     }
 }
 
-/// The old value of the field `name` of the object at `path`. The type of the whole object is always checked.
+/// The old value of the field `name` of the object at `path`. The type of the object as a whole is always checked.
 fn old_member<'a>(
     node: &Node,
     name: &str,

@@ -14,8 +14,8 @@ pub struct Dependent {
     pub blocks: bool,
 }
 
-/// The dependents of one owner. Those that block its deletion are counted, so that the check after the deletion of a dependent
-/// takes no time per remaining dependent.
+/// The dependents of one owner. Those that block its deletion are counted, so that the check after the deletion of a
+/// dependent does not have to visit the remaining ones.
 #[derive(Debug)]
 pub struct Dependents {
     owner: Text,

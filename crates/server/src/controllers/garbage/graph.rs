@@ -200,7 +200,6 @@ impl Graph {
         self.lock().parked.insert(task);
     }
 
-    /// Postpones a task.
     pub fn postpone(&self, task: Task, after: Duration) {
         let mut state = self.lock();
         QUEUE.retried();
@@ -210,13 +209,13 @@ impl Graph {
         self.changed.notify_one();
     }
 
-    /// The items that are due by `now`.
+    /// The tasks that are due by `now`.
     #[cfg(test)]
     pub fn take_by(&self, now: Instant) -> Vec<Task> {
         self.lock().take(usize::MAX, now).0
     }
 
-    /// The items that are due, at most `most`; waits until there is one.
+    /// The due tasks, at most `most`; waits until there is at least one.
     pub async fn take(&self, most: usize) -> Vec<Task> {
         loop {
             let (tasks, next) = self.lock().take(most, clock::instant());

@@ -65,7 +65,7 @@ enum Verdict {
     Done,
     /// To be repeated when a CRD has changed.
     Unknown,
-    /// To be repeated after a grace period, which is the last one.
+    /// To be repeated after a grace period, of which there is only one.
     Grace(Duration),
 }
 
@@ -142,7 +142,6 @@ fn finalizers(stored: &Stored) -> Vec<Value> {
     object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec()
 }
 
-/// The state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OwnerState {
     Solid,
@@ -213,7 +212,7 @@ async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
     let dependents = graph.dependents(&stored.meta.uid);
     if states.contains(&OwnerState::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|dependent| is_waiting(context, dependent)) {
-            // a cycle: objects that wait for this one must not wait any longer
+            // this is a cycle: objects that wait for this one must not wait any longer
             unblock(context, &resource, &stored).await?;
         }
         return delete(context, &resource, &task.key, &task.uid, "Foreground").await;
@@ -253,7 +252,7 @@ async fn examine_owner(context: &Context, graph: &Graph, task: &Task) -> Result<
         }
         return release(context, &resource, &stored, ORPHAN).await;
     }
-    // a dependent that waits for this object itself, in a cycle, is unblocked
+    // in a cycle, a dependent waits for this object itself; such a dependent does not block the deletion
     let is_in_cycle =
         |dependent: &Dependent| is_waiting(context, dependent) && graph.waits_for(&dependent.uid, &task.uid);
     let blocking: Vec<Dependent> =

@@ -68,7 +68,7 @@ impl TestServer {
         super::delete(&self.context, &resource, &key, &stored.meta.uid, policy).await.unwrap();
     }
 
-    /// Does all there is to do until `after` has passed.
+    /// Collects everything that becomes due before `after` has passed.
     async fn collect(&self, after: Duration) {
         for _ in 0..100 {
             let tasks = self.graph.take_by(clock::instant() + after);
@@ -80,7 +80,7 @@ impl TestServer {
         panic!("there is always something to do");
     }
 
-    /// The ConfigMaps that are there, the server's own aside, each with its owners.
+    /// The ConfigMaps that exist, except the server's own, each with its owners.
     fn listed(&self) -> String {
         let (root, _) = self.resource("", "configmaps").collection.latest();
         let listed = |stored: &Arc<Stored>| {

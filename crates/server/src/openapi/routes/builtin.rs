@@ -61,7 +61,7 @@ pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
     out
 }
 
-/// A path of a kind: its collection, or the one of an object or a subresource.
+/// A path of a kind: that of its collection, of an object or of a subresource.
 #[derive(Clone)]
 struct Endpoint<'a> {
     served: &'a ServedResource,
@@ -252,7 +252,7 @@ impl<'a> Endpoint<'a> {
             codes: &[OK, ACCEPTED],
         };
         let resource = &self.served.resource;
-        // a deleted namespace is returned, but published is a Status
+        // the deletion of a namespace returns the namespace, but the published response is a Status
         let is_returned = resource.deletion.returns_object && !resource.is_namespaces();
         let response = if is_returned { self.object.clone() } else { STATUS.to_owned() };
         let (body, response) = (Some(DELETE_OPTIONS.to_owned()), Some(Content::Schema(response)));
@@ -347,7 +347,7 @@ fn named(keys: &[&'static str]) -> Vec<Parameter> {
     keys.iter().map(|key| Parameter::Named(key)).collect()
 }
 
-/// The parameters of the fields of options of the core group; objects have no place in a query.
+/// The parameters for the fields of options of the core group, except objects, which cannot be query parameters.
 fn options(kind: &str) -> Vec<Parameter> {
     let fields = go_struct(&format!("core.v1.{kind}")).map(|go| go.fields.as_slice()).unwrap_or_default();
     fields.iter().filter_map(option).collect()

@@ -5,8 +5,8 @@ use super::{Content, GroupNames, OK, PathOperation, identifier, short_group};
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const ENCODINGS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// The routes of a document besides those of its resources. The name is one of `standard::FIXED`, `apis/<group>`, or that of a group version
-/// with built-in kinds.
+/// The routes of a document other than those of its resources. The name is one of `standard::FIXED`, `apis/<group>`, or
+/// the name of a group version with built-in kinds.
 pub fn of_document(name: &str) -> Vec<PathOperation> {
     let path = format!("/{name}/");
     let route = |id: &str, tag: &str| PathOperation { path: path.clone(), ..get(id, tag) };

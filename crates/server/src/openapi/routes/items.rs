@@ -8,7 +8,7 @@ use super::super::Dialect;
 use super::super::standard::{self, DELETE_OPTIONS, reference};
 use super::{Content, Parameter, PathOperation};
 
-/// The path items of routes, by path. Parameters that all operations of a path have are those of the path.
+/// The path items of routes, by path. A parameter that all operations of a path have is listed once, for the path.
 pub fn items(routes: &[PathOperation], dialect: Dialect, release: Release) -> Vec<(&str, Value)> {
     let mut paths: BTreeMap<&str, Vec<&PathOperation>> = BTreeMap::new();
     for route in routes {

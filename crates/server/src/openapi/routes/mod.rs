@@ -1,8 +1,8 @@
-//! The routes that OpenAPI documents describe, and the path items that are made of them.
+//! The routes that OpenAPI documents describe, and the path items made from them.
 //!
-//! A [`PathOperation`] is an operation without the form of a version of OpenAPI. `custom.rs` has those of custom resources,
-//! `builtin.rs` those of built-in kinds, and `fixed.rs` those that belong to no resource; `items.rs` makes path items of
-//! routes.
+//! A [`PathOperation`] is independent of the version of OpenAPI. `custom.rs` has those of custom resources,
+//! `builtin.rs` those of built-in kinds, and `fixed.rs` those that belong to no resource; `items.rs` converts routes to
+//! path items.
 
 mod builtin;
 mod custom;
@@ -16,7 +16,7 @@ use super::index::ServedResource;
 use super::schema::Kind;
 use super::standard;
 
-/// An operation of a path, in no version of OpenAPI.
+/// An operation of a path, independent of the version of OpenAPI.
 pub struct PathOperation {
     pub path: String,
     /// The method in lower case.

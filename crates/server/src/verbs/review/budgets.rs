@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: whether they allow an eviction, and its record in their status.
+//! PodDisruptionBudgets: whether they allow an eviction, and how their status records it.
 
 use std::sync::Arc;
 
@@ -106,8 +106,8 @@ fn set_exhausted(budget: &mut Value) {
     budget.set_at(&["status", "conditions"], Value::Array(conditions));
 }
 
-/// Charges the disruption of a Pod to a budget; fails if the budget allows none. The check and the change are one write, which
-/// is repeated on a conflict: concurrent evictions together cannot exceed the budget.
+/// Charges the disruption of a Pod to a budget; fails if the budget allows none. The check and the change are one
+/// write, which is repeated on a conflict, so that concurrent evictions cannot exceed the budget together.
 pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool) -> Result<(), Status> {
     check(budget)?;
     if dry_run {

@@ -1,4 +1,4 @@
-//! Reviews: objects that are not stored; the response to a POST is the object with its status.
+//! Reviews: objects that are not stored. The response to a POST is the object with its status.
 
 mod access;
 mod budgets;

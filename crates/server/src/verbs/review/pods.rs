@@ -43,7 +43,6 @@ fn write_request(
     context.server_request(pods, &http::Method::PUT, &path, Subresource::Own(subresource))
 }
 
-/// Sets a condition of a Pod.
 fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
     let mut condition = json!({"type": kind, "status": "True", "lastProbeTime": (Value::Null)});
     condition.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
@@ -176,7 +175,8 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
     Ok(done())
 }
 
-/// Writes the condition of an eviction if the preconditions hold, which afterwards require the version of that write.
+/// Writes the condition of an eviction if the preconditions hold. A precondition on the resourceVersion then requires
+/// the version of this write.
 async fn mark(context: &Context, namespace: &str, name: &str, options: &mut DeleteOptions) -> Result<(), Status> {
     let request = write_request(context, &pods(context)?, namespace, name, "eviction");
     let change = |pod: &mut Value| {

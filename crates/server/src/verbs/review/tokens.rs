@@ -146,8 +146,8 @@ fn not_bindable(group: &str, version: &str, kind: &str) -> Status {
     Status::bad_request(why)
 }
 
-/// The Node of a Pod that is to have a token, if the Pod has one; without a uid if the Node does not exist. The Pod must run
-/// as the ServiceAccount of the request.
+/// The Node of the Pod that a token is bound to, if the Pod has one; without a uid if the Node does not exist. The Pod
+/// must run as the ServiceAccount of the request.
 fn node_of(context: &Context, request: &Request, pod: &Stored) -> Result<Option<Reference>, Status> {
     let pod = pod.body.to_value(0);
     let account = request.name();

@@ -1,4 +1,4 @@
-//! Crashes: afterwards the log has every acknowledged change, in order, and beyond them at most the incomplete write.
+//! After a crash the log has every acknowledged change, in order, and at most the incomplete write beyond them.
 
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
@@ -9,7 +9,7 @@ use crate::embedded::writer::Failure;
 const STEPS: usize = 40;
 
 /// Makes random steps until the machine stops at the file operation number `left`, and reopens the log from the disk.
-/// Returns false if the steps ended before.
+/// Returns false if the steps ended before that.
 fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
     let mut chance = Chance(seed);
     run.disk.stop_after(left, seed ^ 1);

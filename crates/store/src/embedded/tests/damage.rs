@@ -4,7 +4,7 @@ use super::model::{OPTIONS, Run};
 use super::sim::{Chance, Sim};
 use crate::contract::StoreError;
 
-/// A log of a checkpoint and several segments after it, closed as by a server.
+/// A log with a checkpoint and several segments after it, closed as a server closes it.
 pub fn log(seed: u64) -> Run {
     let mut chance = Chance(seed);
     let mut run = Run::create();

@@ -20,7 +20,7 @@ pub struct Run {
     pub disk: Sim,
     pub shared: Shared,
     pub writer: Writer,
-    /// Changes that were acknowledged; the one of revision `n` is at `n - 1`.
+    /// Changes that were acknowledged; the change of revision `n` is at index `n - 1`.
     pub acknowledged: Vec<Change>,
     /// Changes that were sent and not acknowledged.
     pub incomplete: Vec<Change>,
@@ -128,7 +128,7 @@ impl Run {
     }
 }
 
-/// LiveValue keys after changes, each with its revision.
+/// The live keys after these changes, each with its revision.
 pub fn live(changes: &[Change]) -> BTreeMap<Bytes, Revision> {
     let mut live = BTreeMap::new();
     for change in changes {

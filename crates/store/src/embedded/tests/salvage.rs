@@ -87,7 +87,7 @@ fn missing_and_truncated_files_are_named() {
         let mut contents = whole.clone();
         let (name, _) = contents.remove(file);
         let found = salvaged(&run, &contents);
-        // the mark of the last stop is not of the content
+        // the mark of the last stop is not part of the content
         assert_eq!(found.losses.is_empty(), name == "stopped", "{name}");
         let mut contents = whole.clone();
         contents[file].1.truncate(whole[file].1.len() / 2);
@@ -97,7 +97,7 @@ fn missing_and_truncated_files_are_named() {
     assert_eq!(salvaged(&run, &whole).losses, Vec::<String>::new(), "a whole log has no losses");
 }
 
-/// Bytes that were cut out of the middle of a file move the frames behind them.
+/// Frames are found even when bytes cut out of the middle of the file have moved them.
 #[test]
 fn frames_behind_a_cut_are_found() {
     let run = log(3);

@@ -34,7 +34,7 @@ impl Chance {
 struct File {
     now: Vec<u8>,
     durable: Vec<u8>,
-    /// Sectors of a failed sync: the system marks them as clean, so that later syncs do not write them unless they change.
+    /// Sectors of a failed sync: the system marks them as clean, so later syncs write them only if they change again.
     left_behind: BTreeSet<usize>,
 }
 

@@ -174,7 +174,7 @@ fn policy_of_namespace(call: &PluginRequest<'_>) -> Result<(SecurityPolicy, Vec<
     Ok(policy_of(call, &namespace))
 }
 
-/// Whether a violation rejects the write: that of a Pod, not of an object with a Pod template.
+/// Whether a violation rejects the write: only a Pod is rejected, an object with a Pod template is not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Enforcement {
     Enforced,
