@@ -4,6 +4,9 @@ use crate::Text;
 use crate::names;
 use crate::value::{Value, quote};
 
+/// The number of requirements up to which each is looked up among the labels of an object.
+const FEW: usize = 4;
+
 /// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
@@ -64,6 +67,10 @@ impl LabelSelector {
     /// Whether an object with these labels is selected. The time depends on the number of labels, not of requirements:
     /// requirements whose label is missing are only counted.
     pub fn selects(&self, labels: &[(Text, Text)]) -> bool {
+        // a few requirements are found faster by looking at all labels for each
+        if self.requirements.len() <= FEW {
+            return self.matches(|key| labels.iter().find(|(known, _)| *known == key).map(|(_, value)| value.as_str()));
+        }
         let mut met = 0;
         for (key, value) in labels {
             let first = self.requirements.partition_point(|required| required.key < *key);
@@ -368,10 +375,25 @@ mod tests {
             "a<5",
             " b = x , a ",
             "a>0,a<5,a!=3",
+            "a,b,a=1,b=x,!c,d!=1",
         ] {
             assert!(selects(selector, &labels), "{selector}");
         }
-        for selector in ["c", "!a", "a=2", "b>1", "c<1", "a notin (1)", "c in ()", "a=", "a=1,c", "a>0,a<1", "!b,a"] {
+        for selector in [
+            "c",
+            "!a",
+            "a=2",
+            "b>1",
+            "c<1",
+            "a notin (1)",
+            "c in ()",
+            "a=",
+            "a=1,c",
+            "a>0,a<1",
+            "!b,a",
+            "a,b,a=1,b=x,!c,d",
+            "a,b,a=1,b!=x,!c",
+        ] {
             assert!(!selects(selector, &labels), "{selector}");
         }
     }
