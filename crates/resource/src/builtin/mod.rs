@@ -269,7 +269,7 @@ impl BuiltIn {
 
     /// The rules of the Go type of the kind. CRDs have none, since their validation is separate code.
     fn ruled(&self) -> Option<&'static Ruled> {
-        rules::of(self.go_type()).filter(|_| !self.is_definition())
+        *self.ruled.get_or_init(|| rules::of(self.go_type()).filter(|_| !self.is_definition()))
     }
 
     /// The zero value of the kind's Go type.

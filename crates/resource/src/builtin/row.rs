@@ -8,6 +8,7 @@ use schema::shape::{Struct, TypeError};
 
 use super::DEFINITION_GROUP;
 use super::behaviour::{Behaviour, Part};
+use super::rules::Ruled;
 use crate::rules::{Deletion, MetadataRules};
 
 /// Group, version and plural of a resource.
@@ -215,6 +216,8 @@ pub struct BuiltIn {
     pub(super) go_type: OnceLock<&'static str>,
     /// The shape of the Go type, set when it is first needed.
     pub(super) structure: OnceLock<&'static Struct>,
+    /// The rules of that type, once they were needed: a write looks at them several times.
+    pub(super) ruled: OnceLock<Option<&'static Ruled>>,
     pub behaviour: &'static Behaviour,
 }
 

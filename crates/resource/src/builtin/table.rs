@@ -156,6 +156,7 @@ impl BuiltIn {
             form: version,
             go_type: OnceLock::new(),
             structure: OnceLock::new(),
+            ruled: OnceLock::new(),
             behaviour,
         }
     }

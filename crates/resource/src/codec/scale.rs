@@ -16,7 +16,7 @@ const KIND: &str = "Scale";
 
 /// The codec of Scales.
 pub enum ScaleCodec {
-    /// For built-in kinds: errors say what is wrong with a body.
+    /// For built-in kinds: a decoding error names what is wrong with the body.
     BuiltIn,
     /// For custom resources: all decoding errors are reported with the same Status, since their scheme has no Scale.
     Custom,
