@@ -103,6 +103,7 @@ pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use std::borrow::Cow;
 
+use base::request::FeatureGates;
 use behaviour::AS_SERVER;
 use machinery::types::{go_struct, message_name};
 use machinery::{FieldError, FieldPath, Release, Text, Value};
@@ -270,6 +271,16 @@ impl BuiltIn {
     /// The rules of the Go type of the kind. CRDs have none, since their validation is separate code.
     fn ruled(&self) -> Option<&'static Ruled> {
         *self.ruled.get_or_init(|| rules::of(self.go_type()).filter(|_| !self.is_definition()))
+    }
+
+    /// Drops the fields of features whose gates are not on, unless the old object has them.
+    pub fn drop_gated(&self, object: &mut Value, old: Option<&Value>, gates: &FeatureGates) {
+        self.ruled().into_iter().for_each(|of| rules::drop_gated(object, old, of, &|gate| gates.is_on(gate)));
+    }
+
+    /// Sets the defaults of fields that are not set, except those of features whose gates are not on.
+    pub fn set_defaults(&self, object: &mut Value, gates: &FeatureGates) {
+        self.ruled().into_iter().for_each(|of| rules::set_defaults(object, of, &|gate| gates.is_on(gate)));
     }
 
     /// The zero value of the kind's Go type.

@@ -16,4 +16,5 @@ mod written;
 
 pub use order::sort;
 pub use table::{Ruled, of};
+pub use values::{drop_gated, set_defaults};
 pub use walk::{Pass, errors};

@@ -1,25 +1,11 @@
 //! Defaults, and the fields of features whose gates are off.
 
-use base::request::FeatureGates;
 use machinery::Value;
 use machinery::types::Printed;
 
 use super::Ruled;
 use super::table::RuledField;
 use super::walk::is_pointer;
-use crate::builtin::BuiltIn;
-
-impl BuiltIn {
-    /// Drops the fields of features whose gates are not on, unless the old object has them.
-    pub fn drop_gated(&self, object: &mut Value, old: Option<&Value>, gates: &FeatureGates) {
-        self.ruled().into_iter().for_each(|of| drop_gated(object, old, of, &|gate| gates.is_on(gate)));
-    }
-
-    /// Sets the defaults of fields that are not set, except those of features whose gates are not on.
-    pub fn set_defaults(&self, object: &mut Value, gates: &FeatureGates) {
-        self.ruled().into_iter().for_each(|of| set_defaults(object, of, &|gate| gates.is_on(gate)));
-    }
-}
 
 pub fn drop_gated(value: &mut Value, old: Option<&Value>, of: &'static Ruled, is_on: &dyn Fn(&str) -> bool) {
     let Some(object) = value.as_object_mut() else { return };
