@@ -51,14 +51,14 @@ def test_failures_are_one_line(launch, tmp_path):
 
 def test_signals_are_forwarded(launch, tmp_path):
     """The server is there until the command has ended."""
+    # blocked and waited for, not handled: a signal between `print` and `signal.pause()` would leave it waiting for ever
     script = """
 import os, pathlib, signal, sys
-def end(*_):
-    print(pathlib.Path(os.environ["KUBECONFIG"]).exists(), flush=True)
-    sys.exit(9)
-signal.signal(signal.SIGTERM, end)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print("started", flush=True)
-signal.pause()
+signal.sigwait({signal.SIGTERM})
+print(pathlib.Path(os.environ["KUBECONFIG"]).exists(), flush=True)
+sys.exit(9)
 """
     process = subprocess.Popen([launch.binary, "run", "--", sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "started\n"
