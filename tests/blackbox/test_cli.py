@@ -322,9 +322,9 @@ def test_account_tokens(launch):
 
 def test_account_flags(launch):
     with launch() as other:
-        eventually((other.dir / "service-account.key").exists)
         key = str(other.dir / "service-account.key")
         other.ok("POST", ACCOUNTS, {"metadata": {"name": "sailor"}})
+        assert not os.path.exists(key), "the key is made with the first token"
         other_token = token_of(other)
         flags = [
             "--service-account-issuer=https://issuer.example.com",

@@ -679,7 +679,6 @@ def parts_of(token):
 def test_signatures_of_tokens_are_verified(launch):
     account = "/api/v1/namespaces/default/serviceaccounts"
     with launch() as server:
-        eventually(lambda: (server.dir / "service-account.key").exists())
         server.ok("POST", account, {"metadata": {"name": "sam"}})
         token = server.ok("POST", account + "/sam/token", {"spec": {}})["status"]["token"]
         header, claims = parts_of(token)

@@ -1,10 +1,13 @@
 """The exit status is 0 when the server is stopped at any time, under load and directly after the start."""
 
 import concurrent.futures
+import contextlib
 import random
 import threading
 
 import pytest
+
+from pintle import KEY_SET
 
 pytestmark = [pytest.mark.stop, pytest.mark.serial, pytest.mark.timeout(7200)]
 
@@ -29,10 +32,15 @@ def start_and_stop(launch, seed):
                     return  # the server has stopped
                 i += 1
 
+        def use_key():
+            with contextlib.suppress(OSError):
+                server.request("GET", "/openid/v1/jwks", headers=KEY_SET, timeout=5)
+
         clients = [threading.Thread(target=load, args=(client,), daemon=True) for client in range(2)]
+        clients.append(threading.Thread(target=use_key, daemon=True))
         for client in clients:
             client.start()
-        # the key of ServiceAccount tokens is generated directly after the start
+        # the key of ServiceAccount tokens is being generated during many of these times
         stopping.wait(chance.choice((0, 0, 0.02, 0.1, 0.3)))
         try:
             return server.stop()

@@ -1,12 +1,13 @@
-//! The keys of ServiceAccount tokens: from flags, or created at the first start beside the certificates.
+//! The keys of ServiceAccount tokens: from flags, or created at their first use beside the certificates.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::thread::JoinHandle;
 
 use rcgen::{KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use server::{AccountOptions, Accounts};
 
-use crate::certificates::write_private;
-use crate::files::read;
+use crate::certificates::{Directory, write_private};
+use crate::files::{read, read_text};
 use crate::flags::Serve;
 
 /// The file name of the key that the server generates.
@@ -14,8 +15,8 @@ const KEY: &str = "service-account.key";
 /// The range of `--service-account-max-token-expiration` in seconds; kube-apiserver's.
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
 
-/// The options for issuing and accepting tokens, and the file of the signing key if it has yet to be generated.
-pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf>), String> {
+/// The options for issuing and accepting tokens, and the signing key that has yet to be made, if there is none.
+pub fn load(flags: &Serve, directory: &Directory) -> Result<(Accounts, Option<KeyToMake>), String> {
     let max_expiration = flags.service_account_max_token_expiration.as_secs();
     if max_expiration != 0 && !EXPIRATION_SECONDS.contains(&max_expiration) {
         return Err("--service-account-max-token-expiration: must be between 1 hour and 2^32 seconds".to_owned());
@@ -33,27 +34,65 @@ pub fn load(flags: &Serve, directory: &Path) -> Result<(Accounts, Option<PathBuf
         keys: flags.service_account_key_file.iter().map(key_file).collect::<Result<_, String>>()?,
     };
     let accounts = Accounts::new(options)?;
-    let generated = directory.join(KEY);
+    let generated = directory.path.join(KEY);
     let path = flags.service_account_signing_key_file.clone().or_else(|| generated.exists().then(|| generated.clone()));
-    let Some(path) = path else { return Ok((accounts, Some(generated))) };
+    let Some(path) = path else {
+        let key = KeyToMake { accounts: accounts.clone(), directory: directory.clone(), thread: None };
+        return Ok((accounts, Some(key)));
+    };
     let used = accounts.set_signing_key(Ok(&read(&path)?));
     used.map_err(|why| format!("the signing key {} cannot be used: {why}", path.display()))?;
     Ok((accounts, None))
 }
 
-/// Generates the signing key in a separate thread: an RSA key takes longer than the rest of the start, and it is only needed
-/// for the first token. It is an RSA key since every verifier of OpenID Connect supports RS256. The caller must join the
-/// thread before the process exits.
-pub fn make_signing_key(accounts: Accounts, path: PathBuf) -> std::thread::JoinHandle<()> {
-    std::thread::spawn(move || {
-        let made = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
-            .map_err(|error| format!("the key of ServiceAccount tokens cannot be generated: {error}"))
-            .map(|key| key.serialize_pem())
-            .and_then(|pem| write_private(&path, &pem).map(|()| pem));
-        // tokens must stay valid after a restart, so a key that cannot be saved is not used
-        let used = accounts.set_signing_key(made.as_ref().map(String::as_bytes).map_err(Clone::clone));
-        if let Err(why) = used {
-            tracing::error!(why, "no tokens can be issued to ServiceAccounts");
+/// A signing key that is made when a token or the key set is first asked for: most servers of test suites never issue a
+/// token, and an RSA key costs more than the rest of the start. It is an RSA key since every verifier of OpenID Connect
+/// supports RS256.
+pub struct KeyToMake {
+    accounts: Accounts,
+    directory: Directory,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KeyToMake {
+    /// Waits until the key is needed; for ever if it is made already.
+    pub async fn wanted(&self) {
+        match self.thread {
+            None => self.accounts.signing_key_wanted().await,
+            Some(_) => std::future::pending().await,
         }
-    })
+    }
+
+    /// Begins to make the key, in a thread of its own.
+    pub fn make(&mut self) {
+        let (accounts, directory) = (self.accounts.clone(), self.directory.clone());
+        self.thread = Some(std::thread::spawn(move || {
+            // tokens must stay valid after a restart, so a key that cannot be saved is not used
+            let made = read_or_make(&directory);
+            if let Err(why) = accounts.set_signing_key(made.as_ref().map(String::as_bytes).map_err(Clone::clone)) {
+                tracing::error!(why, "no tokens can be issued to ServiceAccounts");
+            }
+        }));
+    }
+
+    /// Waits for the thread. The process must not exit before: its exit could destroy the state of a random number
+    /// generator that is in use, and abort.
+    pub fn join(self) {
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reads the key, or makes and saves it. Servers with a common directory get the same key.
+fn read_or_make(directory: &Directory) -> Result<String, String> {
+    let _lock = directory.lock()?;
+    let path = directory.path.join(KEY);
+    if path.exists() {
+        return read_text(&path);
+    }
+    let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
+        .map_err(|error| format!("the key of ServiceAccount tokens cannot be generated: {error}"))?;
+    let pem = key.serialize_pem();
+    write_private(&path, &pem).map(|()| pem)
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use base::metrics::METRICS;
 use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
 
+use crate::accounts::KeyToMake;
 use crate::backups::BackupPlan;
 use crate::certificates::{hostname, write_private};
 use crate::credentials::Credentials;
@@ -43,8 +44,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     credentials.equip(&mut controllers)?;
     let files = Files::of(flags, &credentials);
     authentication.tokens = files.tokens()?;
-    let (accounts, key_to_make) = accounts::load(flags, &credentials.directory().path)?;
-    authentication.accounts = accounts.clone();
+    let (accounts, mut key) = accounts::load(flags, credentials.directory())?;
+    authentication.accounts = accounts;
     let config = Config {
         socket,
         descriptors: raise_descriptor_limit(),
@@ -75,7 +76,6 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         shutdown_delay: flags.shutdown_delay_duration,
         grace: flags.shutdown_grace_period,
     };
-    let mut key = None;
     let ended = threads.block_on(async {
         let mut signals = Signals::listen(ends)?;
         let server = tokio::select! {
@@ -88,8 +88,11 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         if flags.encryption_provider_config_automatic_reload {
             encryption.follow();
         }
-        key = key_to_make.map(|path| accounts::make_signing_key(accounts, path));
-        until_end(server, &credentials, &mut signals).await
+        if flags.engine() == Engine::Etcd {
+            // servers that share a store may share the directory too, and each must accept the tokens of the others
+            key.iter_mut().for_each(KeyToMake::make);
+        }
+        until_end(server, &credentials, &mut signals, &mut key).await
     });
     end_threads(threads, key);
     ended
@@ -196,15 +199,25 @@ fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &F
 }
 
 /// Serves until there is a reason to end, and stops the server. The error is the fault for which the process must exit.
-async fn until_end(server: Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
-    let ended = wait_for_end(&server, credentials, signals).await;
+async fn until_end(
+    server: Server,
+    credentials: &Credentials,
+    signals: &mut Signals,
+    key: &mut Option<KeyToMake>,
+) -> Result<(), String> {
+    let ended = wait_for_end(&server, credentials, signals, key).await;
     stop(server).await;
     ended
 }
 
-/// Waits for a reason to end the server, and reloads files meanwhile. The error is the fault for which the process must
-/// exit.
-async fn wait_for_end(server: &Server, credentials: &Credentials, signals: &mut Signals) -> Result<(), String> {
+/// Waits for a reason to end the server, and meanwhile reloads files and makes the signing key when it is needed. The error
+/// is the fault for which the process must exit.
+async fn wait_for_end(
+    server: &Server,
+    credentials: &Credentials,
+    signals: &mut Signals,
+    key: &mut Option<KeyToMake>,
+) -> Result<(), String> {
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
     loop {
         tokio::select! {
@@ -222,6 +235,7 @@ async fn wait_for_end(server: &Server, credentials: &Credentials, signals: &mut 
                 credentials.renew();
                 server.reload();
             }
+            () = wanted(key.as_ref()) => key.iter_mut().for_each(KeyToMake::make),
             why = server.failed() => {
                 tracing::error!(reason = why, "stopping");
                 return Err(why);
@@ -230,14 +244,20 @@ async fn wait_for_end(server: &Server, credentials: &Credentials, signals: &mut 
     }
 }
 
+/// Waits until the signing key is needed; for ever if there is none to make.
+async fn wanted(key: Option<&KeyToMake>) {
+    match key {
+        Some(key) => key.wanted().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Ends every thread that may use a random number generator. Otherwise the exit of the process could destroy the state of a
 /// generator that is in use, and abort.
-fn end_threads(runtime: tokio::runtime::Runtime, key: Option<std::thread::JoinHandle<()>>) {
+fn end_threads(runtime: tokio::runtime::Runtime, key: Option<KeyToMake>) {
     // tasks are dropped; blocking threads, for example in a DNS lookup, are only waited for up to the time limit
     runtime.shutdown_timeout(limits::THREADS_END);
-    if let Some(key) = key {
-        let _ = key.join();
-    }
+    key.into_iter().for_each(KeyToMake::join);
 }
 
 /// The runtime of the server: a worker thread per core, with stacks for deeply nested values.

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use machinery::{Text, Value, json};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::jose::{self, Algorithm, PublicKey, SigningKey};
 use super::{CredentialWarnings, Identity};
@@ -55,7 +55,7 @@ pub struct AccountOptions {
     pub keys: Vec<(String, Vec<u8>)>,
 }
 
-/// The keys. The signing key may not have been generated yet.
+/// The keys. The signing key is made when it is first needed, so there may be none yet.
 #[derive(Clone, Default)]
 struct Keys {
     signing: Option<Result<Arc<SigningKey>, String>>,
@@ -76,6 +76,8 @@ struct Inner {
     extend_expiration: bool,
     jwks_uri: OnceLock<String>,
     keys: watch::Sender<Keys>,
+    /// Is notified when a caller waits for the signing key.
+    key_wanted: Notify,
     /// The claims of tokens whose signature has been verified, by the digest of the token. Keys are never removed, so the
     /// result of the verification can be cached; everything else is checked every time.
     verified: Mutex<HashMap<[u8; 32], Arc<AccountClaims>>>,
@@ -147,9 +149,17 @@ impl Accounts {
         &self.inner.uses
     }
 
+    /// Waits until a signing key is needed and not set, see [`Accounts::set_signing_key`].
+    pub async fn signing_key_wanted(&self) {
+        self.inner.key_wanted.notified().await;
+    }
+
     /// The keys, once the signing key is set.
     async fn keys(&self) -> Keys {
         let mut keys = self.inner.keys.subscribe();
+        if keys.borrow().signing.is_none() {
+            self.inner.key_wanted.notify_one();
+        }
         // no error occurs: the sender lives as long as self
         keys.wait_for(|keys| keys.signing.is_some()).await.map(|keys| keys.clone()).unwrap_or_default()
     }

@@ -366,7 +366,7 @@ async fn tokens_wait_for_the_signing_key() {
         let issued = base::task::spawn("waiting", async move {
             waiting.issue(&account, None, waiting.audiences(), clock::now_seconds(), 600).await.map(drop)
         });
-        tokio::task::yield_now().await;
+        accounts.signing_key_wanted().await;
         assert!(!issued.is_finished());
         let set = accounts.set_signing_key(key.as_ref().map(String::as_bytes).map_err(Clone::clone));
         assert_eq!((set, issued.await.unwrap()), (want.clone(), want));
