@@ -287,6 +287,7 @@ impl Server {
             compatible_minor: config.compatible_minor,
             audit: audit.clone(),
         });
+        edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
         door.serve_all(Arc::new(edge));
         Ok(Server { address, revision, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
     }
@@ -489,6 +490,8 @@ async fn prepare(
     let context =
         Context::new(objects, registry, admission, authentication, authorization, flow, aggregation, allocation);
     let context = Arc::new(context);
+    // no client learns of a write before the start has ended, and one sync is faster than one for each write
+    context.objects.store().defer_sync().await.map_err(|error| error.to_string())?;
     while let Err(status) = verbs::bootstrap(&context, control_plane.as_ref()).await {
         let store = context.objects.store();
         if !store.is_shared() || store.health().is_ok() {

@@ -132,6 +132,17 @@ pub trait Store: Send + Sync {
     /// Compacts: forgets values that were overwritten or deleted at or before `before`.
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>>;
 
+    /// From now on until [`Store::sync`], commits may return before they are durable: for many writes that no client learns
+    /// of before the last one, as at a start. An engine that need not sync each write ignores it.
+    fn defer_sync(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Makes all commits durable, and ends [`Store::defer_sync`].
+    fn sync(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Size on disk in bytes, if it is known.
     fn size(&self) -> Option<u64> {
         None

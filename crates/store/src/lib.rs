@@ -1,7 +1,7 @@
 //! Revisioned bytes: the [`Store`] contract, and the engine for memory and for a directory of this machine.
 //!
 //! Invariants: the crate knows neither JSON nor Kubernetes. A write is durable, then visible, then acknowledged, in that
-//! order. Revisions rise with each write and are never used twice. Start with [`contract`].
+//! order, unless a caller defers the syncs of writes that it does not pass on. Revisions rise with each write and are never used twice. Start with [`contract`].
 
 pub mod contract;
 mod embedded;

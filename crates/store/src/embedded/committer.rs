@@ -17,6 +17,8 @@ use crate::limits;
 pub enum Job {
     Write { write: Write, reply: oneshot::Sender<Result<Revision, Refused>> },
     Compact { before: Revision, reply: oneshot::Sender<Result<(), StoreError>> },
+    /// Whether appends are synced one by one; if so, those before are synced first.
+    Sync { each: bool, reply: oneshot::Sender<Result<(), StoreError>> },
 }
 
 type Reply = (oneshot::Sender<Result<Revision, Refused>>, Result<Revision, Refused>);
@@ -94,13 +96,31 @@ impl Committer {
             match job {
                 Job::Write { write, reply } => writes.push((write, reply)),
                 Job::Compact { before, reply } => self.compact(before, reply),
+                Job::Sync { each, reply } => {
+                    self.commit_all(std::mem::take(&mut writes));
+                    let _ = reply.send(self.sync_each(each));
+                }
             }
         }
+        self.commit_all(writes);
+    }
+
+    fn commit_all(&mut self, writes: Waiting) {
         let mut writes = writes.into_iter().peekable();
         while writes.peek().is_some() {
             let group = next_group(&mut writes);
             self.commit(group);
         }
+    }
+
+    fn sync_each(&mut self, each: bool) -> Result<(), StoreError> {
+        if let Some(why) = self.shared.lock().poisoned.clone() {
+            return Err(StoreError::Unavailable(why));
+        }
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let done = log.sync_each(each);
+        note(&self.shared, done.clone().err());
+        done.map_err(|(Failure::Temporary(why) | Failure::Fatal(why))| StoreError::Unavailable(why))
     }
 
     fn commit(&mut self, mut waiting: Waiting) {

@@ -204,6 +204,14 @@ impl Store for Embedded {
         Box::pin(async move { self.submit(|reply| Job::Compact { before, reply }).await? })
     }
 
+    fn defer_sync(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.submit(|reply| Job::Sync { each: false, reply }).await? })
+    }
+
+    fn sync(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.submit(|reply| Job::Sync { each: true, reply }).await? })
+    }
+
     fn size(&self) -> Option<u64> {
         self.files.as_ref().map(|files| files.size())
     }

@@ -32,6 +32,8 @@ pub struct Writer {
     synced: Revision,
     /// Whether a frame with the seal of `synced` has been appended.
     sealed: bool,
+    /// Whether each append is synced, see [`Writer::sync_each`].
+    syncs: bool,
     /// Size of the last write that failed, in bytes.
     refused: usize,
     /// A segment that was created but is not part of the log. It must be removed before anything is appended.
@@ -51,7 +53,8 @@ impl Writer {
     /// Continues at the end of the last segment, which is synced up to `head`.
     pub fn new(files: Arc<Files>, options: Options, file: Box<dyn Appending>, head: Revision) -> Writer {
         let (salt, length) = files.lock().segments.last().map_or((0, 0), |last| (last.salt, last.length));
-        Writer { files, options, file, salt, length, head, synced: head, sealed: false, refused: 0, unmade: None }
+        let syncs = options.durability == Durability::Sync;
+        Writer { files, options, file, salt, length, head, synced: head, sealed: false, syncs, refused: 0, unmade: None }
     }
 
     #[cfg(test)]
@@ -64,7 +67,7 @@ impl Writer {
     }
 
     /// Appends changes, which follow the last one without a gap. They are on disk when this returns, if durability is
-    /// `sync`.
+    /// `sync` and not deferred.
     pub fn append(&mut self, changes: &[Change]) -> Result<(), Failure> {
         debug_assert!(
             changes.iter().try_fold(self.head, |last, next| (next.revision >= last).then_some(next.revision)).is_some(),
@@ -92,12 +95,12 @@ impl Writer {
             rest = &rest[count..];
         }
         self.write(&bytes)?;
-        if self.options.durability == Durability::Sync {
+        if self.syncs {
             self.file.sync().map_err(|error| fatal("sync", &error))?;
         }
         self.check_file()?;
         self.head = changes.last().map_or(self.head, |last| last.revision);
-        if self.options.durability == Durability::Sync {
+        if self.syncs {
             self.synced = self.head;
         }
         self.sealed = false;
@@ -154,6 +157,12 @@ impl Writer {
         let fits = self.file.append(&vec![0; self.refused]);
         self.undo()?;
         fits.map_err(|error| temporary("write to", &error))
+    }
+
+    /// With durability `sync`: makes everything durable and then syncs each append, or leaves the next appends unsynced.
+    pub fn sync_each(&mut self, each: bool) -> Result<(), Failure> {
+        self.syncs = each && self.options.durability == Durability::Sync;
+        if self.syncs { self.sync() } else { Ok(()) }
     }
 
     /// Makes everything durable.

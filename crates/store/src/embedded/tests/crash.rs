@@ -90,20 +90,27 @@ fn content_of_opened_log_is_durable() {
 
 #[test]
 fn crash_without_syncs_leaves_a_prefix() {
-    let options = Options { durability: Durability::None, ..OPTIONS };
-    for seed in 0..200 {
-        let mut chance = Chance(seed);
-        let run = Run::create();
-        let mut run = Run::open(run.disk, vec![], vec![], options).unwrap();
-        for _ in 0..STEPS {
-            run.step(&mut chance).unwrap();
+    for (durability, deferred) in [(Durability::None, false), (Durability::Sync, true)] {
+        let options = Options { durability, ..OPTIONS };
+        for seed in 0..200 {
+            let mut chance = Chance(seed);
+            let run = Run::create();
+            let mut run = Run::open(run.disk, vec![], vec![], options).unwrap();
+            run.writer.sync_each(!deferred).unwrap();
+            for _ in 0..STEPS {
+                run.step(&mut chance).unwrap();
+            }
+            let is_ended = deferred && chance.below(2) == 0;
+            if is_ended {
+                run.writer.sync_each(true).unwrap();
+            }
+            let synced = run.writer.synced() as usize;
+            assert!(!is_ended || synced == run.acknowledged.len());
+            let crashed = std::sync::Arc::new(run.disk.after_crash(&mut chance));
+            let (shared, _) = crate::embedded::Embedded::recover(crashed, options, None).unwrap();
+            let head = shared.head() as usize;
+            assert!((synced..=run.acknowledged.len()).contains(&head), "{head} of {synced} synced changes");
+            assert_eq!(shared.lock().revisions(), super::model::live(&run.acknowledged[..head]));
         }
-        let synced = run.writer.synced() as usize;
-        let (shared, _) =
-            crate::embedded::Embedded::recover(std::sync::Arc::new(run.disk.after_crash(&mut chance)), options, None)
-                .unwrap();
-        let head = shared.head() as usize;
-        assert!((synced..=run.acknowledged.len()).contains(&head), "{head} of {synced} synced changes");
-        assert_eq!(shared.lock().revisions(), super::model::live(&run.acknowledged[..head]));
     }
 }
