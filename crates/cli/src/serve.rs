@@ -38,8 +38,13 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
     let (threads, socket) = take_place(flags)?;
-    let storage = encryption.apply(open_storage(flags, &feature_gates)?);
-    let credentials = Credentials::start(flags)?;
+    // both wait for the disk most of their time
+    let (storage, credentials) = std::thread::scope(|scope| {
+        let credentials = scope.spawn(|| Credentials::start(flags));
+        let storage = open_storage(flags, &feature_gates);
+        (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
+    });
+    let (storage, credentials) = (encryption.apply(storage?), credentials?);
     let backups = planned_backups(flags, &credentials, &storage)?;
     credentials.equip(&mut controllers)?;
     let files = Files::of(flags, &credentials);

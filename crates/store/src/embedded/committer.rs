@@ -15,10 +15,19 @@ use crate::limits;
 
 /// A job for the committer, and the channel for its result.
 pub enum Job {
-    Write { write: Write, reply: oneshot::Sender<Result<Revision, Refused>> },
-    Compact { before: Revision, reply: oneshot::Sender<Result<(), StoreError>> },
+    Write {
+        write: Write,
+        reply: oneshot::Sender<Result<Revision, Refused>>,
+    },
+    Compact {
+        before: Revision,
+        reply: oneshot::Sender<Result<(), StoreError>>,
+    },
     /// Whether appends are synced one by one; if so, those before are synced first.
-    Sync { each: bool, reply: oneshot::Sender<Result<(), StoreError>> },
+    Sync {
+        each: bool,
+        reply: oneshot::Sender<Result<(), StoreError>>,
+    },
 }
 
 type Reply = (oneshot::Sender<Result<Revision, Refused>>, Result<Revision, Refused>);

@@ -54,7 +54,19 @@ impl Writer {
     pub fn new(files: Arc<Files>, options: Options, file: Box<dyn Appending>, head: Revision) -> Writer {
         let (salt, length) = files.lock().segments.last().map_or((0, 0), |last| (last.salt, last.length));
         let syncs = options.durability == Durability::Sync;
-        Writer { files, options, file, salt, length, head, synced: head, sealed: false, syncs, refused: 0, unmade: None }
+        Writer {
+            files,
+            options,
+            file,
+            salt,
+            length,
+            head,
+            synced: head,
+            sealed: false,
+            syncs,
+            refused: 0,
+            unmade: None,
+        }
     }
 
     #[cfg(test)]
