@@ -1,9 +1,10 @@
 //! The common basis of the rooms of the API server.
 //!
-//! `clock`, `digest`, `limits`, `metrics`, `task` and `wording` import none of the others; `deadline`, `notice`, `request`, `trace`
-//! and `webhook` import those.
+//! `clock`, `configuration`, `digest`, `limits`, `metrics`, `task` and `wording` import none of the others; `deadline`, `notice`,
+//! `request`, `trace` and `webhook` import those.
 
 pub mod clock;
+pub mod configuration;
 pub mod deadline;
 pub mod digest;
 pub mod limits;

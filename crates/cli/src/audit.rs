@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use server::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions, Remote};
 
-use crate::kubeconfig;
 use crate::values::{duration, number};
+use crate::{files, kubeconfig};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -70,10 +70,7 @@ impl AuditFlags {
     /// The error is one line that names the flag.
     pub fn audit(&self) -> Result<Audit, String> {
         let Some(path) = &self.audit_policy_file else { return Ok(Audit::default()) };
-        let wrong = |why: String| format!("--audit-policy-file: {}: {why}", path.display());
-        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let policy = machinery::yaml::decode(&text).map_err(|error| wrong(error.to_string()))?.value;
-        let mut audit = Audit::new(AuditPolicy::parse(&policy).map_err(wrong)?);
+        let mut audit = Audit::new(files::parse("--audit-policy-file", path, AuditPolicy::parse)?);
         if let Some(path) = &self.audit_log_path {
             let options = LogOptions {
                 path: path.clone(),

@@ -7,7 +7,7 @@ use base::task;
 use clap::Args;
 use server::{Encryption, Layout, Storage};
 
-use crate::limits;
+use crate::{files, limits};
 
 const FLAG: &str = "--encryption-provider-config";
 
@@ -50,8 +50,7 @@ impl EncryptionFlags {
 }
 
 fn replace(encryption: &Encryption, content: &[u8]) -> Result<(), String> {
-    let configuration = machinery::yaml::decode(content).map_err(|error| error.to_string())?.value;
-    encryption.replace(&configuration)
+    encryption.replace(&files::decode(content)?)
 }
 
 impl Configured {

@@ -11,7 +11,7 @@ use server::{
     Followed, Identity, ProxyHeaders, Remote, ReviewVersion, TokenReviewer,
 };
 
-use crate::files::{read, read_text, read_yaml};
+use crate::files::{decode, read, read_text, read_yaml};
 use crate::kubeconfig;
 use crate::values::duration;
 
@@ -211,10 +211,6 @@ pub struct IdentityFlags {
     /// Time for which denied requests are cached.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = "Authorization")]
     authorization_webhook_cache_unauthorized_ttl: Duration,
-}
-
-fn decode(text: &[u8]) -> Result<Value, String> {
-    machinery::yaml::decode(text).map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
 /// A configuration from flags or from a file.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use server::TracingConfiguration;
 
+use crate::files;
+
 #[derive(Args)]
 pub struct TracingFlags {
     /// TracingConfiguration (apiserver.config.k8s.io/v1): the OTLP collector (gRPC) of spans and the sampling rate per
@@ -16,10 +18,7 @@ pub struct TracingFlags {
 impl TracingFlags {
     /// The error is one line that names the flag.
     pub fn configuration(&self) -> Result<Option<TracingConfiguration>, String> {
-        let Some(path) = &self.tracing_config_file else { return Ok(None) };
-        let wrong = |why: String| format!("--tracing-config-file: {}: {why}", path.display());
-        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let value = machinery::yaml::decode(&text).map_err(|error| wrong(error.to_string()))?.value;
-        TracingConfiguration::parse(&value).map(Some).map_err(wrong)
+        let path = self.tracing_config_file.as_deref();
+        path.map(|path| files::parse("--tracing-config-file", path, TracingConfiguration::parse)).transpose()
     }
 }

@@ -1,9 +1,16 @@
 //! The audit policy: which requests are recorded, and in how much detail.
 
+use base::configuration::{ConfigurationErrors, ConfigurationKind, UnknownFields};
 use base::request::{RequestInfo, User};
-use machinery::{Text, Value, names};
+use machinery::{FieldPath, Text, Value, names};
 
 use super::event::{AuditedRequest, Level, Stage};
+
+const KIND: ConfigurationKind = ConfigurationKind {
+    api_versions: &["audit.k8s.io/v1"],
+    go: "audit_config.v1.Policy",
+    unknown_fields: UnknownFields::Dropped,
+};
 
 /// A set of stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,33 +70,35 @@ pub struct AuditPolicy {
 }
 
 fn texts(value: &Value, key: &str) -> Vec<Text> {
-    let list = value.get(key).and_then(Value::as_array).unwrap_or_default();
-    list.iter().filter_map(Value::as_str).map(Text::from).collect()
+    value.texts_at(&[key]).map(Text::from).collect()
 }
 
-fn stages(value: &Value, path: &str) -> Result<Stages, String> {
-    texts(value, "omitStages").iter().try_fold(Stages::default(), |all, name| {
-        let stage = Stage::parse(name).ok_or_else(|| format!("{path}omitStages: Unsupported value: {name:?}"))?;
-        Ok(all.with(stage))
+fn stages(value: &Value, path: &FieldPath, errors: &mut ConfigurationErrors) -> Stages {
+    value.texts_at(&["omitStages"]).fold(Stages::default(), |all, name| match Stage::parse(name) {
+        Some(stage) => all.with(stage),
+        None => {
+            errors.not_supported(&path.child("omitStages"), name, &[]);
+            all
+        }
     })
 }
 
 impl AuditPolicy {
-    /// Reads a decoded audit.k8s.io/v1 Policy. The error is one line that names the field.
+    /// Reads a decoded audit.k8s.io/v1 Policy. The error is one line that names the fields.
     pub fn parse(value: &Value) -> Result<AuditPolicy, String> {
-        let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
-        if (version, kind) != ("audit.k8s.io/v1", "Policy") {
-            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
-        }
-        let rules = value.get("rules").and_then(Value::as_array).unwrap_or_default();
+        let value = &KIND.read(value)?;
+        let rules = value.items_at(&["rules"]);
         if rules.is_empty() {
             return Err("loaded illegal policy with 0 rules".to_owned());
         }
-        Ok(AuditPolicy {
-            rules: rules.iter().enumerate().map(|(i, rule)| AuditRule::parse(rule, i)).collect::<Result<_, _>>()?,
-            omitted: stages(value, "")?,
+        let (path, mut errors) = (FieldPath::new("rules"), ConfigurationErrors::default());
+        let rules = rules.iter().enumerate().map(|(i, rule)| AuditRule::parse(rule, &path.index(i), &mut errors));
+        let policy = AuditPolicy {
+            rules: rules.collect(),
+            omitted: stages(value, &FieldPath::root(), &mut errors),
             omits_managed_fields: value.get("omitManagedFields").and_then(Value::as_bool).unwrap_or_default(),
-        })
+        };
+        errors.check().map(|()| policy)
     }
 
     /// Decides what is recorded of a request. The first rule that matches it counts; without one, nothing is recorded.
@@ -104,57 +113,61 @@ impl AuditPolicy {
 }
 
 impl AuditRule {
-    fn parse(value: &Value, index: usize) -> Result<AuditRule, String> {
-        let level = match value.str_at(&["level"]) {
-            "" => return Err(format!("rules[{index}].level: Required value")),
-            level => Level::parse(level)
-                .ok_or_else(|| format!("rules[{index}].level: Unsupported value: {level:?}: supported values: \"Metadata\", \"None\", \"Request\", \"RequestResponse\""))?,
-        };
-        let listed = value.get("resources").and_then(Value::as_array).unwrap_or_default();
+    fn parse(value: &Value, path: &FieldPath, errors: &mut ConfigurationErrors) -> AuditRule {
+        let given = value.str_at(&["level"]);
+        let level = Level::parse(given);
+        if given.is_empty() {
+            errors.required(&path.child("level"), "");
+        } else if level.is_none() {
+            errors.not_supported(&path.child("level"), given, &["Metadata", "None", "Request", "RequestResponse"]);
+        }
         let resources = |value: &Value| Resources {
             group: value.str_at(&["group"]).into(),
             resources: texts(value, "resources"),
             names: texts(value, "resourceNames"),
         };
         let rule = AuditRule {
-            level,
+            level: level.unwrap_or_default(),
             users: texts(value, "users"),
             groups: texts(value, "userGroups"),
             verbs: texts(value, "verbs"),
-            resources: listed.iter().map(resources).collect(),
+            resources: value.items_at(&["resources"]).iter().map(resources).collect(),
             namespaces: texts(value, "namespaces"),
             urls: texts(value, "nonResourceURLs"),
-            omitted: stages(value, &format!("rules[{index}]."))?,
+            omitted: stages(value, path, errors),
             omits_managed_fields: value.get("omitManagedFields").and_then(Value::as_bool),
         };
-        let path = format!("rules[{index}].nonResourceURLs");
-        for (i, url) in rule.urls.iter().enumerate().filter(|(_, url)| *url != "*") {
+        rule.validate(path, errors);
+        rule
+    }
+
+    fn validate(&self, path: &FieldPath, errors: &mut ConfigurationErrors) {
+        let urls = path.child("nonResourceURLs");
+        for (i, url) in self.urls.iter().enumerate().filter(|(_, url)| *url != "*") {
             if !url.starts_with('/') {
-                let why = "non-resource URL rules must begin with a '/' character";
-                return Err(format!("{path}[{i}]: Invalid value: {url:?}: {why}"));
-            }
-            if url.trim_end_matches('*').contains('*') || url.ends_with("**") {
+                errors.invalid(&urls.index(i), url, "non-resource URL rules must begin with a '/' character");
+            } else if url.trim_end_matches('*').contains('*') || url.ends_with("**") {
                 let why = "non-resource URL wildcards '*' must be the final character of the rule";
-                return Err(format!("{path}[{i}]: Invalid value: {url:?}: {why}"));
+                errors.invalid(&urls.index(i), url, why);
             }
         }
-        let has_resources = !rule.resources.is_empty() || !rule.namespaces.is_empty();
-        if has_resources && !rule.urls.is_empty() {
+        let list = |texts: &[Text]| texts.iter().map(Value::from).collect::<Value>();
+        let has_resources = !self.resources.is_empty() || !self.namespaces.is_empty();
+        if has_resources && !self.urls.is_empty() {
             let why = "rules cannot apply to both regular resources and non-resource URLs";
-            return Err(format!("{path}: Invalid value: {why}"));
+            errors.invalid(&urls, list(&self.urls), why);
         }
-        for (i, resources) in rule.resources.iter().enumerate() {
-            let errors = names::dns1123_subdomain(&resources.group);
-            if !["", "*"].contains(&resources.group.as_str()) && !errors.is_empty() {
-                let (group, errors) = (&resources.group, errors.join(","));
-                return Err(format!("rules[{index}].resources[{i}].group: Invalid value: {group:?}: {errors}"));
+        for (i, resources) in self.resources.iter().enumerate() {
+            let path = path.child("resources").index(i);
+            let wrong = names::dns1123_subdomain(&resources.group);
+            if !["", "*"].contains(&resources.group.as_str()) && !wrong.is_empty() {
+                errors.invalid(&path.child("group"), &resources.group, wrong.join(","));
             }
             if !resources.names.is_empty() && resources.resources.is_empty() {
                 let why = "using resourceNames requires at least one resource";
-                return Err(format!("rules[{index}].resources[{i}].resourceNames: Invalid value: {why}"));
+                errors.invalid(&path.child("resourceNames"), list(&resources.names), why);
             }
         }
-        Ok(rule)
     }
 
     fn matches(&self, user: &User, info: &RequestInfo) -> bool {

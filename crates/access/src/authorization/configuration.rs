@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use base::configuration::{API_VERSIONS, ConfigurationErrors, ConfigurationKind, UnknownFields};
 use base::webhook::Remote;
 use base::wording;
 use machinery::field::{FieldError, FieldPath};
@@ -15,7 +16,11 @@ use super::webhook::{AccessReviewer, DecisionTtl};
 use crate::authentication::ReviewVersion;
 use crate::limits;
 
-const GROUP: &str = "apiserver.config.k8s.io";
+const KIND: ConfigurationKind = ConfigurationKind {
+    api_versions: API_VERSIONS,
+    go: "apiserver_config.v1.AuthorizationConfiguration",
+    unknown_fields: UnknownFields::Refused,
+};
 const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
 
 /// Creates the client of a kubeconfig; the error is one line.
@@ -23,55 +28,27 @@ pub type Connect<'a> = &'a dyn Fn(&Path) -> Result<Remote, String>;
 
 /// The authorizers of a decoded AuthorizationConfiguration, in order. The error is one line.
 pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<AuthorizationMode>, String> {
-    let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
-    let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
-    if !known || kind != "AuthorizationConfiguration" {
-        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
-    }
-    let mut reader = ConfigurationErrors { errors: vec![], connect };
-    reader.unknown(value, &FieldPath::root(), &["apiVersion", "kind", "authorizers"]);
-    let modes = reader.authorizers(list(value, "authorizers"));
-    let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
-    if texts.is_empty() { Ok(modes) } else { Err(machinery::status::aggregate(&texts)) }
+    let value = &KIND.read(value)?;
+    let mut reader = AuthorizerReader { errors: ConfigurationErrors::default(), connect };
+    let modes = reader.authorizers(value.items_at(&["authorizers"]));
+    reader.errors.check().map(|()| modes)
 }
 
-/// Validation errors, collected while the parts are built.
-struct ConfigurationErrors<'a> {
-    errors: Vec<FieldError>,
+/// Builds the authorizers, and collects errors.
+struct AuthorizerReader<'a> {
+    errors: ConfigurationErrors,
     connect: Connect<'a>,
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).unwrap_or_default()
-}
-
-impl ConfigurationErrors<'_> {
-    fn required(&mut self, path: &FieldPath, why: &str) {
-        self.errors.push(FieldError::required(path, why));
-    }
-
-    fn invalid(&mut self, path: &FieldPath, value: &str, why: impl Into<String>) {
-        self.errors.push(FieldError::invalid(path, &Value::from(value), why.into()));
-    }
-
-    /// Reports unknown fields.
-    fn unknown(&mut self, value: &Value, path: &FieldPath, known: &[&str]) {
-        let keys = value.as_object().into_iter().flat_map(machinery::Map::keys);
-        for key in keys.filter(|key| !known.contains(&key.as_str())) {
-            let path = if path.as_str().is_empty() { FieldPath::new(key.as_str()) } else { path.child(key) };
-            self.errors.push(FieldError::forbidden(&path, "unknown field"));
-        }
-    }
-
+impl AuthorizerReader<'_> {
     fn authorizers(&mut self, entries: &[Value]) -> Vec<AuthorizationMode> {
         let path = FieldPath::new("authorizers");
         if entries.is_empty() {
-            self.required(&path, "at least one authorization mode must be defined");
+            self.errors.required(&path, "at least one authorization mode must be defined");
         }
         let (mut kinds, mut seen, mut modes) = (vec![], vec![], vec![]);
         for (i, entry) in entries.iter().enumerate() {
             let path = path.index(i);
-            self.unknown(entry, &path, &["type", "name", "webhook"]);
             let kind = entry.str_at(&["type"]);
             if !self.kind(kind, &kinds, &path.child("type")) {
                 continue;
@@ -87,11 +64,11 @@ impl ConfigurationErrors<'_> {
     /// Whether this type of authorizer is valid here.
     fn kind(&mut self, kind: &str, seen: &[&str], path: &FieldPath) -> bool {
         if kind.is_empty() {
-            self.required(path, "");
+            self.errors.required(path, "");
         } else if !KINDS.contains(&kind) {
-            self.errors.push(FieldError::not_supported(path, &Value::from(kind), &KINDS));
+            self.errors.not_supported(path, kind, &KINDS);
         } else if seen.contains(&kind) && kind != "Webhook" {
-            self.errors.push(FieldError::duplicate(path, &Value::from(kind)));
+            self.errors.duplicate(path, kind);
         } else {
             return true;
         }
@@ -101,19 +78,19 @@ impl ConfigurationErrors<'_> {
     fn name(&mut self, name: &str, seen: &[&str], path: &FieldPath) {
         let errors = names::dns1123_subdomain(name);
         if name.is_empty() {
-            self.required(path, "");
+            self.errors.required(path, "");
         } else if seen.contains(&name) {
-            self.errors.push(FieldError::duplicate(path, &Value::from(name)));
+            self.errors.duplicate(path, name);
         } else if !errors.is_empty() {
-            self.invalid(path, name, format!("authorizer name is invalid: {}", errors.join(", ")));
+            self.errors.invalid(path, name, format!("authorizer name is invalid: {}", errors.join(", ")));
         }
     }
 
     fn mode(&mut self, kind: &str, entry: &Value, path: &FieldPath) -> Option<AuthorizationMode> {
-        let webhook = entry.get("webhook").filter(|webhook| !webhook.is_null());
+        let webhook = entry.get("webhook");
         if kind != "Webhook" {
             if webhook.is_some() {
-                self.invalid(&path.child("webhook"), "non-null", "may only be specified when type=Webhook");
+                self.errors.invalid(&path.child("webhook"), "non-null", "may only be specified when type=Webhook");
             }
             return Some(match kind {
                 "RBAC" => AuthorizationMode::Rbac,
@@ -122,7 +99,7 @@ impl ConfigurationErrors<'_> {
             });
         }
         let Some(webhook) = webhook else {
-            self.required(&path.child("webhook"), "required when type=Webhook");
+            self.errors.required(&path.child("webhook"), "required when type=Webhook");
             return None;
         };
         let reviewer = self.webhook(webhook, path)?.named(entry.str_at(&["name"]));
@@ -131,19 +108,6 @@ impl ConfigurationErrors<'_> {
 
     /// Upstream's messages leave `webhook` out of the paths.
     fn webhook(&mut self, webhook: &Value, path: &FieldPath) -> Option<AccessReviewer> {
-        let known = [
-            "authorizedTTL",
-            "cacheAuthorizedRequests",
-            "unauthorizedTTL",
-            "cacheUnauthorizedRequests",
-            "timeout",
-            "subjectAccessReviewVersion",
-            "matchConditionSubjectAccessReviewVersion",
-            "failurePolicy",
-            "connectionInfo",
-            "matchConditions",
-        ];
-        self.unknown(webhook, &path.child("webhook"), &known);
         let timeout = self.duration(webhook, path, "timeout", None);
         let allowed_ttl = self.duration(webhook, path, "authorizedTTL", Some(300));
         let refused_ttl = self.duration(webhook, path, "unauthorizedTTL", Some(30));
@@ -151,7 +115,7 @@ impl ConfigurationErrors<'_> {
         let denies = self.failure_policy(webhook.str_at(&["failurePolicy"]), &path.child("failurePolicy"));
         let remote =
             self.connection(webhook.get("connectionInfo").unwrap_or(&Value::Null), &path.child("connectionInfo"));
-        let conditions = self.conditions(list(webhook, "matchConditions"), &path.child("matchConditions"));
+        let conditions = self.conditions(webhook.items_at(&["matchConditions"]), &path.child("matchConditions"));
         let is_cached = |field: &str| webhook.get(field).and_then(Value::as_bool).unwrap_or(true);
         let ttl_if = |field: &str, ttl: Duration| if is_cached(field) { ttl } else { Duration::ZERO };
         let ttl = DecisionTtl {
@@ -169,11 +133,11 @@ impl ConfigurationErrors<'_> {
         let magnitude = text.strip_prefix('-').unwrap_or(text);
         let parsed = if text.is_empty() { Ok(Duration::ZERO) } else { machinery::time::parse_duration(magnitude) };
         match (parsed, default) {
-            (Err(error), _) => self.invalid(&path, text, wording::duration_error(&error, magnitude)),
+            (Err(error), _) => self.errors.invalid(&path, text, wording::duration_error(&error, magnitude)),
             (Ok(time), Some(seconds)) if time.is_zero() => return Some(Duration::from_secs(seconds)),
-            (Ok(time), None) if time.is_zero() => self.required(&path, ""),
+            (Ok(time), None) if time.is_zero() => self.errors.required(&path, ""),
             (Ok(time), _) if text.starts_with('-') || (name == "timeout" && time > limits::AUTHORIZER_TIMEOUT_MAX) => {
-                self.invalid(&path, text, range);
+                self.errors.invalid(&path, text, range);
             }
             (Ok(time), _) => return Some(time),
         }
@@ -185,16 +149,16 @@ impl ConfigurationErrors<'_> {
         let version_path = path.child("subjectAccessReviewVersion");
         let version = ReviewVersion::parse(given).ok();
         if given.is_empty() {
-            self.required(&version_path, "");
+            self.errors.required(&version_path, "");
         } else if version.is_none() {
-            self.errors.push(FieldError::not_supported(&version_path, &Value::from(given), &["v1", "v1beta1"]));
+            self.errors.not_supported(&version_path, given, &["v1", "v1beta1"]);
         }
         let version_path = path.child("matchConditionSubjectAccessReviewVersion");
         match webhook.str_at(&["matchConditionSubjectAccessReviewVersion"]) {
-            "" if list(webhook, "matchConditions").is_empty() => {}
-            "" => self.required(&version_path, "required if match conditions are specified"),
+            "" if webhook.items_at(&["matchConditions"]).is_empty() => {}
+            "" => self.errors.required(&version_path, "required if match conditions are specified"),
             "v1" => {}
-            other => self.errors.push(FieldError::not_supported(&version_path, &Value::from(other), &["v1"])),
+            other => self.errors.not_supported(&version_path, other, &["v1"]),
         }
         version
     }
@@ -204,8 +168,8 @@ impl ConfigurationErrors<'_> {
         match policy {
             "NoOpinion" => return Some(false),
             "Deny" => return Some(true),
-            "" => self.required(path, ""),
-            other => self.errors.push(FieldError::not_supported(path, &Value::from(other), &["NoOpinion", "Deny"])),
+            "" => self.errors.required(path, ""),
+            other => self.errors.not_supported(path, other, &["NoOpinion", "Deny"]),
         }
         None
     }
@@ -213,19 +177,19 @@ impl ConfigurationErrors<'_> {
     fn connection(&mut self, info: &Value, path: &FieldPath) -> Option<Remote> {
         let (file, file_path) = (info.str_at(&["kubeConfigFile"]), path.child("kubeConfigFile"));
         match info.str_at(&["type"]) {
-            "" => self.required(&path.child("type"), ""),
-            "KubeConfigFile" if file.is_empty() => self.required(&file_path, ""),
+            "" => self.errors.required(&path.child("type"), ""),
+            "KubeConfigFile" if file.is_empty() => self.errors.required(&file_path, ""),
             "KubeConfigFile" if !Path::new(file).is_absolute() => {
-                self.invalid(&file_path, file, "must be an absolute path");
+                self.errors.invalid(&file_path, file, "must be an absolute path");
             }
             "KubeConfigFile" => match (self.connect)(Path::new(file)) {
                 Ok(remote) => return Some(remote),
-                Err(why) => self.invalid(&file_path, file, format!("error loading file: {why}")),
+                Err(why) => self.errors.invalid(&file_path, file, format!("error loading file: {why}")),
             },
             // InClusterConfig, which does not exist outside of a cluster
             other => {
                 let path = path.child("type");
-                self.errors.push(FieldError::not_supported(&path, &Value::from(other), &["KubeConfigFile"]));
+                self.errors.not_supported(&path, other, &["KubeConfigFile"]);
             }
         }
         None
@@ -241,14 +205,14 @@ impl ConfigurationErrors<'_> {
             let path = path.index(i).child("expression");
             let text = condition.str_at(&["expression"]);
             if text.trim().is_empty() {
-                self.required(&path, "");
+                self.errors.required(&path, "");
             } else if seen.iter().any(|known| known == text) {
-                self.errors.push(FieldError::duplicate(&path, &Value::from(text)));
+                self.errors.duplicate(&path, text);
             } else {
                 seen.push(text.into());
                 match Condition::compile(text) {
                     Ok(condition) => out.push(condition),
-                    Err(why) => self.invalid(&path, text, why),
+                    Err(why) => self.errors.invalid(&path, text, why),
                 }
             }
         }
@@ -326,7 +290,7 @@ mod tests {
             all
         };
         let condition = |text: &str| json!([{"expression": text}]);
-        let cases: [(&str, Value, &str); 9] = [
+        let cases: [(&str, Value, &str); 8] = [
             ("timeout", json!("0s"), "authorizers[0].timeout: Required value"),
             ("timeout", json!("31s"), "authorizers[0].timeout: Invalid value: \"31s\": must be > 0s and <= 30s"),
             ("authorizedTTL", json!("-1s"), "authorizers[0].authorizedTTL: Invalid value: \"-1s\": must be > 0s"),
@@ -351,7 +315,6 @@ mod tests {
                 condition("request.user"),
                 "authorizers[0].matchConditions[0].expression: Invalid value: \"request.user\": must evaluate to bool but got string",
             ),
-            ("colour", json!("red"), "authorizers[0].webhook.colour: Forbidden: unknown field"),
         ];
         for (key, value, wanted) in cases {
             let all = at(&[(key, value)]);
@@ -360,5 +323,7 @@ mod tests {
         let unreachable =
             "authorizers[0].connectionInfo.kubeConfigFile: Invalid value: \"/k\": error loading file: not here";
         assert_eq!(errors_of(&[webhook(&[])]), unreachable);
+        let unknown = "strict decoding error: unknown field \"authorizers[0].webhook.colour\"";
+        assert_eq!(errors_of(&[webhook(&[("colour", json!("red"))])]), unknown);
     }
 }

@@ -1,11 +1,18 @@
 //! TracingConfiguration (`apiserver.config.k8s.io`, KEP-647): the collector of spans, and the sampling rate.
 
-use machinery::Value;
-use machinery::field::{FieldError, FieldPath};
+use machinery::{FieldPath, Value};
+
+use crate::configuration::{API_VERSIONS, ConfigurationErrors, ConfigurationKind, UnknownFields};
 
 const PER_MILLION_MAX: i64 = 1_000_000;
 /// Default address of the collector.
 const ENDPOINT: &str = "localhost:4317";
+
+const KIND: ConfigurationKind = ConfigurationKind {
+    api_versions: API_VERSIONS,
+    go: "apiserver_config.v1.TracingConfiguration",
+    unknown_fields: UnknownFields::Refused,
+};
 
 /// The configuration of tracing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,18 +26,8 @@ pub struct Configuration {
 impl Configuration {
     /// Reads a decoded TracingConfiguration. The error is one line.
     pub fn parse(value: &Value) -> Result<Configuration, String> {
-        let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
-        let known = version.strip_prefix("apiserver.config.k8s.io/");
-        if !known.is_some_and(|v| matches!(v, "v1" | "v1beta1" | "v1alpha1")) || kind != "TracingConfiguration" {
-            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
-        }
-        let mut errors = vec![];
-        let keys = value.as_object().into_iter().flat_map(machinery::Map::keys);
-        for key in
-            keys.filter(|key| !matches!(key.as_str(), "apiVersion" | "kind" | "endpoint" | "samplingRatePerMillion"))
-        {
-            errors.push(FieldError::forbidden(&FieldPath::new(key.as_str()), "unknown field"));
-        }
+        let value = &KIND.read(value)?;
+        let mut errors = ConfigurationErrors::default();
         let rate = value.get("samplingRatePerMillion").cloned().unwrap_or(Value::Int(0));
         let number = rate.as_int().unwrap_or(-1);
         let why = match number {
@@ -38,7 +35,9 @@ impl Configuration {
             0..=PER_MILLION_MAX => None,
             _ => Some("sampling rate per million must be less than or equal to one million"),
         };
-        errors.extend(why.map(|why| FieldError::invalid(&FieldPath::new("samplingRatePerMillion"), &rate, why)));
+        if let Some(why) = why {
+            errors.invalid(&FieldPath::new("samplingRatePerMillion"), rate, why);
+        }
         let given = value.str_at(&["endpoint"]);
         let endpoint = match given.split_once("//") {
             None => given,
@@ -48,14 +47,11 @@ impl Configuration {
                 let why = format!(
                     "unsupported scheme: {scheme}.  Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md"
                 );
-                errors.push(FieldError::invalid(&FieldPath::new("endpoint"), &Value::from(given), why));
+                errors.invalid(&FieldPath::new("endpoint"), given, why);
                 given
             }
         };
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        if !texts.is_empty() {
-            return Err(machinery::status::aggregate(&texts));
-        }
+        errors.check()?;
         let endpoint = if endpoint.is_empty() { ENDPOINT } else { endpoint }.to_owned();
         Ok(Configuration { endpoint, per_million: u32::try_from(number).unwrap_or_default() })
     }
@@ -96,7 +92,7 @@ mod tests {
                 "samplingRatePerMillion: Invalid value: 1000001: sampling rate per million must be less than or equal to one million",
             ),
             ("endpoint", json!("https://x"), "endpoint: Invalid value: \"https://x\": unsupported scheme: https.  "),
-            ("colour", json!("red"), "colour: Forbidden: unknown field"),
+            ("colour", json!("red"), "strict decoding error: unknown field \"colour\""),
             ("kind", json!("Other"), "no kind \"Other\" is registered for version \"apiserver.config.k8s.io/v1\""),
         ];
         for (key, value, wanted) in cases {

@@ -3,14 +3,19 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use base::configuration::{ConfigurationKind, UnknownFields};
+use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use machinery::value::quote;
-use machinery::{Map, Value};
 use server::{EnabledPlugins, FeatureGates, ManifestPlugin, PodSecurity};
 
 use crate::files::read_yaml;
 
-const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
+const KIND: ConfigurationKind = ConfigurationKind {
+    api_versions: &["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"],
+    go: "apiserver_config.v1.AdmissionConfiguration",
+    unknown_fields: UnknownFields::Dropped,
+};
 const POD_SECURITY: &str = "PodSecurity";
 const DIRECTORY: &str = "staticManifestsDir";
 const KUBECONFIG: &str = "kubeConfigFile";
@@ -28,14 +33,10 @@ pub struct PluginConfigurations {
 impl PluginConfigurations {
     /// Reads an AdmissionConfiguration. The configuration of a plugin that does not run is not checked.
     pub fn read(path: &Path, enabled: &EnabledPlugins, gates: &FeatureGates) -> Result<PluginConfigurations, String> {
-        let file = read_yaml(path)?;
-        let (kind, version) = (file.str_at(&["kind"]), file.str_at(&["apiVersion"]));
-        if kind != "AdmissionConfiguration" || !VERSIONS.contains(&version) {
-            return Err(format!("{}: no kind {kind:?} is registered for version {version:?}", path.display()));
-        }
+        let file = KIND.read(&read_yaml(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
         let mut configuration = PluginConfigurations::default();
         let mut known = HashSet::new();
-        for plugin in file.get("plugins").and_then(Value::as_array).unwrap_or_default() {
+        for plugin in file.items_at(&["plugins"]) {
             let name = plugin.str_at(&["name"]);
             if known.insert(name) {
                 configuration.add(name, plugin, path, enabled, gates)?;
@@ -77,7 +78,7 @@ impl PluginConfigurations {
 
 /// The configuration of a plugin: nested, or in a file of its own.
 fn settings(plugin: &Value, path: &Path) -> Result<Value, String> {
-    match plugin.get("configuration").filter(|settings| !settings.is_null()) {
+    match plugin.get("configuration") {
         Some(settings) => Ok(settings.clone()),
         None => read_yaml(&path.parent().unwrap_or(Path::new(".")).join(plugin.str_at(&["path"]))),
     }
@@ -85,28 +86,15 @@ fn settings(plugin: &Value, path: &Path) -> Result<Value, String> {
 
 /// The directory of manifests that the configuration of a plugin names, if it does. The error is kube-apiserver's.
 fn manifests(plugin: ManifestPlugin, settings: &Value, gates: &FeatureGates) -> Result<Option<String>, String> {
-    let (wanted, own): (_, &[&str]) = match plugin {
-        ManifestPlugin::MutatingPolicies => ("MutatingAdmissionPolicyConfiguration", &[DIRECTORY]),
-        ManifestPlugin::ValidatingPolicies => ("ValidatingAdmissionPolicyConfiguration", &[DIRECTORY]),
+    let go = match plugin {
+        ManifestPlugin::MutatingPolicies => "apiserver_config.v1.MutatingAdmissionPolicyConfiguration",
+        ManifestPlugin::ValidatingPolicies => "apiserver_config.v1.ValidatingAdmissionPolicyConfiguration",
         ManifestPlugin::MutatingWebhooks | ManifestPlugin::ValidatingWebhooks => {
-            ("WebhookAdmissionConfiguration", &[DIRECTORY, KUBECONFIG])
+            "apiserver_config.v1.WebhookAdmissionConfiguration"
         }
     };
-    let (kind, version) = (settings.str_at(&["kind"]), settings.str_at(&["apiVersion"]));
-    if kind != wanted || version != VERSIONS[0] {
-        return Err(format!("no kind {} is registered for version {}", quote(kind), quote(version)));
-    }
-    let empty = Map::new();
-    for (field, value) in settings.as_object().unwrap_or(&empty).iter() {
-        match (own.contains(&field.as_str()), value) {
-            (true, Value::String(_) | Value::Null) => {}
-            (true, other) => {
-                return Err(format!("json: cannot unmarshal {} into field {field} of type string", other.json_type()));
-            }
-            (false, _) if matches!(field.as_str(), "apiVersion" | "kind") => {}
-            (false, _) => return Err(format!("strict decoding error: unknown field {}", quote(field))),
-        }
-    }
+    let api_versions = &["apiserver.config.k8s.io/v1"];
+    let settings = ConfigurationKind { api_versions, go, unknown_fields: UnknownFields::Refused }.read(settings)?;
     let kubeconfig = settings.str_at(&[KUBECONFIG]);
     if !kubeconfig.is_empty() && !Path::new(kubeconfig).is_absolute() {
         return Err(invalid(KUBECONFIG, kubeconfig, "must be an absolute file path"));

@@ -126,6 +126,16 @@ impl Value {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The items of the list below `path`; none if there is no list.
+    pub fn items_at(&self, path: &[&str]) -> &[Value] {
+        self.at(path).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    /// The texts in the list below `path`.
+    pub fn texts_at(&self, path: &[&str]) -> impl Iterator<Item = &str> {
+        self.items_at(path).iter().filter_map(Value::as_str)
+    }
+
     /// Sets the value at `path`. Values on the way that are absent or not objects are replaced by objects.
     pub fn set_at(&mut self, path: &[&str], value: Value) {
         let mut node = self;

@@ -5,6 +5,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::configuration::{ConfigurationErrors, ConfigurationKind, UnknownFields};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use machinery::{FieldError, FieldPath, Value};
@@ -13,8 +14,11 @@ use super::cipher::Cipher;
 use super::kms::{Kms, Settings};
 use super::{Provider, Rule};
 
-const API_VERSION: &str = "apiserver.config.k8s.io/v1";
-const KIND: &str = "EncryptionConfiguration";
+const KIND: ConfigurationKind = ConfigurationKind {
+    api_versions: &["apiserver.config.k8s.io/v1"],
+    go: "apiserver_config.v1.EncryptionConfiguration",
+    unknown_fields: UnknownFields::Refused,
+};
 /// The default of `timeout`; kube-apiserver's.
 const KMS_TIMEOUT: Duration = Duration::from_secs(3);
 const AES_KEY_BYTES: &[usize] = &[16, 24, 32];
@@ -46,28 +50,17 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).unwrap_or_default()
-}
-
 /// The rules, in order. The error is one line, without secrets.
 pub fn parse(value: &Value) -> Result<Vec<Rule>, String> {
-    let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
-    if (version, kind) != (API_VERSION, KIND) {
-        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
-    }
-    known(value, &["apiVersion", "kind", "resources"], "")?;
-    let errors = validate(value);
-    if !errors.is_empty() {
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        return Err(if let [one] = &errors[..] { one.clone() } else { format!("[{}]", errors.join(", ")) });
-    }
+    let value = &KIND.read(value)?;
+    let mut errors = ConfigurationErrors::default();
+    validate(value).into_iter().for_each(|error| errors.push(error));
+    errors.check()?;
     let mut rules: Vec<Rule> = vec![];
-    for (i, entry) in list(value, "resources").iter().enumerate() {
-        known(entry, &["resources", "providers"], &format!("resources[{i}]."))?;
-        let providers = list(entry, "providers").iter().map(provider).collect::<Result<Vec<_>, _>>()?;
+    for entry in value.items_at(&["resources"]) {
+        let providers = entry.items_at(&["providers"]).iter().map(provider).collect::<Result<Vec<_>, _>>()?;
         let providers = Arc::new(providers);
-        for resource in list(entry, "resources").iter().filter_map(Value::as_str) {
+        for resource in entry.texts_at(&["resources"]) {
             let (resource, group) = split(resource);
             not_masked(&rules, resource, group)?;
             let (group, resource) = (group.to_owned(), resource.to_owned());
@@ -75,11 +68,6 @@ pub fn parse(value: &Value) -> Result<Vec<Rule>, String> {
         }
     }
     Ok(rules)
-}
-
-fn known(value: &Value, fields: &[&str], place: &str) -> Result<(), String> {
-    let unknown = value.as_object().and_then(|map| map.iter().find(|(key, _)| !fields.contains(&key.as_str())));
-    unknown.map_or(Ok(()), |(key, _)| Err(format!("strict decoding error: unknown field \"{place}{key}\"")))
 }
 
 /// `resource.group`; the core group is empty.
@@ -106,14 +94,14 @@ fn provider(value: &Value) -> Result<Provider, String> {
     for Kind { field, prefix, noun, make, .. } in KINDS {
         let Some(named) = value.get(field) else { continue };
         let mut keys = vec![];
-        for key in list(named, "keys") {
+        for key in named.items_at(&["keys"]) {
             let name = key.str_at(&["name"]);
             let secret = BASE64_STANDARD.decode(key.str_at(&["secret"])).ok();
             let cipher = secret.and_then(|secret| make(&secret));
             let cipher = cipher.ok_or_else(|| format!("error while creating cipher for named key {name}"))?;
             keys.push((format!("{name}:"), cipher));
         }
-        let mark = mark(prefix, &list(named, "keys")[0]);
+        let mark = mark(prefix, &named.items_at(&["keys"])[0]);
         return Ok(Provider::Keys { prefix, noun, keys, mark });
     }
     Ok(Provider::Identity)
@@ -132,14 +120,13 @@ fn kms_timeout(service: &Value) -> Result<Duration, String> {
 }
 
 fn kms_settings(service: &Value) -> Result<Settings, String> {
-    known(service, &["apiVersion", "name", "endpoint", "timeout", "cachesize"], "kms.")?;
     let (name, endpoint) = (service.str_at(&["name"]).to_owned(), service.str_at(&["endpoint"]).to_owned());
     Ok(Settings { name, endpoint, timeout: kms_timeout(service)? })
 }
 
 fn validate(value: &Value) -> Vec<FieldError> {
     let root = FieldPath::new("resources");
-    let entries = list(value, "resources");
+    let entries = value.items_at(&["resources"]);
     if entries.is_empty() {
         return vec![FieldError::required(&root, "at least one resources is required")];
     }
@@ -147,7 +134,7 @@ fn validate(value: &Value) -> Vec<FieldError> {
     let mut names_of_services = HashSet::new();
     for (i, entry) in entries.iter().enumerate() {
         let (resources, providers) = (root.index(i).child("resources"), root.index(i).child("providers"));
-        let names: Vec<&str> = list(entry, "resources").iter().map(|name| name.as_str().unwrap_or_default()).collect();
+        let names: Vec<&str> = entry.texts_at(&["resources"]).collect();
         let required =
             |path: &FieldPath| FieldError::required(path, format!("at least one {} is required", path.as_str()));
         if names.is_empty() {
@@ -155,10 +142,10 @@ fn validate(value: &Value) -> Vec<FieldError> {
         }
         errors.extend(overlaps(&names, &resources, entry.get("resources").unwrap_or(&Value::Null)));
         errors.extend(names.iter().enumerate().filter_map(|(j, name)| wrong_name(name, &resources.index(j))));
-        if list(entry, "providers").is_empty() {
+        if entry.items_at(&["providers"]).is_empty() {
             errors.push(required(&providers));
         }
-        for (j, provider) in list(entry, "providers").iter().enumerate() {
+        for (j, provider) in entry.items_at(&["providers"]).iter().enumerate() {
             errors.extend(wrong_provider(provider, &providers.index(j), &mut names_of_services));
         }
     }
@@ -204,7 +191,7 @@ fn wrong_name(name: &str, path: &FieldPath) -> Option<FieldError> {
 
 fn wrong_provider<'a>(provider: &'a Value, path: &FieldPath, names: &mut HashSet<&'a str>) -> Vec<FieldError> {
     let all = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
-    let found: Vec<&str> = all.into_iter().filter(|field| provider.get(field).is_some_and(|v| !v.is_null())).collect();
+    let found: Vec<&str> = all.into_iter().filter(|field| provider.get(field).is_some()).collect();
     let [one] = found[..] else {
         let why = if found.is_empty() { NO_PROVIDER } else { SEVERAL_PROVIDERS };
         // its content may be secret
@@ -215,7 +202,7 @@ fn wrong_provider<'a>(provider: &'a Value, path: &FieldPath, names: &mut HashSet
     }
     let Some(kind) = KINDS.iter().find(|kind| kind.field == one) else { return vec![] };
     let path = path.child(one).child("keys");
-    let keys = provider.get(one).map(|value| list(value, "keys")).unwrap_or_default();
+    let keys = provider.items_at(&[one, "keys"]);
     if keys.is_empty() {
         return vec![FieldError::required(&path, "at least one keys is required")];
     }

@@ -1,14 +1,18 @@
 //! Decoding, defaults and validation of AuthenticationConfiguration (`apiserver.config.k8s.io`). Errors name the field.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Text, Value, names};
+use base::configuration::{API_VERSIONS, ConfigurationErrors, ConfigurationKind, UnknownFields};
+use machinery::{FieldPath, Text, Value, names};
 
 use super::claims::{ClaimExpression, ClaimRule, ClaimScope, Claims, ExpressionResult, Mapping};
 use super::keys::{Discovered, KeySource, of_set};
 use super::{Issuer, texts};
 use crate::authentication::jose::Algorithm;
 
-const GROUP: &str = "apiserver.config.k8s.io";
+const KIND: ConfigurationKind = ConfigurationKind {
+    api_versions: API_VERSIONS,
+    go: "apiserver_config.v1.AuthenticationConfiguration",
+    unknown_fields: UnknownFields::Refused,
+};
 
 /// Whether anonymous requests are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,98 +42,52 @@ pub struct AuthenticationConfiguration {
     pub anonymous: Option<Anonymous>,
 }
 
-/// Validation errors, collected while the parts are built.
-struct IssuerErrors {
-    errors: Vec<FieldError>,
-}
-
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).unwrap_or_default()
+/// Builds the issuers, and collects errors.
+#[derive(Default)]
+struct IssuerReader {
+    errors: ConfigurationErrors,
 }
 
 impl AuthenticationConfiguration {
     /// Reads a decoded AuthenticationConfiguration. In addition to upstream's fields, an issuer may have `jwks`, a JSON Web
     /// Key Set that is used instead of discovery. The error is one line.
     pub fn parse(value: &Value, algorithms: &[Algorithm]) -> Result<AuthenticationConfiguration, String> {
-        let (version, kind) = (value.str_at(&["apiVersion"]), value.str_at(&["kind"]));
-        let known = version.strip_prefix(GROUP).is_some_and(|v| matches!(v, "/v1" | "/v1beta1" | "/v1alpha1"));
-        if !known || kind != "AuthenticationConfiguration" {
-            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
-        }
-        let mut reader = IssuerErrors { errors: vec![] };
-        reader.unknown(value, &FieldPath::root(), &["apiVersion", "kind", "jwt", "anonymous"]);
+        let value = &KIND.read(value)?;
+        let mut reader = IssuerReader::default();
         let path = FieldPath::new("jwt");
         let mut issuers: Vec<Issuer> = vec![];
-        for (i, entry) in list(value, "jwt").iter().enumerate() {
+        for (i, entry) in value.items_at(&["jwt"]).iter().enumerate() {
             let path = path.index(i);
             if let Some(issuer) = reader.issuer(entry, &path, algorithms) {
                 if issuers.iter().any(|other| other.url == issuer.url) {
                     let path = path.child("issuer").child("url");
-                    reader.errors.push(FieldError::duplicate(&path, &Value::from(&issuer.url)));
+                    reader.errors.duplicate(&path, &issuer.url);
                 }
                 issuers.push(issuer);
             }
         }
         let anonymous = value.get("anonymous").map(|anonymous| reader.anonymous(anonymous));
-        let texts: Vec<String> = reader.errors.iter().map(ToString::to_string).collect();
-        if !texts.is_empty() {
-            return Err(machinery::status::aggregate(&texts));
-        }
+        reader.errors.check()?;
         Ok(AuthenticationConfiguration { issuers, anonymous })
     }
 }
 
-impl IssuerErrors {
-    fn required(&mut self, path: &FieldPath, why: &str) {
-        self.errors.push(FieldError::required(path, why));
-    }
-
-    fn invalid(&mut self, path: &FieldPath, value: &Value, why: impl Into<String>) {
-        self.errors.push(FieldError::invalid(path, value, why.into()));
-    }
-
-    /// Reports unknown fields.
-    fn unknown(&mut self, value: &Value, path: &FieldPath, known: &[&str]) {
-        let Some(object) = value.as_object() else {
-            if !value.is_null() {
-                self.invalid(path, value, "must be an object");
-            }
-            return;
-        };
-        for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
-            let path = if path.as_str().is_empty() { FieldPath::new(key.as_str()) } else { path.child(key) };
-            self.errors.push(FieldError::forbidden(&path, "unknown field"));
-        }
-    }
-
+impl IssuerReader {
     fn anonymous(&mut self, value: &Value) -> Anonymous {
         let path = FieldPath::new("anonymous");
-        self.unknown(value, &path, &["enabled", "conditions"]);
         let enabled = value.get("enabled").and_then(Value::as_bool).unwrap_or_default();
-        let conditions = list(value, "conditions");
+        let conditions = value.items_at(&["conditions"]);
         if !enabled && !conditions.is_empty() {
             let why = "enabled should be set to true when conditions are defined";
-            self.invalid(&path.child("conditions"), &Value::from(conditions.to_vec()), why);
+            self.errors.invalid(&path.child("conditions"), conditions.to_vec(), why);
         }
         let paths = conditions.iter().map(|condition| Text::from(condition.str_at(&["path"]))).collect();
         Anonymous { enabled, paths }
     }
 
     fn issuer(&mut self, entry: &Value, path: &FieldPath, algorithms: &[Algorithm]) -> Option<Issuer> {
-        let known = ["issuer", "claimValidationRules", "claimMappings", "userValidationRules"];
-        self.unknown(entry, path, &known);
         let null = Value::Null;
         let (issuer, issuer_path) = (entry.get("issuer").unwrap_or(&null), path.child("issuer"));
-        let known = [
-            "url",
-            "discoveryURL",
-            "certificateAuthority",
-            "audiences",
-            "audienceMatchPolicy",
-            "jwks",
-            "egressSelectorType",
-        ];
-        self.unknown(issuer, &issuer_path, &known);
         let url = self.url(issuer, &issuer_path.child("url"))?;
         let audiences = self.audiences(issuer, &issuer_path);
         let keys = self.keys(issuer, &issuer_path, &url);
@@ -139,9 +97,8 @@ impl IssuerErrors {
 
     fn url(&mut self, issuer: &Value, path: &FieldPath) -> Option<Text> {
         let url = issuer.str_at(&["url"]);
-        let value = Value::from(url);
         let error = if url.is_empty() {
-            self.required(path, "URL is required");
+            self.errors.required(path, "URL is required");
             return None;
         } else if !url.starts_with("https://") {
             "URL scheme must be https"
@@ -154,7 +111,7 @@ impl IssuerErrors {
         } else {
             return Some(url.into());
         };
-        self.invalid(path, &value, error);
+        self.errors.invalid(path, url, error);
         None
     }
 
@@ -162,23 +119,24 @@ impl IssuerErrors {
         let audiences = texts(issuer.get("audiences"));
         let path_of = |name: &str| path.child(name);
         if audiences.is_empty() {
-            self.required(&path_of("audiences"), &format!("at least one {}.audiences is required", path.as_str()));
+            self.errors
+                .required(&path_of("audiences"), format!("at least one {}.audiences is required", path.as_str()));
         }
         for (i, audience) in audiences.iter().enumerate() {
             let path = path_of("audiences").index(i);
             if audience.is_empty() {
-                self.required(&path, "audience can't be empty");
+                self.errors.required(&path, "audience can't be empty");
             } else if audiences[..i].contains(audience) {
-                self.errors.push(FieldError::duplicate(&path, &Value::from(audience)));
+                self.errors.duplicate(&path, audience);
             }
         }
         let policy = issuer.str_at(&["audienceMatchPolicy"]);
         if audiences.len() > 1 && policy != "MatchAny" {
             let why = "audienceMatchPolicy must be MatchAny for multiple audiences";
-            self.invalid(&path_of("audienceMatchPolicy"), &Value::from(policy), why);
+            self.errors.invalid(&path_of("audienceMatchPolicy"), policy, why);
         } else if !policy.is_empty() && policy != "MatchAny" {
             let why = "audienceMatchPolicy must be empty or MatchAny for single audience";
-            self.invalid(&path_of("audienceMatchPolicy"), &Value::from(policy), why);
+            self.errors.invalid(&path_of("audienceMatchPolicy"), policy, why);
         }
         audiences
     }
@@ -187,13 +145,13 @@ impl IssuerErrors {
         if let Some(set) = issuer.get("jwks") {
             let keys = of_set(set);
             if keys.is_empty() {
-                self.required(&path.child("jwks"), "there is no usable signing key in it");
+                self.errors.required(&path.child("jwks"), "there is no usable signing key in it");
             }
             return Some(KeySource::Given(keys));
         }
         let given = issuer.str_at(&["discoveryURL"]);
         if given == url {
-            self.invalid(&path.child("discoveryURL"), &Value::from(given), "discoveryURL must be different from URL");
+            self.errors.invalid(&path.child("discoveryURL"), given, "discoveryURL must be different from URL");
         }
         let document = match given {
             "" => format!("{}/.well-known/openid-configuration", url.trim_end_matches('/')),
@@ -203,7 +161,7 @@ impl IssuerErrors {
         match Discovered::new(url, &document, roots) {
             Ok(discovered) => Some(KeySource::Discovered(Box::new(discovered))),
             Err(why) => {
-                self.invalid(&path.child("certificateAuthority"), &Value::from("<omitted>"), why);
+                self.errors.invalid(&path.child("certificateAuthority"), "<omitted>", why);
                 None
             }
         }
@@ -212,10 +170,9 @@ impl IssuerErrors {
     fn claims(&mut self, entry: &Value, path: &FieldPath) -> Option<Claims> {
         let null = Value::Null;
         let (mappings, mappings_path) = (entry.get("claimMappings").unwrap_or(&null), path.child("claimMappings"));
-        self.unknown(mappings, &mappings_path, &["username", "groups", "uid", "extra"]);
         let username = self.mapping(mappings, &mappings_path, "username");
         if username.is_none() && mappings.get("username").is_none() {
-            self.required(&mappings_path.child("username"), "claim or expression is required");
+            self.errors.required(&mappings_path.child("username"), "claim or expression is required");
         }
         let groups = self.mapping(mappings, &mappings_path, "groups");
         let uid = self.mapping(mappings, &mappings_path, "uid");
@@ -235,25 +192,23 @@ impl IssuerErrors {
         result: ExpressionResult,
     ) -> Option<ClaimExpression> {
         let compiled = ClaimExpression::compile(text, scope, result);
-        compiled.map_err(|why| self.invalid(path, &Value::from(text), why)).ok()
+        compiled.map_err(|why| self.errors.invalid(path, text, why)).ok()
     }
 
     fn mapping(&mut self, mappings: &Value, path: &FieldPath, name: &str) -> Option<Mapping> {
         let value = mappings.get(name)?;
         let path = path.child(name);
         let has_prefix = name != "uid";
-        let known: &[&str] = if has_prefix { &["claim", "prefix", "expression"] } else { &["claim", "expression"] };
-        self.unknown(value, &path, known);
         let (claim, expression) = (value.str_at(&["claim"]), value.str_at(&["expression"]));
         let prefix = value.get("prefix").and_then(Value::as_str);
         if !claim.is_empty() && !expression.is_empty() {
-            self.invalid(&path, &Value::from(""), "claim and expression can't both be set");
+            self.errors.invalid(&path, "", "claim and expression can't both be set");
             return None;
         }
         if !expression.is_empty() {
             if let Some(prefix) = prefix {
                 let why = "prefix can't be set when expression is set";
-                self.invalid(&path.child("prefix"), &Value::from(prefix), why);
+                self.errors.invalid(&path.child("prefix"), prefix, why);
             }
             let path = path.child("expression");
             let compiled = self.expression(expression, &path, ClaimScope::Claims, ExpressionResult::Any);
@@ -261,30 +216,30 @@ impl IssuerErrors {
         }
         if claim.is_empty() {
             if name == "username" {
-                self.required(&path, "claim or expression is required");
+                self.errors.required(&path, "claim or expression is required");
             }
             return None;
         }
         if has_prefix && prefix.is_none() {
             let why = "prefix is required when claim is set. It can be set to an empty string to disable prefixing";
-            self.required(&path.child("prefix"), why);
+            self.errors.required(&path.child("prefix"), why);
         }
         Some(Mapping::Claim { name: claim.into(), prefix: prefix.unwrap_or_default().into() })
     }
 
     fn extra(&mut self, mappings: &Value, path: &FieldPath) -> Vec<(Text, ClaimExpression)> {
         let (mut out, mut seen) = (vec![], vec![]);
-        for (i, entry) in list(mappings, "extra").iter().enumerate() {
+        for (i, entry) in mappings.items_at(&["extra"]).iter().enumerate() {
             let path = path.index(i);
             let (key, expression) = (entry.str_at(&["key"]), entry.str_at(&["valueExpression"]));
             self.extra_key(key, &path.child("key"));
             if seen.contains(&key) {
-                self.errors.push(FieldError::duplicate(&path.child("key"), &Value::from(key)));
+                self.errors.duplicate(&path.child("key"), key);
                 continue;
             }
             seen.push(key);
             if expression.is_empty() {
-                self.required(&path.child("valueExpression"), "");
+                self.errors.required(&path.child("valueExpression"), "");
                 continue;
             }
             let expression_path = path.child("valueExpression");
@@ -296,44 +251,38 @@ impl IssuerErrors {
 
     fn extra_key(&mut self, key: &str, path: &FieldPath) {
         if key.is_empty() {
-            self.required(path, "");
+            self.errors.required(path, "");
         }
         for (part, why) in names::domain_prefixed_path(key) {
-            self.invalid(path, &Value::from(part), why);
+            self.errors.invalid(path, part, why);
         }
         if key != key.to_lowercase() {
-            self.invalid(path, &Value::from(key), "must be lowercase");
+            self.errors.invalid(path, key, "must be lowercase");
         }
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);
         let is_in =
             |parent: &str| domain.strip_suffix(parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         if is_in("kubernetes.io") || is_in("k8s.io") {
             let why = "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use";
-            self.invalid(path, &Value::from(key), why);
+            self.errors.invalid(path, key, why);
         }
     }
 
     fn rules(&mut self, entry: &Value, path: &FieldPath, name: &str, subject: ClaimScope) -> Vec<ClaimRule> {
         let mut out = vec![];
-        for (i, rule) in list(entry, name).iter().enumerate() {
+        for (i, rule) in entry.items_at(&[name]).iter().enumerate() {
             let path = path.child(name).index(i);
             let of_claims = subject == ClaimScope::Claims;
-            let known: &[&str] = if of_claims {
-                &["claim", "requiredValue", "expression", "message"]
-            } else {
-                &["expression", "message"]
-            };
-            self.unknown(rule, &path, known);
             let (claim, text) = (rule.str_at(&["claim"]), rule.str_at(&["expression"]));
             let message = Text::from(rule.str_at(&["message"]));
             match (claim.is_empty() || !of_claims, text.is_empty()) {
-                (false, false) => self.invalid(&path, &Value::from(claim), "claim and expression can't both be set"),
-                (true, true) if of_claims => self.required(&path, "claim or expression is required"),
-                (true, true) => self.required(&path.child("expression"), "expression is required"),
+                (false, false) => self.errors.invalid(&path, claim, "claim and expression can't both be set"),
+                (true, true) if of_claims => self.errors.required(&path, "claim or expression is required"),
+                (true, true) => self.errors.required(&path.child("expression"), "expression is required"),
                 (false, true) => {
                     if !message.is_empty() {
                         let why = "message can't be set when claim is set";
-                        self.invalid(&path.child("message"), &Value::from(&message), why);
+                        self.errors.invalid(&path.child("message"), &message, why);
                     }
                     out.push(ClaimRule::Required {
                         claim: claim.into(),
@@ -363,7 +312,7 @@ impl IssuerErrors {
             let why = "claims.email_verified must be used in claimMappings.username.expression or \
                 claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used \
                 in claimMappings.username.expression";
-            self.invalid(path, &Value::from(&username.text), why);
+            self.errors.invalid(path, &username.text, why);
         }
     }
 }

@@ -1,9 +1,19 @@
 //! PodSecurityConfiguration: the defaults of namespaces without labels, and the exemptions.
 
+use base::configuration::{ConfigurationKind, UnknownFields};
 use machinery::Value;
 
-use super::items;
 use super::policy::{LevelVersion, SecurityLevel, SecurityPolicy, parse_version};
+
+const KIND: ConfigurationKind = ConfigurationKind {
+    api_versions: &[
+        "pod-security.admission.config.k8s.io/v1",
+        "pod-security.admission.config.k8s.io/v1beta1",
+        "pod-security.admission.config.k8s.io/v1alpha1",
+    ],
+    go: "podsecurity_config.v1.PodSecurityConfiguration",
+    unknown_fields: UnknownFields::Refused,
+};
 
 /// The configuration of the plugin.
 #[derive(Clone, Debug, Default)]
@@ -17,22 +27,16 @@ pub struct PodSecurity {
 impl PodSecurity {
     /// Reads a PodSecurityConfiguration. The error is one line.
     pub fn parse(value: &Value) -> Result<PodSecurity, String> {
-        let (kind, version) = (value.str_at(&["kind"]), value.str_at(&["apiVersion"]));
-        if kind != "PodSecurityConfiguration" || !version.starts_with("pod-security.admission.config.k8s.io/v1") {
-            return Err(format!("no kind \"{kind}\" is registered for version \"{version}\""));
-        }
+        let value = &KIND.read(value)?;
         let mode = |mode: &str| -> Result<LevelVersion, String> {
-            let field =
-                |name: &str| value.at(&["defaults", name]).and_then(Value::as_str).filter(|text| !text.is_empty());
+            let field = |name: &str| Some(value.str_at(&["defaults", name])).filter(|text| !text.is_empty());
             let wrong = |name: &str, why: &str| format!("defaults.{name}: {why}");
             let level = SecurityLevel::parse(field(mode).unwrap_or("privileged")).map_err(|why| wrong(mode, why))?;
             let name = format!("{mode}-version");
             let version = parse_version(field(&name).unwrap_or("latest")).map_err(|why| wrong(&name, why))?;
             Ok(LevelVersion { level, version })
         };
-        let texts = |field: &str| {
-            items(value, &["exemptions", field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
+        let texts = |field: &str| value.texts_at(&["exemptions", field]).map(str::to_owned).collect();
         Ok(PodSecurity {
             defaults: SecurityPolicy { enforce: mode("enforce")?, audit: mode("audit")?, warn: mode("warn")? },
             namespaces: texts("namespaces"),
