@@ -24,6 +24,15 @@ pub fn tracked(root: &Path) -> Vec<String> {
     git(root, &["ls-files"]).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
+/// The paths of all files that git does not ignore, sorted.
+pub fn files(root: &Path) -> Result<Vec<String>, String> {
+    let listed = git(root, &["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let mut paths: Vec<String> = listed.ok_or("this is no git repository")?.lines().map(str::to_owned).collect();
+    paths.retain(|path| root.join(path).is_file());
+    paths.sort();
+    Ok(paths)
+}
+
 /// The short hash of the commit, and whether there are uncommitted changes.
 pub fn commit(root: &Path) -> (String, bool) {
     let commit = git(root, &["rev-parse", "--short=10", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());

@@ -2,26 +2,28 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use super::process::Process;
 
 /// Time limit for etcd to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running etcd. It is killed when this is dropped.
+/// A running etcd.
 pub struct Etcd {
-    child: Child,
+    process: Process,
     pub url: String,
 }
 
-fn free() -> Result<u16, String> {
+pub fn free_port() -> Result<u16, String> {
     let found = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     found.map(|address| address.port()).map_err(|error| format!("there is no free port: {error}"))
 }
 
 impl Etcd {
     pub async fn start(binary: &Path, directory: &Path) -> Result<Etcd, String> {
-        let (port, peer) = (free()?, format!("http://127.0.0.1:{}", free()?));
+        let (port, peer) = (free_port()?, format!("http://127.0.0.1:{}", free_port()?));
         let url = format!("http://127.0.0.1:{port}");
         let child = Command::new(binary)
             .args(["--name", "bench", "--log-level", "error", "--data-dir"])
@@ -32,21 +34,14 @@ impl Etcd {
             .stdin(Stdio::null())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
-        let mut etcd = Etcd { child, url };
+        let mut etcd = Etcd { process: Process(child), url };
         let deadline = Instant::now() + PATIENCE;
         while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            if etcd.child.try_wait().is_ok_and(|ended| ended.is_some()) || Instant::now() > deadline {
+            if etcd.process.has_ended() || Instant::now() > deadline {
                 return Err(format!("{} does not listen", binary.display()));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(etcd)
-    }
-}
-
-impl Drop for Etcd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,8 +1,6 @@
 //! Definitions and objects of a typical size and structure.
 /// The path of CustomResourceDefinitions.
 pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// The namespace of all objects.
-const NAMESPACE: &str = "default";
 /// The number of label values, which the objects share evenly.
 pub const SHARDS: usize = 50;
 /// The content types of patches and applies.
@@ -28,11 +26,7 @@ impl Kind {
     }
 
     pub fn collection(&self) -> String {
-        self.collection_in(NAMESPACE)
-    }
-
-    pub fn collection_in(&self, namespace: &str) -> String {
-        format!("/apis/{}/v1/namespaces/{namespace}/{}", self.group, self.plural)
+        format!("/apis/{}/v1/namespaces/default/{}", self.group, self.plural)
     }
 
     pub fn item(&self, i: usize) -> String {
@@ -78,24 +72,6 @@ pub fn large_definition(kind: &Kind) -> String {
     definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, fields.join(",")))
 }
 
-/// A definition of 5,000 properties in a hundred sections, as `examples/big-crd` prints it.
-pub fn big_definition(kind: &Kind) -> String {
-    const LEAVES: [&str; 5] = [
-        r#"{"type":"string","maxLength":256}"#,
-        r#"{"type":"integer","minimum":0}"#,
-        r#"{"type":"boolean","default":false}"#,
-        r#"{"type":"array","maxItems":8,"items":{"type":"string"}}"#,
-        r#"{"type":"string","format":"date-time"}"#,
-    ];
-    let section = |section: usize| {
-        let leaf = |i: usize| format!(r#""setting{i}":{}"#, LEAVES[i % LEAVES.len()]);
-        let leaves: Vec<String> = (section * 50..(section + 1) * 50).map(leaf).collect();
-        format!(r#""section{section}":{{"type":"object","properties":{{{}}}}}"#, leaves.join(","))
-    };
-    let sections: Vec<String> = (0..100).map(section).collect();
-    definition_of(kind, &format!(r#"{{"type":"object","properties":{{{}}}}}"#, sections.join(",")))
-}
-
 /// An object of a typical kind with `size` bytes, or more if its fields need more.
 pub fn object(kind: &Kind, i: usize, size: usize) -> String {
     let bare = object_with(kind, i, "").len();
@@ -124,41 +100,11 @@ fn object_with(kind: &Kind, i: usize, description: &str) -> String {
     )
 }
 
-/// A ValidatingAdmissionPolicy of five rules for a kind, one of which iterates over all ports.
-pub fn policy(kind: &Kind) -> String {
-    let rules = [
-        "object.spec.replicas <= 100",
-        "object.spec.image.startsWith('registry.example.com/')",
-        "object.spec.ports.all(p, p.port > 1024)",
-        "!has(object.spec.paused) || !object.spec.paused || request.userInfo.username == 'kubernetes-admin'",
-        "object.metadata.labels.exists(l, l == 'app') && size(object.metadata.name) < 60",
-    ];
-    let rules: Vec<String> = rules.map(|rule| format!(r#"{{"expression":"{rule}"}}"#)).into();
-    let (group, plural, rules) = (&kind.group, &kind.plural, rules.join(","));
-    format!(
-        r#"{{"metadata":{{"name":"guard"}},"spec":{{"matchConstraints":{{"resourceRules":[{{"apiGroups":["{group}"],"apiVersions":["v1"],"operations":["CREATE","UPDATE"],"resources":["{plural}"]}}]}},"validations":[{rules}]}}}}"#
-    )
-}
-
-/// The binding of that policy.
-pub fn policy_binding() -> &'static str {
-    r#"{"metadata":{"name":"guard"},"spec":{"policyName":"guard","validationActions":["Deny"]}}"#
-}
-
 /// A merge patch of a status.
 pub fn status(i: usize) -> String {
     format!(
         r#"{{"status":{{"phase":"Running","observedGeneration":1,"readyReplicas":{i},"conditions":[{{"type":"Ready","status":"True","reason":"AllReady","message":"round {i}","lastTransitionTime":"2026-01-01T00:00:00Z"}}]}}}}"#
     )
-}
-
-/// A ConfigMap as it is stored.
-pub fn stored_config_map(object: usize, turn: usize, size: usize) -> String {
-    let fields = r#"{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:text":{}}},"manager":"bench","operation":"Update","time":"2026-01-01T00:00:00Z"}"#;
-    let metadata = format!(
-        r#"{{"creationTimestamp":"2026-01-01T00:00:00Z","managedFields":[{fields}],"name":"map-{object}","namespace":"default","uid":"00000000-0000-4000-8000-{object:012}"}}"#
-    );
-    format!(r#"{{"apiVersion":"v1","data":{{"text":"{turn:0>size$}"}},"kind":"ConfigMap","metadata":{metadata}}}"#)
 }
 
 #[cfg(test)]

@@ -11,20 +11,10 @@ pub enum Measure {
     Ready,
     /// From a directory of many objects to the ready line
     Restart,
-    /// The same after many changes of those objects, all of which watches may go back to
-    RestartHistory,
     /// Memory of a server that has received no request
     Idle,
     /// A re-apply in the library, compared with an update
     Ownership,
-    /// Commits of many writers at the embedded store, without a server
-    Commits,
-    /// Commits of one writer at the embedded store, beside fdatasync alone
-    Commit,
-    /// Validation, pruning and defaulting in the library
-    Schema,
-    /// From a directory of many large definitions to the ready line
-    RestartCrds,
     /// From the POST of a definition to the first object that is accepted
     First,
     /// Creates by many clients
@@ -33,8 +23,6 @@ pub enum Measure {
     Get,
     /// Lists of everything
     List,
-    /// Pages of the same list
-    Page,
     /// Lists by a label that one in fifty objects has
     Select,
     /// From a write to each of its watchers
@@ -51,18 +39,8 @@ pub enum Measure {
     Delete,
     /// From the deletion of an owner to the end of its last dependent
     Collect,
-    /// From the deletion of a namespace to its end
-    Namespace,
-    /// The cost of a ValidatingAdmissionPolicy for a create
-    Policy,
-    /// The cost of RBAC with many bindings for a get
-    Rights,
-    /// Definitions of 5,000 properties
-    Big,
     /// Many large definitions
     Crds,
-    /// Creates of objects of any of those
-    Spread,
     /// Validation rules, without a server, compared with the other CEL crate
     Cel,
 }
@@ -70,19 +48,7 @@ pub enum Measure {
 impl Measure {
     /// Whether it starts its own servers, or needs none.
     pub fn is_of_start(self) -> bool {
-        matches!(
-            self,
-            Measure::Ready
-                | Measure::Restart
-                | Measure::RestartHistory
-                | Measure::RestartCrds
-                | Measure::Idle
-                | Measure::Ownership
-                | Measure::Schema
-                | Measure::Commits
-                | Measure::Commit
-                | Measure::Rights
-        )
+        matches!(self, Measure::Ready | Measure::Restart | Measure::Idle | Measure::Ownership)
     }
 
     pub fn name(self) -> String {
@@ -104,7 +70,7 @@ pub struct Flags {
     #[arg(long)]
     pub quick: bool,
 
-    /// Number of definitions that `crds`, `spread` and `restart-crds` create.
+    /// Number of definitions that `crds` creates.
     #[arg(long, value_name = "N")]
     pub crds: Option<usize>,
 

@@ -158,7 +158,7 @@ async fn measure_ours(flags: &Flags, launch: &Launch, measures: &[Measure], size
         return Ok(rows);
     }
     let server = launch.start("load")?;
-    let subject = Subject::new(server.access()?, Some(server.id()), flags.http2)?;
+    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.http2)?;
     rows.extend(measure_loads(&subject, &loads, sizes).await?);
     server.stop()?;
     Ok(rows)
@@ -193,12 +193,12 @@ async fn measure_on_etcd(
     let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();
     eprintln!("on etcd");
     let server = launch.start("on-etcd")?;
-    let subject = Subject::new(server.access()?, Some(server.id()), flags.http2)?;
+    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.http2)?;
     let pintle = measure_loads(&subject, &loads, sizes).await?;
     server.stop()?;
     let Some(binary) = upstream else { return Ok(OnEtcd { pintle, theirs: None }) };
     eprintln!("kube-apiserver on the same etcd");
-    let server = upstream::Upstream::start(binary, &etcd.url, &launch.directory).await?;
+    let server = upstream::start(binary, &etcd.url, &launch.directory).await?;
     let subject = Subject::new(server.access.clone(), Some(server.id()), flags.http2)?;
     let theirs = Some(measure_loads(&subject, &loads, sizes).await?);
     Ok(OnEtcd { pintle, theirs })

@@ -1,6 +1,5 @@
 //! The server as a child process: its start, its memory and processor time from /proc, and its end.
 
-use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,22 +19,34 @@ pub struct Launch {
     pub etcd: Option<String>,
 }
 
-/// A running server. It is killed when this is dropped.
+/// A process that is killed when this is dropped.
+pub struct Process(pub Child);
+
+impl Process {
+    pub fn has_ended(&mut self) -> bool {
+        self.0.try_wait().is_ok_and(|ended| ended.is_some())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A running server.
 pub struct Server {
-    child: Child,
-    kubeconfig: PathBuf,
-    /// The time from the start of the process to its ready line.
+    pub process: Process,
+    /// The administrator's access.
+    pub access: Access,
+    /// The time from the start of the process to the moment when it is ready.
     pub took: Duration,
 }
 
 impl Launch {
     /// Starts the server on the data directory `name` and waits for its ready line.
     pub fn start(&self, name: &str) -> Result<Server, String> {
-        self.start_with(name, &[])
-    }
-
-    /// [`Launch::start`] with further arguments.
-    pub fn start_with(&self, name: &str, more: &[&OsStr]) -> Result<Server, String> {
         let data = self.directory.join(name);
         let errors = std::fs::File::create(self.directory.join(format!("{name}.log")))
             .map_err(|error| format!("cannot write the server's log: {error}"))?;
@@ -47,20 +58,16 @@ impl Launch {
                 Some(url) => ["--etcd-servers", url],
                 None => ["--storage", "embedded"],
             })
-            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", self.binary.display()))?;
-        let mut server = Server { child, kubeconfig: data.join("admin.kubeconfig"), took: Duration::ZERO };
-        let line = server.ready_line()?;
-        server.took = started.elapsed();
-        match line.split_once("kubeconfig: ") {
-            Some((_, path)) => server.kubeconfig = path.trim().into(),
-            None => return Err(self.failure(name, &line)),
-        }
-        Ok(server)
+        let mut process = Process(child);
+        let line = ready_line(&mut process)?;
+        let took = started.elapsed();
+        let (_, kubeconfig) = line.split_once("kubeconfig: ").ok_or_else(|| self.failure(name, &line))?;
+        Ok(Server { process, access: Access::read(Path::new(kubeconfig.trim()))?, took })
     }
 
     /// The error of a server that did not become ready, with its last output.
@@ -73,28 +80,24 @@ impl Launch {
     }
 }
 
+/// The first line of the server; empty if it ended without one.
+fn ready_line(process: &mut Process) -> Result<String, String> {
+    let output = process.0.stdout.take().ok_or("the server has no output")?;
+    let (sender, receiver) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        let _ = output.read_line(&mut line);
+        let _ = sender.send(line);
+        // the rest of the output is read too, so that the server is never blocked
+        let _ = std::io::copy(&mut output, &mut std::io::sink());
+    });
+    receiver.recv_timeout(PATIENCE).map_err(|_| format!("the server was not ready after {PATIENCE:?}"))
+}
+
 impl Server {
-    /// The first line of the server; empty if it ended without one.
-    fn ready_line(&mut self) -> Result<String, String> {
-        let output = self.child.stdout.take().ok_or("the server has no output")?;
-        let (sender, receiver) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            let mut output = BufReader::new(output);
-            let mut line = String::new();
-            let _ = output.read_line(&mut line);
-            let _ = sender.send(line);
-            // the rest of the output is read too, so that the server is never blocked
-            let _ = std::io::copy(&mut output, &mut std::io::sink());
-        });
-        receiver.recv_timeout(PATIENCE).map_err(|_| format!("the server was not ready after {PATIENCE:?}"))
-    }
-
-    pub fn access(&self) -> Result<Access, String> {
-        Access::read(&self.kubeconfig)
-    }
-
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process.0.id()
     }
 
     /// Sends SIGTERM and waits until the server has ended.
@@ -103,20 +106,13 @@ impl Server {
         status.map_err(|error| format!("cannot run kill: {error}"))?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.child.try_wait() {
+            match self.process.0.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(Some(status)) => return Err(format!("the server ended with {status}")),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
                 _ => return Err(format!("the server did not stop within {PATIENCE:?}")),
             }
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

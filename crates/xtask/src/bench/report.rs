@@ -33,7 +33,6 @@ fn headline(row: &Row) -> String {
         Goal::Rate(_) => format!("{:.0}/s", row.samples.rate()),
         Goal::Median(_) => time_text(row.samples.quantile(0.5)),
         Goal::Total(_) | Goal::Beside(..) => time_text(row.samples.wall),
-        Goal::Processor(_) => row.processor.map(time_text).unwrap_or_default(),
         Goal::Delivered(_) => format!("p99 {}", time_text(row.samples.quantile(0.99))),
         Goal::Memory(_) => row.memory.map(memory_text).unwrap_or_default(),
     }

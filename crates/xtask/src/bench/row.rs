@@ -14,8 +14,6 @@ pub enum Goal {
     /// The total duration.
     Total(Duration),
     Memory(u64),
-    /// The server's processor time per request.
-    Processor(Duration),
     /// The total duration, and the 99th percentile of other clients' requests meanwhile.
     Beside(Duration, Duration),
     /// All events delivered, and the 99th percentile of their delay.
@@ -48,7 +46,6 @@ impl Row {
             Goal::Rate(rate) => self.samples.rate() >= rate,
             Goal::Median(time) => self.samples.quantile(0.5) <= time,
             Goal::Total(time) => self.samples.wall <= time,
-            Goal::Processor(time) => self.processor.is_some_and(|spent| spent <= time),
             Goal::Beside(time, others) => self.samples.wall <= time && self.samples.quantile(0.99) <= others,
             Goal::Memory(bytes) => self.memory.is_some_and(|memory| memory <= bytes),
             Goal::Delivered(time) => self.delivered == Some(1.0) && self.samples.quantile(0.99) <= time,
@@ -62,7 +59,6 @@ impl Row {
             Goal::Rate(_) => self.samples.rate(),
             Goal::Median(_) => per_second(self.samples.quantile(0.5)),
             Goal::Total(_) | Goal::Beside(..) => per_second(self.samples.wall),
-            Goal::Processor(_) => per_second(self.processor.unwrap_or(Duration::MAX)),
             Goal::Memory(_) => self.memory.map_or(0.0, |memory| 1.0 / memory.max(1) as f64),
             Goal::Delivered(_) => per_second(self.samples.quantile(0.99)),
         }
@@ -84,7 +80,6 @@ impl std::fmt::Display for Goal {
         match self {
             Goal::Rate(rate) => write!(f, "{rate:.0}/s"),
             Goal::Median(time) | Goal::Total(time) => write!(f, "{}", time_text(*time)),
-            Goal::Processor(time) => write!(f, "{}", time_text(*time)),
             Goal::Beside(time, others) => write!(f, "{}, others' p99 {}", time_text(*time), time_text(*others)),
             Goal::Memory(bytes) => write!(f, "{}", memory_text(*bytes)),
             Goal::Delivered(time) => write!(f, "100%, p99 {}", time_text(*time)),

@@ -6,11 +6,8 @@ use super::Flags;
 pub struct Sizes {
     pub starts: usize,
     pub restart_objects: usize,
-    pub history: usize,
     pub first_runs: usize,
     pub ownerships: usize,
-    pub commits: usize,
-    pub single_commits: usize,
     pub clients: usize,
     pub creates: usize,
     pub gets: usize,
@@ -26,71 +23,32 @@ pub struct Sizes {
     pub applies: usize,
     pub delete_objects: usize,
     pub dependents: usize,
-    pub bindings: usize,
     pub definitions: usize,
 }
 
 impl Sizes {
     pub fn new(flags: &Flags) -> Sizes {
-        let mut sizes = if flags.quick { Sizes::quick() } else { Sizes::full() };
-        sizes.clients = flags.clients.max(1);
-        sizes.definitions = flags.crds.unwrap_or(sizes.definitions);
-        sizes
-    }
-
-    fn full() -> Sizes {
+        let size = |full, quick| if flags.quick { quick } else { full };
         Sizes {
-            starts: 5,
-            restart_objects: 10_000,
-            history: 75_000,
-            first_runs: 20,
-            ownerships: 5_000,
-            commits: 200_000,
-            single_commits: 2_000,
-            clients: 64,
-            creates: 20_000,
-            gets: 60_000,
-            list_objects: 5_300,
-            lists: 20,
-            selects: 100,
-            watchers: 100,
-            watch_writes: 500,
-            flood_writes: 10_000,
-            targets: 1_000,
-            patches: 20_000,
-            applies: 10_000,
-            delete_objects: 7_800,
-            dependents: 10_000,
-            bindings: 10_000,
-            definitions: 500,
-        }
-    }
-
-    fn quick() -> Sizes {
-        Sizes {
-            starts: 2,
-            restart_objects: 300,
-            history: 2_000,
-            first_runs: 3,
-            ownerships: 200,
-            commits: 2_000,
-            single_commits: 50,
-            clients: 64,
-            creates: 500,
-            gets: 1_000,
-            list_objects: 300,
-            lists: 3,
-            selects: 5,
-            watchers: 10,
-            watch_writes: 20,
-            flood_writes: 200,
-            targets: 100,
-            patches: 500,
-            applies: 300,
-            delete_objects: 300,
-            dependents: 300,
-            bindings: 300,
-            definitions: 10,
+            starts: size(5, 2),
+            restart_objects: size(10_000, 300),
+            first_runs: size(20, 3),
+            ownerships: size(5_000, 200),
+            clients: flags.clients.max(1),
+            creates: size(20_000, 500),
+            gets: size(60_000, 1_000),
+            list_objects: size(5_300, 300),
+            lists: size(20, 3),
+            selects: size(100, 5),
+            watchers: size(100, 10),
+            watch_writes: size(500, 20),
+            flood_writes: size(10_000, 200),
+            targets: size(1_000, 100),
+            patches: size(20_000, 500),
+            applies: size(10_000, 300),
+            delete_objects: size(7_800, 300),
+            dependents: size(10_000, 300),
+            definitions: flags.crds.unwrap_or_else(|| size(500, 10)),
         }
     }
 }

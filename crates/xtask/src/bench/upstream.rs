@@ -1,13 +1,14 @@
 //! kube-apiserver as a child process, over the same etcd as pintle. It is built once from its Go module.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use client::Access;
 use client::{Call, Client};
 
+use super::etcd::free_port;
+use super::process::{Process, Server};
 use super::subject::options;
 
 /// The directory of the Go module, and the line of `go.mod` with the version.
@@ -43,69 +44,50 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
     Ok(binary)
 }
 
-/// A running kube-apiserver. It is killed when this is dropped.
-pub struct Upstream {
-    child: Child,
-    pub access: Access,
-}
-
-impl Upstream {
-    /// Starts it with its own key prefix in etcd and waits until it is ready.
-    pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Upstream, String> {
-        let failed = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
-        let place = directory.join("upstream");
-        std::fs::create_dir_all(&place).map_err(|error| failed("make a directory", error))?;
-        let tokens = format!("{TOKEN},bench,bench,\"system:masters\"\n");
-        std::fs::write(place.join("tokens.csv"), tokens).map_err(|error| failed("write tokens", error))?;
-        let key = Command::new("openssl").args(["genrsa", "-out", "accounts.key", "2048"]).current_dir(&place).output();
-        key.map_err(|error| failed("run openssl", error))?;
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = port.map_err(|error| failed("find a port", error))?.port().to_string();
-        let log = std::fs::File::create(place.join("log")).map_err(|error| failed("write a log", error))?;
-        let child = Command::new(binary)
-            .current_dir(&place)
-            .args(["--etcd-servers", etcd, "--etcd-prefix", "/upstream", "--bind-address", "127.0.0.1"])
-            .args(["--secure-port", &port, "--cert-dir", "certs", "--token-auth-file", "tokens.csv"])
-            .args(["--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24"])
-            .args(["--service-account-issuer", "https://kubernetes.default.svc"])
-            .args(["--service-account-key-file", "accounts.key", "--service-account-signing-key-file", "accounts.key"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
-        let server = format!("https://127.0.0.1:{port}");
-        let access = Access { server, token: TOKEN.to_owned(), ..Access::default() };
-        let mut upstream = Upstream { child, access };
-        let deadline = Instant::now() + PATIENCE;
-        while !upstream.is_ready(&place).await {
-            if upstream.child.try_wait().is_ok_and(|ended| ended.is_some()) || Instant::now() > deadline {
-                let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
-                let last = log.lines().last().unwrap_or_default();
-                return Err(format!("kube-apiserver did not become ready: {last}"));
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+/// Starts it with its own key prefix in etcd and waits until it is ready.
+pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Server, String> {
+    let failed = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
+    let place = directory.join("upstream");
+    std::fs::create_dir_all(&place).map_err(|error| failed("make a directory", error))?;
+    let tokens = format!("{TOKEN},bench,bench,\"system:masters\"\n");
+    std::fs::write(place.join("tokens.csv"), tokens).map_err(|error| failed("write tokens", error))?;
+    let key = Command::new("openssl").args(["genrsa", "-out", "accounts.key", "2048"]).current_dir(&place).output();
+    key.map_err(|error| failed("run openssl", error))?;
+    let port = free_port()?.to_string();
+    let log = std::fs::File::create(place.join("log")).map_err(|error| failed("write a log", error))?;
+    let child = Command::new(binary)
+        .current_dir(&place)
+        .args(["--etcd-servers", etcd, "--etcd-prefix", "/upstream", "--bind-address", "127.0.0.1"])
+        .args(["--secure-port", &port, "--cert-dir", "certs", "--token-auth-file", "tokens.csv"])
+        .args(["--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24"])
+        .args(["--service-account-issuer", "https://kubernetes.default.svc"])
+        .args(["--service-account-key-file", "accounts.key", "--service-account-signing-key-file", "accounts.key"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+    let server = format!("https://127.0.0.1:{port}");
+    let access = Access { server, token: TOKEN.to_owned(), ..Access::default() };
+    let started = Instant::now();
+    let mut server = Server { process: Process(child), access, took: Duration::ZERO };
+    while !is_ready(&mut server.access, &place).await {
+        if server.process.has_ended() || started.elapsed() > PATIENCE {
+            let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
+            let last = log.lines().last().unwrap_or_default();
+            return Err(format!("kube-apiserver did not become ready: {last}"));
         }
-        Ok(upstream)
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
-
-    /// Whether it is ready. At its start, it creates a certificate first, then reports for a while that it is not ready.
-    async fn is_ready(&mut self, place: &Path) -> bool {
-        let Ok(authority) = std::fs::read(place.join("certs/apiserver.crt")) else { return false };
-        self.access.certificate_authority = authority;
-        let Ok(client) = Client::new(&self.access, options(false)) else { return false };
-        let Ok(mut connection) = client.connect().await else { return false };
-        connection.send(Call::get("/readyz")).await.is_ok_and(|response| response.status == 200)
-    }
-
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
+    server.took = started.elapsed();
+    Ok(server)
 }
 
-impl Drop for Upstream {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Whether it is ready. At its start, it creates a certificate first, then reports for a while that it is not ready.
+async fn is_ready(access: &mut Access, place: &Path) -> bool {
+    let Ok(authority) = std::fs::read(place.join("certs/apiserver.crt")) else { return false };
+    access.certificate_authority = authority;
+    let Ok(client) = Client::new(access, options(false)) else { return false };
+    let Ok(mut connection) = client.connect().await else { return false };
+    connection.send(Call::get("/readyz")).await.is_ok_and(|response| response.status == 200)
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
+
+use machinery::Value;
 
 use super::{ARCHITECTURE, Problem, tables};
 
@@ -10,53 +13,32 @@ const HEADER: [&str; 3] = ["crate", "depends on", "holds"];
 /// Crates by the name of their directory, each with the workspace crates that it depends on, sorted.
 pub type Crates = BTreeMap<String, Vec<String>>;
 
-/// Reads the manifests.
+/// Reads the manifests, by `cargo metadata`.
 pub fn read(root: &Path) -> Result<Crates, String> {
-    let manifest =
-        |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
-    let workspace = manifest(&root.join("Cargo.toml"))?;
-    let local: BTreeMap<String, String> = paths(&workspace, "workspace.dependencies").into_iter().collect();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let output = Command::new(cargo).current_dir(root).args(arguments).output();
+    let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
+    let metadata = machinery::value::decode(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    Ok(crates_of(&metadata))
+}
+
+fn crates_of(metadata: &Value) -> Crates {
+    let name = |directory: &str| directory.rsplit('/').next().unwrap_or_default().to_owned();
     let mut crates = Crates::new();
-    let failed = |error: std::io::Error| format!("cannot read crates: {error}");
-    for entry in std::fs::read_dir(root.join("crates")).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let path = entry.path().join("Cargo.toml");
-        if path.exists() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            crates.insert(name, depends_on(&manifest(&path)?, &local));
+    for package in metadata.items_at(&["packages"]) {
+        let normal = |dependency: &&Value| dependency.get("kind").is_none_or(Value::is_null);
+        let local = |dependency: &Value| dependency.get("path").and_then(Value::as_str).map(name);
+        let mut names: Vec<String> =
+            package.items_at(&["dependencies"]).iter().filter(normal).filter_map(local).collect();
+        names.sort();
+        names.dedup();
+        let directory = package.str_at(&["manifest_path"]).trim_end_matches("/Cargo.toml");
+        if directory.rsplit('/').nth(1) == Some("crates") {
+            crates.insert(name(directory), names);
         }
     }
-    Ok(crates)
-}
-
-/// Keys and values of one section of a manifest; the key of `a.b = c` is `a`.
-fn entries<'a>(manifest: &'a str, section: &str) -> Vec<(&'a str, &'a str)> {
-    let header = format!("[{section}]");
-    let lines = manifest.lines().map(str::trim).skip_while(|line| *line != header).skip(1);
-    let lines = lines.take_while(|line| !line.starts_with('['));
-    let entry = |line: &'a str| {
-        let (key, value) = line.split_once('=')?;
-        Some((key.split('.').next()?.trim().trim_matches('"'), value.trim()))
-    };
-    lines.filter(|line| !line.starts_with('#')).filter_map(entry).collect()
-}
-
-/// The path dependencies of a section: their keys and directories.
-fn paths(manifest: &str, section: &str) -> Vec<(String, String)> {
-    let folder = |value: &str| {
-        let (_, rest) = value.split_once("path = \"")?;
-        rest.split('"').next()?.rsplit('/').next().map(str::to_owned)
-    };
-    entries(manifest, section).into_iter().filter_map(|(key, value)| Some((key.to_owned(), folder(value)?))).collect()
-}
-
-/// The crates of the workspace among the dependencies of a manifest.
-fn depends_on(manifest: &str, local: &BTreeMap<String, String>) -> Vec<String> {
-    let mut names: Vec<String> = paths(manifest, "dependencies").into_iter().map(|(_, folder)| folder).collect();
-    names.extend(entries(manifest, "dependencies").into_iter().filter_map(|(key, _)| local.get(key).cloned()));
-    names.sort();
-    names.dedup();
-    names
+    crates
 }
 
 /// Checks the table against the manifests.
@@ -90,15 +72,17 @@ pub fn check(document: &str, crates: &Crates) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use machinery::json;
+
     use super::*;
 
     #[test]
-    fn dependencies_are_read_from_manifests() {
-        let workspace =
-            "[workspace.dependencies]\ncel = { path = \"crates/cel\", package = \"pintle-cel\" }\nbytes = \"1\"\n";
-        let local = paths(workspace, "workspace.dependencies").into_iter().collect();
-        let manifest = "[package]\nname = \"x\"\n[dependencies]\ncel.workspace = true\nbytes.workspace = true\nother = { path = \"../other\" }\n[dev-dependencies]\nstore.workspace = true\n";
-        assert_eq!(depends_on(manifest, &local), ["cel", "other"]);
+    fn dependencies_are_read_from_metadata() {
+        let metadata = json!({"packages": [{"manifest_path": "/w/crates/x/Cargo.toml", "dependencies": [
+            {"name": "pintle-cel", "kind": null, "path": "/w/crates/cel"}, {"name": "bytes", "kind": null},
+            {"name": "pintle-store", "kind": "dev", "path": "/w/crates/store"}
+        ]}]});
+        assert_eq!(crates_of(&metadata), Crates::from([("x".to_owned(), vec!["cel".to_owned()])]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finds the paths in Rust code: in `use` items, expressions, types and patterns.
 
-use super::source::{item_end, line_of};
+use super::source::line_of;
 
 /// A path in code, such as `crate::clock::instant`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub fn read(code: &str) -> Vec<Named> {
         if code[..at].chars().next_back().is_some_and(|c| is_word(c) || c == ':') {
             continue;
         }
-        let end = item_end(code, at);
+        let end = code[at..].find(';').map_or(code.len(), |length| at + length);
         let line = line_of(code, at);
-        expand(&[], code[at + 4..end].trim_end_matches(';'), &mut |path, alias| {
+        expand(&[], &code[at + 4..end], &mut |path, alias| {
             found.push(Named { line, path, alias: Some(alias) });
         });
         let blanked: String = code[at..end].bytes().map(|b| if b == b'\n' { '\n' } else { ' ' }).collect();

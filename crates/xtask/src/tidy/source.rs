@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+
+use crate::workspace;
+
 /// A file of a crate.
 pub struct Source {
     /// The path relative to the root of the workspace.
@@ -17,8 +21,10 @@ pub struct Source {
 
 impl Source {
     pub fn new(path: &str, text: String) -> Source {
-        let (code, comments) = split(&text);
-        let production = if is_test_path(path) { blank(&code) } else { blank_tests(&code) };
+        let Lexed { code, comments, production, .. } = Lexed::new(&text);
+        let shown = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let (code, comments) = (shown(code), shown(comments));
+        let production = if is_test_path(path) { blank(&code) } else { shown(production) };
         Source { path: path.to_owned(), text, code, comments, production }
     }
 
@@ -33,34 +39,9 @@ impl Source {
     }
 }
 
-/// Every Markdown file at the root and below docs/ and crates/: its path from the root and its text.
+/// Every Markdown file: its path from the root and its text.
 pub fn read_markdown(root: &Path) -> Result<Vec<(String, String)>, String> {
-    let mut paths = vec![];
-    for below in ["", "docs", "crates", "benches", "examples", "tests"] {
-        markdown_paths(root, below, &mut paths)?;
-    }
-    let read = |path: String| match std::fs::read_to_string(root.join(&path)) {
-        Ok(text) => Ok((path, text)),
-        Err(error) => Err(format!("cannot read {path}: {error}")),
-    };
-    paths.into_iter().map(read).collect()
-}
-
-fn markdown_paths(root: &Path, below: &str, paths: &mut Vec<String>) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot read {below}: {error}");
-    for entry in std::fs::read_dir(root.join(below)).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
-        let is_directory = entry.file_type().map_err(failed)?.is_dir();
-        // only known directories of the root are read, since others contain build output
-        if is_directory && !below.is_empty() && !matches!(name.as_str(), "target" | "node_modules" | ".venv") {
-            markdown_paths(root, &path, paths)?;
-        } else if !is_directory && name.ends_with(".md") {
-            paths.push(path);
-        }
-    }
-    Ok(())
+    read(root, "", ".md")
 }
 
 /// The line number of the byte at `at`.
@@ -70,28 +51,18 @@ pub fn line_of(text: &str, at: usize) -> usize {
 
 /// Every .rs file below crates/, sorted.
 pub fn read_all(root: &Path) -> Result<Vec<Source>, String> {
-    let mut sources = vec![];
-    walk(root, "crates", &mut sources)?;
-    sources.sort_by(|a: &Source, b: &Source| a.path.cmp(&b.path));
-    Ok(sources)
+    let found = read(root, "crates/", ".rs")?;
+    Ok(found.into_iter().map(|(path, text)| Source::new(&path, text)).collect())
 }
 
-fn walk(root: &Path, below: &str, sources: &mut Vec<Source>) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot read {below}: {error}");
-    for entry in std::fs::read_dir(root.join(below)).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let path = format!("{below}/{name}");
-        if entry.file_type().map_err(failed)?.is_dir() {
-            if name != "target" {
-                walk(root, &path, sources)?;
-            }
-        } else if name.ends_with(".rs") {
-            let text = std::fs::read_to_string(entry.path()).map_err(|error| format!("cannot read {path}: {error}"))?;
-            sources.push(Source::new(&path, text));
-        }
-    }
-    Ok(())
+/// The files that git does not ignore, by the beginning and the end of their paths.
+fn read(root: &Path, below: &str, ending: &str) -> Result<Vec<(String, String)>, String> {
+    let paths = workspace::files(root)?.into_iter().filter(|path| path.starts_with(below) && path.ends_with(ending));
+    let read = |path: String| match std::fs::read_to_string(root.join(&path)) {
+        Ok(text) => Ok((path, text)),
+        Err(error) => Err(format!("cannot read {path}: {error}")),
+    };
+    paths.map(read).collect()
 }
 
 fn is_test_path(path: &str) -> bool {
@@ -99,144 +70,83 @@ fn is_test_path(path: &str) -> bool {
     inside || path.ends_with("/tests.rs")
 }
 
+/// As many spaces as the text has bytes, with its line breaks.
 fn blank(text: &str) -> String {
-    text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect()
+    text.bytes().map(|b| if b == b'\n' { '\n' } else { ' ' }).collect()
 }
 
-/// The length in bytes of the comment, string or character literal that begins at `start`; 0 if there is none.
-fn text_length(bytes: &[u8], start: usize, after_word: bool) -> usize {
-    let rest = &bytes[start..];
-    match rest {
-        [b'/', b'/', ..] => rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len()),
-        [b'/', b'*', ..] => comment_length(rest),
-        [b'"', ..] => string_length(rest, 1),
-        [b'b' | b'c', b'"', ..] if !after_word => string_length(rest, 2),
-        [b'r', b'"' | b'#', ..] if !after_word => raw_length(rest, 1),
-        [b'b' | b'c', b'r', b'"' | b'#', ..] if !after_word => raw_length(rest, 2),
-        [b'\'', ..] => character_length(rest),
-        _ => 0,
+/// The lexer of a file.
+struct Lexed<'a> {
+    text: &'a str,
+    code: Vec<u8>,
+    comments: Vec<u8>,
+    production: Vec<u8>,
+    /// The end of the last token.
+    end: usize,
+}
+
+impl<'a> Lexed<'a> {
+    /// Lexes a file. One that is no Rust has no code; the compiler rejects it.
+    fn new(text: &'a str) -> Lexed<'a> {
+        let blank = blank(text).into_bytes();
+        let (code, production) = (blank.clone(), blank.clone());
+        let mut lexed = Lexed { text, code, comments: blank, production, end: 0 };
+        lexed.stream(text.parse().unwrap_or_default(), false);
+        lexed.comment(text.len());
+        lexed
     }
-}
 
-fn comment_length(rest: &[u8]) -> usize {
-    let (mut depth, mut i) = (0, 0);
-    while i < rest.len() {
-        match &rest[i..] {
-            [b'/', b'*', ..] => (depth, i) = (depth + 1, i + 2),
-            [b'*', b'/', ..] => (depth, i) = (depth - 1, i + 2),
-            _ => i += 1,
-        }
-        if depth == 0 {
-            return i;
-        }
-    }
-    rest.len()
-}
-
-fn string_length(rest: &[u8], open: usize) -> usize {
-    let mut i = open;
-    while i < rest.len() {
-        match rest[i] {
-            b'\\' => i += 2,
-            b'"' => return i + 1,
-            _ => i += 1,
+    /// Takes tokens, those of items with `#[cfg(test)]` as test code.
+    fn stream(&mut self, stream: TokenStream, is_test: bool) {
+        let mut tokens = stream.into_iter().peekable();
+        let mut in_test_item = false;
+        while let Some(token) = tokens.next() {
+            let is_punct = |wanted: char| matches!(&token, TokenTree::Punct(punct) if punct.as_char() == wanted);
+            let is_mark = |next: &TokenTree| next.to_string().replace(' ', "") == "[cfg(test)]";
+            in_test_item |= is_punct('#') && tokens.peek().is_some_and(is_mark);
+            let is_block = matches!(&token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+            let ends = is_block || is_punct(';');
+            self.token(token, is_test || in_test_item);
+            in_test_item &= !ends;
         }
     }
-    rest.len()
-}
 
-/// The length of a raw string; 0 for a raw identifier.
-fn raw_length(rest: &[u8], prefix: usize) -> usize {
-    let hashes = rest[prefix..].iter().take_while(|b| **b == b'#').count();
-    if rest.get(prefix + hashes) != Some(&b'"') {
-        return 0;
-    }
-    let end = [b"\"".as_slice(), &vec![b'#'; hashes]].concat();
-    let from = prefix + hashes + 1;
-    let found = rest[from..].windows(end.len()).position(|window| window == end);
-    found.map_or(rest.len(), |at| from + at + end.len())
-}
-
-/// The length of a character literal; 0 for a lifetime.
-fn character_length(rest: &[u8]) -> usize {
-    if rest.get(1) == Some(&b'\\') {
-        return rest.iter().skip(3).position(|b| *b == b'\'').map_or(rest.len(), |at| at + 4);
-    }
-    let width = std::str::from_utf8(&rest[1..rest.len().min(5)])
-        .map_or_else(|error| error.valid_up_to().max(1), str::len)
-        .min(4);
-    (2..=width + 1)
-        .find(|i| rest.get(*i) == Some(&b'\''))
-        .filter(|i| is_one_character(&rest[1..*i]))
-        .map_or(0, |i| i + 1)
-}
-
-fn is_one_character(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().count() == 1)
-}
-
-/// Separates code and comments, see [`Source::code`] and [`Source::comments`].
-fn split(text: &str) -> (String, String) {
-    let bytes = text.as_bytes();
-    let (mut code, mut comments) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(bytes.len()));
-    let mut i = 0;
-    while i < bytes.len() {
-        let after_word = i > 0 && (bytes[i - 1].is_ascii_alphanumeric() || bytes[i - 1] == b'_');
-        let length = text_length(bytes, i, after_word).min(bytes.len() - i);
-        let part = &bytes[i..i + length.max(1)];
-        let blank = |b: &u8| if *b == b'\n' { b'\n' } else { b' ' };
-        match (length, part[0]) {
-            (0, _) => {
-                code.push(part[0]);
-                comments.push(blank(&part[0]));
+    fn token(&mut self, token: TokenTree, is_test: bool) {
+        match token {
+            // a doc comment, which is lexed as an attribute
+            token if self.text[token.span().byte_range()].starts_with("//") => {}
+            TokenTree::Group(group) => {
+                self.code(group.span_open(), is_test);
+                self.stream(group.stream(), is_test);
+                self.code(group.span_close(), is_test);
             }
-            (_, b'/') => {
-                code.extend(part.iter().map(blank));
-                comments.extend_from_slice(part);
-            }
-            _ => {
-                code.extend(part.iter().map(blank));
-                comments.extend(part.iter().map(blank));
-            }
-        }
-        i += part.len();
-    }
-    (String::from_utf8_lossy(&code).into_owned(), String::from_utf8_lossy(&comments).into_owned())
-}
-
-/// The offset after the item that starts at `from`, which ends with a block or a semicolon.
-pub fn item_end(code: &str, from: usize) -> usize {
-    let (mut braces, mut others) = (0, 0);
-    for (i, b) in code.bytes().enumerate().skip(from) {
-        match b {
-            b'(' | b'[' => others += 1,
-            b')' | b']' => others -= 1,
-            b'{' => braces += 1,
-            b'}' => {
-                braces -= 1;
-                if braces == 0 && others == 0 {
-                    return i + 1;
+            TokenTree::Literal(literal) => {
+                self.comment(literal.span().byte_range().start);
+                match self.text.as_bytes().get(self.end) {
+                    Some(b'0'..=b'9') => self.code(literal.span(), is_test),
+                    _ => self.end = literal.span().byte_range().end,
                 }
             }
-            b';' if braces == 0 && others == 0 => return i + 1,
-            _ => {}
+            token => self.code(token.span(), is_test),
         }
     }
-    code.len()
-}
 
-/// Blanks items with `#[cfg(test)]`.
-fn blank_tests(code: &str) -> String {
-    const MARK: &str = "#[cfg(test)]";
-    let mut out = code.to_owned();
-    let mut from = 0;
-    while let Some(at) = out[from..].find(MARK).map(|at| from + at) {
-        let end = item_end(&out, at);
-        let blanked = blank(&out[at..end]);
-        out.replace_range(at..end, &blanked);
-        from = end;
+    fn code(&mut self, span: Span, is_test: bool) {
+        let range = span.byte_range();
+        self.comment(range.start);
+        self.end = range.end;
+        self.code[range.clone()].copy_from_slice(&self.text.as_bytes()[range.clone()]);
+        if !is_test {
+            self.production[range.clone()].copy_from_slice(&self.text.as_bytes()[range]);
+        }
     }
-    out
+
+    /// Takes what is between the last token and `next`: comments and white space.
+    fn comment(&mut self, next: usize) {
+        let range = self.end..next.max(self.end);
+        self.comments[range.clone()].copy_from_slice(&self.text.as_bytes()[range]);
+        self.end = next.max(self.end);
+    }
 }
 
 #[cfg(test)]
@@ -251,10 +161,10 @@ mod tests {
             ("f(\"{\\\"\", '{', '\\'')", "f( , , )"),
             ("r#\"a\"{\"# x", " x"),
             ("fn f<'a>(x: &'a str) {}", "fn f<'a>(x: &'a str) {}"),
-            ("r#type 'é' b'}' x", "r#type b x"),
+            ("r#type 'é' b'}' x", "r#type x"),
         ];
         for (text, want) in cases {
-            let shown = split(text).0;
+            let shown = Source::new("src/a.rs", text.to_owned()).code;
             assert_eq!(shown.len(), text.len(), "{text}");
             let mut words =
                 shown.replace('\n', " \n ").split(' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");

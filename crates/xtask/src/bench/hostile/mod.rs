@@ -16,10 +16,9 @@ use client::{Call, Client};
 use tokio::task::JoinSet;
 
 use super::load::Samples;
-use super::process::{memory, memory_peak};
+use super::process::{Server, memory, memory_peak};
 use super::subject::options;
 use inputs::{Attack, Scenario};
-use target::Running;
 
 pub use target::Target;
 
@@ -56,7 +55,7 @@ pub async fn run(directory: &Path, targets: &[Target], filter: &str) -> Result<S
             let name = target.name();
             eprintln!("{} ({name}) …", scenario.name);
             let place = tempfile::Builder::new().tempdir_in(directory).map_err(|error| error.to_string())?;
-            let server = target.start(place.path()).await?;
+            let (server, _etcd) = target.start(place.path()).await?;
             let seen = one(&server, &scenario).await.map_err(|error| format!("{}: {error}", scenario.name))?;
             let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
             let cells = [
@@ -79,8 +78,8 @@ fn millis(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-async fn one(server: &Running, scenario: &Scenario) -> Result<Seen, String> {
-    let client = Client::new(&server.access()?, options(false))?;
+async fn one(server: &Server, scenario: &Scenario) -> Result<Seen, String> {
+    let client = Client::new(&server.access, options(false))?;
     if let Err(why) = set_up(&client, scenario).await {
         // if the server rejects the definition, the scenario ends
         return if scenario.setup_may_fail { refused(server, &client, &why).await } else { Err(why) };
@@ -90,7 +89,7 @@ async fn one(server: &Running, scenario: &Scenario) -> Result<Seen, String> {
     ordinary.measure(WARM, || false).await;
     let quiet = ordinary.measure(QUIET, || false).await;
     let before = memory(server.id()).unwrap_or_default();
-    let mut hostile = Some(Hostile::ready(scenario.attack.clone(), server.access()?)?);
+    let mut hostile = Some(Hostile::ready(scenario.attack.clone(), server.access.clone())?);
     let began = Instant::now();
     let mut outcome = None;
     let mut peak = before;
@@ -170,7 +169,7 @@ impl Hostile {
     }
 }
 
-async fn refused(server: &Running, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
+async fn refused(server: &Server, client: &Arc<Client>, why: &str) -> Result<Seen, String> {
     let mut ordinary = Ordinary { client: client.clone(), connection: None };
     ordinary.measure(WARM, || false).await;
     let quiet = ordinary.measure(QUIET, || false).await;

@@ -14,7 +14,6 @@ use client::Call;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Writes of another client between two reads of the remaining objects.
 const WRITES_PER_LOOK: usize = 5;
-const NAMESPACES: &str = "/api/v1/namespaces";
 
 pub async fn collect(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let (owners, kind) = (subject.define("owners").await?, subject.define("dependents").await?);
@@ -50,26 +49,4 @@ pub async fn collect(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let mut row = row(subject, what, Samples::new(writes, took), goal, before);
     row.note = format!("took {}", time_text(took));
     Ok(row)
-}
-
-/// The deletion of a namespace with many objects.
-pub async fn namespace(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kind = subject.define("inhabitants").await?;
-    let mut connection = subject.client.connect().await?;
-    let name = r#"{"metadata":{"name":"bench"}}"#;
-    connection.send(Call::post(NAMESPACES, name)).await?.ok("the namespace")?;
-    let make = move |i| Call::post(kind.collection_in("bench"), fixtures::object(&kind, i, 0));
-    drive(&subject.client, sizes.clients, sizes.dependents, make).await?;
-    let (before, started) = (subject.processor(), Instant::now());
-    let path = format!("{NAMESPACES}/bench");
-    connection.send(Call::delete(path.as_str())).await?.ok("the deletion of the namespace")?;
-    while connection.send(Call::get(path.as_str())).await?.status != 404 {
-        if started.elapsed() > PATIENCE {
-            return Err(format!("the namespace still exists after {PATIENCE:?}"));
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let took = started.elapsed();
-    let what = format!("a namespace of {} objects gone", sizes.dependents);
-    Ok(row(subject, what, Samples::new(vec![took], took), Goal::Total(Duration::from_secs(2)), before))
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::fixtures::{self, DEFINITIONS, Kind};
 use super::super::load::{Samples, drive};
-use super::super::row::{Goal, Row, memory_text, time_text};
+use super::super::row::{Goal, Row, memory_text};
 use super::super::sizes::Sizes;
 use super::super::subject::Subject;
 use super::row;
@@ -41,51 +41,8 @@ pub async fn first(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     Ok(row(subject, "definition to first accepted object", Samples::new(times, wall), goal, before))
 }
 
-/// Definitions of 5,000 properties.
-pub async fn big(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kinds: Vec<Kind> = (0..sizes.first_runs).map(|i| subject.kind(&format!("big{i}"))).collect();
-    for kind in &kinds {
-        subject.remember(kind);
-    }
-    let before = subject.processor();
-    let make = move |i: usize| Call::post(DEFINITIONS, fixtures::big_definition(&kinds[i]));
-    let samples = drive(&subject.client, 1, sizes.first_runs, make).await?;
-    let goal = Goal::Median(Duration::from_millis(20));
-    Ok(row(subject, "definition of 5,000 properties", samples, goal, before))
-}
-
-fn many_kinds(subject: &Subject, sizes: &Sizes) -> Vec<Kind> {
-    (0..sizes.definitions).map(|i| subject.kind(&format!("many{i}"))).collect()
-}
-
-/// Creates of objects of the many definitions that [`many`] has created; the target is the time for a single definition.
-pub async fn spread(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kinds = many_kinds(subject, sizes);
-    if kinds.iter().any(|kind| subject.remember(kind)) {
-        many(subject, sizes).await?;
-    }
-    let picked = |kinds: &[Kind], i: usize| kinds[i.wrapping_mul(7919) % kinds.len()].clone();
-    let runs = sizes.first_runs * 10;
-    let creates = |kinds: Vec<Kind>, first: usize| {
-        move |i: usize| {
-            let kind = picked(&kinds, i);
-            Call::post(kind.collection(), fixtures::object(&kind, first + i, 0))
-        }
-    };
-    // the first object of each definition causes its schema to be compiled, so it is not timed
-    drive(&subject.client, 1, runs, creates(kinds.clone(), 0)).await?;
-    let one = drive(&subject.client, 1, runs, creates(kinds[..1].to_vec(), runs)).await?;
-    let before = subject.processor();
-    let samples = drive(&subject.client, 1, runs, creates(kinds, 2 * runs)).await?;
-    let goal = Goal::Median(one.quantile(0.5).mul_f64(1.2));
-    let what = format!("create in any of {} definitions", sizes.definitions);
-    let mut row = row(subject, what, samples, goal, before);
-    row.note = format!("in one {}", time_text(one.quantile(0.5)));
-    Ok(row)
-}
-
 pub async fn many(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kinds = many_kinds(subject, sizes);
+    let kinds: Vec<Kind> = (0..sizes.definitions).map(|i| subject.kind(&format!("many{i}"))).collect();
     for kind in &kinds {
         subject.remember(kind);
     }

@@ -1,12 +1,9 @@
 //! The measurements. Each creates the objects that it needs first; only the requests that its row names are timed.
 
 mod collect;
-mod commits;
 mod definitions;
-mod gates;
 mod ownership;
 mod reads;
-mod schemas;
 mod starts;
 mod watch;
 mod writes;
@@ -24,14 +21,8 @@ use super::subject::Subject;
 pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
     match measure {
         Measure::Restart => starts::restart(launch, http2, sizes).await,
-        Measure::RestartHistory => starts::restart_with_history(launch, sizes).await,
-        Measure::RestartCrds => starts::restart_definitions(launch, http2, sizes).await,
         Measure::Idle => starts::idle(launch).await,
-        Measure::Rights => gates::rights(launch, http2, sizes).await,
-        Measure::Schema => schemas::walk(sizes),
         Measure::Ownership => ownership::reapply(sizes),
-        Measure::Commits => commits::many(launch, sizes).await,
-        Measure::Commit => commits::one(launch, sizes).await,
         _ => starts::ready(launch, sizes),
     }
 }
@@ -44,7 +35,6 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
         Measure::Create => writes::create(subject, sizes).await,
         Measure::Get => reads::get(subject, sizes).await,
         Measure::List => reads::list(subject, sizes).await,
-        Measure::Page => reads::page(subject, sizes).await,
         Measure::Select => reads::select(subject, sizes).await,
         Measure::Watch => watch::watch(subject, sizes).await,
         Measure::Flood => watch::flood(subject, sizes).await,
@@ -53,11 +43,7 @@ pub async fn under_load(measure: Measure, subject: &Subject, sizes: &Sizes) -> R
         Measure::Reapply => writes::reapply(subject, sizes).await,
         Measure::Delete => writes::delete(subject, sizes).await,
         Measure::Collect => collect::collect(subject, sizes).await,
-        Measure::Namespace => collect::namespace(subject, sizes).await,
-        Measure::Policy => gates::policy(subject, sizes).await,
-        Measure::Big => definitions::big(subject, sizes).await,
         Measure::Crds => definitions::many(subject, sizes).await,
-        Measure::Spread => definitions::spread(subject, sizes).await,
         _ => Err("needs no server".to_owned()),
     }
 }

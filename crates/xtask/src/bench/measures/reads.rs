@@ -13,9 +13,6 @@ use client::Call;
 /// Size of a listed object in the request; in responses, with the fields that the server adds, it is 1.55 KB.
 const SIZE: usize = 700;
 
-/// Objects of a page, as in client-go's informers.
-const PAGE: usize = 500;
-
 pub async fn get(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let kind = subject.filled("gets", sizes.targets, super::writes::SIZE).await?;
     let before = subject.processor();
@@ -38,15 +35,6 @@ pub async fn list(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
     let mut row = row(subject, what, samples, Goal::Median(Duration::from_millis(20)), before);
     row.note = format!("{:.1} MB", response.size as f64 / 1e6);
     Ok(row)
-}
-
-pub async fn page(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
-    let kind = listed(subject, sizes).await?;
-    let before = subject.processor();
-    let make = move |_| Call::get(format!("{}?limit={PAGE}", kind.collection()));
-    let samples = drive(&subject.client, 1, sizes.selects, make).await?;
-    let what = format!("page of {PAGE} of {} objects", sizes.list_objects);
-    Ok(row(subject, what, samples, Goal::Median(Duration::from_millis(3)), before))
 }
 
 pub async fn select(subject: &Subject, sizes: &Sizes) -> Result<Row, String> {
