@@ -10,7 +10,9 @@ mod scale;
 use std::sync::Arc;
 
 use machinery::{FieldError, Status, Value};
-use schema::apply::{FieldSet, Versions};
+use schema::apply::FieldSet;
+
+pub use scale::ScaleView;
 
 use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint, TypeMeta};
 use super::rules::{Subresource, metadata};
@@ -90,46 +92,9 @@ pub trait Strategy: Send + Sync {
     /// Whether PUT without resourceVersion replaces the object unconditionally.
     fn allow_unconditional_update(&self) -> bool;
 
-    /// The schema of the subresource's objects, if their kind is not that of the resource.
-    fn own_types(&self) -> Option<&dyn Versions> {
+    /// The Scale that clients of the endpoint exchange instead of the objects, if they do.
+    fn view(&self) -> Option<&ScaleView> {
         None
-    }
-
-    /// Whether clients of the endpoint exchange a view of the objects, such as a Scale, instead of the objects
-    /// themselves.
-    fn is_view(&self) -> bool {
-        false
-    }
-
-    /// The view that changes of an object are applied to.
-    fn editable(&self, old: &Value) -> Result<Value, Status> {
-        Ok(old.clone())
-    }
-
-    /// The object to be stored after its view was changed.
-    fn merge(&self, _edited: &Value, old: &Value) -> Result<Value, Status> {
-        Ok(old.clone())
-    }
-
-    /// The object as clients of the endpoint see it. A Scale without replicas may stand for an object that has none,
-    /// which [`Strategy::check_readable`] refuses.
-    fn view(&self, object: &Value) -> Result<Value, Status> {
-        Ok(object.clone())
-    }
-
-    /// Rejects reads of an object that this endpoint cannot represent.
-    fn check_readable(&self, _object: &Value) -> Result<(), Status> {
-        Ok(())
-    }
-
-    /// Checks whether a configuration can be applied to what [`Strategy::editable`] returned.
-    fn check_apply(&self, _configuration: &Value, _live: &Value) -> Result<(), Status> {
-        Ok(())
-    }
-
-    /// Checks the result of an apply to what [`Strategy::editable`] returned.
-    fn check_applied(&self, _configuration: &Value, _live: &Value, _applied: &Value) -> Result<(), Status> {
-        Ok(())
     }
 }
 
@@ -139,7 +104,7 @@ pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: S
     match (version.built_in, subresource) {
         (_, Subresource::Scale) => {
             let main = strategy(resource, version, Subresource::None);
-            Arc::new(scale::ScaleStrategy::new(at, main))
+            Arc::new(ScaleView::new(at, main))
         }
         (None, Subresource::Status) => Arc::new(custom::CustomStatus(CustomCodec { at, keeps_metadata: true })),
         (None, _) => Arc::new(custom::CustomStrategy(CustomCodec { at, keeps_metadata: false })),

@@ -17,8 +17,8 @@ const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 /// Stands for absent replicas while the Scale of an object is edited.
 const UNSET: i64 = i32::MIN as i64;
 
-/// The strategy of the subresource `scale`.
-pub struct ScaleStrategy {
+/// An object as a Scale, and the strategy of the subresource `scale`.
+pub struct ScaleView {
     at: Endpoint,
     /// The strategy of the objects themselves.
     main: Arc<dyn Strategy>,
@@ -26,7 +26,7 @@ pub struct ScaleStrategy {
     tracked: Vec<ScalePath>,
 }
 
-impl Strategy for ScaleStrategy {
+impl Strategy for ScaleView {
     fn codec(&self) -> &dyn Codec {
         if self.at.resource.is_custom() { &ScaleCodec::Custom } else { &ScaleCodec::BuiltIn }
     }
@@ -66,16 +66,36 @@ impl Strategy for ScaleStrategy {
         true
     }
 
-    fn own_types(&self) -> Option<&dyn Versions> {
+    fn view(&self) -> Option<&ScaleView> {
+        Some(self)
+    }
+}
+
+const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+
+impl ScaleView {
+    /// The Scale of objects whose own endpoint has the strategy `main`.
+    pub fn new(at: Endpoint, main: Arc<dyn Strategy>) -> ScaleView {
+        let resource = &at.resource;
+        let path = |version: &Version| ScalePath {
+            api_version: resource.api_version(version),
+            replicas: version
+                .scale
+                .as_ref()
+                .map(|scale| segments(&scale.spec_replicas).into_iter().map(Text::from).collect()),
+        };
+        let tracked = resource.versions.iter().map(|version| path(version)).collect();
+        ScaleView { tracked, at, main }
+    }
+
+    /// The schema of Scales.
+    pub fn types(&self) -> &dyn Versions {
         static TYPES: OnceLock<ScaleTypes> = OnceLock::new();
-        Some(TYPES.get_or_init(ScaleTypes::new))
+        TYPES.get_or_init(ScaleTypes::new)
     }
 
-    fn is_view(&self) -> bool {
-        true
-    }
-
-    fn editable(&self, old: &Value) -> Result<Value, Status> {
+    /// The Scale that changes of an object are applied to.
+    pub fn editable(&self, old: &Value) -> Result<Value, Status> {
         let paths = self.paths(old)?;
         let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);
         let mut scale = self.scale_of(old, paths, Some(replicas))?;
@@ -87,7 +107,7 @@ impl Strategy for ScaleStrategy {
     }
 
     /// The object with the replicas of a Scale and the field ownership that they have there.
-    fn merge(&self, scale: &Value, old: &Value) -> Result<Value, Status> {
+    pub fn merge(&self, scale: &Value, old: &Value) -> Result<Value, Status> {
         let path = &self.paths(old)?.spec_replicas;
         let replicas = replicas_of(scale);
         if replicas == UNSET {
@@ -102,15 +122,18 @@ impl Strategy for ScaleStrategy {
         Ok(object)
     }
 
-    fn view(&self, object: &Value) -> Result<Value, Status> {
+    /// The Scale of an object as clients see it. One without replicas may stand for an object that has none, which
+    /// [`ScaleView::check_readable`] refuses.
+    pub fn of(&self, object: &Value) -> Result<Value, Status> {
         let paths = self.paths(object)?;
         let replicas = integer(object, &paths.spec_replicas)?;
         self.scale_of(object, paths, replicas)
     }
 
-    fn check_readable(&self, object: &Value) -> Result<(), Status> {
+    /// Rejects reads of an object without replicas.
+    pub fn check_readable(&self, object: &Value) -> Result<(), Status> {
         let path = &self.paths(object)?.spec_replicas;
-        self.view(object)?;
+        self.of(object)?;
         match integer(object, path)? {
             Some(_) => Ok(()),
             None => Err(Status::internal(format!("the spec replicas field \"{path}\" does not exist"))),
@@ -119,7 +142,7 @@ impl Strategy for ScaleStrategy {
 
     /// As in kube-apiserver, an apply that changes a custom resource fails, since a Scale cannot be converted to a
     /// version of the resource. Conflicts are still reported, and applying equal values shares their ownership.
-    fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
+    pub fn check_applied(&self, configuration: &Value, live: &Value, applied: &Value) -> Result<(), Status> {
         if !self.at.resource.is_custom() || applied.at(&["spec", "replicas"]) == live.at(&["spec", "replicas"]) {
             return Ok(());
         }
@@ -129,7 +152,8 @@ impl Strategy for ScaleStrategy {
         Err(Status::untyped(500, format!("failed to convert new object ({object}) {UNCONVERTIBLE}")))
     }
 
-    fn check_apply(&self, configuration: &Value, live: &Value) -> Result<(), Status> {
+    /// Checks whether a configuration can be applied to what [`ScaleView::editable`] returned.
+    pub fn check_apply(&self, configuration: &Value, live: &Value) -> Result<(), Status> {
         let is_scale =
             configuration.str_at(&["apiVersion"]) == SCALE_VERSION && configuration.str_at(&["kind"]) == "Scale";
         if !is_scale || !self.at.resource.is_custom() || live.at(&MANAGED_FIELDS).is_some() {
@@ -137,24 +161,6 @@ impl Strategy for ScaleStrategy {
         }
         let live = format!("failed to convert live object (/; autoscaling/v1, Kind=Scale) {UNCONVERTIBLE}");
         Err(Status::untyped(500, format!("failed to create manager for existing fields: {live}")))
-    }
-}
-
-const UNCONVERTIBLE: &str = "to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
-
-impl ScaleStrategy {
-    /// The Scale of objects whose own endpoint has the strategy `main`.
-    pub fn new(at: Endpoint, main: Arc<dyn Strategy>) -> ScaleStrategy {
-        let resource = &at.resource;
-        let path = |version: &Version| ScalePath {
-            api_version: resource.api_version(version),
-            replicas: version
-                .scale
-                .as_ref()
-                .map(|scale| segments(&scale.spec_replicas).into_iter().map(Text::from).collect()),
-        };
-        let tracked = resource.versions.iter().map(|version| path(version)).collect();
-        ScaleStrategy { tracked, at, main }
     }
 
     fn paths(&self, object: &Value) -> Result<&ScalePaths, Status> {

@@ -104,7 +104,7 @@ impl Admit<'_> {
     /// Checks and normalizes an object that admission has changed: its types, defaults and managedFields.
     fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
-        if strategy.is_view() {
+        if strategy.view().is_some() {
             return Ok(object);
         }
         let is_new = self.operation == Operation::Create;

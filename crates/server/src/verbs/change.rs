@@ -177,10 +177,14 @@ impl Write<'_> {
     async fn applied(&self, live: &Value) -> Result<Changed, Status> {
         let request = self.request;
         let Change::Apply { configuration, force, repeated } = &self.change else { return Err(request.not_found()) };
-        request.strategy.check_apply(configuration, live)?;
+        if let Some(view) = request.strategy.view() {
+            view.check_apply(configuration, live)?;
+        }
         let ApplyOutcome { mut object, is_live } =
             request.track_apply(Some(live), configuration, *force, &self.manager()).await?;
-        request.strategy.check_applied(configuration, live, &object)?;
+        if let Some(view) = request.strategy.view() {
+            view.check_applied(configuration, live, &object)?;
+        }
         let is_custom = request.resource.is_custom();
         if is_custom {
             repeated.report(request)?;

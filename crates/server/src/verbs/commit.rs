@@ -165,7 +165,10 @@ impl Write<'_> {
         // stored as JSON, a float with a whole value becomes an integer
         let stored = machinery::value::decode(stored.to_json().as_bytes()).unwrap_or(stored);
         let shown = resource.out_of_storage(stored, version).await?;
-        Ok(ResponseObject::Tree(if strategy.is_view() { strategy.view(&shown)? } else { shown }))
+        match strategy.view() {
+            Some(view) => view.of(&shown).map(ResponseObject::Tree),
+            None => Ok(ResponseObject::Tree(shown)),
+        }
     }
 
     /// Runs the hooks after a write and returns its outcome.

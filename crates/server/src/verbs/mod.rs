@@ -288,15 +288,18 @@ impl Request {
     /// An object in the form of the endpoint: in its version, or the view of its subresource.
     pub async fn show(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
         let shown = ResponseObject::converted(&self.resource, &self.version, stored).await?;
-        Ok(if self.strategy.is_view() { ResponseObject::Tree(self.strategy.view(&shown.into_value())?) } else { shown })
+        match self.strategy.view() {
+            Some(view) => view.of(&shown.into_value()).map(ResponseObject::Tree),
+            None => Ok(shown),
+        }
     }
 
     /// [`Request::show`] for a read, which fails if the object cannot be decoded or converted.
     pub async fn read(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
         let unreadable = |why| self.resource.unreadable(&stored, why);
-        if self.strategy.is_view() {
+        if let Some(view) = self.strategy.view() {
             let object = self.resource.read_converted(&stored, &self.version).await.map_err(unreadable)?;
-            self.strategy.check_readable(&object)?;
+            view.check_readable(&object)?;
         }
         self.show(stored.clone()).await.map_err(unreadable)
     }

@@ -110,7 +110,7 @@ impl Write<'_> {
         }
         let as_get = self.options.dry_run || matches!(self.change, Change::Delete(_));
         let object = request.read_for_write(&stored, as_get).await?;
-        let view = if request.strategy.is_view() { Some(request.strategy.editable(&object)?) } else { None };
+        let view = request.strategy.view().map(|view| view.editable(&object)).transpose()?;
         Ok(Live { stored, object, view, outline: None })
     }
 
@@ -151,7 +151,7 @@ impl Write<'_> {
         let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
         meta::dedup_owners(self.request, &mut object, meta::Stage::AfterMutation);
         hooks::authorize(self, &object, Some(&live.object)).await?;
-        let merged = if strategy.is_view() { Some(strategy.merge(&object, &live.object)?) } else { None };
+        let merged = strategy.view().map(|view| view.merge(&object, &live.object)).transpose()?;
         self.check_version(&object, live.stored.revision)?;
         let mut object = merged.unwrap_or(object);
         if object.str_at(&["metadata", "resourceVersion"]).is_empty() {
@@ -215,12 +215,9 @@ impl Write<'_> {
     }
 
     async fn validating_admission(&self, admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
-        let strategy = &self.request.strategy;
-        if !strategy.is_view() {
-            return admit.validate(Some(object), old).await;
-        }
-        let old = old.map(|old| strategy.view(old)).transpose()?;
-        admit.validate(Some(&strategy.view(object)?), old.as_ref()).await
+        let Some(view) = self.request.strategy.view() else { return admit.validate(Some(object), old).await };
+        let old = old.map(|old| view.of(old)).transpose()?;
+        admit.validate(Some(&view.of(object)?), old.as_ref()).await
     }
 }
 

@@ -81,7 +81,8 @@ impl Request {
         let zero = if bare { codec.zero() } else { None };
         let (subresource, release) = (self.subresource.as_str(), self.resource.release);
         let (kind, api_version, zero) = (codec.kind(), api_version.as_str(), zero.as_ref());
-        if let Some(versions) = strategy.own_types() {
+        if let Some(view) = strategy.view() {
+            let versions = view.types();
             return work(&FieldManager { manager, api_version, kind, subresource, time, versions, zero, release });
         }
         let mut responses = vec![];
