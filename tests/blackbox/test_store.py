@@ -1,5 +1,6 @@
 """The data directory: corruption is reported before anything is served, and `pintle store` checks, backs up and restores."""
 
+import json
 import os
 import pathlib
 import re
@@ -210,6 +211,26 @@ def test_file_size_limit(launch):
         server.start()
         assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == {*created, "last"}
         assert events(server, watch) == len(created) + 1
+
+
+def test_causes_of_failures_are_in_the_log(launch):
+    """Clients learn that the store failed. Its error, with paths and errors of the operating system, is in the log at level 2, with
+    the audit ID of the request."""
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+    writes = [(MAPS, config_map("lost")), (MAPS.replace("configmaps", "services"), service)]
+    with launch("--v=2", "--logging-format=json", storage="embedded") as server:
+        server.ok("POST", MAPS, config_map("before"))
+        shutil.rmtree(server.dir / "log")
+        for number, (path, body) in enumerate(writes):
+            status, response, _ = server.request("POST", path, body, headers={"Audit-ID": f"write-{number}"})
+            message = response["message"]
+            assert status >= 400 and "the store is unavailable" in message and message.count("Internal error occurred") < 2, response
+            assert str(server.dir) not in message and "has been removed" not in message, response
+        assert server.request("GET", MAPS + "/none", headers={"Audit-ID": "read"})[0] == 404
+        lines = [json.loads(line)["fields"] for line in server.stderr().splitlines()]
+        failed = [line for line in lines if line["message"] == "request failed"]
+        assert [line["audit_id"] for line in failed] == ["write-0", "write-1"], failed
+        assert all("the store is unavailable: " in line["cause"] and ".log has been removed" in line["cause"] for line in failed), failed
 
 
 def test_a_disk_that_cannot_sync(launch):

@@ -25,7 +25,8 @@ pub(super) const MANAGER: &str = "ipallocator.k8s.io";
 enum Failure {
     Taken,
     Full,
-    Store(String),
+    /// The IPAddress could not be written.
+    Store(Status),
 }
 
 pub(super) fn collection(objects: &Arc<Objects>) -> Arc<Collection> {
@@ -135,7 +136,7 @@ impl Allocation {
                 Failure::Full | Failure::Taken => {
                     Refusal::Internal("failed to allocate a serviceIP: range is full".to_owned())
                 }
-                Failure::Store(why) => Refusal::Invalid(format!("failed to allocate IP: {why}")),
+                Failure::Store(status) => unwritten("failed to allocate IP", status),
             });
         }
         let address =
@@ -143,7 +144,9 @@ impl Allocation {
         let why = if network.holds(address) {
             match self.reserve(server, address, service).await {
                 Ok(()) => return Ok(address),
-                Err(Failure::Store(why)) => why,
+                Err(Failure::Store(status)) => {
+                    return Err(unwritten(&format!("failed to allocate IP {wanted}"), status));
+                }
                 Err(_) => "provided IP is already allocated".to_owned(),
             }
         } else {
@@ -197,15 +200,25 @@ fn of_any(old: &Value) -> bool {
 enum Refusal {
     Invalid(String),
     Internal(String),
+    /// As `Invalid`, with a cause for the log.
+    Unwritten(String, String),
+}
+
+/// The refusal for an IPAddress that could not be written.
+fn unwritten(what: &str, status: Status) -> Refusal {
+    let why = status.message.strip_prefix("Internal error occurred: ").unwrap_or(&status.message);
+    Refusal::Unwritten(format!("{what}: {why}"), status.cause.clone())
 }
 
 fn refused(service: &Value, all: &[Text], refusal: Refusal) -> Status {
+    let invalid = |why| {
+        let all: Value = all.iter().cloned().map(Value::String).collect();
+        invalid(service, &[FieldError::invalid(&FieldPath::new("spec").child("clusterIPs"), &all, why)])
+    };
     match refusal {
         Refusal::Internal(why) => Status::internal(why),
-        Refusal::Invalid(why) => {
-            let all: Value = all.iter().cloned().map(Value::String).collect();
-            invalid(service, &[FieldError::invalid(&FieldPath::new("spec").child("clusterIPs"), &all, why)])
-        }
+        Refusal::Invalid(why) => invalid(why),
+        Refusal::Unwritten(why, cause) => invalid(why).caused_by(cause),
     }
 }
 
@@ -234,7 +247,7 @@ async fn create(server: &dyn AddressObjects, address: IpAddr, service: &Value) -
     match server.create(object).await {
         Ok(()) => Ok(()),
         Err(status) if status.reason == Reason::AlreadyExists => Err(Failure::Taken),
-        Err(status) => Err(Failure::Store(status.message.clone())),
+        Err(status) => Err(Failure::Store(status)),
     }
 }
 
@@ -242,6 +255,6 @@ async fn create(server: &dyn AddressObjects, address: IpAddr, service: &Value) -
 pub(super) async fn restore(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), String> {
     match create(server, address, service).await {
         Ok(()) | Err(Failure::Taken | Failure::Full) => Ok(()),
-        Err(Failure::Store(why)) => Err(why),
+        Err(Failure::Store(status)) => Err(status.message.clone()),
     }
 }
