@@ -1,20 +1,21 @@
-//! Bounds of access control. A bound that kube-apiserver has too has its value, unless noted otherwise.
+//! Bounds of access control. Those that kube-apiserver has too have its value; the others say what they bound.
 
 use std::time::Duration;
 
-/// CEL cost of all match conditions of a webhook or policy.
+/// CEL cost of all match conditions of a webhook or policy; kube-apiserver's.
 pub const MATCH_CONDITIONS_COST_MAX: u64 = 2_500_000;
-/// Tokens of ServiceAccounts whose verified claims are cached.
+/// Tokens of ServiceAccounts whose verified claims are cached, so that a client pays for one signature and not for one per
+/// request: about a kilobyte each.
 pub const VERIFIED_TOKENS_MAX: usize = 4096;
-/// Events of the audit log that may wait to be written.
+/// Events of the audit log that may wait to be written; kube-apiserver's.
 pub const AUDIT_BUFFER_EVENTS: usize = 10_000;
-/// Requests slower than this have latency annotations in their audit events, in nanoseconds.
+/// Requests slower than this have latency annotations in their audit events, in nanoseconds; kube-apiserver's.
 pub const AUDIT_SLOW_NANOS: i64 = 500_000_000;
-/// Bytes of a User-Agent that are recorded in audit events.
+/// Bytes of a User-Agent that are recorded in audit events; kube-apiserver's.
 pub const AUDIT_AGENT_BYTES_MAX: usize = 1024;
 /// Users whose last mode of impersonation is cached; kube-apiserver's.
 pub const IMPERSONATORS_MAX: usize = 10_000;
-/// Minimum time between two reads of the keys of an issuer.
+/// Minimum time between two reads of the keys of an issuer, which tokens with unknown keys cause: any client can send those.
 pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
 /// From this number of groups or values on, a check of `*` precedes the checks of the single ones; kube-apiserver's.
 pub const IMPERSONATED_TOGETHER: usize = 4;

@@ -35,7 +35,11 @@ pub enum CertificateTask {
         #[arg(short, long, value_enum, default_value = "table")]
         output: ListForm,
     },
-    /// Renew the serving certificate and that of the administrator now; the server does so by itself 90 days before their end.
+    /// Renew the serving certificate and that of the administrator now.
+    ///
+    /// A server renews them on its own 90 days before they expire. A running server uses the new certificates at once, a stopped
+    /// one from its next start on. The names of the serving certificate and the certificate authority stay the same, so clients
+    /// need no new kubeconfig.
     Renew {
         #[command(flatten)]
         place: CertificatePlace,

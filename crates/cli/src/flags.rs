@@ -319,10 +319,12 @@ pub enum Storage {
         server: RunningServer,
     },
 
-    /// Rewrite objects of a running server that it would store otherwise now, such as with another key of encryption.
+    /// Write the objects of a running server again, after a change of encryption keys.
     ///
-    /// After a change of --encryption-provider-config this encrypts everything with the newest key. Objects that are up to date
-    /// are not written. The exit status is 1 if an object could not be written; a second run resumes.
+    /// A server encrypts objects with the first provider of --encryption-provider-config when they are written. Run this after
+    /// you have changed that file, so that no object depends on a former key, and remove the former key afterwards. Objects that
+    /// are stored as they should be are skipped. The exit status is 1 if an object could not be written; run the command again
+    /// for the remaining ones.
     Rewrite {
         /// Only this resource, such as secrets or crontabs.stable.example.com. May be repeated.
         #[arg(long, value_name = "RESOURCE")]
