@@ -54,248 +54,218 @@ pub struct Series {
     pub component: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct DrySeries {
-    /// `All` or nothing.
-    pub dry_run: &'static str,
-    #[prometheus(flatten)]
-    pub series: Series,
-}
+labels! {
+    pub struct DrySeries {
+        /// `All` or nothing.
+        pub dry_run: &'static str,
+        #[prometheus(flatten)]
+        pub series: Series,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RequestLabels {
-    pub code: u16,
-    #[prometheus(flatten)]
-    pub of: DrySeries,
-}
+    pub struct RequestLabels {
+        pub code: u16,
+        #[prometheus(flatten)]
+        pub of: DrySeries,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Terminated {
-    pub code: u16,
-    #[prometheus(flatten)]
-    pub series: Series,
-}
+    pub struct Terminated {
+        pub code: u16,
+        #[prometheus(flatten)]
+        pub series: Series,
+    }
 
-/// The audit level of requests.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct AuditLevel {
-    pub level: &'static str,
-}
+    /// The audit level of requests.
+    pub struct AuditLevel {
+        pub level: &'static str,
+    }
 
-/// The audit backend: `log` or `webhook`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct AuditPlugin {
-    pub plugin: &'static str,
-}
+    /// The audit backend: `log` or `webhook`.
+    pub struct AuditPlugin {
+        pub plugin: &'static str,
+    }
 
-/// A priority level, and the FlowSchema that assigned the request to it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct FlowLevel {
-    pub priority_level: Label,
-    pub flow_schema: Label,
-}
+    /// A priority level, and the FlowSchema that assigned the request to it.
+    pub struct FlowLevel {
+        pub priority_level: Label,
+        pub flow_schema: Label,
+    }
 
-/// `mutating` or `readOnly`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct RequestKind {
-    pub request_kind: &'static str,
-}
+    /// `mutating` or `readOnly`.
+    pub struct RequestKind {
+        pub request_kind: &'static str,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct GroupVersionResource {
-    pub group: Label,
-    pub version: Label,
-    pub resource: Label,
-}
+    pub struct GroupVersionResource {
+        pub group: Label,
+        pub version: Label,
+        pub resource: Label,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct GroupResource {
-    pub group: Label,
-    pub resource: Label,
-}
+    pub struct GroupResource {
+        pub group: Label,
+        pub resource: Label,
+    }
 
-/// Labels of lists: the resource, and the index used, which is always empty.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Listed {
-    pub index: &'static str,
-    #[prometheus(flatten)]
-    pub of: GroupResource,
-}
+    /// Labels of lists: the resource, and the index used, which is always empty.
+    pub struct Listed {
+        pub index: &'static str,
+        #[prometheus(flatten)]
+        pub of: GroupResource,
+    }
 
-/// `plural.group`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct StoredResource {
-    pub resource: Label,
-}
+    /// `plural.group`.
+    pub struct StoredResource {
+        pub resource: Label,
+    }
 
-/// A write to the store: `create`, `update` or `delete`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct StoreOperation {
-    pub operation: &'static str,
-    pub group: Label,
-    pub resource: Label,
-}
+    /// A write to the store: `create`, `update` or `delete`.
+    pub struct StoreOperation {
+        pub operation: &'static str,
+        pub group: Label,
+        pub resource: Label,
+    }
 
-/// `success` or `failure`; of authorization `allowed`, `denied`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct AttemptResult {
-    pub result: &'static str,
-}
+    /// `success` or `failure`; of authorization `allowed`, `denied`.
+    pub struct AttemptResult {
+        pub result: &'static str,
+    }
 
-/// Labels of an impersonation attempt, or of one of its authorization checks: the mode, which is `legacy` for the verb
-/// `impersonate` and empty if all modes denied.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ImpersonationAttempt {
-    pub mode: &'static str,
-    /// `allowed` or `denied`.
-    pub decision: &'static str,
-}
+    /// Labels of an impersonation attempt, or of one of its authorization checks: the mode, which is `legacy` for the verb
+    /// `impersonate` and empty if all modes denied.
+    pub struct ImpersonationAttempt {
+        pub mode: &'static str,
+        /// `allowed` or `denied`.
+        pub decision: &'static str,
+    }
 
-/// The labels of a call of an admission webhook.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WebhookCall {
-    pub name: Label,
-    /// `admit` or `validating`.
-    pub r#type: &'static str,
-    pub operation: &'static str,
-    /// `true` or `false`.
-    pub rejected: &'static str,
-}
+    /// The labels of a call of an admission webhook.
+    pub struct WebhookCall {
+        pub name: Label,
+        /// `admit` or `validating`.
+        pub r#type: &'static str,
+        pub operation: &'static str,
+        /// `true` or `false`.
+        pub rejected: &'static str,
+    }
 
-/// Labels of a webhook call: the code of its rejection or of the failed call, 200 if it admitted the write.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WebhookResponse {
-    pub code: u16,
-    #[prometheus(flatten)]
-    pub call: WebhookCall,
-}
+    /// Labels of a webhook call: the code of its rejection or of the failed call, 200 if it admitted the write.
+    pub struct WebhookResponse {
+        pub code: u16,
+        #[prometheus(flatten)]
+        pub call: WebhookCall,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WebhookRejection {
-    pub name: Label,
-    pub r#type: &'static str,
-    pub operation: &'static str,
-    /// `calling_webhook_error` or `no_error`.
-    pub error_type: &'static str,
-    pub rejection_code: u16,
-}
+    pub struct WebhookRejection {
+        pub name: Label,
+        pub r#type: &'static str,
+        pub operation: &'static str,
+        /// `calling_webhook_error` or `no_error`.
+        pub error_type: &'static str,
+        pub rejection_code: u16,
+    }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WebhookName {
-    pub name: Label,
-    pub r#type: &'static str,
-}
+    pub struct WebhookName {
+        pub name: Label,
+        pub r#type: &'static str,
+    }
 
-/// Labels of all admission plugins of one type.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct AdmissionStep {
-    /// `admit` or `validate`.
-    pub r#type: &'static str,
-    pub operation: &'static str,
-    /// `true` or `false`.
-    pub rejected: &'static str,
-}
+    /// Labels of all admission plugins of one type.
+    pub struct AdmissionStep {
+        /// `admit` or `validate`.
+        pub r#type: &'static str,
+        pub operation: &'static str,
+        /// `true` or `false`.
+        pub rejected: &'static str,
+    }
 
-/// Labels of one admission plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct AdmissionController {
-    pub name: &'static str,
-    #[prometheus(flatten)]
-    pub step: AdmissionStep,
-}
+    /// Labels of one admission plugin.
+    pub struct AdmissionController {
+        pub name: &'static str,
+        #[prometheus(flatten)]
+        pub step: AdmissionStep,
+    }
 
-/// A deprecated version that was requested.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct DeprecatedApi {
-    pub group: Label,
-    pub version: Label,
-    pub resource: Label,
-    pub subresource: Label,
-    /// The release without the version; empty if none is announced.
-    pub removed_release: &'static str,
-}
+    /// A deprecated version that was requested.
+    pub struct DeprecatedApi {
+        pub group: Label,
+        pub version: Label,
+        pub resource: Label,
+        pub subresource: Label,
+        /// The release without the version; empty if none is announced.
+        pub removed_release: &'static str,
+    }
 
-/// The resource of a watch with initial events.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct WatchList {
-    pub group: Label,
-    pub version: Label,
-    pub resource: Label,
-    pub scope: &'static str,
-}
+    /// The resource of a watch with initial events.
+    pub struct WatchList {
+        pub group: Label,
+        pub version: Label,
+        pub resource: Label,
+        pub scope: &'static str,
+    }
 
-/// `Ignore`, `Warn` or `Strict`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct FieldValidationMode {
-    pub field_validation: &'static str,
-}
+    /// `Ignore`, `Warn` or `Strict`.
+    pub struct FieldValidationMode {
+        pub field_validation: &'static str,
+    }
 
-/// The kind of a user; names would make too many series.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Username {
-    pub username: &'static str,
-}
+    /// The kind of a user; names would make too many series.
+    pub struct Username {
+        pub username: &'static str,
+    }
 
-/// A certificate of the server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct CertificateName {
-    pub name: &'static str,
-}
+    /// A certificate of the server.
+    pub struct CertificateName {
+        pub name: &'static str,
+    }
 
-/// An APIService.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ApiService {
-    pub name: Label,
-}
+    /// An APIService.
+    pub struct ApiService {
+        pub name: Label,
+    }
 
-/// An APIService, and why it is not available.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Unavailable {
-    pub name: Label,
-    pub reason: &'static str,
-}
+    /// An APIService, and why it is not available.
+    pub struct Unavailable {
+        pub name: Label,
+        pub reason: &'static str,
+    }
 
-/// The queue of a controller.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct QueueName {
-    pub name: &'static str,
-}
+    /// The queue of a controller.
+    pub struct QueueName {
+        pub name: &'static str,
+    }
 
-/// The store; there is only one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct StorageCluster {
-    pub storage_cluster_id: &'static str,
-}
+    /// The store; there is only one.
+    pub struct StorageCluster {
+        pub storage_cluster_id: &'static str,
+    }
 
-/// A feature gate and its stage.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Feature {
-    pub name: &'static str,
-    pub stage: &'static str,
-}
+    /// A feature gate and its stage.
+    pub struct Feature {
+        pub name: &'static str,
+        pub stage: &'static str,
+    }
 
-/// What `/version` says about the binary.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct BuildInfo {
-    pub build_date: String,
-    pub compiler: String,
-    pub git_commit: String,
-    pub git_tree_state: String,
-    pub git_version: String,
-    pub go_version: String,
-    pub major: String,
-    pub minor: String,
-    pub platform: String,
-}
+    /// What `/version` says about the binary.
+    pub struct BuildInfo {
+        pub build_date: String,
+        pub compiler: String,
+        pub git_commit: String,
+        pub git_tree_state: String,
+        pub git_version: String,
+        pub go_version: String,
+        pub major: String,
+        pub minor: String,
+        pub platform: String,
+    }
 
-/// The releases of Kubernetes that are served (KEP-4330).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct VersionInfo {
-    pub component: &'static str,
-    /// The newest release that can be served, with its patch level.
-    pub binary: String,
-    /// The release that is served.
-    pub emulation: String,
-    /// The oldest release to be compatible with.
-    pub min_compat: String,
+    /// The releases of Kubernetes that are served (KEP-4330).
+    pub struct VersionInfo {
+        pub component: &'static str,
+        /// The newest release that can be served, with its patch level.
+        pub binary: String,
+        /// The release that is served.
+        pub emulation: String,
+        /// The oldest release to be compatible with.
+        pub min_compat: String,
+    }
 }

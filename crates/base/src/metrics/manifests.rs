@@ -2,51 +2,46 @@
 
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 const MICROS: f64 = 1e6;
 
-/// The result of loading the manifests of a plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Load {
-    status: &'static str,
-    plugin: &'static str,
-    apiserver_id_hash: String,
+labels! {
+    /// The result of loading the manifests of a plugin.
+    struct Load {
+        status: &'static str,
+        plugin: &'static str,
+        apiserver_id_hash: String,
+    }
+
+    /// The hash of the manifests of a plugin.
+    struct Loaded {
+        plugin: &'static str,
+        apiserver_id_hash: String,
+        hash: String,
+    }
 }
 
-/// The hash of the manifests of a plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Loaded {
-    plugin: &'static str,
-    apiserver_id_hash: String,
-    hash: String,
-}
-
-#[derive(Default)]
-pub struct ManifestMetrics {
-    automatic_reloads: Family<Load, Counter>,
-    automatic_reload_last_timestamp_seconds: Family<Load, Gauge<f64, AtomicU64>>,
-    last_config_info: Family<Loaded, Gauge>,
-    /// The present labels of that metric.
-    loaded: parking_lot::Mutex<Vec<Loaded>>,
+metrics! {
+    pub struct ManifestMetrics {
+        automatic_reloads: Family<Load, Counter> =>
+            "apiserver_manifest_admission_config_controller_automatic_reloads",
+            "Loads of the manifests of an admission plugin";
+        automatic_reload_last_timestamp_seconds: Family<Load, Gauge<f64, AtomicU64>> =>
+            "apiserver_manifest_admission_config_controller_automatic_reload_last_timestamp_seconds",
+            "Time of the last load of the manifests of an admission plugin";
+        last_config_info: Family<Loaded, Gauge> =>
+            "apiserver_manifest_admission_config_controller_last_config_info",
+            "1, with the hash of the manifests of an admission plugin";
+    } with {
+        /// The present labels of that metric.
+        loaded: parking_lot::Mutex<Vec<Loaded>>,
+    }
 }
 
 impl ManifestMetrics {
-    pub fn register(&self, registry: &mut Registry) {
-        let all = registry.sub_registry_with_prefix("apiserver_manifest_admission_config_controller");
-        let help = "Loads of the manifests of an admission plugin";
-        all.register("automatic_reloads", help, self.automatic_reloads.clone());
-        let help = "Time of the last load of the manifests of an admission plugin";
-        let time = self.automatic_reload_last_timestamp_seconds.clone();
-        all.register("automatic_reload_last_timestamp_seconds", help, time);
-        let help = "1, with the hash of the manifests of an admission plugin";
-        all.register("last_config_info", help, self.last_config_info.clone());
-    }
-
     /// Records that manifests have been loaded at a time, with their hash, or could not be (`None`).
     pub fn loaded(&self, plugin: &'static str, apiserver_id_hash: &str, hash: Option<&str>, now_micros: i64) {
         let status = if hash.is_some() { "success" } else { "failure" };

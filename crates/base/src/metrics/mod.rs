@@ -4,6 +4,9 @@
 //! request alone, so that clients cannot create series. Counters without the suffix `_total`, which the library does not
 //! support, are registered as gauges; `text` changes their type.
 
+#[macro_use]
+mod define;
+
 mod admission;
 mod aggregation;
 mod flow;
@@ -84,196 +87,105 @@ const CERTIFICATE_SECONDS: Buckets = Buckets(&[
 
 type Histograms<L> = Family<L, Histogram, Buckets>;
 
-/// All metrics. Each field has the name of its metric without the prefix `apiserver_` and the suffix `_total`.
-pub struct Metrics {
-    registry: Registry,
-    pub request: Family<RequestLabels, Counter>,
-    pub request_duration_seconds: Histograms<DrySeries>,
-    pub request_sli_duration_seconds: Histograms<Series>,
-    pub response_sizes: Histograms<Series>,
-    pub request_terminations: Family<Terminated, Counter>,
-    pub request_panics: Counter,
-    pub longrunning_requests: Family<Series, Gauge>,
-    pub current_inflight_requests: Family<RequestKind, Gauge>,
-    pub current_inqueue_requests: Family<RequestKind, Gauge>,
-    pub dropped_requests: Family<RequestKind, Counter>,
-    pub requested_deprecated_apis: Family<DeprecatedApi, Gauge>,
-    pub field_validation_request_duration_seconds: Histograms<FieldValidationMode>,
-    pub tls_handshake_errors: Counter,
-    pub connections_refused: Counter,
-    pub client_certificate_expiration_seconds: Histogram,
-    pub audit_event: Counter,
-    pub audit_level: Family<AuditLevel, Counter>,
-    audit_error: Family<AuditPlugin, Counter>,
-    audit_requests_rejected: Counter,
-    pub reads: Reads,
-    pub storage_size_bytes: Family<StorageCluster, Gauge>,
-    pub storage_objects: Family<StoredResource, Gauge>,
-    /// Commits that the store could not make; conflicts do not count.
-    pub failed_commits: Counter,
-    pub resource_objects: Family<GroupResource, Gauge>,
-    pub etcd_request_duration_seconds: Histograms<StoreOperation>,
-    pub etcd_requests: Family<StoreOperation, Counter>,
-    pub etcd_request_errors: Family<StoreOperation, Counter>,
-    pub authentication_attempts: Family<AttemptResult, Gauge<u64, AtomicU64>>,
-    pub authorization_attempts: Family<AttemptResult, Counter>,
-    pub authenticated_user_requests: Family<Username, Gauge<u64, AtomicU64>>,
-    pub authentication_config_controller_automatic_reloads: Family<Reload, Counter>,
-    pub authorization_config_controller_automatic_reloads: Family<Reload, Counter>,
-    pub encryption_config_controller_automatic_reloads: Family<Reload, Counter>,
-    pub admission: AdmissionMetrics,
-    pub manifests: manifests::ManifestMetrics,
-    pub flow: flow::FlowMetrics,
-    pub impersonation: impersonation::ImpersonationMetrics,
-    pub tokens: tokens::TokenMetrics,
-    pub aggregation: aggregation::AggregationMetrics,
-    pub operation: operation::OperationMetrics,
-    queues: Queues,
-    feature_enabled: Family<Feature, Gauge>,
-    build_info: Family<BuildInfo, Gauge>,
-    version_info: Family<VersionInfo, Gauge>,
-    process: process::Process,
+metrics! {
+    /// All metrics. Each field has the name of its metric without the prefix `apiserver_` and the suffix `_total`.
+    pub struct Metrics {
+        pub etcd_request_duration_seconds: Histograms<StoreOperation> = Family::new_with_constructor(STORE_SECONDS) =>
+            "etcd_request_duration_seconds", "Duration of writes to the store, in seconds";
+        pub etcd_requests: Family<StoreOperation, Counter> => "etcd_requests", "Writes to the store";
+        pub etcd_request_errors: Family<StoreOperation, Counter> => "etcd_request_errors", "Failed writes to the store";
+        /// Commits that the store could not make; conflicts do not count.
+        pub failed_commits: Counter => "pintle_failed_commits", "Commits that the store could not make";
+        pub authentication_attempts: Family<AttemptResult, Gauge<u64, AtomicU64>> =>
+            "authentication_attempts", "Authentications by result";
+        pub authenticated_user_requests: Family<Username, Gauge<u64, AtomicU64>> =>
+            "authenticated_user_requests", "Authenticated requests by kind of user";
+        pub field_validation_request_duration_seconds: Histograms<FieldValidationMode> =
+            Family::new_with_constructor(SLI_SECONDS) =>
+            "field_validation_request_duration_seconds", "Duration of writes by fieldValidation, in seconds";
+        feature_enabled: Family<Feature, Gauge> => "kubernetes_feature_enabled", "1 if a feature gate is on";
+        pub authorization_attempts: Family<AttemptResult, Counter> =>
+            "authorization_attempts", "Authorizations by result";
+        build_info: Family<BuildInfo, Gauge> =>
+            "kubernetes_build_info", "1, labeled by what /version says of the binary";
+        version_info: Family<VersionInfo, Gauge> =>
+            "version_info", "1, labeled by the releases of Kubernetes that are served";
+        pub request: Family<RequestLabels, Counter> =>
+            "apiserver_request", "Requests by verb, resource and status code";
+        pub request_duration_seconds: Histograms<DrySeries> = Family::new_with_constructor(REQUEST_SECONDS) =>
+            "apiserver_request_duration_seconds", "Duration of requests until the response is complete, in seconds";
+        pub request_sli_duration_seconds: Histograms<Series> = Family::new_with_constructor(SLI_SECONDS) =>
+            "apiserver_request_sli_duration_seconds", "Duration of requests until the response is complete, in seconds";
+        pub response_sizes: Histograms<Series> = Family::new_with_constructor(RESPONSE_BYTES) =>
+            "apiserver_response_sizes", "Size of responses in bytes";
+        pub request_terminations: Family<Terminated, Counter> =>
+            "apiserver_request_terminations", "Requests that the server terminated to protect itself";
+        pub request_panics: Counter => "apiserver_request_panics", "Requests that panicked";
+        pub longrunning_requests: Family<Series, Gauge> => "apiserver_longrunning_requests", "Active watches";
+        pub current_inflight_requests: Family<RequestKind, Gauge> =>
+            "apiserver_current_inflight_requests", "Requests in flight, without watches";
+        pub storage_objects: Family<StoredResource, Gauge> => "apiserver_storage_objects", "Stored objects";
+        pub resource_objects: Family<GroupResource, Gauge> =>
+            "apiserver_resource_objects", "Stored objects by group and resource";
+        pub storage_size_bytes: Family<StorageCluster, Gauge> =>
+            "apiserver_storage_size_bytes", "Size of the files of the store in bytes";
+        pub current_inqueue_requests: Family<RequestKind, Gauge> =>
+            "apiserver_current_inqueue_requests",
+            "Queued requests outside of priority and fairness; always 0, since such requests are rejected";
+        pub dropped_requests: Family<RequestKind, Counter> =>
+            "apiserver_dropped_requests", "Requests that were rejected because too many were in flight";
+        pub requested_deprecated_apis: Family<DeprecatedApi, Gauge> =>
+            "apiserver_requested_deprecated_apis", "1 for each deprecated API that was requested";
+        pub tls_handshake_errors: Counter => "apiserver_tls_handshake_errors", "TLS handshakes that failed";
+        pub connections_refused: Counter =>
+            "apiserver_connections_refused", "Connections that were closed because there were too many";
+        pub client_certificate_expiration_seconds: Histogram = CERTIFICATE_SECONDS.new_metric() =>
+            "apiserver_client_certificate_expiration_seconds", "Remaining validity of client certificates, in seconds";
+        pub authentication_config_controller_automatic_reloads: Family<Reload, Counter> =>
+            "apiserver_authentication_config_controller_automatic_reloads", "Reloads of the configuration file";
+        pub authorization_config_controller_automatic_reloads: Family<Reload, Counter> =>
+            "apiserver_authorization_config_controller_automatic_reloads", "Reloads of the configuration file";
+        pub encryption_config_controller_automatic_reloads: Family<Reload, Counter> =>
+            "apiserver_encryption_config_controller_automatic_reloads", "Reloads of the configuration file";
+        pub audit_event: Counter => "apiserver_audit_event", "Audit events";
+        pub audit_level: Family<AuditLevel, Counter> => "apiserver_audit_level", "Requests by audit level";
+        audit_error: Family<AuditPlugin, Counter> => "apiserver_audit_error", "Audit events that could not be written";
+        audit_requests_rejected: Counter =>
+            "apiserver_audit_requests_rejected", "Requests that were rejected because they could not be audited";
+    } with {
+        registry: Registry,
+        pub reads: Reads,
+        pub admission: AdmissionMetrics,
+        pub manifests: manifests::ManifestMetrics,
+        pub flow: flow::FlowMetrics,
+        pub impersonation: impersonation::ImpersonationMetrics,
+        pub tokens: tokens::TokenMetrics,
+        pub aggregation: aggregation::AggregationMetrics,
+        pub operation: operation::OperationMetrics,
+        queues: Queues,
+        process: process::Process,
+    }
 }
 
 impl Metrics {
     fn new() -> Metrics {
-        let mut metrics = Metrics {
-            registry: Registry::default(),
-            request: Family::default(),
-            request_duration_seconds: Family::new_with_constructor(REQUEST_SECONDS),
-            request_sli_duration_seconds: Family::new_with_constructor(SLI_SECONDS),
-            response_sizes: Family::new_with_constructor(RESPONSE_BYTES),
-            request_terminations: Family::default(),
-            request_panics: Counter::default(),
-            longrunning_requests: Family::default(),
-            current_inflight_requests: Family::default(),
-            current_inqueue_requests: Family::default(),
-            dropped_requests: Family::default(),
-            requested_deprecated_apis: Family::default(),
-            field_validation_request_duration_seconds: Family::new_with_constructor(SLI_SECONDS),
-            tls_handshake_errors: Counter::default(),
-            connections_refused: Counter::default(),
-            client_certificate_expiration_seconds: CERTIFICATE_SECONDS.new_metric(),
-            audit_event: Counter::default(),
-            audit_level: Family::default(),
-            audit_error: Family::default(),
-            audit_requests_rejected: Counter::default(),
-            reads: Reads::default(),
-            storage_size_bytes: Family::default(),
-            storage_objects: Family::default(),
-            failed_commits: Counter::default(),
-            resource_objects: Family::default(),
-            etcd_request_duration_seconds: Family::new_with_constructor(STORE_SECONDS),
-            etcd_requests: Family::default(),
-            etcd_request_errors: Family::default(),
-            authentication_attempts: Family::default(),
-            authorization_attempts: Family::default(),
-            authenticated_user_requests: Family::default(),
-            authentication_config_controller_automatic_reloads: Family::default(),
-            authorization_config_controller_automatic_reloads: Family::default(),
-            encryption_config_controller_automatic_reloads: Family::default(),
-            admission: AdmissionMetrics::default(),
-            manifests: manifests::ManifestMetrics::default(),
-            flow: flow::FlowMetrics::default(),
-            impersonation: impersonation::ImpersonationMetrics::default(),
-            tokens: tokens::TokenMetrics::default(),
-            aggregation: aggregation::AggregationMetrics::default(),
-            operation: operation::OperationMetrics::default(),
-            queues: Queues::default(),
-            feature_enabled: Family::default(),
-            build_info: Family::default(),
-            version_info: Family::default(),
-            process: process::Process::default(),
-        };
-        metrics.register();
-        metrics.register_requests();
-        metrics
-    }
-
-    /// Registers the metrics of requests.
-    fn register_requests(&mut self) {
-        let all = self.registry.sub_registry_with_prefix("apiserver");
-        all.register("request", "Requests by verb, resource and status code", self.request.clone());
-        let help = "Duration of requests until the response is complete, in seconds";
-        all.register("request_duration_seconds", help, self.request_duration_seconds.clone());
-        all.register("request_sli_duration_seconds", help, self.request_sli_duration_seconds.clone());
-        all.register("response_sizes", "Size of responses in bytes", self.response_sizes.clone());
-        let help = "Requests that the server terminated to protect itself";
-        all.register("request_terminations", help, self.request_terminations.clone());
-        all.register("request_panics", "Requests that panicked", self.request_panics.clone());
-        all.register("longrunning_requests", "Active watches", self.longrunning_requests.clone());
-        let help = "Requests in flight, without watches";
-        all.register("current_inflight_requests", help, self.current_inflight_requests.clone());
-        all.register("storage_objects", "Stored objects", self.storage_objects.clone());
-        all.register("resource_objects", "Stored objects by group and resource", self.resource_objects.clone());
-        all.register("storage_size_bytes", "Size of the files of the store in bytes", self.storage_size_bytes.clone());
-        let help = "Queued requests outside of priority and fairness; always 0, since such requests are rejected";
-        all.register("current_inqueue_requests", help, self.current_inqueue_requests.clone());
+        let (mut metrics, mut registry) = (Metrics::default(), Registry::default());
+        metrics.register(&mut registry);
         for request_kind in ["mutating", "readOnly"] {
-            self.current_inqueue_requests.get_or_create(&RequestKind { request_kind }).set(0);
+            metrics.current_inqueue_requests.get_or_create(&RequestKind { request_kind }).set(0);
         }
-        let help = "Requests that were rejected because too many were in flight";
-        all.register("dropped_requests", help, self.dropped_requests.clone());
-        let help = "1 for each deprecated API that was requested";
-        all.register("requested_deprecated_apis", help, self.requested_deprecated_apis.clone());
-        all.register("tls_handshake_errors", "TLS handshakes that failed", self.tls_handshake_errors.clone());
-        let refused = self.connections_refused.clone();
-        all.register("connections_refused", "Connections that were closed because there were too many", refused);
-        let help = "Remaining validity of client certificates, in seconds";
-        all.register("client_certificate_expiration_seconds", help, self.client_certificate_expiration_seconds.clone());
-        let help = "Reloads of the configuration file";
-        let reloads = self.authentication_config_controller_automatic_reloads.clone();
-        all.register("authentication_config_controller_automatic_reloads", help, reloads);
-        let reloads = self.authorization_config_controller_automatic_reloads.clone();
-        all.register("authorization_config_controller_automatic_reloads", help, reloads);
-        let reloads = self.encryption_config_controller_automatic_reloads.clone();
-        all.register("encryption_config_controller_automatic_reloads", help, reloads);
-        all.register("audit_event", "Audit events", self.audit_event.clone());
-        all.register("audit_level", "Requests by audit level", self.audit_level.clone());
-        all.register("audit_error", "Audit events that could not be written", self.audit_error.clone());
-        let help = "Requests that were rejected because they could not be audited";
-        all.register("audit_requests_rejected", help, self.audit_requests_rejected.clone());
-    }
-
-    fn register(&mut self) {
-        let all = &mut self.registry;
-        let help = "Duration of writes to the store, in seconds";
-        all.register("etcd_request_duration_seconds", help, self.etcd_request_duration_seconds.clone());
-        all.register("etcd_requests", "Writes to the store", self.etcd_requests.clone());
-        all.register("etcd_request_errors", "Failed writes to the store", self.etcd_request_errors.clone());
-        all.register("pintle_failed_commits", "Commits that the store could not make", self.failed_commits.clone());
-        let help = "Authentications by result";
-        all.register("authentication_attempts", help, self.authentication_attempts.clone());
-        let help = "Authenticated requests by kind of user";
-        all.register("authenticated_user_requests", help, self.authenticated_user_requests.clone());
-        let help = "Duration of writes by fieldValidation, in seconds";
-        all.register(
-            "field_validation_request_duration_seconds",
-            help,
-            self.field_validation_request_duration_seconds.clone(),
-        );
-        all.register("kubernetes_feature_enabled", "1 if a feature gate is on", self.feature_enabled.clone());
-        all.register("authorization_attempts", "Authorizations by result", self.authorization_attempts.clone());
-        all.register(
-            "kubernetes_build_info",
-            "1, labeled by what /version says of the binary",
-            self.build_info.clone(),
-        );
-        all.register(
-            "version_info",
-            "1, labeled by the releases of Kubernetes that are served",
-            self.version_info.clone(),
-        );
-        self.process.register(all);
-        self.operation.register(all);
-        self.queues.register(all);
-        self.reads.register(all);
-        self.admission.register(all);
-        self.manifests.register(all);
-        self.flow.register(all);
-        self.impersonation.register(all);
-        self.tokens.register(all);
-        self.aggregation.register(all);
+        metrics.process.register(&mut registry);
+        metrics.operation.register(&mut registry);
+        metrics.queues.register(&mut registry);
+        metrics.reads.register(&mut registry);
+        metrics.admission.register(&mut registry);
+        metrics.manifests.register(&mut registry);
+        metrics.flow.register(&mut registry);
+        metrics.impersonation.register(&mut registry);
+        metrics.tokens.register(&mut registry);
+        metrics.aggregation.register(&mut registry);
+        metrics.registry = registry;
+        metrics
     }
 
     /// Sets what the binary is and which releases it serves.

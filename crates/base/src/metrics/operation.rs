@@ -6,34 +6,29 @@ use std::sync::OnceLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 use super::labels::CertificateName;
 
-#[derive(Default)]
-pub struct OperationMetrics {
-    backup_last_success: Gauge,
-    pub backup_failures: Counter,
-    certificate_expiration: Family<CertificateName, Gauge>,
-    data_directory_free_bytes: Gauge,
-    data_directory_size_bytes: Gauge,
-    data_directory: OnceLock<PathBuf>,
+metrics! {
+    pub struct OperationMetrics {
+        backup_last_success: Gauge =>
+            "pintle_backup_last_success_timestamp_seconds",
+            "Time of the newest scheduled backup, in seconds since 1970; 0 if there is none";
+        pub backup_failures: Counter => "pintle_backup_failures", "Scheduled backups that failed";
+        certificate_expiration: Family<CertificateName, Gauge> =>
+            "pintle_certificate_expiration_timestamp_seconds",
+            "End of the validity of the server's certificates, in seconds since 1970";
+        data_directory_free_bytes: Gauge =>
+            "pintle_data_directory_free_bytes",
+            "Bytes that the server can still write to the file system of its data directory";
+        data_directory_size_bytes: Gauge =>
+            "pintle_data_directory_size_bytes", "Size of the file system of the data directory in bytes";
+    } with {
+        data_directory: OnceLock<PathBuf>,
+    }
 }
 
 impl OperationMetrics {
-    pub fn register(&self, registry: &mut Registry) {
-        let all = registry.sub_registry_with_prefix("pintle");
-        let help = "Time of the newest scheduled backup, in seconds since 1970; 0 if there is none";
-        all.register("backup_last_success_timestamp_seconds", help, self.backup_last_success.clone());
-        all.register("backup_failures", "Scheduled backups that failed", self.backup_failures.clone());
-        let help = "End of the validity of the server's certificates, in seconds since 1970";
-        all.register("certificate_expiration_timestamp_seconds", help, self.certificate_expiration.clone());
-        let help = "Bytes that the server can still write to the file system of its data directory";
-        all.register("data_directory_free_bytes", help, self.data_directory_free_bytes.clone());
-        let help = "Size of the file system of the data directory in bytes";
-        all.register("data_directory_size_bytes", help, self.data_directory_size_bytes.clone());
-    }
-
     /// Records a backup that was made at this time, in seconds since 1970.
     pub fn backed_up(&self, time: i64) {
         self.backup_last_success.set(time);

@@ -4,35 +4,25 @@ use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 /// Clock ticks per second, as `/proc` counts them on every Linux.
 const TICKS: f64 = 100.0;
 
 type Float = Gauge<f64, AtomicU64>;
 
-/// The metrics that every process has.
-#[derive(Default)]
-pub struct Process {
-    cpu_seconds: Counter<f64, AtomicU64>,
-    resident_memory_bytes: Gauge,
-    virtual_memory_bytes: Gauge,
-    open_fds: Gauge,
-    max_fds: Gauge,
-    start_time_seconds: Float,
+metrics! {
+    /// The metrics that every process has.
+    pub struct Process {
+        cpu_seconds: Counter<f64, AtomicU64> => "process_cpu_seconds", "User and system CPU time, in seconds";
+        resident_memory_bytes: Gauge => "process_resident_memory_bytes", "Resident memory in bytes";
+        virtual_memory_bytes: Gauge => "process_virtual_memory_bytes", "Virtual memory in bytes";
+        open_fds: Gauge => "process_open_fds", "Open file descriptors";
+        max_fds: Gauge => "process_max_fds", "Limit of open file descriptors";
+        start_time_seconds: Float => "process_start_time_seconds", "Start time, in seconds since 1970";
+    }
 }
 
 impl Process {
-    pub fn register(&self, registry: &mut Registry) {
-        let all = registry.sub_registry_with_prefix("process");
-        all.register("cpu_seconds", "User and system CPU time, in seconds", self.cpu_seconds.clone());
-        all.register("resident_memory_bytes", "Resident memory in bytes", self.resident_memory_bytes.clone());
-        all.register("virtual_memory_bytes", "Virtual memory in bytes", self.virtual_memory_bytes.clone());
-        all.register("open_fds", "Open file descriptors", self.open_fds.clone());
-        all.register("max_fds", "Limit of open file descriptors", self.max_fds.clone());
-        all.register("start_time_seconds", "Start time, in seconds since 1970", self.start_time_seconds.clone());
-    }
-
     /// Updates the metrics at `now`, in seconds since 1970. Values that cannot be read stay as they are.
     pub fn update(&self, now: i64) {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();

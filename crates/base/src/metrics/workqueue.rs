@@ -5,48 +5,20 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 use super::{Buckets, Histograms, METRICS, QueueName};
 
 const SECONDS: Buckets = Buckets(&[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0]);
 
-pub struct Queues {
-    adds: Family<QueueName, Counter>,
-    depth: Family<QueueName, Gauge>,
-    queue_duration_seconds: Histograms<QueueName>,
-    work_duration_seconds: Histograms<QueueName>,
-    retries: Family<QueueName, Counter>,
-}
-
-impl Default for Queues {
-    fn default() -> Queues {
-        Queues {
-            adds: Family::default(),
-            depth: Family::default(),
-            queue_duration_seconds: Family::new_with_constructor(SECONDS),
-            work_duration_seconds: Family::new_with_constructor(SECONDS),
-            retries: Family::default(),
-        }
-    }
-}
-
-impl Queues {
-    pub fn register(&self, registry: &mut Registry) {
-        let all = registry.sub_registry_with_prefix("workqueue");
-        all.register("adds", "Items added to a work queue", self.adds.clone());
-        all.register("depth", "Items in a work queue", self.depth.clone());
-        all.register(
-            "queue_duration_seconds",
-            "Time of an item in the queue, in seconds",
-            self.queue_duration_seconds.clone(),
-        );
-        all.register(
-            "work_duration_seconds",
-            "Duration of processing an item, in seconds",
-            self.work_duration_seconds.clone(),
-        );
-        all.register("retries", "Items added to a work queue again after an error", self.retries.clone());
+metrics! {
+    pub struct Queues {
+        adds: Family<QueueName, Counter> => "workqueue_adds", "Items added to a work queue";
+        depth: Family<QueueName, Gauge> => "workqueue_depth", "Items in a work queue";
+        queue_duration_seconds: Histograms<QueueName> = Family::new_with_constructor(SECONDS) =>
+            "workqueue_queue_duration_seconds", "Time of an item in the queue, in seconds";
+        work_duration_seconds: Histograms<QueueName> = Family::new_with_constructor(SECONDS) =>
+            "workqueue_work_duration_seconds", "Duration of processing an item, in seconds";
+        retries: Family<QueueName, Counter> => "workqueue_retries", "Items added to a work queue again after an error";
     }
 }
 
