@@ -56,7 +56,7 @@ impl Report {
             let unknown = schema::shape::read(definition, schema::definition::ApiVersion::V1.structure()).unknown;
             unknown.iter().for_each(|field| self.problem(&format!("{name}: unknown field {field:?}")));
         }
-        let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+        let versions = definition.items_at(&["spec", "versions"]);
         for (i, version) in versions.iter().enumerate() {
             let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
             let path = FieldPath::new(format!("spec.versions[{i}].schema.openAPIV3Schema"));

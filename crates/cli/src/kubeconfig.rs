@@ -98,8 +98,7 @@ impl Kubeconfig {
 
     /// The entry of a list with this name.
     fn named(&self, list: &str, name: &str) -> Option<&Value> {
-        let entries = self.0.get(list).and_then(Value::as_array).unwrap_or_default();
-        entries.iter().find(|entry| entry.str_at(&["name"]) == name)
+        self.0.items_at(&[list]).iter().find(|entry| entry.str_at(&["name"]) == name)
     }
 
     /// The server of the current context.

@@ -103,7 +103,7 @@ async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
     loop {
         let page = format!("{path}?limit={}&continue={token}", limits::PAGE);
         let list = client.call(Method::GET, &page, METADATA, None).await?.ok()?;
-        for item in list.get("items").and_then(Value::as_array).unwrap_or_default() {
+        for item in list.items_at(&["items"]) {
             let text = |key: &str| item.str_at(&["metadata", key]).to_owned();
             found.insert((text("namespace"), text("name")), text("uid"));
         }
@@ -129,7 +129,7 @@ async fn prepare(
 ) -> Result<bool, String> {
     let name = third_party.definition();
     let all = client.get(DEFINITIONS).await?.ok()?;
-    let all = all.get("items").and_then(Value::as_array).unwrap_or_default();
+    let all = all.items_at(&["items"]);
     if let Some(existing) = all.iter().find(|definition| definition.str_at(&["metadata", "name"]) == name) {
         if existing.at(&["metadata", "deletionTimestamp"]).is_some() {
             return Err(format!("CustomResourceDefinition {name} is being deleted; wait until it is gone"));

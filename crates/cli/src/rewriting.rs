@@ -62,7 +62,7 @@ impl Pass<'_> {
                 continue;
             }
             let list = response.ok()?;
-            self.rewrite(list.get("items").and_then(Value::as_array).unwrap_or_default()).await?;
+            self.rewrite(list.items_at(&["items"])).await?;
             if next.is_empty() {
                 return Ok(());
             }

@@ -51,7 +51,7 @@ pub fn run(task: &Storage) -> Result<(), String> {
 /// The CRDs with the given names or groups.
 async fn chosen(client: &mut Client, names: &[String], all: bool) -> Result<Vec<Value>, String> {
     let list = client.get(DEFINITIONS).await?.ok()?;
-    let definitions = list.get("items").and_then(Value::as_array).unwrap_or_default();
+    let definitions = list.items_at(&["items"]);
     let is = |definition: &Value, name: &str| {
         definition.str_at(&["metadata", "name"]) == name || definition.str_at(&["spec", "group"]) == name
     };
@@ -74,13 +74,13 @@ struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn of(definition: &'a Value) -> Plan<'a> {
-        let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+        let versions = definition.items_at(&["spec", "versions"]);
         let find = |flags: &[&str]| {
             let set =
                 |version: &&Value| flags.iter().all(|flag| version.get(flag).and_then(Value::as_bool) == Some(true));
             versions.iter().find(set).map(|version| version.str_at(&["name"]))
         };
-        let stored = definition.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or_default();
+        let stored = definition.items_at(&["status", "storedVersions"]);
         Plan {
             name: definition.str_at(&["metadata", "name"]),
             served: find(&["served", "storage"]).or_else(|| find(&["served"])),
@@ -199,24 +199,26 @@ async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String
 /// The resources whose objects can be listed and patched, each in one version, without those of aggregated API servers.
 async fn stored_resources(client: &mut Client) -> Result<Vec<Stored>, String> {
     let services = client.get("/apis/apiregistration.k8s.io/v1/apiservices").await?.ok()?;
-    let remote: BTreeSet<&str> = items(&services, "items")
+    let remote: BTreeSet<&str> = services
+        .items_at(&["items"])
+        .iter()
         .filter(|service| service.at(&["spec", "service"]).is_some_and(|service| !service.is_null()))
         .map(|service| service.str_at(&["metadata", "name"]))
         .collect();
     let groups = client.get("/apis").await?.ok()?;
     let mut versions = vec![(String::new(), "/api/v1".to_owned())];
-    for group in items(&groups, "groups") {
+    for group in groups.items_at(&["groups"]) {
         let name = group.str_at(&["name"]);
-        let own = items(group, "versions").map(|version| version.str_at(&["version"]));
+        let own = group.items_at(&["versions"]).iter().map(|version| version.str_at(&["version"]));
         let own = own.filter(|version| !remote.contains(format!("{version}.{name}").as_str()));
         versions.extend(own.map(|version| (name.to_owned(), format!("/apis/{name}/{version}"))));
     }
     let (mut found, mut known) = (vec![], BTreeSet::new());
     for (group, root) in versions {
         let list = client.get(&root).await?.ok()?;
-        for resource in items(&list, "resources") {
+        for resource in list.items_at(&["resources"]) {
             let plural = resource.str_at(&["name"]).to_owned();
-            let has = |wanted: &str| items(resource, "verbs").any(|verb| verb.as_str() == Some(wanted));
+            let has = |wanted: &str| resource.items_at(&["verbs"]).iter().any(|verb| verb.as_str() == Some(wanted));
             let name = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
             if !plural.contains('/') && has("list") && has("patch") && known.insert(name.clone()) {
                 found.push(Stored { name, root: root.clone(), plural });
@@ -224,8 +226,4 @@ async fn stored_resources(client: &mut Client) -> Result<Vec<Stored>, String> {
         }
     }
     Ok(found)
-}
-
-fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(field).and_then(Value::as_array).unwrap_or_default().iter()
 }

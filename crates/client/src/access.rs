@@ -61,7 +61,7 @@ struct Config<'a> {
 /// Field `field` of the first entry of `list` with this name, and the directory of its file.
 fn named<'a>(configs: &'a [Config], list: &str, name: &str, field: &str) -> Result<(&'a Value, &'a Path), String> {
     let find = |config: &'a Config| {
-        let entries = config.content.get(list).and_then(Value::as_array).unwrap_or_default();
+        let entries = config.content.items_at(&[list]);
         let entry = entries.iter().find(|entry| entry.str_at(&["name"]) == name)?;
         Some((entry.get(field)?, config.directory))
     };

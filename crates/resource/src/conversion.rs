@@ -37,7 +37,7 @@ impl Conversion {
     pub fn parse(conversion: &Value, client: &Arc<Client>) -> Conversion {
         let webhook = conversion.get("webhook").filter(|_| conversion.str_at(&["strategy"]) == "Webhook");
         let Some(webhook) = webhook else { return Conversion::None };
-        let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array).unwrap_or_default();
+        let versions = webhook.items_at(&["conversionReviewVersions"]);
         let known = |version: &Value| REVIEWS.iter().find(|(name, _)| version.as_str() == Some(*name));
         Conversion::Webhook(Arc::new(Webhook {
             endpoint: client.endpoint(webhook.get("clientConfig").unwrap_or(&Value::Null)),

@@ -25,8 +25,7 @@ fn text(value: &Value, path: &[&str]) -> Text {
 }
 
 fn texts(value: &Value, path: &[&str]) -> Vec<Text> {
-    let items = value.at(path).and_then(Value::as_array).unwrap_or_default();
-    items.iter().filter_map(Value::as_str).map(Text::from).collect()
+    value.texts_at(path).map(Text::from).collect()
 }
 
 fn flag(value: &Value, key: &str) -> bool {
@@ -240,7 +239,7 @@ fn terminating(definition: &Value, deleting: bool, release: Release) -> bool {
     if release >= Release::V1_37 && deleting {
         return true;
     }
-    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let conditions = definition.items_at(&["status", "conditions"]);
     match conditions.iter().find(|c| c.str_at(&["type"]) == "Terminating") {
         Some(condition) => condition.str_at(&["status"]) == "True",
         None => deleting,
@@ -252,7 +251,7 @@ fn version(value: &Value, schema: Bytes) -> Version {
     let mut version = Version::encoded(text(value, &["name"]), schema);
     version.served = flag(value, "served");
     version.columns = columns(value);
-    let fields = value.get("selectableFields").and_then(Value::as_array).unwrap_or_default();
+    let fields = value.items_at(&["selectableFields"]);
     let path = |f: &Value| Text::from(f.str_at(&["jsonPath"]).trim_start_matches('.'));
     version.selectable = fields.iter().map(path).collect();
     version.status = value.at(&["subresources", "status"]).is_some_and(|s| !s.is_null());
@@ -265,7 +264,7 @@ fn version(value: &Value, schema: Bytes) -> Version {
 }
 
 fn columns(version: &Value) -> Vec<Column> {
-    let listed = version.get("additionalPrinterColumns").and_then(Value::as_array).unwrap_or_default();
+    let listed = version.items_at(&["additionalPrinterColumns"]);
     let column = |c: &Value| Column {
         name: text(c, &["name"]),
         kind: text(c, &["type"]),

@@ -36,7 +36,7 @@ struct Group {
 }
 
 fn served(definition: &Value) -> Vec<Text> {
-    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let versions = definition.items_at(&["spec", "versions"]);
     let served = versions.iter().filter(|version| version.get("served").and_then(Value::as_bool) == Some(true));
     served.map(|version| Text::from(version.str_at(&["name"]))).collect()
 }

@@ -41,8 +41,7 @@ pub struct Matching {
 }
 
 fn texts(value: &Value, key: &str) -> Vec<Text> {
-    let items = value.get(key).and_then(Value::as_array).unwrap_or_default();
-    items.iter().filter_map(Value::as_str).map(Text::from).collect()
+    value.texts_at(&[key]).map(Text::from).collect()
 }
 
 fn contains(patterns: &[Text], text: &str) -> bool {
@@ -59,7 +58,7 @@ impl MatchRule {
             scope: rule.str_at(&["scope"]).into(),
             names: texts(rule, "resourceNames"),
         };
-        value.get(key).and_then(Value::as_array).unwrap_or_default().iter().map(rule).collect()
+        value.items_at(&[key]).iter().map(rule).collect()
     }
 
     fn matches(&self, attributes: &Attributes<'_>, version: &Version) -> bool {

@@ -72,7 +72,7 @@ impl TokenReviewer {
                 why => Err(why.to_owned()),
             };
         }
-        let given = status.get("audiences").and_then(Value::as_array).unwrap_or_default();
+        let given = status.items_at(&["audiences"]);
         // a response without audiences is valid for all of them
         let is_accepted =
             |audience: &&Text| given.is_empty() || given.iter().any(|value| value.as_str() == Some(audience.as_str()));

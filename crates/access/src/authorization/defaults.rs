@@ -195,14 +195,14 @@ mod tests {
         );
         let on = FeatureGates::parse(&["GenericWorkload=true".to_owned()], Release::NEWEST).unwrap();
         assert_eq!((cluster_roles(&on).count(), cluster_role_bindings(&on).count()), (74, 55));
-        let rules = |role: Value| role.get("rules").and_then(Value::as_array).unwrap_or_default().to_vec();
+        let rules = |role: Value| role.items_at(&["rules"]).to_vec();
         for rule in cluster_roles(&NEWEST).chain(roles(&NEWEST)).flat_map(rules) {
             let full = |key: &str| rule.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
             let resources = full("apiGroups") && full("resources");
             assert!(full("verbs") && (resources != full("nonResourceURLs")), "{rule:?}");
         }
         for binding in cluster_role_bindings(&NEWEST).chain(role_bindings(&NEWEST)) {
-            let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
+            let subjects = binding.items_at(&["subjects"]);
             assert!(subjects.iter().all(|subject| !subject.str_at(&["name"]).is_empty()), "{binding:?}");
         }
     }

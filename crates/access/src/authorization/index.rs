@@ -214,7 +214,7 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<SubjectGrant> {
     let role = binding.str_at(&["roleRef", "name"]);
     let role_kind = binding.str_at(&["roleRef", "kind"]);
     let role_path = if role_kind == "Role" { format!("{namespace}/{role}") } else { role.to_owned() };
-    let subjects = binding.get("subjects").and_then(Value::as_array).unwrap_or_default();
+    let subjects = binding.items_at(&["subjects"]);
     let grant = |(subject_index, subject): (usize, &Value)| {
         let (kind, name) = (subject.str_at(&["kind"]), subject.str_at(&["name"]));
         let account_namespace = match subject.str_at(&["namespace"]) {

@@ -29,10 +29,7 @@ fn url_covers(url: &str, path: &str) -> bool {
 
 impl PolicyRule {
     pub fn parse(value: &Value) -> PolicyRule {
-        let texts = |name: &str| -> Vec<Text> {
-            let items = value.get(name).and_then(Value::as_array).unwrap_or_default();
-            items.iter().filter_map(Value::as_str).map(Text::from).collect()
-        };
+        let texts = |name: &str| -> Vec<Text> { value.texts_at(&[name]).map(Text::from).collect() };
         PolicyRule {
             verbs: texts("verbs"),
             groups: texts("apiGroups"),
@@ -52,7 +49,7 @@ impl PolicyRule {
     }
 
     pub fn of_role(role: &Value) -> Vec<PolicyRule> {
-        role.get("rules").and_then(Value::as_array).unwrap_or_default().iter().map(PolicyRule::parse).collect()
+        role.items_at(&["rules"]).iter().map(PolicyRule::parse).collect()
     }
 
     fn lists(&self) -> [&[Text]; 5] {

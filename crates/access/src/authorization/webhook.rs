@@ -158,7 +158,7 @@ fn requirement(key: &str, operator: &str, values: Vec<Value>) -> Value {
 fn valid(requirements: &Value, is_valid: fn(&str, usize) -> bool) -> Vec<Value> {
     let requirements = requirements.as_array().unwrap_or_default().iter();
     let valid = requirements.filter(|requirement| {
-        let values = requirement.get("values").and_then(Value::as_array).unwrap_or_default();
+        let values = requirement.items_at(&["values"]);
         is_valid(requirement.str_at(&["operator"]), values.len())
     });
     valid.cloned().collect()

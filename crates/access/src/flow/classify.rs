@@ -75,12 +75,8 @@ struct Rules {
     paths: Vec<PathRule>,
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).unwrap_or_default()
-}
-
 fn texts(value: &Value, key: &str) -> Vec<Text> {
-    list(value, key).iter().filter_map(Value::as_str).map(Text::from).collect()
+    value.texts_at(&[key]).map(Text::from).collect()
 }
 
 fn contains(patterns: &[Text], text: &str) -> bool {
@@ -100,7 +96,7 @@ impl Schema {
                 "ByNamespace" => Distinguisher::Namespace,
                 _ => Distinguisher::Nothing,
             },
-            rules: list(&spec, "rules").iter().map(Rules::parse).collect(),
+            rules: spec.items_at(&["rules"]).iter().map(Rules::parse).collect(),
         }
     }
 
@@ -145,9 +141,9 @@ impl Rules {
         };
         let path = |rule: &Value| PathRule { verbs: texts(rule, "verbs"), urls: texts(rule, "nonResourceURLs") };
         Rules {
-            subjects: list(value, "subjects").iter().map(subject).collect(),
-            resources: list(value, "resourceRules").iter().map(resource).collect(),
-            paths: list(value, "nonResourceRules").iter().map(path).collect(),
+            subjects: value.items_at(&["subjects"]).iter().map(subject).collect(),
+            resources: value.items_at(&["resourceRules"]).iter().map(resource).collect(),
+            paths: value.items_at(&["nonResourceRules"]).iter().map(path).collect(),
         }
     }
 }

@@ -323,7 +323,7 @@ impl DeleteOptions {
             ignore_read_errors: given.get(IGNORE_READ_ERRORS) == Some(&Value::Bool(true)) && gates.unsafe_deletion(),
             has_preconditions: given.get("preconditions").is_some(),
         };
-        let dry_run = given.get("dryRun").and_then(Value::as_array).unwrap_or_default();
+        let dry_run = given.items_at(&["dryRun"]);
         let dry_run: Vec<&str> = dry_run.iter().filter_map(Value::as_str).collect();
         options.validated(&dry_run)
     }

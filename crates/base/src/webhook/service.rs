@@ -104,7 +104,7 @@ fn of_object(service: &Value, port: u16) -> Result<Address, Unresolved> {
     if service.str_at(&["spec", "type"]) == "ExternalName" {
         return Ok(Address { host: service.str_at(&["spec", "externalName"]).to_owned(), port });
     }
-    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+    let ports = service.items_at(&["spec", "ports"]);
     if !ports.iter().any(|p| p.get("port").and_then(Value::as_int) == Some(i64::from(port))) {
         return Err(Unresolved::NoPort);
     }

@@ -132,7 +132,7 @@ impl Value {
     }
 
     /// The texts in the list below `path`.
-    pub fn texts_at(&self, path: &[&str]) -> impl Iterator<Item = &str> {
+    pub fn texts_at<'a>(&'a self, path: &[&str]) -> impl Iterator<Item = &'a str> + use<'a> {
         self.items_at(path).iter().filter_map(Value::as_str)
     }
 

@@ -122,7 +122,7 @@ impl MetadataRules {
         if !self.standard_finalizers {
             return;
         }
-        let list = metadata.get("finalizers").and_then(Value::as_array).unwrap_or_default();
+        let list = metadata.items_at(&["finalizers"]);
         for (i, finalizer) in list.iter().enumerate() {
             let name = finalizer.as_str().unwrap_or_default();
             if !name.contains('/') && !is_standard(name) {
@@ -225,8 +225,7 @@ pub fn restore_system_fields(object: &mut Value, old: &Value) {
 /// Warnings about finalizers that are new and not domain-qualified.
 pub fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     fn list(object: &Value) -> BTreeSet<&str> {
-        let items = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
-        items.iter().filter_map(Value::as_str).collect()
+        object.texts_at(&["metadata", "finalizers"]).collect()
     }
     let known = old.map(list).unwrap_or_default();
     let given = list(object);

@@ -33,7 +33,7 @@ pub fn check_name(
 
 /// Webhooks must have URLs: objects of the API, such as Services, may not exist yet.
 pub fn check_webhooks(configuration: &Value, path: &str) -> Result<(), String> {
-    for hook in configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default() {
+    for hook in configuration.items_at(&["webhooks"]) {
         let why = match hook.get("clientConfig") {
             Some(client) if client.get("service").is_some() => {
                 "clientConfig.service is not supported for static manifests; use clientConfig.url instead"

@@ -5,7 +5,7 @@ use machinery::quantity::Quantity;
 use machinery::status::aggregate;
 
 use super::pod_resources::{Amounts, Field, amounts, total};
-use super::{Decision, PluginRequest, items};
+use super::{Decision, PluginRequest};
 
 const ANNOTATION: [&str; 3] = ["metadata", "annotations", "kubernetes.io/limit-ranger"];
 /// The lists of containers, and the noun for their items in annotations.
@@ -21,7 +21,7 @@ fn is_limited(call: &PluginRequest<'_>) -> bool {
 
 /// The limits of one type in a LimitRange.
 fn limits_of(range: &Value, kind: &str) -> Vec<Value> {
-    items(range, &["spec", "limits"]).iter().filter(|limit| limit.str_at(&["type"]) == kind).cloned().collect()
+    range.items_at(&["spec", "limits"]).iter().filter(|limit| limit.str_at(&["type"]) == kind).cloned().collect()
 }
 
 pub fn admit(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
@@ -87,10 +87,10 @@ pub fn validate(call: &PluginRequest<'_>) -> Decision {
 
 fn pod_errors(pod: &Value, range: &Value) -> Vec<String> {
     let mut errors = vec![];
-    for limit in items(range, &["spec", "limits"]) {
+    for limit in range.items_at(&["spec", "limits"]) {
         match limit.str_at(&["type"]) {
             kind @ "Container" => {
-                for container in CONTAINERS.iter().flat_map(|(list, _)| items(pod, &["spec", list])) {
+                for container in CONTAINERS.iter().flat_map(|(list, _)| pod.items_at(&["spec", list])) {
                     let of = |field: Field| amounts(container.at(&["resources", field.name()]));
                     bounds(limit, kind, &of(Field::Requests), &of(Field::Limits), &mut errors);
                 }

@@ -427,18 +427,13 @@ impl PluginRefusal {
     }
 }
 
-/// A list in an object; empty if there is none.
-pub fn items<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
-    value.at(path).and_then(Value::as_array).unwrap_or_default()
-}
-
 fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.at(&["metadata", "annotations", key]).and_then(Value::as_str)
 }
 
 /// Adds an item to a list in an object.
 fn push(object: &mut Value, path: &[&str], item: Value) {
-    let mut list = items(object, path).to_vec();
+    let mut list = object.items_at(path).to_vec();
     list.push(item);
     object.set_at(path, Value::Array(list));
 }

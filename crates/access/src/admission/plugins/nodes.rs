@@ -5,13 +5,13 @@ use machinery::status::Cause;
 use machinery::{Value, json};
 
 use super::pod_resources::{Amounts, Field, total};
-use super::{Decision, PluginRequest, items, push};
+use super::{Decision, PluginRequest, push};
 
 /// Adds the taint "not ready" to a new Node.
 pub fn taint(_call: &PluginRequest<'_>, node: &mut Value) -> Decision {
     const KEY: &str = "node.kubernetes.io/not-ready";
     let is_there = |taint: &Value| taint.str_at(&["key"]) == KEY && taint.str_at(&["effect"]) == "NoSchedule";
-    if !items(node, &["spec", "taints"]).iter().any(is_there) {
+    if !node.items_at(&["spec", "taints"]).iter().any(is_there) {
         push(node, &["spec", "taints"], json!({"key": KEY, "effect": "NoSchedule"}));
     }
     Ok(())

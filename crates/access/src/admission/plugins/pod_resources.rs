@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use machinery::Value;
 use machinery::quantity::Quantity;
 
-use super::{Decision, PluginRequest, items};
+use super::{Decision, PluginRequest};
 
 /// The lists of containers in the spec of a Pod.
 pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -62,10 +62,11 @@ pub fn total(pod: &Value, field: Field) -> Amounts {
 /// The requests or limits of a Pod as quotas count them. For a Pod that is being resized, they are the greater of what
 /// it requests and what it has, or only what it has if its Node cannot resize it.
 pub fn in_use(pod: &Value, field: Field) -> Amounts {
-    let pending = items(pod, &["status", "conditions"]).iter().find(|one| one.str_at(&["type"]) == "PodResizePending");
+    let pending =
+        pod.items_at(&["status", "conditions"]).iter().find(|one| one.str_at(&["type"]) == "PodResizePending");
     let is_infeasible = pending.is_some_and(|condition| condition.str_at(&["reason"]) == "Infeasible");
     let statuses = ["containerStatuses", "initContainerStatuses"].into_iter();
-    let statuses: Vec<&Value> = statuses.flat_map(|list| items(pod, &["status", list])).collect();
+    let statuses: Vec<&Value> = statuses.flat_map(|list| pod.items_at(&["status", list])).collect();
     let requested = |container: &Value| amounts(container.at(&["resources", field.name()]));
     // the first of these paths that a container's status has
     let granted = |paths: &[&[&str]]| {
@@ -103,8 +104,8 @@ fn add_own(pod: &Value, field: Field, sum: &mut Amounts) {
 fn of_containers(pod: &Value, of: impl Fn(&Value) -> Amounts) -> Amounts {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let (mut sum, mut sidecars, mut most_while_starting) = (Amounts::new(), Amounts::new(), Amounts::new());
-    items(spec, &["containers"]).iter().for_each(|container| add(&mut sum, &of(container)));
-    for container in items(spec, &["initContainers"]) {
+    spec.items_at(&["containers"]).iter().for_each(|container| add(&mut sum, &of(container)));
+    for container in spec.items_at(&["initContainers"]) {
         let mut needed = of(container);
         if container.str_at(&["restartPolicy"]) == "Always" {
             add(&mut sum, &needed);

@@ -4,7 +4,7 @@ use machinery::quantity::Quantity;
 use machinery::{Status, Value, names};
 
 use super::tolerations::merged;
-use super::{Decision, PluginRefusal, PluginRequest, items};
+use super::{Decision, PluginRefusal, PluginRequest};
 
 const OVERHEAD: [&str; 2] = ["spec", "overhead"];
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
@@ -55,7 +55,7 @@ fn schedule(scheduling: &Value, pod: &mut Value) -> Decision {
         }
         pod.set_at(&["spec", "nodeSelector", key], value.clone());
     }
-    let tolerations = merged(items(pod, &["spec", "tolerations"]), items(scheduling, &["tolerations"]));
+    let tolerations = merged(pod.items_at(&["spec", "tolerations"]), scheduling.items_at(&["tolerations"]));
     if !tolerations.is_empty() {
         pod.set_at(&["spec", "tolerations"], Value::Array(tolerations));
     }

@@ -4,7 +4,7 @@ use base::clock;
 use machinery::{Value, json};
 
 use super::pod_resources::CONTAINERS;
-use super::{Awaited, Decision, PluginRequest, annotation, items, push};
+use super::{Awaited, Decision, PluginRequest, annotation, push};
 use crate::limits;
 
 const DEFAULT: &str = "default";
@@ -53,8 +53,8 @@ pub fn admit(call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
     if of_pod.or(of_account).unwrap_or(true) {
         mount_token(pod);
     }
-    let secrets = items(&account, &["imagePullSecrets"]);
-    if items(pod, &PULL_SECRETS).is_empty() && !secrets.is_empty() {
+    let secrets = account.items_at(&["imagePullSecrets"]);
+    if pod.items_at(&PULL_SECRETS).is_empty() && !secrets.is_empty() {
         let names = secrets.iter().map(|secret| json!({"name": (secret.str_at(&["name"]).to_owned())}));
         pod.set_at(&PULL_SECRETS, names.collect());
     }
@@ -81,7 +81,7 @@ pub fn validate(call: &PluginRequest<'_>) -> Decision {
 
 /// Mounts a token into every container that has no other mount at its path.
 fn mount_token(pod: &mut Value) {
-    let names = items(pod, &["spec", "volumes"]).iter().map(|volume| volume.str_at(&["name"]));
+    let names = pod.items_at(&["spec", "volumes"]).iter().map(|volume| volume.str_at(&["name"]));
     let existing = names.filter(|name| name.starts_with(TOKEN_VOLUME)).map(str::to_owned).next();
     let name = existing.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", clock::name_suffix()));
     let mount = json!({"name": (name.clone()), "readOnly": true, "mountPath": TOKEN_PATH});
@@ -89,7 +89,7 @@ fn mount_token(pod: &mut Value) {
     for list in ["initContainers", "containers"] {
         let containers = pod.get_mut("spec").and_then(|spec| spec.get_mut(list)).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            let mounts = items(container, &["volumeMounts"]);
+            let mounts = container.items_at(&["volumeMounts"]);
             if !mounts.iter().any(|mount| mount.str_at(&["mountPath"]) == TOKEN_PATH) {
                 push(container, &["volumeMounts"], mount.clone());
                 is_needed = true;
@@ -119,14 +119,16 @@ fn check_mirror(pod: &Value) -> Decision {
     if !pod.str_at(&NAME).is_empty() {
         return Err("a mirror pod may not reference service accounts".to_owned().into());
     }
-    let containers = CONTAINERS.iter().flat_map(|list| items(pod, &["spec", list]));
+    let containers = CONTAINERS.iter().flat_map(|list| pod.items_at(&["spec", list]));
     let in_container = |container: &Value| !secrets_of(container).is_empty();
-    let volumes = items(pod, &["spec", "volumes"]);
-    if !items(pod, &PULL_SECRETS).is_empty() || volumes.iter().any(names_secret) || containers.clone().any(in_container)
+    let volumes = pod.items_at(&["spec", "volumes"]);
+    if !pod.items_at(&PULL_SECRETS).is_empty()
+        || volumes.iter().any(names_secret)
+        || containers.clone().any(in_container)
     {
         return Err("a mirror pod may not reference secrets".to_owned().into());
     }
-    let sources = volumes.iter().flat_map(|volume| items(volume, &["projected", "sources"]));
+    let sources = volumes.iter().flat_map(|volume| volume.items_at(&["projected", "sources"]));
     if sources.clone().any(|source| source.get("serviceAccountToken").is_some()) {
         return Err("a mirror pod may not use ServiceAccountToken volume projections".to_owned().into());
     }
@@ -154,11 +156,11 @@ fn names_secret(volume: &Value) -> bool {
 
 /// The names of the Secrets in a container's environment, each with its variable; `None` for `envFrom`.
 fn secrets_of(container: &Value) -> Vec<(Option<&str>, &str)> {
-    let variables = items(container, &["env"]).iter().filter_map(|variable| {
+    let variables = container.items_at(&["env"]).iter().filter_map(|variable| {
         let reference = variable.at(&["valueFrom", "secretKeyRef"])?;
         Some((Some(variable.str_at(&["name"])), reference.str_at(&["name"])))
     });
-    let sources = items(container, &["envFrom"]).iter();
+    let sources = container.items_at(&["envFrom"]).iter();
     let sources = sources.filter_map(|source| Some((None, source.get("secretRef")?.str_at(&["name"]))));
     variables.chain(sources).collect()
 }
@@ -170,7 +172,7 @@ fn enforces(account: &Value) -> bool {
 }
 
 fn has(account: &Value, list: &str, name: &str) -> bool {
-    items(account, &[list]).iter().any(|secret| secret.str_at(&["name"]) == name)
+    account.items_at(&[list]).iter().any(|secret| secret.str_at(&["name"]) == name)
 }
 
 fn check_secrets(pod: &Value, account: &Value) -> Decision {
@@ -178,14 +180,14 @@ fn check_secrets(pod: &Value, account: &Value) -> Decision {
         return Ok(());
     }
     let account_name = account.str_at(&["metadata", "name"]);
-    for volume in items(pod, &["spec", "volumes"]).iter().filter(|volume| volume.get("secret").is_some()) {
+    for volume in pod.items_at(&["spec", "volumes"]).iter().filter(|volume| volume.get("secret").is_some()) {
         let secret = volume.str_at(&["secret", "secretName"]);
         if !has(account, "secrets", secret) {
             return Err(format!("volume with secret.secretName={secret:?} is not allowed because service account {account_name} does not reference that secret").into());
         }
     }
     check_environments(pod, account, &[("initContainers", "init container"), ("containers", "container")])?;
-    for (i, secret) in items(pod, &PULL_SECRETS).iter().enumerate() {
+    for (i, secret) in pod.items_at(&PULL_SECRETS).iter().enumerate() {
         let secret = secret.str_at(&["name"]);
         if !has(account, "imagePullSecrets", secret) {
             return Err(format!("imagePullSecrets[{i}].name={secret:?} is not allowed because service account {account_name} does not reference that imagePullSecret").into());
@@ -204,7 +206,7 @@ fn check_ephemeral(pod: &Value, account: &Value) -> Decision {
 fn check_environments(pod: &Value, account: &Value, lists: &[(&str, &str)]) -> Decision {
     let account_name = account.str_at(&["metadata", "name"]);
     for (list, noun) in lists {
-        for container in items(pod, &["spec", list]) {
+        for container in pod.items_at(&["spec", list]) {
             let forbidden = secrets_of(container).into_iter().find(|(_, secret)| !has(account, "secrets", secret));
             let Some((variable, secret)) = forbidden else { continue };
             let source = variable.map_or_else(|| "envFrom".to_owned(), |name| format!("envVar {name}"));

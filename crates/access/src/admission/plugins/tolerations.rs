@@ -2,7 +2,7 @@
 
 use machinery::{Value, json};
 
-use super::{Decision, PluginRequest, items, push};
+use super::{Decision, PluginRequest, push};
 
 /// Seconds for which a Pod tolerates a node that is not ready or unreachable, by default.
 pub const DEFAULT_SECONDS: i64 = 300;
@@ -21,7 +21,7 @@ pub fn admit(call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
         let is_tolerated = |toleration: &Value| {
             [key, ""].contains(&text(toleration, "key")) && ["NoExecute", ""].contains(&text(toleration, "effect"))
         };
-        if !items(pod, &FIELD).iter().any(is_tolerated) {
+        if !pod.items_at(&FIELD).iter().any(is_tolerated) {
             let toleration =
                 json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds});
             push(pod, &FIELD, toleration);

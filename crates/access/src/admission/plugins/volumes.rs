@@ -4,7 +4,7 @@ use machinery::Value;
 use machinery::quantity::Quantity;
 
 use super::classes::storage_class;
-use super::{Decision, PluginRequest, items, push};
+use super::{Decision, PluginRequest, push};
 
 /// Adds the finalizer by which controllers keep objects that are in use.
 pub fn protect(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
@@ -14,7 +14,7 @@ pub fn protect(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
         "persistentvolumes" => "kubernetes.io/pv-protection",
         _ => "kubernetes.io/vac-protection",
     };
-    if !items(object, &FINALIZERS).iter().any(|known| known.as_str() == Some(finalizer)) {
+    if !object.items_at(&FINALIZERS).iter().any(|known| known.as_str() == Some(finalizer)) {
         push(object, &FINALIZERS, Value::from(finalizer));
     }
     Ok(())

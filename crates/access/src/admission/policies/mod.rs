@@ -111,7 +111,7 @@ impl Policy {
 impl Binding {
     fn parse(object: &Value) -> Binding {
         let spec = object.get("spec").cloned().unwrap_or_default();
-        let actions = spec.get("validationActions").and_then(Value::as_array).unwrap_or_default();
+        let actions = spec.items_at(&["validationActions"]);
         let has = |name: &str| actions.iter().any(|action| action.as_str() == Some(name));
         Binding {
             name: object.str_at(&["metadata", "name"]).into(),

@@ -42,17 +42,13 @@ pub struct Programs {
     pub mutations: Vec<Mutation>,
 }
 
-fn list<'a>(spec: &'a Value, key: &str) -> &'a [Value] {
-    spec.get(key).and_then(Value::as_array).unwrap_or_default()
-}
-
 impl Programs {
     pub fn compile(spec: &Value) -> Programs {
         let takes_params = spec.get("paramKind").is_some();
         let mut types: Vec<(Text, Type)> = vec![];
         let mut variables = vec![];
         let scope = Scope { params: takes_params, authorizer: true, variables: None, mutations: false };
-        for variable in list(spec, "variables") {
+        for variable in spec.items_at(&["variables"]) {
             let env = Scope { variables: Some(&types), ..scope }.environment();
             let (expression, variable_type) = compile(variable.str_at(&["expression"]), &env);
             let name = Text::from(variable.str_at(&["name"]));
@@ -72,16 +68,18 @@ impl Programs {
             names: env.variable_names(),
             variables,
             variable_names: Value::Object(variable_names),
-            conditions: list(spec, "matchConditions").iter().map(condition).collect(),
-            validations: list(spec, "validations")
+            conditions: spec.items_at(&["matchConditions"]).iter().map(condition).collect(),
+            validations: spec
+                .items_at(&["validations"])
                 .iter()
                 .map(|validation| Validation::compile(validation, &env))
                 .collect(),
-            mutations: list(spec, "mutations")
+            mutations: spec
+                .items_at(&["mutations"])
                 .iter()
                 .map(|mutation| Mutation::compile(mutation, &mutation_env))
                 .collect(),
-            annotations: list(spec, "auditAnnotations").iter().map(annotation).collect(),
+            annotations: spec.items_at(&["auditAnnotations"]).iter().map(annotation).collect(),
         }
     }
 }

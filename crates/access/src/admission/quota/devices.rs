@@ -8,7 +8,6 @@ use machinery::{Text, Value};
 use objects::Objects;
 
 use super::pods::of_pod_usage;
-use crate::admission::plugins::items;
 use crate::admission::plugins::pod_resources::Amounts;
 
 const GROUP: Text = Text::new_static("resource.k8s.io");
@@ -77,7 +76,7 @@ impl<'a> Devices<'a> {
     /// The usage of a claim, apart from its count.
     pub fn usage(&self, claim: &Value, now: i64) -> Amounts {
         let mut used = BTreeMap::<String, i64>::new();
-        for request in items(claim, &["spec", "devices", "requests"]) {
+        for request in claim.items_at(&["spec", "devices", "requests"]) {
             for (class, count) in most_of(request) {
                 *used.entry(class.to_owned()).or_default() += count;
             }
@@ -155,13 +154,13 @@ fn pod_of(claim: &Value) -> Option<&Value> {
         return None;
     }
     let is_controller = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
-    let owner = items(claim, &["metadata", "ownerReferences"]).iter().find(is_controller)?;
+    let owner = claim.items_at(&["metadata", "ownerReferences"]).iter().find(is_controller)?;
     (owner.str_at(&["kind"]) == "Pod" && owner.str_at(&["apiVersion"]) == "v1").then_some(owner)
 }
 
 /// The most devices of each class that a request may get.
 fn most_of(request: &Value) -> BTreeMap<&str, i64> {
-    let alternatives = items(request, &["firstAvailable"]);
+    let alternatives = request.items_at(&["firstAvailable"]);
     let given =
         if alternatives.is_empty() { request.get("exactly").map(std::slice::from_ref) } else { Some(alternatives) };
     let mut most = BTreeMap::new();

@@ -79,7 +79,7 @@ pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
         return vec![];
     }
     let lists = ["containers", "initContainers"].iter();
-    let containers = lists.flat_map(|list| pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default());
+    let containers = lists.flat_map(|list| pod.items_at(&["spec", list]));
     let containers: Vec<(&str, Amounts)> = containers
         .map(|container| {
             let amounts_of = |field: Field| amounts(container.at(&["resources", field.name()]));

@@ -4,7 +4,7 @@ use machinery::Value;
 
 /// The scopes of a quota. Those in `scopes` get the operator `Exists`; those of the selector have their own.
 pub fn scopes(quota: &Value) -> Vec<Value> {
-    let list = |path: &[&str]| quota.at(path).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let list = |path: &[&str]| quota.items_at(path).to_vec();
     let plain = list(&["spec", "scopes"]).into_iter();
     let plain = plain.map(|name| [("scopeName", name), ("operator", Value::from("Exists"))].into());
     plain.chain(list(&["spec", "scopeSelector", "matchExpressions"])).collect()
@@ -15,7 +15,7 @@ pub const NONE: fn(&Value, &Value) -> bool = |_, _| false;
 
 /// Whether a name is selected by the operator of a scope.
 fn selects(scope: &Value, names: &[&str]) -> bool {
-    let values = scope.get("values").and_then(Value::as_array).unwrap_or_default();
+    let values = scope.items_at(&["values"]);
     let has = |name: &&str| values.iter().any(|value| value.as_str() == Some(name));
     match scope.str_at(&["operator"]) {
         "Exists" => !names.is_empty(),
@@ -55,7 +55,7 @@ fn is_best_effort(pod: &Value) -> bool {
         })
     };
     let containers = ["containers", "initContainers"].into_iter();
-    let mut containers = containers.flat_map(|list| spec.get(list).and_then(Value::as_array).unwrap_or_default());
+    let mut containers = containers.flat_map(|list| spec.items_at(&[list]));
     !has_resources(spec) && !containers.any(has_resources)
 }
 
@@ -63,12 +63,11 @@ fn reaches_other_namespaces(pod: &Value) -> bool {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
     let reaches = |term: &Value| {
-        let names = term.get("namespaces").and_then(Value::as_array).unwrap_or_default();
+        let names = term.items_at(&["namespaces"]);
         !names.is_empty() || term.get("namespaceSelector").is_some()
     };
     ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
-        let terms =
-            |list: &str| pod.at(&["spec", "affinity", kind, list]).and_then(Value::as_array).unwrap_or_default();
+        let terms = |list: &str| pod.items_at(&["spec", "affinity", kind, list]);
         let weighted = terms(PREFERRED).iter().filter_map(|term| term.get("podAffinityTerm"));
         terms(REQUIRED).iter().chain(weighted).any(reaches)
     })

@@ -123,7 +123,7 @@ fn is_of_claims(name: &str) -> bool {
 }
 
 fn service_usage(service: &Value) -> Amounts {
-    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+    let ports = service.items_at(&["spec", "ports"]);
     let explicit_node_ports =
         || ports.iter().filter(|port| port.get("nodePort").and_then(Value::as_int).unwrap_or_default() != 0);
     let allocates_node_ports =

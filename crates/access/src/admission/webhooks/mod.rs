@@ -84,14 +84,14 @@ enum Failure {
 
 impl Hook {
     fn parse(hook: &Value, configuration: &Text, mutating: bool, client: &Client) -> Hook {
-        let versions = hook.get("admissionReviewVersions").and_then(Value::as_array).unwrap_or_default();
+        let versions = hook.items_at(&["admissionReviewVersions"]);
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).and_then(|s| u64::try_from(s).ok());
         Hook {
             name: hook.str_at(&["name"]).into(),
             configuration: configuration.clone(),
             mutating,
             matching: Matching::of_webhook(hook),
-            conditions: hook.get("matchConditions").and_then(Value::as_array).unwrap_or_default().to_vec(),
+            conditions: hook.items_at(&["matchConditions"]).to_vec(),
             compiled: OnceLock::new(),
             fails: hook.str_at(&["failurePolicy"]) != "Ignore",
             endpoint: client.endpoint(hook.get("clientConfig").unwrap_or(&Value::Null)),
@@ -270,8 +270,7 @@ impl Webhooks {
     }
 
     fn parse(&self, object: &Value, name: &Text, mutating: bool) -> Arc<[Hook]> {
-        let hooks = object.get("webhooks").and_then(Value::as_array).unwrap_or_default();
-        hooks.iter().map(|hook| Hook::parse(hook, name, mutating, &self.client)).collect()
+        object.items_at(&["webhooks"]).iter().map(|hook| Hook::parse(hook, name, mutating, &self.client)).collect()
     }
 
     /// Replaces the configurations that come from manifests.

@@ -118,8 +118,7 @@ pub fn verified<'a>(
 
 impl Response<'_> {
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        let warnings = self.response.get("warnings").and_then(Value::as_array).unwrap_or_default();
-        warnings.iter().filter_map(Value::as_str).map(str::to_owned)
+        self.response.texts_at(&["warnings"]).map(str::to_owned)
     }
 
     /// Audit annotations.

@@ -6,7 +6,7 @@ use base::metrics::METRICS;
 use base::request::User;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use machinery::{Text, Value, time};
+use machinery::{Text, time};
 use objects::{Objects, Stored};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -98,7 +98,7 @@ pub fn account(
 /// Adds the warning about a legacy token. A Secret that its account lists was created automatically by an older release.
 fn remark(account: &Stored, secret: &str, remarks: &mut CredentialWarnings) {
     let value = account.body.to_value(0);
-    let mut listed = value.get("secrets").and_then(Value::as_array).unwrap_or_default().iter();
+    let mut listed = value.items_at(&["secrets"]).iter();
     let key = if listed.any(|listed| listed.str_at(&["name"]) == secret) {
         METRICS.tokens.automatic.inc();
         remarks.warnings.push(AUTOMATIC);

@@ -40,8 +40,7 @@ struct LastRead {
 
 /// The keys for signatures of a JSON Web Key Set (RFC 7517, section 5).
 pub fn of_set(set: &Value) -> Arc<[PublicKey]> {
-    let keys = set.get("keys").and_then(Value::as_array).unwrap_or_default();
-    keys.iter().filter_map(PublicKey::of_jwk).collect()
+    set.items_at(&["keys"]).iter().filter_map(PublicKey::of_jwk).collect()
 }
 
 impl KeySource {

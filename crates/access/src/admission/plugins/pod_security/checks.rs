@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use machinery::{Release, Value};
 
+use super::Pod;
 use super::containers::{all_containers, container_names, name, security};
 use super::policy::{LevelVersion, SecurityLevel};
-use super::{Pod, items};
 
 /// A violation of a check: the reason, and the fields and containers concerned.
 #[derive(Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ fn app_armor(pod: Pod<'_>) -> Option<Violation> {
 
 /// The capabilities that a container adds or drops.
 fn listed<'a>(container: &'a Value, list: &str) -> impl Iterator<Item = &'a str> {
-    items(container, &["securityContext", "capabilities", list]).iter().filter_map(Value::as_str)
+    container.texts_at(&["securityContext", "capabilities", list])
 }
 
 /// The containers that add capabilities other than those allowed, and which.
@@ -242,7 +242,7 @@ fn host_namespaces(pod: Pod<'_>) -> Option<Violation> {
 }
 
 fn host_paths(pod: Pod<'_>) -> Option<Violation> {
-    let volumes = items(pod.spec, &["volumes"]).iter().filter(|volume| volume.get("hostPath").is_some());
+    let volumes = pod.spec.items_at(&["volumes"]).iter().filter(|volume| volume.get("hostPath").is_some());
     let names: Vec<&str> = volumes.map(name).collect();
     if names.is_empty() {
         return None;
@@ -252,7 +252,8 @@ fn host_paths(pod: Pod<'_>) -> Option<Violation> {
 
 fn host_ports(pod: Pod<'_>) -> Option<Violation> {
     let ports = |container: &Value| -> Vec<i64> {
-        let ports = items(container, &["ports"]).iter().filter_map(|port| port.get("hostPort").and_then(Value::as_int));
+        let ports =
+            container.items_at(&["ports"]).iter().filter_map(|port| port.get("hostPort").and_then(Value::as_int));
         ports.filter(|port| *port != 0).collect()
     };
     let violators = container_names(pod.spec, |container| !ports(container).is_empty());
@@ -406,7 +407,7 @@ fn sysctls(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
         "net.ipv4.tcp_slow_start_after_idle",
         "net.ipv4.tcp_notsent_lowat",
     ];
-    let set = items(pod.spec, &["securityContext", "sysctls"]).iter().map(name);
+    let set = pod.spec.items_at(&["securityContext", "sysctls"]).iter().map(name);
     let forbidden: Vec<&str> = set.filter(|name| !SAFE[..allowed].contains(name)).collect();
     if forbidden.is_empty() { None } else { violation("forbidden sysctls", forbidden.join(", ")) }
 }
@@ -446,7 +447,7 @@ fn volumes(pod: Pod<'_>) -> Option<Violation> {
         let fields = volume.as_object().into_iter().flat_map(|fields| fields.keys());
         fields.map(|key| key.as_str()).find(|key| *key != "name").unwrap_or("unknown").to_owned()
     };
-    let violators = items(pod.spec, &["volumes"]).iter();
+    let violators = pod.spec.items_at(&["volumes"]).iter();
     let violators: Vec<&Value> =
         violators.filter(|volume| ALLOWED.iter().all(|field| volume.get(field).is_none())).collect();
     if violators.is_empty() {

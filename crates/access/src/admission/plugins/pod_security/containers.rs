@@ -2,12 +2,11 @@
 
 use machinery::Value;
 
-use super::items;
 use crate::admission::plugins::pod_resources::CONTAINERS;
 
 /// Every container of a spec, in the order in which errors name them.
 pub fn all_containers(spec: &Value) -> impl Iterator<Item = &Value> {
-    CONTAINERS.iter().flat_map(|list| items(spec, &[list]))
+    CONTAINERS.iter().flat_map(|list| spec.items_at(&[list]))
 }
 
 pub fn name(container: &Value) -> &str {
@@ -27,15 +26,15 @@ pub fn security<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
 /// Whether an update changes images or the number of containers; other updates are not checked.
 pub fn images_differ(pod: &Value, old: &Value) -> bool {
     for list in ["containers", "initContainers"] {
-        let (new, old) = (items(pod, &["spec", list]), items(old, &["spec", list]));
+        let (new, old) = (pod.items_at(&["spec", list]), old.items_at(&["spec", list]));
         let changed = |(new, old): (&Value, &Value)| new.get("image") != old.get("image");
         if new.len() != old.len() || new.iter().zip(old).any(changed) {
             return true;
         }
     }
     let ephemeral = ["spec", "ephemeralContainers"];
-    let old = items(old, &ephemeral);
-    items(pod, &ephemeral).iter().any(|container| {
+    let old = old.items_at(&ephemeral);
+    pod.items_at(&ephemeral).iter().any(|container| {
         let before = old.iter().find(|old| name(old) == name(container));
         before.is_none_or(|before| before.get("image") != container.get("image"))
     })

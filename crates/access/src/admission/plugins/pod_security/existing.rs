@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use machinery::Value;
 
 use super::policy::LevelVersion;
-use super::{PluginRequest, Pod, checks, items};
+use super::{PluginRequest, Pod, checks};
 use crate::limits;
 
 /// The Pods that violate a level for the same reasons.
@@ -70,7 +70,7 @@ fn pods(call: &PluginRequest<'_>) -> Vec<Value> {
         if call.settings.pod_security.exempts_runtime_class(pod.str_at(&["spec", "runtimeClassName"])) {
             continue;
         }
-        let owners = items(&pod, &["metadata", "ownerReferences"]);
+        let owners = pod.items_at(&["metadata", "ownerReferences"]);
         let controller = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
         let is_repeated = controller.is_some_and(|owner| !controllers.insert(owner.str_at(&["uid"]).to_owned()));
         if is_repeated { rest.push(pod) } else { first.push(pod) }

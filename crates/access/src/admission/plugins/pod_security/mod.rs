@@ -10,7 +10,7 @@ use machinery::Value;
 use machinery::status::aggregate;
 use machinery::{FieldError, Status};
 
-use super::{Decision, Handled, PluginRequest, items};
+use super::{Decision, Handled, PluginRequest};
 pub use configuration::PodSecurity;
 use policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 
