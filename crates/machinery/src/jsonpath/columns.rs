@@ -31,7 +31,7 @@ impl RowVisits {
 /// path finds, or null. `now` is in microseconds since the epoch.
 pub fn cell(kind: &str, path: &JsonPath, object: &Value, now: i64, visits: &mut RowVisits) -> Value {
     let granted = visits.0.min(JSONPATH_VISITS_MAX);
-    let mut within = Evaluation { left: granted };
+    let mut within = Evaluation { left: granted, ..Evaluation::default() };
     let found = path.find_within(object, &mut within).ok().and_then(|found| found.into_iter().next());
     visits.0 -= granted - within.left;
     found.map_or(Value::Null, |value| cell_of(kind, &value, now))

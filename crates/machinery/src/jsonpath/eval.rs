@@ -1,7 +1,7 @@
 //! Evaluation of compiled paths.
 
 use super::{Filter, PathStep, Slice};
-use crate::limits::JSONPATH_VALUES_MAX;
+use crate::limits::{JSONPATH_VALUES_MAX, JSONPATH_VISITS_MAX};
 use crate::patch::gotext::{plain, type_of};
 use crate::value::Value;
 use std::borrow::Cow;
@@ -13,16 +13,28 @@ type Found<'v> = Vec<Cow<'v, Value>>;
 /// filter without a comparison counts them.
 pub(super) type Outcome<'v> = (Found<'v>, Option<String>);
 
-/// Evaluates one path. Values beyond the bounds are ignored, since a cell only shows the first value.
+/// Evaluates one path. Values beyond the bounds are ignored, since a cell of a custom resource only shows the first value.
 pub(super) struct Evaluation {
     /// How many more values may be visited.
     pub left: usize,
+    /// How many values a step may find.
+    pub most: usize,
+}
+
+impl Default for Evaluation {
+    fn default() -> Evaluation {
+        Evaluation { left: JSONPATH_VISITS_MAX, most: JSONPATH_VALUES_MAX }
+    }
 }
 
 impl Evaluation {
+    pub fn unbounded() -> Evaluation {
+        Evaluation { left: usize::MAX, most: usize::MAX }
+    }
+
     /// The first values that a step finds, as many as may still be visited.
     fn take<'v>(&mut self, values: impl Iterator<Item = Cow<'v, Value>>) -> Found<'v> {
-        let found: Found<'v> = values.take(self.left.min(JSONPATH_VALUES_MAX)).collect();
+        let found: Found<'v> = values.take(self.left.min(self.most)).collect();
         self.left -= found.len();
         found
     }
@@ -60,7 +72,7 @@ impl Evaluation {
                         (_, why) => return (input, why),
                     }
                 }
-                found.truncate(JSONPATH_VALUES_MAX);
+                found.truncate(self.most);
                 (found, None)
             }
             PathStep::Word(word) => (input, Some(format!("unrecognized identifier {word}"))),
@@ -72,7 +84,7 @@ impl Evaluation {
         let mut found = vec![];
         let mut waiting: Found<'v> = input.into_iter().rev().collect();
         while let Some(value) = waiting.pop() {
-            if found.len() >= JSONPATH_VALUES_MAX {
+            if found.len() >= self.most {
                 break;
             }
             let is_text = value.as_str().is_some_and(|s| !s.is_empty());
@@ -130,7 +142,7 @@ impl Evaluation {
                 Err(why) => return (input, Some(why)),
             }
         }
-        found.truncate(JSONPATH_VALUES_MAX);
+        found.truncate(self.most);
         (found, None)
     }
 }
@@ -182,7 +194,7 @@ impl Evaluation {
                 }
             }
         }
-        found.truncate(JSONPATH_VALUES_MAX);
+        found.truncate(self.most);
         (found, None)
     }
 

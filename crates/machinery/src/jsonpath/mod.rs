@@ -10,7 +10,6 @@ mod parse;
 
 use std::borrow::Cow;
 
-use crate::limits::JSONPATH_VISITS_MAX;
 use eval::Evaluation;
 
 use crate::value::{Text, Value};
@@ -62,7 +61,12 @@ impl JsonPath {
     /// The values that the path finds, in order. A missing field is not an error. If the path visits very many values,
     /// those beyond a bound are left out.
     pub fn find<'v>(&self, value: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
-        self.find_within(value, &mut Evaluation { left: JSONPATH_VISITS_MAX })
+        self.find_within(value, &mut Evaluation::default())
+    }
+
+    /// The same without bounds, for paths of this program; none if the evaluation fails.
+    pub fn find_all<'v>(&self, value: &'v Value) -> Vec<Cow<'v, Value>> {
+        self.find_within(value, &mut Evaluation::unbounded()).unwrap_or_default()
     }
 
     fn find_within<'v>(&self, value: &'v Value, within: &mut Evaluation) -> Result<Vec<Cow<'v, Value>>, String> {
@@ -79,6 +83,7 @@ impl JsonPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::JSONPATH_VISITS_MAX;
     use crate::value::decode;
 
     const OBJECT: &str = r#"{"kind":"K","spec":{"list":["x","y","z"],"items":[{"name":"a","size":1},{"name":"b","size":2}],
@@ -143,7 +148,7 @@ mod tests {
         let filters = format!(".items[?({}==1)].name", "@..name".to_owned() + &"..name".repeat(20));
         for path in [unions.as_str(), &recursive, &filters, ".items[*].name", "..name", "['items','items'][*]"] {
             let path = JsonPath::parse(path).unwrap();
-            let mut within = Evaluation { left: JSONPATH_VISITS_MAX };
+            let mut within = Evaluation::default();
             let found = path.find_within(&object, &mut within).map_or(0, |found| found.len());
             assert!(found <= JSONPATH_VISITS_MAX && within.left <= JSONPATH_VISITS_MAX, "{found}");
         }

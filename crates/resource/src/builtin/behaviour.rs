@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use machinery::{FieldError, Release, Value, names};
 use schema::apply::FieldSet;
 
-use super::columns::{self, BuiltInColumn};
 use crate::rules::Deletion;
 
 /// The functions of a kind, or of one version of it.
@@ -29,8 +28,6 @@ pub struct Behaviour {
     /// The conversion to the version in which objects are stored, if more than the name of the version differs.
     pub conversion: Option<StoredAs>,
     pub deletion: Deletion,
-    /// The columns of tables besides the name.
-    pub columns: &'static [BuiltInColumn],
     /// Additional work of the verbs around writes.
     pub hooks: Hooks,
     /// The review that handles a POST, if objects of the kind are not stored.
@@ -112,8 +109,6 @@ pub struct Further {
     pub computed: Option<fn() -> Vec<Value>>,
     /// The conditions of an object's row in a table.
     pub row_conditions: fn(&Value) -> Option<Value>,
-    /// The columns before a release.
-    pub former_columns: Option<(Release, &'static [BuiltInColumn])>,
 }
 
 impl Behaviour {
@@ -128,7 +123,6 @@ impl Behaviour {
         parts: &[],
         conversion: None,
         deletion: Deletion::DEFAULT,
-        columns: &[columns::AGE],
         hooks: Hooks::None,
         review: None,
         further: Further::NONE,
@@ -155,7 +149,6 @@ impl Further {
         resets: None,
         computed: None,
         row_conditions: |_| None,
-        former_columns: None,
     };
 }
 

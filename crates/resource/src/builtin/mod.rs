@@ -71,7 +71,6 @@ pub mod services;
 mod storage_kinds;
 mod storage_versions;
 mod table;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod third_party;
@@ -84,7 +83,7 @@ mod workloads;
 pub use admission::STATIC_SUFFIX;
 pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE};
 pub use behaviour::{Behaviour, Further, Hooks, Part, Review, StoredAs};
-pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION};
+pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION, annotated_fields, selector_text};
 pub use definition::{add_cleanup_finalizer, set_terminating};
 pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
 pub use flow::FLOW_GROUP;
@@ -98,7 +97,6 @@ pub use row::{
 };
 pub use runtime_config::RuntimeConfig;
 pub use served::{beta_definition, row_of, served, sibling, stored_kinds};
-pub use tables::{annotated_fields, selector_text};
 pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
 
 use std::borrow::Cow;
@@ -367,19 +365,6 @@ impl BuiltIn {
         };
         let found = paths.split('|').map(text).find(|text| !text.is_empty());
         Some(Text::from(found.unwrap_or_default()))
-    }
-
-    /// The columns of tables besides the name, in a release.
-    pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
-        match self.behaviour.further.former_columns {
-            Some((since, columns)) if release < since => columns,
-            _ => self.behaviour.columns,
-        }
-    }
-
-    /// Whether `rows` of an empty table is null, as it is for all kinds with default columns.
-    pub fn has_null_rows(&self) -> bool {
-        self.behaviour.columns.iter().any(|column| column.name == columns::CREATED_AT.name)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::{Release, Value, json, names};
 
 use super::checks::{invalid_each, invalid_shown, items, list, named, text};
 use super::defaults::restore;
@@ -230,6 +230,17 @@ fn extended_claim(claim: &Value, spec: &Value, path: &FieldPath, errors: &mut Er
         true => errors.push(FieldError::required(&path, "")),
         false => invalid_each(&path, name, names::dns1123_subdomain(name), errors),
     }
+}
+
+/// The condition of the row of a Pod that has ended.
+pub fn ended(pod: &Value) -> Option<Value> {
+    let message = match pod.str_at(&["status", "phase"]) {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    let reason = pod.str_at(&["status", "phase"]);
+    Some(json!([{"type": "Completed", "status": "True", "reason": (reason), "message": (message)}]))
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ struct Cells {
 enum CellSource {
     Path(JsonPath),
     Function(fn(&Value, i64) -> Value),
+    BuiltIn(&'static BuiltInColumn),
 }
 
 impl Cells {
@@ -71,6 +72,17 @@ impl Cells {
             priority: column.priority,
             source: CellSource::Path(JsonPath::parse(&column.json_path).ok()?),
         })
+    }
+
+    fn of_built_in(column: &'static BuiltInColumn) -> Cells {
+        Cells {
+            name: column.name.to_owned(),
+            kind: column.kind.to_owned(),
+            format: column.format.to_owned(),
+            description: column.description.to_owned(),
+            priority: column.priority,
+            source: CellSource::BuiltIn(column),
+        }
     }
 
     fn computed(name: &str, kind: &str, description: &str, cell: fn(&Value, i64) -> Value) -> Cells {
@@ -99,6 +111,7 @@ impl Cells {
         match &self.source {
             CellSource::Path(path) => jsonpath::columns::cell(&self.kind, path, object, now, visits),
             CellSource::Function(cell) => cell(object, now),
+            CellSource::BuiltIn(column) => column.cell(object, now),
         }
     }
 }
@@ -119,12 +132,7 @@ fn cells(request: &Request) -> Vec<Cells> {
         ];
     }
     if let Some(built_in) = request.resource.built_in() {
-        let computed = |c: &BuiltInColumn| Cells {
-            format: c.format.to_owned(),
-            priority: c.priority,
-            ..Cells::computed(c.name, c.kind, c.description, c.cell)
-        };
-        return built_in.columns_in(request.resource.release).iter().map(computed).collect();
+        return built_in.columns_in(request.resource.release).iter().map(Cells::of_built_in).collect();
     }
     if request.version.columns.is_empty() {
         return vec![Cells::age("date")];

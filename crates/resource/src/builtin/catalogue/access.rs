@@ -1,23 +1,14 @@
 //! The kinds of access control: reviews, roles, certificates, admission, flow control.
 
 use super::super::behaviour::{Behaviour, Further, Hooks, Part, Review, StoredAs};
-use super::super::columns::BuiltInColumn;
-use super::super::{
-    certificates, columns, flow, mutations, pod_certificates, policies, rbac, reviews, tables, webhooks,
-};
+use super::super::{certificates, flow, mutations, pod_certificates, policies, rbac, reviews, webhooks};
 
 const NONE: Behaviour = Behaviour::NONE;
-
-const BINDING_COLUMNS: &[BuiltInColumn] =
-    &[columns::ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
-const CLUSTER_BINDING_COLUMNS: &[BuiltInColumn] =
-    &[columns::CLUSTER_ROLE, columns::AGE, columns::USERS, columns::GROUPS, columns::ACCOUNTS];
 
 const MUTATING_BINDING: Behaviour = Behaviour {
     of: "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding",
     default: |object| policies::default_resources(object, "matchResources"),
     validate: mutations::validate_binding,
-    columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
     ..NONE
 };
 
@@ -55,7 +46,6 @@ pub static KINDS: &[Behaviour] = &[
             ..Part::PLAIN
         },
         parts: &[("approval", certificates::APPROVAL)],
-        columns: tables::SIGNING_REQUEST,
         hooks: Hooks::CertificateRequest,
         further: Further { resets: Some(certificates::resets), ..Further::NONE },
         ..NONE
@@ -64,7 +54,6 @@ pub static KINDS: &[Behaviour] = &[
         of: "certificates.k8s.io/ClusterTrustBundle",
         validate: certificates::validate_bundle,
         name: super::any_name,
-        columns: tables::TRUST_BUNDLE,
         ..NONE
     },
     Behaviour {
@@ -72,7 +61,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: pod_certificates::validate,
         status: Part { validate: pod_certificates::validate_status, ..Part::PLAIN },
         conversion: Some(StoredAs::new(pod_certificates::to_stored, pod_certificates::to_shown)),
-        columns: tables::POD_CERTIFICATE_REQUEST,
         hooks: Hooks::PodCertificateRequest,
         ..NONE
     },
@@ -81,7 +69,6 @@ pub static KINDS: &[Behaviour] = &[
         default: rbac::default_binding,
         validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Cluster, release),
         name: super::path_segment,
-        columns: CLUSTER_BINDING_COLUMNS,
         hooks: Hooks::RoleBinding,
         ..NONE
     },
@@ -89,7 +76,6 @@ pub static KINDS: &[Behaviour] = &[
         of: "rbac.authorization.k8s.io/ClusterRole",
         validate: rbac::validate_cluster_role,
         name: super::path_segment,
-        columns: columns::PLAIN,
         hooks: Hooks::Role,
         ..NONE
     },
@@ -98,7 +84,6 @@ pub static KINDS: &[Behaviour] = &[
         default: rbac::default_binding,
         validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Namespace, release),
         name: super::path_segment,
-        columns: BINDING_COLUMNS,
         hooks: Hooks::RoleBinding,
         ..NONE
     },
@@ -106,7 +91,6 @@ pub static KINDS: &[Behaviour] = &[
         of: "rbac.authorization.k8s.io/Role",
         validate: |new, _, _| rbac::validate_rules(new, rbac::RoleScope::Namespace),
         name: super::path_segment,
-        columns: columns::PLAIN,
         hooks: Hooks::Role,
         ..NONE
     },
@@ -114,7 +98,6 @@ pub static KINDS: &[Behaviour] = &[
         of: "admissionregistration.k8s.io/MutatingAdmissionPolicy",
         default: mutations::default_policy,
         validate: mutations::validate_policy,
-        columns: &[columns::MUTATIONS, columns::PARAM_KIND, columns::AGE],
         ..NONE
     },
     MUTATING_BINDING,
@@ -128,7 +111,6 @@ pub static KINDS: &[Behaviour] = &[
         default: webhooks::default_mutating,
         validate: webhooks::validate,
         warnings: webhooks::warnings,
-        columns: &[columns::WEBHOOKS, columns::AGE],
         ..NONE
     },
     Behaviour {
@@ -137,14 +119,12 @@ pub static KINDS: &[Behaviour] = &[
         prepare: policies::prepare_policy,
         validate: policies::validate_policy,
         status: Part { validate: policies::validate_status, ..Part::PLAIN },
-        columns: &[columns::VALIDATIONS, columns::PARAM_KIND, columns::AGE],
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
         default: |object| policies::default_resources(object, "matchResources"),
         validate: policies::validate_binding,
-        columns: &[columns::POLICY_NAME, columns::PARAM_REF, columns::AGE],
         ..NONE
     },
     Behaviour {
@@ -152,7 +132,6 @@ pub static KINDS: &[Behaviour] = &[
         default: webhooks::default_hooks,
         validate: webhooks::validate,
         warnings: webhooks::warnings,
-        columns: &[columns::WEBHOOKS, columns::AGE],
         ..NONE
     },
     Behaviour {
@@ -160,13 +139,6 @@ pub static KINDS: &[Behaviour] = &[
         default: flow::default_schema,
         validate: flow::validate_schema,
         status: Part { validate: flow::validate_states, ..Part::PLAIN },
-        columns: &[
-            columns::PRIORITY_LEVEL,
-            columns::MATCHING_PRECEDENCE,
-            columns::DISTINGUISHER_METHOD,
-            columns::AGE,
-            columns::MISSING_LEVEL,
-        ],
         ..NONE
     },
     Behaviour {
@@ -174,14 +146,6 @@ pub static KINDS: &[Behaviour] = &[
         default: flow::default_level,
         validate: flow::validate_level,
         status: Part { validate: flow::validate_states, ..Part::PLAIN },
-        columns: &[
-            columns::LEVEL_TYPE,
-            columns::CONCURRENCY_SHARES,
-            columns::QUEUES,
-            columns::HAND_SIZE,
-            columns::QUEUE_LENGTH,
-            columns::AGE,
-        ],
         ..NONE
     },
 ];

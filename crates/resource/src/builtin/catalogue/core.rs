@@ -5,8 +5,8 @@ use machinery::{Release, Value};
 
 use super::super::behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
 use super::super::{
-    accounts, columns, components, config, events, limit_ranges, namespaces, nodes, object_warnings, pod_annotations,
-    pod_status, pod_warnings, pods, quotas, reviews, secrets, services, tables, volumes, workloads,
+    accounts, components, config, events, limit_ranges, namespaces, nodes, object_warnings, pod_annotations,
+    pod_status, pod_warnings, pods, quotas, reviews, secrets, services, volumes, workloads,
 };
 use crate::rules::{Deletion, Preconditions, label_name};
 
@@ -16,24 +16,21 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "v1/Binding", review: Some(Review::Binding), ..NONE },
     Behaviour {
         of: "v1/ComponentStatus",
-        columns: tables::COMPONENT,
         further: Further { computed: Some(components::all), ..Further::NONE },
         ..NONE
     },
-    Behaviour { of: "v1/ConfigMap", validate: config::validate, columns: &[columns::DATA, columns::AGE], ..NONE },
-    Behaviour { of: "v1/Endpoints", columns: tables::ENDPOINTS, warnings: object_warnings::of_endpoints, ..NONE },
+    Behaviour { of: "v1/ConfigMap", validate: config::validate, ..NONE },
+    Behaviour { of: "v1/Endpoints", warnings: object_warnings::of_endpoints, ..NONE },
     Behaviour {
         of: "v1/Event",
         validate: |new, _, _| events::common_errors(new, "reportingComponent"),
         name: super::any_name,
-        columns: columns::EVENT,
         ..NONE
     },
     Behaviour {
         of: "events.k8s.io/Event",
         validate: events::validate,
         conversion: Some(StoredAs::new(events::to_core, events::from_core)),
-        columns: columns::EVENT,
         ..NONE
     },
     Behaviour {
@@ -41,7 +38,6 @@ pub static KINDS: &[Behaviour] = &[
         default: limit_ranges::default,
         prepare: limit_ranges::prepare,
         validate: limit_ranges::validate,
-        columns: columns::PLAIN,
         ..NONE
     },
     Behaviour {
@@ -59,7 +55,6 @@ pub static KINDS: &[Behaviour] = &[
             begin: namespaces::begin_deletion,
             ..Deletion::DEFAULT
         },
-        columns: &[columns::PHASE, columns::AGE],
         // the name may have been generated
         further: Further { complete_stored: namespaces::default, ..Further::NONE },
         ..NONE
@@ -70,7 +65,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: nodes::validate,
         warnings: nodes::warnings,
         status: Part { validate: nodes::validate_status, ..Part::PLAIN },
-        columns: tables::NODE,
         ..NONE
     },
     Behaviour {
@@ -79,7 +73,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: volumes::validate_claim,
         warnings: object_warnings::of_claim,
         status: Part { validate: volumes::validate_claim_status, ..Part::PLAIN },
-        columns: tables::CLAIM,
         ..NONE
     },
     Behaviour {
@@ -89,7 +82,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: volumes::validate_volume,
         warnings: object_warnings::of_volume,
         status: Part { prepare: volumes::prepare_volume_status, ..Part::PLAIN },
-        columns: tables::VOLUME,
         ..NONE
     },
     Behaviour {
@@ -111,10 +103,9 @@ pub static KINDS: &[Behaviour] = &[
             ("resize", part(pods::resize, pods::validate_resize)),
         ],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..Deletion::DEFAULT },
-        columns: tables::POD,
         further: Further {
             early_warnings: pod_annotations::early_warnings,
-            row_conditions: tables::ended,
+            row_conditions: pod_status::ended,
             ..Further::NONE
         },
         ..NONE
@@ -125,7 +116,6 @@ pub static KINDS: &[Behaviour] = &[
         default: workloads::default_template,
         validate: workloads::validate_pod_template,
         warnings: pod_warnings::of_workload,
-        columns: tables::POD_TEMPLATE,
         ..NONE
     },
     Behaviour {
@@ -135,7 +125,6 @@ pub static KINDS: &[Behaviour] = &[
         warnings: pod_warnings::of_workload,
         name: super::declared_name,
         status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
-        columns: tables::REPLICAS,
         ..NONE
     },
     Behaviour {
@@ -144,7 +133,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: quotas::validate,
         warnings: object_warnings::of_quota,
         status: Part { validate: quotas::validate_status, ..Part::PLAIN },
-        columns: &[columns::REQUESTS, columns::LIMITS, columns::AGE],
         ..NONE
     },
     Behaviour {
@@ -152,7 +140,6 @@ pub static KINDS: &[Behaviour] = &[
         default: secrets::default,
         validate: secrets::validate,
         warnings: secrets::warnings,
-        columns: &[columns::TYPE, columns::SECRET_DATA, columns::AGE],
         ..NONE
     },
     Behaviour { of: "v1/ServiceAccount", prepare: accounts::prepare, warnings: accounts::warnings, ..NONE },
@@ -171,15 +158,12 @@ pub static KINDS: &[Behaviour] = &[
         warnings: services::warnings,
         name: services::name,
         status: Part { validate: services::validate_status, warnings: object_warnings::of_balancers, ..Part::PLAIN },
-        columns: columns::SERVICE,
         hooks: Hooks::Service,
         ..NONE
     },
-    Behaviour { of: "v1/RangeAllocation", ..NONE },
     Behaviour {
         of: "extensions/ThirdPartyResource",
         validate: |registration, _, _| schema::definition::validate_third_party(registration),
-        columns: &[columns::DESCRIPTION, columns::VERSIONS],
         hooks: Hooks::ThirdPartyResource,
         further: Further {
             check_body: |registration| match registration.str_at(&["metadata", "namespace"]) {

@@ -2,11 +2,11 @@
 
 use machinery::Release;
 
-use super::super::behaviour::{Behaviour, Further, Hooks, Part, StoredAs};
+use super::super::behaviour::{Behaviour, Hooks, Part, StoredAs};
 use super::super::devices::{self, flat};
 use super::super::{
-    apiservices, columns, config, definition, lease_candidates, leases, migrations, object_warnings, pool_requests,
-    routing, rule_checks, runtime_classes, storage_kinds, storage_versions, tables, volumes,
+    apiservices, config, definition, lease_candidates, leases, migrations, object_warnings, pool_requests, routing,
+    rule_checks, runtime_classes, storage_kinds, storage_versions, volumes,
 };
 use crate::rules::{Deletion, Dependents, Preconditions};
 
@@ -35,9 +35,7 @@ const DEFINITION: Behaviour = Behaviour {
         begin: definition::begin_deletion,
         ..Deletion::DEFAULT
     },
-    columns: columns::OF_DEFINITIONS,
     hooks: Hooks::Definition,
-    further: Further { former_columns: Some((Release::V1_37, columns::PLAIN)), ..Further::NONE },
     ..NONE
 };
 
@@ -46,7 +44,6 @@ const RESOURCE_CLAIM: Behaviour = Behaviour {
     default: devices::default_resource_claim,
     validate: devices::validate_claim,
     status: Part { prepare: devices::keep_allocated, validate: devices::validate_status, ..Part::PLAIN },
-    columns: tables::RESOURCE_CLAIM,
     hooks: Hooks::ResourceClaim,
     ..NONE
 };
@@ -57,7 +54,6 @@ const RESOURCE_SLICE: Behaviour = Behaviour {
     prepare: devices::prepare_slice,
     validate: devices::validate_slice,
     warnings: devices::slice_warnings,
-    columns: tables::RESOURCE_SLICE,
     ..NONE
 };
 
@@ -69,82 +65,46 @@ pub static KINDS: &[Behaviour] = &[
         validate: apiservices::validate,
         name: super::path_segment,
         status: Part { validate: apiservices::validate_status, ..Part::PLAIN },
-        columns: &[columns::API_SERVICE, columns::AVAILABLE, columns::AGE],
         ..NONE
     },
-    Behaviour {
-        of: "networking.k8s.io/IngressClass",
-        validate: routing::validate_ingress_class,
-        columns: tables::INGRESS_CLASS,
-        ..NONE
-    },
+    Behaviour { of: "networking.k8s.io/IngressClass", validate: routing::validate_ingress_class, ..NONE },
     Behaviour {
         of: "networking.k8s.io/Ingress",
         validate: routing::validate_ingress,
         warnings: object_warnings::of_ingress,
         status: Part { warnings: object_warnings::of_balancers, ..Part::PLAIN },
-        columns: tables::INGRESS,
         ..NONE
     },
-    Behaviour {
-        of: "networking.k8s.io/IPAddress",
-        name: |name, _| rule_checks::address_problems(name),
-        columns: tables::IP_ADDRESS,
-        ..NONE
-    },
+    Behaviour { of: "networking.k8s.io/IPAddress", name: |name, _| rule_checks::address_problems(name), ..NONE },
     Behaviour {
         of: "networking.k8s.io/NetworkPolicy",
         default: routing::default_network_policy,
         validate: routing::validate_network_policy,
         warnings: object_warnings::of_network_policy,
-        columns: tables::NETWORK_POLICY,
         ..NONE
     },
-    Behaviour {
-        of: "networking.k8s.io/ServiceCIDR",
-        validate: routing::validate_service_cidr,
-        columns: tables::SERVICE_CIDR,
-        ..NONE
-    },
+    Behaviour { of: "networking.k8s.io/ServiceCIDR", validate: routing::validate_service_cidr, ..NONE },
     Behaviour {
         of: "storage.k8s.io/CSIDriver",
         validate: storage_kinds::validate_driver,
         warnings: volumes::driver_warnings,
-        columns: tables::CSI_DRIVER,
         ..NONE
     },
-    Behaviour {
-        of: "storage.k8s.io/CSINode",
-        validate: storage_kinds::validate_node,
-        columns: tables::CSI_NODE,
-        ..NONE
-    },
+    Behaviour { of: "storage.k8s.io/CSINode", validate: storage_kinds::validate_node, ..NONE },
     Behaviour {
         of: "storage.k8s.io/CSIStorageCapacity",
         validate: storage_kinds::validate_capacity,
         warnings: object_warnings::of_capacity,
-        columns: columns::PLAIN,
         ..NONE
     },
     Behaviour {
         of: "storage.k8s.io/StorageClass",
         validate: storage_kinds::validate_class,
         warnings: object_warnings::of_class,
-        columns: tables::STORAGE_CLASS,
         ..NONE
     },
-    Behaviour {
-        of: "storage.k8s.io/VolumeAttachment",
-        validate: storage_kinds::validate_attachment,
-        columns: tables::ATTACHMENT,
-        ..NONE
-    },
-    Behaviour {
-        of: "storage.k8s.io/VolumeAttributesClass",
-        validate: storage_kinds::validate_attributes,
-        columns: tables::ATTRIBUTES_CLASS_ITSELF,
-        ..NONE
-    },
+    Behaviour { of: "storage.k8s.io/VolumeAttachment", validate: storage_kinds::validate_attachment, ..NONE },
+    Behaviour { of: "storage.k8s.io/VolumeAttributesClass", validate: storage_kinds::validate_attributes, ..NONE },
     DEFINITION,
     Behaviour {
         of: "apiextensions.k8s.io/v1beta1/CustomResourceDefinition",
@@ -154,25 +114,17 @@ pub static KINDS: &[Behaviour] = &[
         conversion: Some(StoredAs::new(definition::beta_to_stored, definition::to_beta)),
         ..DEFINITION
     },
-    Behaviour {
-        of: "coordination.k8s.io/Lease",
-        prepare: leases::prepare,
-        validate: leases::validate,
-        columns: &[columns::HOLDER, columns::AGE],
-        ..NONE
-    },
+    Behaviour { of: "coordination.k8s.io/Lease", prepare: leases::prepare, validate: leases::validate, ..NONE },
     Behaviour {
         of: "coordination.k8s.io/LeaseCandidate",
         validate: lease_candidates::validate,
         name: |name, _| config::data_key(name),
-        columns: tables::LEASE_CANDIDATE,
         ..NONE
     },
     Behaviour {
         of: "node.k8s.io/RuntimeClass",
         validate: runtime_classes::validate,
         warnings: object_warnings::of_runtime_class,
-        columns: tables::RUNTIME_CLASS,
         ..NONE
     },
     Behaviour {
@@ -180,7 +132,6 @@ pub static KINDS: &[Behaviour] = &[
         prepare: routing::count_labels,
         validate: routing::validate_slice,
         warnings: routing::slice_warnings,
-        columns: tables::SLICE,
         ..NONE
     },
     Behaviour {
@@ -196,7 +147,6 @@ pub static KINDS: &[Behaviour] = &[
         prepare: devices::prepare_taint_rule,
         validate: devices::validate_taint_rule,
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
-        columns: tables::TAINT_RULE,
         ..NONE
     },
     RESOURCE_CLAIM,
@@ -230,21 +180,18 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "resource.k8s.io/ResourcePoolStatusRequest",
         status: Part { validate: pool_requests::validate_status, ..Part::PLAIN },
-        columns: tables::POOL_REQUEST,
         ..NONE
     },
     Behaviour {
         of: "internal.apiserver.k8s.io/StorageVersion",
         name: |name, _| storage_versions::name_problems(name),
         status: Part { validate: storage_versions::validate_status, ..Part::PLAIN },
-        columns: tables::STORAGE_VERSION,
         ..NONE
     },
     Behaviour {
         of: "storagemigration.k8s.io/StorageVersionMigration",
         validate: migrations::validate,
         status: Part { validate: migrations::validate_status, ..Part::PLAIN },
-        columns: &[columns::PLAIN_NAME, columns::MIGRATED_RESOURCE, columns::MIGRATION_STATUS],
         ..NONE
     },
 ];

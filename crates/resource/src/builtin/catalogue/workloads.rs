@@ -4,8 +4,8 @@ use machinery::{Release, names};
 
 use super::super::behaviour::{Behaviour, Further, Part, StoredAs};
 use super::super::{
-    autoscaling, autoscaling_versions, claim_templates, evictions, job_rules, pod_warnings, routing, tables,
-    workload_groups, workloads,
+    autoscaling, autoscaling_versions, claim_templates, evictions, job_rules, pod_warnings, routing, workload_groups,
+    workloads,
 };
 use crate::rules::Deletion;
 
@@ -17,18 +17,12 @@ const NONE: Behaviour = Behaviour::NONE;
 const CHILDREN: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour {
-        of: "apps/ControllerRevision",
-        validate: workloads::validate_revision,
-        columns: tables::REVISION,
-        ..NONE
-    },
+    Behaviour { of: "apps/ControllerRevision", validate: workloads::validate_revision, ..NONE },
     Behaviour {
         of: "apps/DaemonSet",
         default: workloads::default_daemon_set,
         prepare: workloads::prepare_daemon_set,
         validate: workloads::validate,
-        columns: tables::DAEMON_SET,
         ..WORKLOAD
     },
     Behaviour {
@@ -42,7 +36,6 @@ pub static KINDS: &[Behaviour] = &[
             reset: Some(workloads::status_resets),
             ..Part::PLAIN
         },
-        columns: tables::DEPLOYMENT,
         ..WORKLOAD
     },
     Behaviour {
@@ -50,7 +43,6 @@ pub static KINDS: &[Behaviour] = &[
         default: workloads::default_template,
         validate: workloads::validate,
         status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
-        columns: tables::REPLICAS,
         ..WORKLOAD
     },
     Behaviour {
@@ -59,7 +51,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: workloads::validate,
         name: stateful_set_name,
         status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
-        columns: tables::STATEFUL_SET,
         further: Further { validated: claim_templates::validated, ..Further::NONE },
         ..WORKLOAD
     },
@@ -67,7 +58,6 @@ pub static KINDS: &[Behaviour] = &[
         of: "autoscaling/v2/HorizontalPodAutoscaler",
         default: autoscaling::default,
         validate: autoscaling::validate,
-        columns: tables::AUTOSCALER,
         ..NONE
     },
     Behaviour {
@@ -80,14 +70,12 @@ pub static KINDS: &[Behaviour] = &[
             is_canonical: true,
             ..StoredAs::new(autoscaling_versions::to_stored, autoscaling_versions::to_shown)
         }),
-        columns: tables::AUTOSCALER,
         ..NONE
     },
     Behaviour {
         of: "batch/CronJob",
         default: workloads::default_cron_job,
         validate: workloads::validate_cron_job,
-        columns: tables::CRON_JOB,
         ..WORKLOAD
     },
     Behaviour {
@@ -97,7 +85,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: workloads::validate_job,
         status: Part { validate: job_rules::validate_status, ..Part::PLAIN },
         deletion: Deletion { advice: CHILDREN, ..Deletion::DEFAULT },
-        columns: tables::JOB,
         further: Further { complete_stored: workloads::default_labels, ..Further::NONE },
         ..WORKLOAD
     },
@@ -106,7 +93,6 @@ pub static KINDS: &[Behaviour] = &[
         validate: routing::validate_budget,
         name: super::any_name,
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
-        columns: tables::DISRUPTION_BUDGET,
         ..NONE
     },
     Behaviour {
@@ -117,33 +103,28 @@ pub static KINDS: &[Behaviour] = &[
             permanent: &[("system-cluster-critical", SYSTEM_PRIORITY), ("system-node-critical", SYSTEM_PRIORITY)],
             ..Deletion::DEFAULT
         },
-        columns: tables::PRIORITY_CLASS,
         ..NONE
     },
     Behaviour {
         of: "scheduling.k8s.io/PodGroup",
         validate: workload_groups::validate_group,
         status: Part { validate: workload_groups::validate_group_status, ..Part::PLAIN },
-        columns: tables::POD_GROUP,
         ..NONE
     },
     Behaviour { of: "scheduling.k8s.io/Workload", validate: workload_groups::validate_workload, ..NONE },
     Behaviour {
         of: "scheduling.k8s.io/CompositePodGroup",
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
-        columns: tables::COMPOSITE_POD_GROUP,
         ..NONE
     },
     Behaviour {
         of: "lifecycle.k8s.io/EvictionRequest",
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
-        columns: tables::EVICTION_REQUEST,
         ..NONE
     },
     Behaviour {
         of: "lifecycle.k8s.io/Eviction",
         status: Part { validate: evictions::validate_status, ..Part::PLAIN },
-        columns: tables::EVICTION,
         ..NONE
     },
 ];

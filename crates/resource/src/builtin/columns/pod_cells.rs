@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use machinery::{Value, jsonpath};
 
-use super::{at, number};
+use super::parts::{at, condition, number};
 use crate::builtin::checks::text;
 
 /// The cells of a Pod that depend on its containers.
@@ -39,7 +39,7 @@ impl<'a> PodCells<'a> {
         let total = at(pod, &["spec", "containers"]).len() + sidecars.len();
         let mut cells = PodCells { ready: 0, total, status: phase(pod), restarts: Restarts::default() };
         let (is_initialized, of_sidecars) = cells.initialize(pod, &sidecars);
-        if is_initialized || has_condition(pod, "Initialized") {
+        if is_initialized || condition(pod, "Initialized").is_some() {
             cells.run(pod, of_sidecars);
         }
         cells.end(pod);
@@ -97,7 +97,7 @@ impl<'a> PodCells<'a> {
         if self.status != "Completed" {
             return;
         }
-        if is_running && has_condition(pod, "Ready") {
+        if is_running && condition(pod, "Ready").is_some() {
             self.status = "Running".to_owned();
         } else if let Some(failure) = failure {
             self.status = failure;
@@ -154,10 +154,6 @@ fn ending(ended: &Value) -> String {
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
     }
-}
-
-fn has_condition(pod: &Value, kind: &str) -> bool {
-    at(pod, &["status", "conditions"]).iter().any(|c| text(c, "type") == kind && text(c, "status") == "True")
 }
 
 fn is_true(status: &Value, name: &str) -> bool {

@@ -1,0 +1,40 @@
+//! What cells of several kinds are made of.
+
+use machinery::{Value, jsonpath};
+
+use crate::builtin::checks::text;
+
+/// A function that makes a cell; the second argument is the current time in microseconds.
+pub type CellFunction = fn(&Value, i64) -> Value;
+
+pub const NONE: &str = "<none>";
+
+/// The items of a list; none if it is absent.
+pub fn at<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    object.at(path).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// A number; 0 if it is absent.
+pub fn number(object: &Value, path: &[&str]) -> i64 {
+    object.at(path).and_then(Value::as_int).unwrap_or_default()
+}
+
+/// The condition of a type, if it is true.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let is = |condition: &&Value| text(condition, "type") == kind && text(condition, "status") == "True";
+    at(object, &["status", "conditions"]).iter().find(is)
+}
+
+pub fn since(time: &str, now: i64) -> String {
+    jsonpath::columns::age(time, now)
+}
+
+/// The first three texts, and how many more there are.
+pub fn shortened(texts: &[&str]) -> String {
+    match texts {
+        [one, two, three, others @ ..] if !others.is_empty() => {
+            format!("{one},{two},{three} + {} more...", others.len())
+        }
+        few => few.join(","),
+    }
+}
