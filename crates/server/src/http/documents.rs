@@ -15,6 +15,7 @@ use super::measure;
 use super::negotiate::{self, Accepted, Media};
 use super::respond::{self, Reply, set};
 use crate::discovery::Render as _;
+use crate::openapi::ContentCoding;
 use crate::verbs;
 
 /// Paths that are served regardless of the registered resources.
@@ -78,7 +79,8 @@ impl Edge {
         }
         if path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/") {
             let etag = text_of(headers, IF_NONE_MATCH);
-            return openapi(self.openapi.respond(&info.path, &info.query, accept, etag).await, reply);
+            let coding = if reply.gzip { ContentCoding::Gzip } else { ContentCoding::Identity };
+            return openapi(self.openapi.respond(&info.path, &info.query, accept, etag, coding).await, reply);
         }
         if info.path.starts_with("//") {
             return page_not_found();
@@ -209,8 +211,11 @@ pub(super) fn openapi(found: crate::openapi::Response, reply: &Reply) -> HttpRes
             set(response.headers_mut(), "location", &location);
             response
         }
-        Found::Document { content_type, body, etag, expires } => {
-            let response = base::task::blocking(|| reply.bytes(StatusCode::OK, content_type, body));
+        Found::Document { content_type, body, coding, etag, expires } => {
+            let response = match coding {
+                ContentCoding::Identity => reply.bytes(StatusCode::OK, content_type, body),
+                ContentCoding::Gzip => reply.compressed(content_type, body),
+            };
             let mut response = cached(response, &etag);
             if let Some(expires) = expires {
                 set(response.headers_mut(), "cache-control", "public, immutable");

@@ -145,6 +145,13 @@ impl Reply {
         response
     }
 
+    /// Responds with a document that is compressed already.
+    pub fn compressed(&self, content_type: &str, gzip: Bytes) -> Response<Body> {
+        let mut response = Response::new(Body::Full(gzip));
+        self.set_content(response.headers_mut(), content_type, true);
+        response
+    }
+
     /// Responds with the outcome of a verb.
     pub async fn outcome(&self, request: &Arc<Request>, outcome: Outcome) -> Result<Response<Body>, Status> {
         match outcome {

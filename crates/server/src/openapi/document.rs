@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use machinery::value::{write_json, write_json_string};
 use machinery::{Map, Release, Value, json};
 
 use super::definitions::{DocumentForm, Kinds};
+use super::deflated::{Deflated, Joined};
 use super::index::{Group, ServedResource};
 use super::pieces::Pieces;
 use super::remote::RemoteDocument;
@@ -42,15 +45,69 @@ fn security_schemes() -> Value {
     }})
 }
 
-/// Encodes the v2 document of all groups, and of the parts of aggregated API servers.
-pub fn merged(groups: &[&Group], remotes: &[RemoteDocument], encoding: DocumentEncoding, release: Release) -> Vec<u8> {
-    let mut writer = Writer::new(DocumentForm { dialect: Dialect::V2, release, kinds: Kinds::All }, encoding);
-    groups.iter().for_each(|group| writer.group(group));
+/// What a group adds to the v2 document, compressed.
+#[derive(Clone)]
+pub struct Part {
+    /// The hash of the group; empty if the part depends on other groups, so that it is not reused.
+    pub hash: String,
+    paths: Deflated,
+    schemas: Deflated,
+    names: Arc<Names>,
+}
+
+/// The names of the schemas in a part, and of those that it refers to.
+struct Names {
+    own: HashSet<String>,
+    references: BTreeSet<String>,
+}
+
+impl Part {
+    /// The part of a group without the schemas that earlier parts have, whose names are `taken`.
+    pub fn new(group: &Group, taken: &HashSet<String>, encoding: DocumentEncoding, release: Release) -> Part {
+        let mut writer = Writer::merging(encoding, release);
+        writer.names.clone_from(taken);
+        writer.group(group);
+        writer.names.retain(|name| !taken.contains(name));
+        writer.into_part(if taken.is_empty() { &group.hash } else { "" })
+    }
+
+    /// The names of its schemas.
+    pub fn names(&self) -> &HashSet<String> {
+        &self.names.own
+    }
+}
+
+/// Encodes the v2 document from the parts of all groups, and adds those of aggregated API servers. The result is a gzip
+/// stream, whose memory the parts share from then on.
+pub fn merged(parts: &mut [Part], remotes: &[RemoteDocument], encoding: DocumentEncoding, release: Release) -> Bytes {
+    let mut writer = Writer::merging(encoding, release);
+    writer.names = parts.iter().flat_map(|part| part.names.own.iter().cloned()).collect();
+    writer.references = parts.iter().flat_map(|part| part.names.references.iter().cloned()).collect();
     writer.referenced();
     remotes.iter().for_each(|remote| writer.part(&remote.v2));
     let rest = rest_v2(release, &writer.parameters);
     definitions::add_references(&rest, Dialect::V2, &mut writer.references);
-    writer.finish(rest)
+    writer.referenced();
+    let shared = [writer.into_part("")];
+    let bytes_of = |pick: fn(&Part) -> &Deflated| parts.iter().chain(&shared).map(|part| pick(part).len()).sum();
+    let (paths, schemas) = (bytes_of(|part| &part.paths), bytes_of(|part| &part.schemas));
+    let frame = Frame::new(Dialect::V2, encoding, rest, paths, schemas);
+    let separator = Deflated::new(match encoding {
+        DocumentEncoding::Json => b",",
+        DocumentEncoding::Protobuf => b"",
+    });
+    let mut gzip = Joined::default();
+    gzip.push(&Deflated::new(&frame.head));
+    let of_paths = gzip.list(parts.iter().chain(&shared).map(|part| &part.paths), &separator);
+    gzip.push(&Deflated::new(&frame.middle));
+    let of_schemas = gzip.list(parts.iter().chain(&shared).map(|part| &part.schemas), &separator);
+    gzip.push(&Deflated::new(frame.tail));
+    let document = gzip.finish();
+    for (part, (paths, schemas)) in parts.iter_mut().zip(of_paths.into_iter().zip(of_schemas)) {
+        part.paths.share(document.slice(paths));
+        part.schemas.share(document.slice(schemas));
+    }
+    document
 }
 
 struct Writer {
@@ -81,6 +138,17 @@ impl Writer {
             remote: Map::new(),
             parameters: Map::new(),
         }
+    }
+
+    /// A writer of a part of the v2 document.
+    fn merging(encoding: DocumentEncoding, release: Release) -> Writer {
+        Writer::new(DocumentForm { dialect: Dialect::V2, release, kinds: Kinds::All }, encoding)
+    }
+
+    fn into_part(self, hash: &str) -> Part {
+        let names = Arc::new(Names { own: self.names, references: self.references });
+        let hash = hash.to_owned();
+        Part { hash, paths: Deflated::of(self.paths), schemas: Deflated::of(self.schemas), names }
     }
 
     fn group(&mut self, group: &Group) {
@@ -165,36 +233,54 @@ impl Writer {
 
     fn finish(mut self, rest: Value) -> Vec<u8> {
         self.referenced();
-        match self.encoding {
-            DocumentEncoding::Json => self.json(rest),
-            DocumentEncoding::Protobuf => proto::document(self.form.dialect, &rest, self.paths, self.schemas),
+        let (paths, schemas) = (self.paths.len(), self.schemas.len());
+        let frame = Frame::new(self.form.dialect, self.encoding, rest, paths, schemas);
+        let mut out = frame.head;
+        out.reserve(paths + frame.middle.len() + schemas + frame.tail.len());
+        self.paths.each(|piece| out.extend_from_slice(piece));
+        out.extend_from_slice(&frame.middle);
+        self.schemas.each(|piece| out.extend_from_slice(piece));
+        out.extend_from_slice(frame.tail);
+        out
+    }
+}
+
+/// The bytes of a document before its paths, between paths and schemas, and after the schemas.
+struct Frame {
+    head: Vec<u8>,
+    middle: Vec<u8>,
+    tail: &'static [u8],
+}
+
+impl Frame {
+    fn new(dialect: Dialect, encoding: DocumentEncoding, rest: Value, paths: usize, schemas: usize) -> Frame {
+        match encoding {
+            DocumentEncoding::Json => Frame::json(dialect, rest, schemas > 0),
+            DocumentEncoding::Protobuf => {
+                let (head, middle) = proto::around(dialect, &rest, paths, schemas);
+                Frame { head, middle, tail: b"" }
+            }
         }
     }
 
-    fn json(self, mut rest: Value) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.paths.len() + self.schemas.len() + 32 * 1024);
+    fn json(dialect: Dialect, mut rest: Value, has_schemas: bool) -> Frame {
         let components = rest.remove_at(&["components"]).unwrap_or_else(Value::object);
-        write_json(&rest, &mut out);
-        out.pop();
-        out.extend_from_slice(b",\"paths\":{");
-        self.paths.append_to(&mut out);
-        match self.form.dialect {
-            Dialect::V2 => out.extend_from_slice(b"},\"definitions\":{"),
-            Dialect::V3 => {
-                out.extend_from_slice(b"},\"components\":");
-                write_json(&components, &mut out);
-                if self.schemas.len() == 0 {
-                    out.push(b'}');
-                    return out;
-                }
-                out.pop();
-                let is_first = components.as_object().is_none_or(Map::is_empty);
-                out.extend_from_slice(if is_first { b"\"schemas\":{" } else { b",\"schemas\":{" });
-            }
+        let mut head = vec![];
+        write_json(&rest, &mut head);
+        head.pop();
+        head.extend_from_slice(b",\"paths\":{");
+        if dialect == Dialect::V2 {
+            return Frame { head, middle: b"},\"definitions\":{".to_vec(), tail: b"}}" };
         }
-        self.schemas.append_to(&mut out);
-        out.extend_from_slice(if self.form.dialect == Dialect::V2 { b"}}" } else { b"}}}" });
-        out
+        let mut middle = b"},\"components\":".to_vec();
+        write_json(&components, &mut middle);
+        if !has_schemas {
+            return Frame { head, middle, tail: b"}" };
+        }
+        middle.pop();
+        let is_first = components.as_object().is_none_or(Map::is_empty);
+        middle.extend_from_slice(if is_first { b"\"schemas\":{" } else { b",\"schemas\":{" });
+        Frame { head, middle, tail: b"}}}" }
     }
 }
 

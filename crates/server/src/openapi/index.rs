@@ -1,7 +1,7 @@
 //! The served resources by group version, with hashes that change when the documents change.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use base::digest::{self, Sha512};
 use base::task;
@@ -9,11 +9,10 @@ use bytes::Bytes;
 use machinery::value::write_json_string;
 use machinery::{Value, json};
 use resource::{Resource, Snapshot, Version};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::OnceCell;
 
 use super::remote::RemoteDocuments;
 use super::{DocumentEncoding, standard};
-use crate::limits;
 
 /// Prefix of every hash, as other releases may write other documents.
 const RELEASE: &str = concat!("openapi 2 ", env!("CARGO_PKG_VERSION"));
@@ -55,60 +54,6 @@ impl CachedDocuments {
     }
 }
 
-/// The document of all groups, in both encodings. If it is larger than [`limits::OPENAPI_KEPT_BYTES_MAX`], it is kept
-/// only while responses use it, and they share it.
-#[derive(Default)]
-pub struct Merged {
-    json: Mutex<DocumentSlot>,
-    protobuf: Mutex<DocumentSlot>,
-}
-
-#[derive(Default)]
-enum DocumentSlot {
-    #[default]
-    Empty,
-    CachedDocuments(Bytes),
-    /// A large document, which the responses that use it own.
-    Lent(Weak<Vec<u8>>),
-}
-
-/// A response's reference to a large document.
-struct SharedDocument(Arc<Vec<u8>>);
-
-impl AsRef<[u8]> for SharedDocument {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Merged {
-    /// The document in an encoding, which is built if it is not kept. Concurrent calls wait for that.
-    pub async fn get(&self, encoding: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
-        let slot = match encoding {
-            DocumentEncoding::Json => &self.json,
-            DocumentEncoding::Protobuf => &self.protobuf,
-        };
-        let mut slot = slot.lock().await;
-        if let DocumentSlot::CachedDocuments(bytes) = &*slot {
-            return bytes.clone();
-        }
-        if let DocumentSlot::Lent(document) = &*slot
-            && let Some(document) = document.upgrade()
-        {
-            return Bytes::from_owner(SharedDocument(document));
-        }
-        let built = task::blocking(build);
-        if built.len() <= limits::OPENAPI_KEPT_BYTES_MAX {
-            let bytes = Bytes::from(built);
-            *slot = DocumentSlot::CachedDocuments(bytes.clone());
-            return bytes;
-        }
-        let document = Arc::new(built);
-        *slot = DocumentSlot::Lent(Arc::downgrade(&document));
-        Bytes::from_owner(SharedDocument(document))
-    }
-}
-
 /// The served group versions at one generation of the registry.
 #[derive(Default)]
 pub struct Index {
@@ -117,7 +62,6 @@ pub struct Index {
     pub groups: BTreeMap<String, Arc<Group>>,
     pub hash: String,
     pub remotes: RemoteDocuments,
-    pub merged: Merged,
     /// The document of `/openapi/v3`.
     pub body: Bytes,
     /// The digest of each version of a resource, by the version's id.
@@ -168,8 +112,8 @@ impl Index {
             [&remote.name, &remote.v3, &remote.v2.to_json()].iter().for_each(|text| all.update(text.as_bytes()));
         }
         let hash = all.upper_hex();
-        let (merged, body) = (Merged::default(), paths_document(&groups, &remotes));
-        Index { generation: Some(generation), groups, hash, remotes, merged, body, digests }
+        let body = paths_document(&groups, &remotes);
+        Index { generation: Some(generation), groups, hash, remotes, body, digests }
     }
 
     /// The URL of a document with its hash.

@@ -2,15 +2,17 @@
 //!
 //! Invariants: a change of a CRD costs nothing here. The next request builds a new [`Index`], whose hashes are computed
 //! from the content of schemas, each of which is read once. A document is built on the first request for it and cached
-//! until the hash of its group version changes. The ETag is the hash, so that a 304 needs no document.
+//! until its hash changes, that of v2 group by group and compressed. The ETag is the hash, so that a 304 needs no document.
 //!
-//! `index.rs` groups the served resources by group version, `document.rs` writes documents, `routes` generates their paths,
-//! `definitions.rs` the schemas of built-in kinds and `schema.rs` those of custom resources, and `remote.rs` adds the
+//! `index.rs` groups the served resources by group version, `document.rs` writes documents, `merged.rs` keeps the one of
+//! v2, `routes` generates their paths, `definitions.rs` the schemas of built-in kinds and `schema.rs` those of custom resources, and `remote.rs` adds the
 //! documents of aggregated API servers.
 
 mod definitions;
+mod deflated;
 mod document;
 mod index;
+mod merged;
 mod pieces;
 mod proto;
 mod remote;
@@ -26,7 +28,8 @@ use bytes::Bytes;
 use resource::Registry;
 use tokio::sync::Mutex;
 
-use index::{Group, Index};
+use index::Index;
+use merged::Merged;
 use remote::RemoteDocuments;
 
 use crate::aggregation::Aggregation;
@@ -38,6 +41,7 @@ pub enum Response {
     Document {
         content_type: &'static str,
         body: Bytes,
+        coding: ContentCoding,
         etag: String,
         expires: Option<String>,
     },
@@ -50,6 +54,13 @@ pub enum Response {
     },
     NotFound,
     NotAcceptable,
+}
+
+/// Whether the body of a response is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentCoding {
+    Identity,
+    Gzip,
 }
 
 /// The version of OpenAPI: 2.0 or 3.0.0.
@@ -81,17 +92,26 @@ pub struct OpenApi {
     aggregation: Arc<Aggregation>,
     /// The lock is held while a new index is built, for which other requests wait.
     index: Mutex<Arc<Index>>,
+    merged: Merged,
 }
 
 impl OpenApi {
     pub fn new(registry: Arc<Registry>, aggregation: Arc<Aggregation>) -> OpenApi {
-        OpenApi { registry, aggregation, index: Mutex::default() }
+        OpenApi { registry, aggregation, index: Mutex::default(), merged: Merged::default() }
     }
 
-    /// Responds to `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`. `etag` is the value of `If-None-Match`.
-    pub async fn respond(&self, path: &str, query: &Query, accept: &str, etag: &str) -> Response {
+    /// Responds to `/openapi/v2`, `/openapi/v3` and `/openapi/v3/…`. `etag` is the value of `If-None-Match`,
+    /// `coding` the best one that the client accepts.
+    pub async fn respond(
+        &self,
+        path: &str,
+        query: &Query,
+        accept: &str,
+        etag: &str,
+        coding: ContentCoding,
+    ) -> Response {
         match path {
-            "/openapi/v2" => self.merged(accept, etag).await,
+            "/openapi/v2" => self.merged(accept, etag, coding).await,
             "/openapi/v3" => self.paths(etag).await,
             _ => match path.strip_prefix("/openapi/v3/") {
                 Some(name) => self.group(name, query, accept, etag).await,
@@ -120,7 +140,13 @@ impl OpenApi {
             return Response::NotModified { etag: current };
         }
         let body = index.body.clone();
-        Response::Document { content_type: "text/plain; charset=utf-8", body, etag: current, expires: None }
+        Response::Document {
+            content_type: "text/plain; charset=utf-8",
+            body,
+            coding: ContentCoding::Identity,
+            etag: current,
+            expires: None,
+        }
     }
 
     /// `/openapi/v3/<name>`.
@@ -140,25 +166,31 @@ impl OpenApi {
         let build = || document::group(&group, encoding, release);
         let body = group.kept.get(encoding, build).await;
         let content_type = content_type(Dialect::V3, encoding);
-        Response::Document { content_type, body, etag: current, expires }
+        Response::Document { content_type, body, coding: ContentCoding::Identity, etag: current, expires }
     }
 
     /// `/openapi/v2`: all groups in one document.
-    async fn merged(&self, accept: &str, etag: &str) -> Response {
+    async fn merged(&self, accept: &str, etag: &str, coding: ContentCoding) -> Response {
         let Some(encoding) = negotiate(accept, "v2") else { return Response::NotAcceptable };
-        let index = self.index().await;
-        let current = quoted(&index.hash);
+        let current = quoted(&self.index().await.hash);
         if etag == current {
             return Response::NotModified { etag: current };
         }
-        let release = self.registry.release();
-        let build = || {
-            let groups: Vec<&Group> = index.groups.values().map(AsRef::as_ref).collect();
-            document::merged(&groups, &index.remotes.all, encoding, release)
-        };
-        let body = index.merged.get(encoding, build).await;
-        let content_type = content_type(Dialect::V2, encoding);
-        Response::Document { content_type, body, etag: current, expires: None }
+        let mut slot = self.merged.lock(encoding).await;
+        // it may have changed while another request built the document
+        let index = self.index().await;
+        let document = slot.document(&index, encoding, self.registry.release());
+        drop(slot);
+        Response::Document {
+            content_type: content_type(Dialect::V2, encoding),
+            body: match coding {
+                ContentCoding::Identity => document.plain(),
+                ContentCoding::Gzip => document.gzip(),
+            },
+            coding,
+            etag: quoted(&document.hash),
+            expires: None,
+        }
     }
 }
 
@@ -260,8 +292,9 @@ mod tests {
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone(), Arc::default());
-        let get =
-            async |path: &str, query: &str, etag: &str| openapi.respond(path, &Query::parse(query), "", etag).await;
+        let get = async |path: &str, query: &str, etag: &str| {
+            openapi.respond(path, &Query::parse(query), "", etag, ContentCoding::Identity).await
+        };
         let path = "/openapi/v3/apis/example.com/v1";
 
         serve(json!({"type": "object"}));

@@ -24,10 +24,10 @@ impl Pieces {
         }
     }
 
-    /// Appends all pieces to `out`, and frees each one after it has been copied.
-    pub fn append_to(self, out: &mut Vec<u8>) {
+    /// Calls `take` with each piece, and frees it afterwards.
+    pub fn each(self, mut take: impl FnMut(&[u8])) {
         for piece in self.full.into_iter().chain([self.last]) {
-            out.extend_from_slice(&piece);
+            take(&piece);
         }
     }
 }

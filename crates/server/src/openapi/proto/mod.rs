@@ -10,7 +10,6 @@ use machinery::protobuf::Writer;
 use machinery::{Value, yaml};
 
 use super::Dialect;
-use super::pieces::Pieces;
 
 /// A message: the names, numbers and kinds of its fields.
 struct Message {
@@ -79,24 +78,21 @@ pub fn schema(dialect: Dialect, name: &str, schema: &Value, out: &mut Vec<u8>) {
     out.extend(written(|out| named(1, name, schema, tables(dialect).schema, out)));
 }
 
-/// Encodes a document from its encoded paths, its encoded schemas and its other fields.
-pub fn document(dialect: Dialect, rest: &Value, paths: Pieces, schemas: Pieces) -> Vec<u8> {
+/// The bytes before the encoded paths of a document, which include its other fields, and those between the paths and the
+/// encoded schemas.
+pub fn around(dialect: Dialect, rest: &Value, paths_bytes: usize, schemas_bytes: usize) -> (Vec<u8>, Vec<u8>) {
     let tables = tables(dialect);
-    let mut out = Vec::with_capacity(paths.len() + schemas.len() + 32 * 1024);
-    out.extend(written(|out| {
+    let head = written(|out| {
         message(rest, tables.document, out);
-        out.header(tables.paths.0, paths.len());
-    }));
-    paths.append_to(&mut out);
+        out.header(tables.paths.0, paths_bytes);
+    });
     // the message of schemas is nested: the headers are built from the innermost to the outermost
     let mut headers: Vec<u8> = vec![];
     for field in tables.schemas.iter().rev() {
-        let outer = written(|out| out.header(*field, headers.len() + schemas.len()));
+        let outer = written(|out| out.header(*field, headers.len() + schemas_bytes));
         headers.splice(..0, outer);
     }
-    out.append(&mut headers);
-    schemas.append_to(&mut out);
-    out
+    (head, headers)
 }
 
 fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
