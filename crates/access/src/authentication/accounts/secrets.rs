@@ -112,7 +112,7 @@ fn remark(account: &Stored, secret: &str, remarks: &mut CredentialWarnings) {
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Value, json};
 
     use super::*;
     use objects::{Body, Meta};
