@@ -24,9 +24,9 @@ impl Program {
         Program { schema, types }
     }
 
-    /// The program of a built-in kind, typed by `shape`.
-    pub fn built_in(openapi: &Value, shape: &'static Struct) -> Arc<Program> {
-        let schema = Schema::compile(openapi, &CompileOptions::default());
+    /// The program of a built-in kind, typed by `shape`. It has no schema: its strategy defaults and validates objects.
+    pub fn built_in(shape: &'static Struct) -> Arc<Program> {
+        let schema = Schema::compile(&Value::Null, &CompileOptions::default());
         Arc::new(Program { schema, types: TypeSchema::of_shape(shape) })
     }
 

@@ -91,7 +91,7 @@ impl Version {
     pub fn program(&self) -> &Program {
         self.program.get_or_init(|| {
             if let Some(built_in) = self.built_in {
-                return Program::built_in(&built_in.type_schema(), built_in.structure());
+                return Program::built_in(built_in.structure());
             }
             let (preserve_unknown_fields, scale) = (self.preserve_unknown_fields, self.scale.clone());
             Program::of(&self.encoded, &CompileOptions { preserve_unknown_fields, scale, release: self.release })
