@@ -22,8 +22,6 @@ pub const DATA_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a list or a name that the errors of one object repeat, such as the versions of a StorageVersion, or the
 /// claims and the name of a Pod. Ours: kube-apiserver repeats all of it in each error.
 pub const REPEATED_BYTES_MAX: usize = 1 << 20;
-/// Seconds that a requested token lasts unless the request says so; kube-apiserver's.
-pub const TOKEN_SECONDS: i64 = 3600;
 /// Bounds of the seconds that a token is requested for; kube-apiserver's.
 pub const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 pub const TOKEN_SECONDS_MAX: i64 = 1 << 32;

@@ -8,7 +8,6 @@ use machinery::{Release, Value, names};
 
 use super::BuiltIn;
 use super::checks::{invalid_each, items, list, one_of, text};
-use super::defaults::set_default;
 use super::expressions::{Scope, expression_error};
 use crate::limits;
 
@@ -40,19 +39,6 @@ impl BuiltIn {
         let warns = gates.release() >= Release::V1_36 && !(is_new && gates.admission_manifests());
         let problem = self.reserved_name_problem(object).filter(|_| warns)?;
         Some(format!("metadata.name: {problem}"))
-    }
-}
-
-/// Defaults the match constraints: selectors that select everything, `matchPolicy: Equivalent`, and scope `*` for
-/// `rules`.
-pub fn default_match(object: &mut Value, rules: &[&str]) {
-    set_default(object, &["matchPolicy"], Value::from("Equivalent"));
-    set_default(object, &["namespaceSelector"], Value::object());
-    set_default(object, &["objectSelector"], Value::object());
-    for name in rules {
-        for rule in object.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten() {
-            set_default(rule, &["scope"], Value::from("*"));
-        }
     }
 }
 

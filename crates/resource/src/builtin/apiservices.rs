@@ -18,14 +18,6 @@ pub const REGISTRATION_GROUP: &str = "apiregistration.k8s.io";
 /// Plural name of APIService.
 pub const API_SERVICES: &str = "apiservices";
 
-pub fn default(object: &mut Value) {
-    if let Some(service) = object.get_mut("spec").and_then(|spec| spec.get_mut("service"))
-        && service.get("port").is_none()
-    {
-        service.set_at(&["port"], Value::Int(443));
-    }
-}
-
 /// A local APIService is available as soon as it is created.
 pub fn prepare(object: &mut Value, old: Option<&Value>) {
     if old.is_some() {

@@ -11,9 +11,6 @@ use super::podspec;
 
 /// The defaults of `autoscaling/v1`.
 pub fn default_v1(object: &mut Value) {
-    if object.at(&["spec", "minReplicas"]).is_none_or(Value::is_null) {
-        object.set_at(&["spec", "minReplicas"], Value::Int(1));
-    }
     let target = ["spec", "targetCPUUtilizationPercentage"];
     if object.get("spec").is_some() && object.at(&target).is_none_or(Value::is_null) && !has_metrics(object) {
         object.set_at(&target, Value::Int(80));

@@ -6,38 +6,9 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json, names};
 
 use super::checks::{invalid_each, items, list, one_of, text};
-use super::defaults::set_default;
 
 /// API group of both kinds.
 pub const FLOW_GROUP: &str = "flowcontrol.apiserver.k8s.io";
-
-/// Sets a number that is absent or zero.
-fn default_positive(object: &mut Value, path: &[&str], number: i64) {
-    if object.at(path).and_then(Value::as_int).unwrap_or_default() == 0 {
-        object.set_at(path, Value::Int(number));
-    }
-}
-
-pub fn default_schema(object: &mut Value) {
-    default_positive(object, &["spec", "matchingPrecedence"], 1000);
-}
-
-pub fn default_level(object: &mut Value) {
-    if object.at(&["spec", "exempt"]).is_some() {
-        set_default(object, &["spec", "exempt", "nominalConcurrencyShares"], Value::Int(0));
-        set_default(object, &["spec", "exempt", "lendablePercent"], Value::Int(0));
-    }
-    if object.at(&["spec", "limited"]).is_some() {
-        set_default(object, &["spec", "limited", "nominalConcurrencyShares"], Value::Int(30));
-        set_default(object, &["spec", "limited", "lendablePercent"], Value::Int(0));
-    }
-    let queuing = ["spec", "limited", "limitResponse", "queuing"];
-    if object.at(&queuing).is_some() {
-        for (name, number) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
-            default_positive(object, &[queuing.as_slice(), &[name]].concat(), number);
-        }
-    }
-}
 
 /// The name of the exempt level, which is also the name of the field that only exempt levels have.
 const EXEMPT_FIELD: &str = "exempt";
@@ -121,8 +92,7 @@ fn rules_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     }
     for (path, rule) in items(rules, "nonResourceRules", path) {
         verb_errors(rule, &path, errors);
-        let wording =
-            Wording { missing: "nonResourceURLs must contain at least one value", others: "non-resource URLs" };
+        let wording = ("nonResourceURLs must contain at least one value", "non-resource URLs");
         if wildcard_errors(rule, "nonResourceURLs", &path, wording, errors) {
             for (path, url) in items(rule, "nonResourceURLs", &path) {
                 let why = url_problem(url.as_str().unwrap_or_default());
@@ -195,21 +165,13 @@ fn subject_errors(subject: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// The wording of the errors of a list in which `*` must be the only item.
-struct Wording {
-    /// The error of an empty list.
-    missing: &'static str,
-    /// What the items are called.
-    others: &'static str,
-}
-
-/// Validates a list in which `*` must be the only item. Returns whether the items still have to be validated one by
-/// one.
+/// Validates a list in which `*` must be the only item; `missing` is the error of an empty list, `others` what the items
+/// are called. Returns whether the items still have to be validated one by one.
 fn wildcard_errors(
     rule: &Value,
     name: &str,
     path: &FieldPath,
-    Wording { missing, others }: Wording,
+    (missing, others): (&str, &str),
     errors: &mut Vec<FieldError>,
 ) -> bool {
     let (all, path) = (list(rule, name), path.child(name));
@@ -224,7 +186,7 @@ fn wildcard_errors(
 }
 
 fn verb_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let wording = Wording { missing: "verbs must contain at least one value", others: "verbs" };
+    let wording = ("verbs must contain at least one value", "verbs");
     let has_no_wildcard = wildcard_errors(rule, "verbs", path, wording, errors);
     let verbs = list(rule, "verbs");
     if has_no_wildcard && !verbs.iter().all(|verb| verb.as_str().is_some_and(|verb| VERBS.contains(&verb))) {
@@ -234,15 +196,15 @@ fn verb_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 
 fn resource_rule_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     verb_errors(rule, path, errors);
-    let groups = Wording { missing: "resource rules must supply at least one api group", others: "api groups" };
+    let groups = ("resource rules must supply at least one api group", "api groups");
     wildcard_errors(rule, "apiGroups", path, groups, errors);
-    let resources = Wording { missing: "resource rules must supply at least one resource", others: "resources" };
+    let resources = ("resource rules must supply at least one resource", "resources");
     wildcard_errors(rule, "resources", path, resources, errors);
     if list(rule, "namespaces").is_empty() && rule.get("clusterScope") == Some(&Value::Bool(true)) {
         return;
     }
     let missing = "resource rules that are not cluster scoped must supply at least one namespace";
-    if !wildcard_errors(rule, "namespaces", path, Wording { missing, others: "namespaces" }, errors) {
+    if !wildcard_errors(rule, "namespaces", path, (missing, "namespaces"), errors) {
         return;
     }
     for (path, namespace) in items(rule, "namespaces", path) {

@@ -13,16 +13,8 @@ use super::policies;
 
 /// The defaults of bindings in `v1alpha1`.
 pub fn default_alpha_binding(binding: &mut Value) {
-    policies::default_resources(binding, "matchResources");
     if binding.at(&["spec", "paramRef"]).is_some_and(|reference| !reference.is_null()) {
         set_default(binding, &["spec", "paramRef", "parameterNotFoundAction"], Value::from("Deny"));
-    }
-}
-
-pub fn default_policy(object: &mut Value) {
-    policies::default_resources(object, "matchConstraints");
-    if let Some(spec) = object.get_mut("spec") {
-        set_default(spec, &["failurePolicy"], Value::from("Fail"));
     }
 }
 

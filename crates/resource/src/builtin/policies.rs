@@ -8,25 +8,11 @@ use machinery::{Release, Text, Value, names};
 
 use super::admission::{self as shared};
 use super::checks::{condition_errors, invalid_each, items, list, one_of, selector_member, text};
-use super::defaults::set_default;
 use super::expressions::{Scope, compile, expression_error};
 use crate::limits;
 
 pub fn validate_status(new: &Value, _: &Value, release: Release) -> Vec<FieldError> {
     condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status"), release)
-}
-
-pub fn default_resources(object: &mut Value, name: &str) {
-    if let Some(resources) = object.get_mut("spec").and_then(|spec| spec.get_mut(name)) {
-        shared::default_match(resources, &["resourceRules", "excludeResourceRules"]);
-    }
-}
-
-pub fn default_policy(object: &mut Value) {
-    default_resources(object, "matchConstraints");
-    if let Some(spec) = object.get_mut("spec") {
-        set_default(spec, &["failurePolicy"], Value::from("Fail"));
-    }
 }
 
 /// Only the server writes the status.

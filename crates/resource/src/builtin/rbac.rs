@@ -63,18 +63,6 @@ pub fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Releas
     errors
 }
 
-/// Roles, users and groups are of the group of RBAC.
-pub fn default_binding(object: &mut Value) {
-    if object.str_at(&["roleRef", "apiGroup"]).is_empty() {
-        object.set_at(&["roleRef", "apiGroup"], Value::from(GROUP));
-    }
-    for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
-        if matches!(text(subject, "kind"), "User" | "Group") && text(subject, "apiGroup").is_empty() {
-            subject.set_at(&["apiGroup"], Value::from(GROUP));
-        }
-    }
-}
-
 pub fn validate_binding(new: &Value, old: Option<&Value>, scope: RoleScope, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let empty = Value::object();

@@ -3,15 +3,8 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, invalid_shown, items, list, text};
+use super::checks::{invalid_each, invalid_shown, items, list, operator_errors, text};
 use crate::limits;
-
-/// The default of a TokenRequest, which is posted to `serviceaccounts/token`.
-pub fn default_request(request: &mut Value) {
-    if request.at(&["spec", "expirationSeconds"]).is_none_or(Value::is_null) {
-        request.set_at(&["spec", "expirationSeconds"], Value::Int(limits::TOKEN_SECONDS));
-    }
-}
 
 /// Whether an object reference of a TokenRequest refers to a webhook configuration.
 fn is_webhook(reference: &Value) -> bool {
@@ -192,7 +185,10 @@ fn selector_errors(attributes: &Value, path: &FieldPath, errors: &mut Vec<FieldE
             if name == "fieldSelector" && key.is_empty() {
                 errors.push(FieldError::required(&path.child("key"), "must be specified"));
             }
-            operator_errors(requirement, &path, errors);
+            // newer clients may support more operators
+            if ["In", "NotIn", "Exists", "DoesNotExist"].contains(&text(requirement, "operator")) {
+                operator_errors(requirement, &path, errors);
+            }
             if name == "labelSelector" {
                 invalid_each(&path.child("key"), key, names::qualified_name(key), errors);
                 for (path, value) in items(requirement, "values", &path) {
@@ -201,21 +197,5 @@ fn selector_errors(attributes: &Value, path: &FieldPath, errors: &mut Vec<FieldE
                 }
             }
         }
-    }
-}
-
-/// Unknown operators are accepted: newer clients may support more of them.
-fn operator_errors(requirement: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let none = list(requirement, "values").is_empty();
-    match text(requirement, "operator") {
-        "In" | "NotIn" if none => {
-            let why = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(FieldError::required(&path.child("values"), why));
-        }
-        "Exists" | "DoesNotExist" if !none => {
-            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(&path.child("values"), why));
-        }
-        _ => {}
     }
 }

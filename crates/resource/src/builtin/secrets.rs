@@ -34,9 +34,6 @@ const TYPES: [(&str, Needs); 6] = [
 
 /// `stringData` is moved to `data`. The type defaults to Opaque.
 pub fn default(object: &mut Value) {
-    if object.str_at(&["type"]).is_empty() {
-        object.set_at(&["type"], Value::from("Opaque"));
-    }
     let Some(Value::Object(texts)) = object.remove_at(&["stringData"]) else { return };
     for (key, value) in texts {
         let encoded = STANDARD.encode(value.as_str().unwrap_or_default());

@@ -9,34 +9,10 @@ use schema::definition::{webhook_service, webhook_url};
 use super::BuiltIn;
 use super::admission::{self as shared};
 use super::checks::{items, list, one_of, selector_member, text};
-use super::defaults::set_default;
 use super::expressions::Scope;
 use crate::limits;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
-fn hooks(object: &mut Value) -> impl Iterator<Item = &mut Value> {
-    object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten()
-}
-
-pub fn default_hooks(object: &mut Value) {
-    for hook in hooks(object) {
-        shared::default_match(hook, &["rules"]);
-        set_default(hook, &["failurePolicy"], Value::from("Fail"));
-        set_default(hook, &["timeoutSeconds"], Value::Int(10));
-        let service = hook.get_mut("clientConfig").and_then(|config| config.get_mut("service"));
-        if let Some(service) = service {
-            set_default(service, &["port"], Value::Int(443));
-        }
-    }
-}
-
-pub fn default_mutating(object: &mut Value) {
-    default_hooks(object);
-    for hook in hooks(object) {
-        set_default(hook, &["reinvocationPolicy"], Value::from("Never"));
-    }
-}
 
 pub fn validate(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
     let mut errors = vec![];

@@ -7,7 +7,6 @@ const NONE: Behaviour = Behaviour::NONE;
 
 const MUTATING_BINDING: Behaviour = Behaviour {
     of: "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding",
-    default: |object| policies::default_resources(object, "matchResources"),
     validate: mutations::validate_binding,
     ..NONE
 };
@@ -66,7 +65,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/ClusterRoleBinding",
-        default: rbac::default_binding,
         validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Cluster, release),
         name: super::path_segment,
         hooks: Hooks::RoleBinding,
@@ -81,7 +79,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/RoleBinding",
-        default: rbac::default_binding,
         validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Namespace, release),
         name: super::path_segment,
         hooks: Hooks::RoleBinding,
@@ -96,7 +93,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingAdmissionPolicy",
-        default: mutations::default_policy,
         validate: mutations::validate_policy,
         ..NONE
     },
@@ -108,14 +104,12 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingWebhookConfiguration",
-        default: webhooks::default_mutating,
         validate: webhooks::validate,
         warnings: webhooks::warnings,
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
-        default: policies::default_policy,
         prepare: policies::prepare_policy,
         validate: policies::validate_policy,
         status: Part { validate: policies::validate_status, ..Part::PLAIN },
@@ -123,27 +117,23 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
-        default: |object| policies::default_resources(object, "matchResources"),
         validate: policies::validate_binding,
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
-        default: webhooks::default_hooks,
         validate: webhooks::validate,
         warnings: webhooks::warnings,
         ..NONE
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/FlowSchema",
-        default: flow::default_schema,
         validate: flow::validate_schema,
         status: Part { validate: flow::validate_states, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
-        default: flow::default_level,
         validate: flow::validate_level,
         status: Part { validate: flow::validate_states, ..Part::PLAIN },
         ..NONE

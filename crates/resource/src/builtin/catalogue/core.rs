@@ -145,7 +145,6 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "v1/ServiceAccount", prepare: accounts::prepare, warnings: accounts::warnings, ..NONE },
     Behaviour {
         of: "authentication.k8s.io/v1/TokenRequest",
-        default: reviews::default_request,
         validate: |request, _, _| reviews::validate_request(request),
         review: Some(Review::TokenRequest),
         ..NONE

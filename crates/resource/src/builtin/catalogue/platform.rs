@@ -41,7 +41,6 @@ const DEFINITION: Behaviour = Behaviour {
 
 const RESOURCE_CLAIM: Behaviour = Behaviour {
     of: "resource.k8s.io/ResourceClaim",
-    default: devices::default_resource_claim,
     validate: devices::validate_claim,
     status: Part { prepare: devices::keep_allocated, validate: devices::validate_status, ..Part::PLAIN },
     hooks: Hooks::ResourceClaim,
@@ -50,7 +49,6 @@ const RESOURCE_CLAIM: Behaviour = Behaviour {
 
 const RESOURCE_SLICE: Behaviour = Behaviour {
     of: "resource.k8s.io/ResourceSlice",
-    default: devices::default_slice,
     prepare: devices::prepare_slice,
     validate: devices::validate_slice,
     warnings: devices::slice_warnings,
@@ -60,7 +58,6 @@ const RESOURCE_SLICE: Behaviour = Behaviour {
 pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "apiregistration.k8s.io/APIService",
-        default: apiservices::default,
         prepare: apiservices::prepare,
         validate: apiservices::validate,
         name: super::path_segment,
@@ -140,10 +137,9 @@ pub static KINDS: &[Behaviour] = &[
         name: super::declared_name,
         ..NONE
     },
-    Behaviour { of: "resource.k8s.io/v1beta1/DeviceClass", default: flat::default, conversion: FLAT, ..NONE },
+    Behaviour { of: "resource.k8s.io/v1beta1/DeviceClass", conversion: FLAT, ..NONE },
     Behaviour {
         of: "resource.k8s.io/DeviceTaintRule",
-        default: devices::default_taint_rule,
         prepare: devices::prepare_taint_rule,
         validate: devices::validate_taint_rule,
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
@@ -158,7 +154,6 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "resource.k8s.io/ResourceClaimTemplate",
-        default: devices::default_resource_claim,
         validate: devices::validate_claim_template,
         hooks: Hooks::ResourceClaim,
         ..NONE
@@ -171,12 +166,7 @@ pub static KINDS: &[Behaviour] = &[
         ..NONE
     },
     RESOURCE_SLICE,
-    Behaviour {
-        of: "resource.k8s.io/v1beta1/ResourceSlice",
-        default: flat::default,
-        conversion: FLAT,
-        ..RESOURCE_SLICE
-    },
+    Behaviour { of: "resource.k8s.io/v1beta1/ResourceSlice", conversion: FLAT, ..RESOURCE_SLICE },
     Behaviour {
         of: "resource.k8s.io/ResourcePoolStatusRequest",
         status: Part { validate: pool_requests::validate_status, ..Part::PLAIN },

@@ -27,7 +27,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "apps/Deployment",
-        default: workloads::default_deployment,
+        default: workloads::default_template,
         prepare: workloads::prepare_deployment,
         validate: workloads::validate,
         status: Part {

@@ -4,6 +4,7 @@
 use machinery::{Map, Value};
 
 use super::items_mut;
+use crate::builtin::defaults::set_default;
 
 /// The fields of a request that `v1` has in `exactly`.
 const REQUEST: [&str; 8] = [
@@ -124,18 +125,18 @@ pub fn stable_path(path: &str) -> String {
     }
 }
 
-/// The defaults of requests and devices in `v1beta1`.
+/// The defaults of requests in `v1beta1`: only those of a class have any.
 pub fn default(object: &mut Value) {
     for path in REQUESTS {
-        for request in items_mut(object, path) {
-            if !request.str_at(&["deviceClassName"]).is_empty() {
-                super::default_count(request);
+        let has_class = |request: &&mut Value| !request.str_at(&["deviceClassName"]).is_empty();
+        for request in items_mut(object, path).filter(has_class) {
+            if request.str_at(&["allocationMode"]).is_empty() {
+                request.set_at(&["allocationMode"], Value::from("ExactCount"));
             }
-            items_mut(request, &["firstAvailable"]).for_each(super::default_count);
+            if request.str_at(&["allocationMode"]) == "ExactCount" {
+                set_default(request, &["count"], Value::Int(1));
+            }
         }
-    }
-    for device in items_mut(object, DEVICES) {
-        items_mut(device, &["basic", "taints"]).for_each(super::default_time);
     }
 }
 
@@ -207,7 +208,5 @@ mod tests {
         let want = json!({"deviceClassName": "c", "allocationMode": "ExactCount", "count": 1});
         assert_eq!(defaulted(json!({"deviceClassName": "c"})), want);
         assert_eq!(defaulted(json!({"name": "r"})), json!({"name": "r"}));
-        let want = json!({"firstAvailable": [{"allocationMode": "ExactCount", "count": 1}]});
-        assert_eq!(defaulted(json!({"firstAvailable": [{}]})), want);
     }
 }

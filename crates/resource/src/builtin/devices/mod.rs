@@ -17,48 +17,7 @@ pub use slices::{slice_warnings, validate_slice};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value};
 
-use super::defaults::{at_mut, set_default};
-
-/// Requests of a ResourceClaim, or of its template, are for one device.
-pub fn default_resource_claim(object: &mut Value) {
-    for path in [&["spec", "devices", "requests"][..], &["spec", "spec", "devices", "requests"]] {
-        for request in items_mut(object, path) {
-            if request.str_at(&["exactly", "allocationMode"]) == "ExactCount" {
-                set_default(request, &["exactly", "count"], Value::Int(1));
-            }
-            items_mut(request, &["firstAvailable"]).for_each(default_count);
-        }
-    }
-}
-
-/// One device is requested where no count is given.
-fn default_count(request: &mut Value) {
-    if request.str_at(&["allocationMode"]).is_empty() {
-        request.set_at(&["allocationMode"], Value::from("ExactCount"));
-    }
-    if request.str_at(&["allocationMode"]) == "ExactCount" {
-        set_default(request, &["count"], Value::Int(1));
-    }
-}
-
-/// A taint without a time is added now.
-fn default_time(taint: &mut Value) {
-    set_default(taint, &["timeAdded"], Value::from(base::clock::now_rfc3339()));
-}
-
-/// Taints of devices have the time at which they were added.
-pub fn default_taint_rule(rule: &mut Value) {
-    if rule.at(&["spec", "taint"]).is_some_and(|taint| !taint.is_null()) {
-        set_default(rule, &["spec", "taint", "timeAdded"], Value::from(base::clock::now_rfc3339()));
-    }
-}
-
-/// The same in a ResourceSlice.
-pub fn default_slice(slice: &mut Value) {
-    for device in items_mut(slice, &["spec", "devices"]) {
-        items_mut(device, &["taints"]).for_each(default_time);
-    }
-}
+use super::defaults::at_mut;
 
 /// The time of a taint follows its effect.
 pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {

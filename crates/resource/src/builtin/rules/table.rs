@@ -141,6 +141,7 @@ fn add(ruled: &mut Ruled, line: &'static str) -> Result<(), String> {
                 let rules = field.rules.get_or_insert_default();
                 rules.add(rule, fields)?;
                 known(&own, rules.declared.condition.iter().map(|(name, ..)| *name))?;
+                known(&own, rules.default.iter().flat_map(|default| &default.condition).map(|(name, _)| *name))?;
                 named.extend(rules.hides.iter().flat_map(|(_, names)| names));
                 named.extend(rules.order.iter().flatten().map(|(name, _)| name));
                 named.extend(rules.declared.unique.iter().flatten());

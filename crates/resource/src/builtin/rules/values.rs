@@ -1,11 +1,12 @@
 //! Defaults, and the fields of features whose gates are off.
 
-use machinery::Value;
 use machinery::types::Printed;
+use machinery::{Map, Value};
 
 use super::Ruled;
 use super::table::RuledField;
 use super::walk::is_pointer;
+use super::words::Default;
 
 pub fn drop_gated(value: &mut Value, old: Option<&Value>, of: &'static Ruled, is_on: &dyn Fn(&str) -> bool) {
     let Some(object) = value.as_object_mut() else { return };
@@ -39,8 +40,9 @@ pub fn set_defaults(value: &mut Value, of: &'static Ruled, is_on: &dyn Fn(&str) 
         let default = field.rules.as_ref().and_then(|rules| rules.default.as_ref());
         if let Some(default) = default.filter(|_| !is_off(field, is_on))
             && is_unset(object.get(field.go.name), field)
+            && default.counts(object)
         {
-            object.insert(field.go.name, default.clone());
+            object.insert(field.go.name, default.value());
         }
         if let Some(value) = object.get_mut(field.go.name)
             && let Some(inner) = field.inner()
@@ -51,6 +53,17 @@ pub fn set_defaults(value: &mut Value, of: &'static Ruled, is_on: &dyn Fn(&str) 
                 (_, value) => set_defaults(value, inner, is_on),
             }
         }
+    }
+}
+
+impl Default {
+    fn counts(&self, object: &Map) -> bool {
+        let given = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        self.condition.as_ref().is_none_or(|(name, values)| values.contains(&given(name)))
+    }
+
+    fn value(&self) -> Value {
+        self.value.clone().unwrap_or_else(|| Value::from(base::clock::now_rfc3339()))
     }
 }
 

@@ -8,9 +8,9 @@ use super::super::rule_checks::{self, Check};
 use super::conditions::{self, Condition};
 
 /// The rules of a field.
-#[derive(Default)]
+#[derive(std::default::Default)]
 pub struct Rules {
-    pub default: Option<Value>,
+    pub default: Option<Default>,
     /// The feature gate without which the field is dropped; empty if it is always dropped.
     pub gate: Option<&'static str>,
     /// The detail of the error if the field is empty.
@@ -33,8 +33,16 @@ pub struct Rules {
     pub declared: Declared,
 }
 
+/// The value of a field that is not set.
+pub struct Default {
+    /// The value; the current time if there is none.
+    pub value: Option<Value>,
+    /// Another field, and the values of it with which the default counts.
+    pub condition: Option<(&'static str, Vec<&'static str>)>,
+}
+
 /// The rules that tags of the Go type declare.
-#[derive(Default)]
+#[derive(std::default::Default)]
 pub struct Declared {
     pub is_required: bool,
     /// When the field may be set: the name of another field, the value that it must have, and whether this field is
@@ -102,7 +110,7 @@ impl Rules {
     pub fn add(&mut self, rule: &'static str, fields: &'static str) -> Result<(), String> {
         let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
         match (word, rest) {
-            ("=", _) => self.default = Some(machinery::value::decode(rest.as_bytes()).map_err(|_| "no JSON")?),
+            ("=", _) => self.default = Some(Default::parse(rest)?),
             ("gated", gate) if gate.is_empty() || FeatureGates::is_known(gate) => self.gate = Some(gate),
             ("gated", _) => return Err("unknown gate".to_owned()),
             ("required", _) => self.required = Some(rest),
@@ -113,8 +121,13 @@ impl Rules {
             }
             ("positive", "") => self.range(1, i64::MAX, "must be greater than zero".to_owned()),
             ("range", _) => {
-                let (min, max) = rest.split_once(' ').ok_or("not two numbers")?;
-                self.range(number(min)?, number(max)?, format!("must be between {min} and {max}, inclusive"));
+                let (min, rest) = rest.split_once(' ').ok_or("not two numbers")?;
+                let (max, detail) = rest.split_once(' ').unwrap_or((rest, ""));
+                let detail = match detail {
+                    "" => format!("must be between {min} and {max}, inclusive"),
+                    given => given.to_owned(),
+                };
+                self.range(number(min)?, number(max)?, detail);
             }
             ("check", _) => self.checks.push((check(rest)?, Checked::NonEmpty)),
             ("check?", _) => self.checks.push((check(rest)?, Checked::Given)),
@@ -139,6 +152,21 @@ impl Rules {
 
     fn range(&mut self, min: i64, max: i64, detail: String) {
         self.range = Some(NumberRange { min, max, detail });
+    }
+}
+
+impl Default {
+    fn parse(text: &'static str) -> Result<Default, String> {
+        let (value, condition) = text.split_once(" if ").map_or((text, None), |(value, when)| (value, Some(when)));
+        let condition = match condition {
+            Some(when) => {
+                let (field, values) = when.split_once('=').ok_or("no field and values")?;
+                Some((field, names(values)?))
+            }
+            None => None,
+        };
+        let decoded = || machinery::value::decode(value.as_bytes()).map_err(|_| "no JSON");
+        Ok(Default { value: if value == "now" { None } else { Some(decoded()?) }, condition })
     }
 }
 

@@ -25,12 +25,11 @@ pub fn default(object: &mut Value) {
             spec.remove_at(&[name]);
         }
     }
-    set_default(spec, &["sessionAffinity"], Value::from("None"));
-    set_default(spec, &["type"], Value::from("ClusterIP"));
     default_affinity(spec);
-    default_traffic(spec);
+    if is_external(spec) {
+        set_default(spec, &["externalTrafficPolicy"], Value::from("Cluster"));
+    }
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        set_default(port, &["protocol"], Value::from("TCP"));
         let number = port.get("port").cloned().unwrap_or_default();
         let unset = match port.get("targetPort") {
             Some(Value::String(name)) => name.is_empty(),
@@ -54,20 +53,6 @@ fn default_affinity(spec: &mut Value) {
             spec.set_at(&["sessionAffinityConfig"], config);
         }
         _ => {}
-    }
-}
-
-/// Defaults the internal and external traffic policies by the type.
-fn default_traffic(spec: &mut Value) {
-    let inside = matches!(text(spec, "type"), "ClusterIP" | "LoadBalancer" | "NodePort");
-    if is_external(spec) {
-        set_default(spec, &["externalTrafficPolicy"], Value::from("Cluster"));
-    }
-    if inside {
-        set_default(spec, &["internalTrafficPolicy"], Value::from("Cluster"));
-    }
-    if text(spec, "type") == "LoadBalancer" {
-        set_default(spec, &["allocateLoadBalancerNodePorts"], Value::Bool(true));
     }
 }
 

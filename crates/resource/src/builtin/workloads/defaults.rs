@@ -1,6 +1,6 @@
 //! Defaults of workloads.
 
-use machinery::{Map, Value, json};
+use machinery::{Map, Value};
 
 use super::prepare::TEMPLATE_GENERATION;
 use crate::builtin::checks::{is_set, text};
@@ -16,14 +16,6 @@ fn default_pod_template(object: &mut Value, path: &[&str]) {
 pub fn default_template(object: &mut Value) {
     default_pod_template(object, &["spec", "template", "spec"]);
     default_pod_template(object, &["template", "spec"]);
-}
-
-pub fn default_deployment(object: &mut Value) {
-    default_template(object);
-    if object.str_at(&["spec", "strategy", "type"]) == "RollingUpdate" {
-        set_default(object, &["spec", "strategy", "rollingUpdate", "maxUnavailable"], Value::from("25%"));
-        set_default(object, &["spec", "strategy", "rollingUpdate", "maxSurge"], Value::from("25%"));
-    }
 }
 
 pub fn default_daemon_set(object: &mut Value) {
@@ -51,8 +43,6 @@ pub fn default_stateful_set(object: &mut Value) {
         set_default(object, &["spec", "updateStrategy", "rollingUpdate", "partition"], Value::Int(0));
         set_default(object, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], Value::Int(1));
     }
-    let kept = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
-    set_default(object, &["spec", "persistentVolumeClaimRetentionPolicy"], kept);
     let claims = at_mut(object, &["spec", "volumeClaimTemplates"]).and_then(Value::as_array_mut);
     for claim in claims.into_iter().flatten() {
         claim.set_at(&["apiVersion"], Value::from("v1"));

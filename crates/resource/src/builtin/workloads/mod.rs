@@ -6,8 +6,8 @@ mod jobs;
 mod prepare;
 
 pub use defaults::{
-    default_controller, default_cron_job, default_daemon_set, default_deployment, default_job, default_labels,
-    default_stateful_set, default_template,
+    default_controller, default_cron_job, default_daemon_set, default_job, default_labels, default_stateful_set,
+    default_template,
 };
 pub use jobs::{validate_cron_job, validate_job};
 pub use prepare::{TEMPLATE_GENERATION, prepare_daemon_set, prepare_deployment, prepare_job};
