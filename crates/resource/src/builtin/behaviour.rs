@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use machinery::{FieldError, Release, Value, names};
 use schema::apply::FieldSet;
 
+use super::defaults::restore;
 use crate::rules::Deletion;
 
 /// The functions of a kind, or of one version of it.
@@ -163,11 +164,7 @@ pub static AS_SERVER: Part = Part { prepare: keep_owners, reset: Some(|| &NO_RES
 
 /// Writes by the server itself have no owner.
 fn keep_owners(object: &mut Value, old: &Value) {
-    let path = ["metadata", "managedFields"];
-    match old.at(&path) {
-        Some(owners) => object.set_at(&path, owners.clone()),
-        None => drop(object.remove_at(&path)),
-    }
+    restore(object, old, &["metadata", "managedFields"]);
 }
 
 pub static NO_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[]));

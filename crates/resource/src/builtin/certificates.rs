@@ -13,6 +13,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::checks::{items, list, named, text};
+use super::defaults::restore;
 use super::{Part, pem};
 use crate::rules::metadata;
 
@@ -75,17 +76,10 @@ pub fn prepare(request: &mut Value, old: Option<&Value>) {
 /// The subresource `approval` writes only conditions.
 fn approve(request: &mut Value, old: &Value) {
     set_times(request, old);
-    let conditions = request.at(&["status", "conditions"]).cloned();
-    for part in ["spec", "status"] {
-        match old.get(part) {
-            Some(kept) => request.set_at(&[part], kept.clone()),
-            None => drop(request.remove_at(&[part])),
-        }
-    }
-    match conditions {
-        Some(conditions) => request.set_at(&["status", "conditions"], conditions),
-        None => drop(request.remove_at(&["status", "conditions"])),
-    }
+    let given = request.clone();
+    restore(request, old, &["spec"]);
+    restore(request, old, &["status"]);
+    restore(request, &given, &["status", "conditions"]);
     metadata::restore_system_fields(request, old);
 }
 

@@ -153,16 +153,38 @@ fn is_reason(text: &str) -> bool {
         && bytes.iter().all(|byte| word(*byte) || matches!(byte, b',' | b':'))
 }
 
+/// Reports keys that occur more than once.
+pub fn duplicates<'a>(keys: impl Iterator<Item = (FieldPath, &'a str)>, errors: &mut Vec<FieldError>) {
+    let mut seen = HashSet::new();
+    for (path, key) in keys {
+        if !seen.insert(key) {
+            errors.push(FieldError::duplicate(&path, &Value::from(key)));
+        }
+    }
+}
+
+/// Reports a list with too many items. Returns true if the list should not be validated any further.
+pub fn is_oversized(object: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut Vec<FieldError>) -> bool {
+    let count = list(object, name).len();
+    if count > most {
+        errors.push(FieldError::too_many(&path.child(name), count, most));
+    }
+    count > most
+}
+
+/// Validates labels of objects or of selectors.
+pub fn labels(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (key, value) in value.as_object().into_iter().flat_map(machinery::Map::iter) {
+        let value = value.as_str().unwrap_or_default();
+        invalid_each(path, key, names::qualified_name(key), errors);
+        invalid_each(path, value, names::label_value(value), errors);
+    }
+}
+
 /// Validates a label selector.
 pub fn label_selector(selector: &Value, path: &FieldPath) -> Vec<FieldError> {
     let mut errors = vec![];
-    let labels = path.child("matchLabels");
-    let pairs = selector.get("matchLabels").and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
-    for (key, value) in pairs {
-        let value = value.as_str().unwrap_or_default();
-        invalid_each(&labels, key, names::qualified_name(key), &mut errors);
-        invalid_each(&labels, value, names::label_value(value), &mut errors);
-    }
+    labels(selector.get("matchLabels").unwrap_or(&Value::Null), &path.child("matchLabels"), &mut errors);
     for (path, requirement) in items(selector, "matchExpressions", path) {
         requirement_errors(requirement, &path, &mut errors);
     }

@@ -5,8 +5,7 @@ use machinery::quantity::Quantity;
 use machinery::{Value, names};
 use schema::metadata::annotation_errors;
 
-use super::checks::{invalid_each, selector_operators, text};
-use super::rule_checks;
+use super::checks::{invalid_each, labels, selector_operators, text};
 
 type Errors = Vec<FieldError>;
 
@@ -65,7 +64,7 @@ pub fn template(source: &Value, path: &FieldPath, errors: &mut Errors) {
     let (path, none) = (path.child("volumeClaimTemplate"), Value::object());
     let (metadata, at) = (template.get("metadata").unwrap_or(&none), path.child("metadata"));
     annotation_errors(metadata, &at.child("annotations"), errors);
-    rule_checks::labels(metadata.get("labels").unwrap_or(&none), &at.child("labels"), errors);
+    labels(metadata.get("labels").unwrap_or(&none), &at.child("labels"), errors);
     for name in FORBIDDEN_METADATA.into_iter().filter(|name| is_not_zero(metadata, name)) {
         // kube-apiserver derives the name from that of the Go field
         let name = if name == "uid" { "uID" } else { name };

@@ -223,37 +223,21 @@ impl Responders<'_> {
             }
             _ => {}
         }
-        let changed = |name: &str| time(status, name).filter(|seconds| Some(*seconds) != before(name));
-        if let Some(heartbeat) = changed("heartbeatTime") {
-            let why = match started {
-                None => Some(&*early),
-                Some(_) if before("heartbeatTime").is_some_and(|before| heartbeat < before) => {
-                    Some("cannot be decreased")
-                }
-                Some(started) if heartbeat < started => Some(&*late),
-                Some(_) if !is_present(heartbeat, now) => Some("must be set to the present time"),
-                Some(_) => None,
+        for name in ["heartbeatTime", "expectedCompletionTime", "completionTime"] {
+            let before = before(name);
+            let Some(time) = time(status, name).filter(|seconds| Some(*seconds) != before) else { continue };
+            let why = match (started, name) {
+                (_, "completionTime") if before.is_some() => continue,
+                (None, _) => &early,
+                (_, "heartbeatTime") if before.is_some_and(|before| time < before) => "cannot be decreased",
+                (Some(started), _) if time < started => &late,
+                (_, "expectedCompletionTime") if time < now - SKEW_SECONDS => "cannot be set to the past time",
+                (_, "expectedCompletionTime") if time > now + COMPLETION_SECONDS_MAX => "must complete within 10 years",
+                (_, "expectedCompletionTime") => continue,
+                _ if !is_present(time, now) => "must be set to the present time",
+                _ => continue,
             };
-            why.into_iter().for_each(|why| invalid("heartbeatTime", why));
-        }
-        if let Some(expected) = changed("expectedCompletionTime") {
-            let why = match started {
-                None => Some(&*early),
-                Some(started) if expected < started => Some(&*late),
-                Some(_) if expected < now - SKEW_SECONDS => Some("cannot be set to the past time"),
-                Some(_) if expected > now + COMPLETION_SECONDS_MAX => Some("must complete within 10 years"),
-                Some(_) => None,
-            };
-            why.into_iter().for_each(|why| invalid("expectedCompletionTime", why));
-        }
-        if let Some(completed) = changed("completionTime").filter(|_| before("completionTime").is_none()) {
-            let why = match started {
-                None => Some(&*early),
-                Some(started) if completed < started => Some(&*late),
-                Some(_) if !is_present(completed, now) => Some("must be set to the present time"),
-                Some(_) => None,
-            };
-            why.into_iter().for_each(|why| invalid("completionTime", why));
+            invalid(name, why);
         }
         if before("startTime").is_none() && started.is_none() && is_active {
             let why = "is required for an active responder";

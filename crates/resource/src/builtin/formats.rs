@@ -13,7 +13,7 @@ pub fn named(name: &str) -> Option<Format> {
     Some(match name {
         "short-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_label(text))),
         "long-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_subdomain(text))),
-        "long-name-caseless" => |text, path| invalid(text, path, caseless(text)),
+        "long-name-caseless" => |text, path| invalid(text, path, caseless(&text.to_ascii_lowercase())),
         "label-key" => |text, path| invalid(text, path, names::qualified_name(text)),
         "uuid" => |text, path| {
             let why = "must be a lowercase UUID in 8-4-4-4-12 format";
@@ -47,14 +47,14 @@ fn in_bytes(problems: Vec<String>) -> Vec<String> {
         .collect()
 }
 
-/// The problems of a subdomain whose letters may be of either case.
-pub fn caseless(text: &str) -> Vec<String> {
+/// The problems of a subdomain whose letters may be of either case, and are given in lower case.
+pub fn caseless(lower: &str) -> Vec<String> {
     const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     let shown = |why: String| {
         let is_long = why.starts_with("must be no more");
         if is_long { "must be no more than 253 bytes".to_owned() } else { CASELESS.to_owned() }
     };
-    names::dns1123_subdomain(&text.to_ascii_lowercase()).into_iter().map(shown).collect()
+    names::dns1123_subdomain(lower).into_iter().map(shown).collect()
 }
 
 fn pool_name(text: &str, path: &FieldPath) -> Vec<FieldError> {

@@ -65,12 +65,19 @@ fn names(item: &Value, path: &FieldPath, errors: &mut Errors) {
     }
 }
 
-/// An amount of a resource, as errors name it.
-#[derive(Clone, Copy)]
-struct Amount<'a> {
-    name: &'static str,
-    quantity: &'a Option<Quantity>,
-}
+type Named = (&'static str, &'static str);
+
+/// Comparisons of amounts of a resource: the list that an error names, that whose amount it shows, and the lists of the
+/// lesser and the greater amount with what errors call them. Pods have only the first.
+const ORDERED: [(&str, &str, Named, Named); 6] = [
+    ("min", "min", ("min", "min value"), ("max", "max value")),
+    ("defaultRequest", "defaultRequest", ("min", "min value"), REQUEST),
+    ("defaultRequest", "defaultRequest", REQUEST, ("max", "max value")),
+    ("defaultRequest", "defaultRequest", REQUEST, ("default", "default limit value")),
+    ("default", "min", ("min", "min value"), ("default", "default value")),
+    ("default", "max", ("default", "default value"), ("max", "max value")),
+];
+const REQUEST: Named = ("defaultRequest", "default request value");
 
 /// Checks the order of an item's amounts: minimum, default request, default limit, maximum.
 fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
@@ -82,29 +89,16 @@ fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
     let has_defaults = text(item, "type") != "Pod";
     for name in resources {
         let amount = |list: &str| given(list)?.get(name).and_then(|amount| Quantity::of(amount).ok());
-        let (min, max) = (amount("min"), amount("max"));
-        let (request, default) = (amount("defaultRequest"), amount("default"));
-        let minimum = Amount { name: "min value", quantity: &min };
-        let maximum = Amount { name: "max value", quantity: &max };
-        let default_request = Amount { name: "default request value", quantity: &request };
-        let default_limit = Amount { name: "default limit value", quantity: &default };
-        let default_value = Amount { name: "default value", quantity: &default };
-        let mut check = |list: &str, shown: &Option<Quantity>, lower: Amount<'_>, upper: Amount<'_>| {
-            if let (Some(shown), Some(low), Some(high)) = (shown, lower.quantity, upper.quantity)
-                && low.compare(high).is_gt()
+        let compared = if has_defaults { &ORDERED[..] } else { &ORDERED[..1] };
+        for (list, shown, (low, low_name), (high, high_name)) in compared {
+            if let (Some(shown), Some(low), Some(high)) = (amount(shown), amount(low), amount(high))
+                && low.compare(&high).is_gt()
             {
-                let why = format!("{} {low} is greater than {} {high}", lower.name, upper.name);
+                let why = format!("{low_name} {low} is greater than {high_name} {high}");
                 errors.push(FieldError::invalid(&path.child(list).key(name), &Value::from(shown.to_string()), why));
             }
-        };
-        check("min", &min, minimum, maximum);
-        if has_defaults {
-            check("defaultRequest", &request, minimum, default_request);
-            check("defaultRequest", &request, default_request, maximum);
-            check("defaultRequest", &request, default_request, default_limit);
-            check("default", &min, minimum, default_value);
-            check("default", &max, default_value, maximum);
         }
+        let (request, default) = (amount("defaultRequest"), amount("default"));
         if let (Some(default), Some(request)) = (&default, request.as_ref().filter(|_| has_defaults))
             && !podspec::is_overcommitted(name)
             && default.compare(request).is_ne()
@@ -113,7 +107,13 @@ fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
             let path = path.child("defaultRequest").key(name);
             errors.push(FieldError::invalid(&path, &Value::from(request.to_string()), why));
         }
-        ratio(amount("maxLimitRequestRatio"), min, max, &path.child("maxLimitRequestRatio").key(name), errors);
+        ratio(
+            amount("maxLimitRequestRatio"),
+            amount("min"),
+            amount("max"),
+            &path.child("maxLimitRequestRatio").key(name),
+            errors,
+        );
     }
 }
 

@@ -7,6 +7,7 @@ use machinery::{Release, Value};
 use schema::apply::FieldSet;
 
 use super::Part;
+use super::defaults::restore;
 use crate::rules::metadata;
 use crate::rules::set_deletion_time;
 
@@ -24,10 +25,7 @@ static FINALIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_field
 
 /// `namespaces/finalize` writes `spec.finalizers`.
 fn finalize(namespace: &mut Value, old: &Value) {
-    match old.get("status") {
-        Some(status) => namespace.set_at(&["status"], status.clone()),
-        None => drop(namespace.remove_at(&["status"])),
-    }
+    restore(namespace, old, &["status"]);
     metadata::restore_system_fields(namespace, old);
 }
 

@@ -7,6 +7,7 @@ use machinery::{Map, Release, Value, json};
 use schema::shape::same_fields;
 
 use super::checks::{items, list, text};
+use super::defaults::restore;
 use super::pod_gates::take_additions;
 use super::podspec::{self, image_errors, take_label_keys};
 pub use super::podspec::{selector_operators, validate_spec};
@@ -19,11 +20,7 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
     let new = std::mem::replace(pod, old.clone());
     for name in ["generateName", "managedFields", "resourceVersion"] {
-        let path = &["metadata", name][..];
-        match new.at(path) {
-            Some(value) => pod.set_at(path, value.clone()),
-            None => drop(pod.remove_at(path)),
-        }
+        restore(pod, &new, &["metadata", name]);
     }
     take(pod, &new);
     if !super::is_same("core.v1.Pod", pod, old) {
@@ -83,10 +80,7 @@ pub fn resize(pod: &mut Value, old: &Value) {
                     continue;
                 }
                 for field in ["resources", "resizePolicy"] {
-                    match given.get(field) {
-                        Some(value) => container.set_at(&[field], value.clone()),
-                        None => drop(container.remove_at(&[field])),
-                    }
+                    restore(container, given, &[field]);
                 }
             }
         }
@@ -371,10 +365,7 @@ fn with_changeable(spec: &Value, old: &Value) -> Value {
         }
     }
     for name in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-        match old.get(name) {
-            Some(value) => new.set_at(&[name], value.clone()),
-            None => drop(new.remove_at(&[name])),
-        }
+        restore(&mut new, old, &[name]);
     }
     new
 }

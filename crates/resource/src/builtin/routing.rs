@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, json, names};
 
-use super::checks::{invalid_each, items, list, text};
+use super::checks::{duplicates, invalid_each, is_oversized, is_set, items, list, text};
 use super::ip::Cidr;
 use super::podspec;
 use super::rule_checks::port_name_problems;
@@ -63,9 +63,8 @@ fn path_errors(given: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
 }
 
 fn backend_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let is_set = |name: &str| backend.get(name).is_some_and(|value| !value.is_null());
     let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(""), why));
-    match (is_set("service"), is_set("resource")) {
+    match (is_set(backend, "service"), is_set(backend, "resource")) {
         (true, true) => return invalid("cannot set both resource and service backends"),
         (false, false) => return invalid("resource or service backend is required"),
         (false, true) => return resource_errors(backend, &path.child("resource"), errors),
@@ -160,15 +159,14 @@ fn exception_errors(block: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 }
 
 fn peer_errors(peer: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let is_set = |name: &str| peer.get(name).is_some_and(|value| !value.is_null());
-    let selects = ["podSelector", "namespaceSelector"].into_iter().filter(|name| is_set(name));
+    let selects = ["podSelector", "namespaceSelector"].into_iter().filter(|name| is_set(peer, name));
     for name in selects.clone() {
         podspec::selector_operators(peer.get(name), &path.child(name), errors);
     }
     if let Some(block) = peer.get("ipBlock") {
         exception_errors(block, &path.child("ipBlock"), errors);
     }
-    match (selects.count(), is_set("ipBlock")) {
+    match (selects.count(), is_set(peer, "ipBlock")) {
         (0, false) => errors.push(FieldError::required(path, "must specify a peer")),
         (1.., true) => errors.push(FieldError::forbidden(path, "may not specify both ipBlock and another peer")),
         _ => {}
@@ -199,7 +197,7 @@ pub fn validate_budget(object: &Value, _old: Option<&Value>, _release: Release) 
         }
     }
     let spec = object.get("spec").unwrap_or(&Value::Null);
-    if super::checks::is_set(spec, "minAvailable") && super::checks::is_set(spec, "maxUnavailable") {
+    if is_set(spec, "minAvailable") && is_set(spec, "maxUnavailable") {
         let why = "minAvailable and maxUnavailable cannot be both set";
         errors.push(super::checks::invalid_internal(&path, spec, "policy.PodDisruptionBudgetSpec", why));
     }
@@ -347,13 +345,8 @@ pub fn validate_slice(slice: &Value, old: Option<&Value>, _release: Release) -> 
     if old.is_none_or(|old| old.get("endpoints") != slice.get("endpoints")) {
         endpoint_errors(slice, &mut errors);
     }
-    let mut names = HashSet::new();
-    for (path, port) in items(slice, "ports", &root) {
-        let name = text(port, "name");
-        if !names.insert(name) {
-            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
-        }
-    }
+    let names = items(slice, "ports", &root).map(|(path, port)| (path.child("name"), text(port, "name")));
+    duplicates(names, &mut errors);
     errors
 }
 
@@ -362,16 +355,12 @@ fn endpoint_errors(slice: &Value, errors: &mut Vec<FieldError>) {
     const ENDPOINTS_MAX: usize = 1000;
     const ADDRESSES_MAX: usize = 100;
     let (root, kind) = (FieldPath::root(), text(slice, "addressType"));
-    let count = list(slice, "endpoints").len();
-    if count > ENDPOINTS_MAX {
-        return errors.push(FieldError::too_many(&root.child("endpoints"), count, ENDPOINTS_MAX));
+    if is_oversized(slice, "endpoints", ENDPOINTS_MAX, &root, errors) {
+        return;
     }
     for (path, endpoint) in items(slice, "endpoints", &root) {
-        let count = list(endpoint, "addresses").len();
         let addresses = path.child("addresses");
-        if count > ADDRESSES_MAX {
-            errors.push(FieldError::too_many(&addresses, count, ADDRESSES_MAX));
-        }
+        is_oversized(endpoint, "addresses", ADDRESSES_MAX, &path, errors);
         for (path, address) in items(endpoint, "addresses", &path) {
             address_errors(kind, address.as_str().unwrap_or_default(), (&path, &addresses), errors);
         }
@@ -383,9 +372,8 @@ fn endpoint_errors(slice: &Value, errors: &mut Vec<FieldError>) {
 fn hint_errors(hints: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     const HINTS_MAX: usize = 8;
     for list_name in ["forZones", "forNodes"] {
-        let count = list(hints, list_name).len();
-        if count > HINTS_MAX {
-            return errors.push(FieldError::too_many(&path.child(list_name), count, HINTS_MAX));
+        if is_oversized(hints, list_name, HINTS_MAX, path, errors) {
+            return;
         }
         let mut known = HashSet::new();
         for (path, hint) in items(hints, list_name, path) {

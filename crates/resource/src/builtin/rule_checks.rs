@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value, names};
+use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, list, named, text};
+use super::checks::{invalid_each, labels, list, named, text};
 use super::config::data_key;
 use crate::limits::HOST_PORTS_REPORTED;
 
@@ -55,11 +55,6 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("env-name", env_name),
     ("host", |value, path, errors| host(of(value), path, errors)),
-    ("host-port", |value, path, errors| {
-        if !value.as_int().is_some_and(|port| (0..=65535).contains(&port)) {
-            errors.push(FieldError::invalid(path, value, "must be between 1 and 65535, inclusive"));
-        }
-    }),
     ("host-name", |value, path, errors| {
         subdomain(of(value), path, errors);
         no_address(of(value), path, errors);
@@ -77,11 +72,6 @@ const CHECKS: &[(&str, Check)] = &[
         });
     }),
     ("http-header", http_header),
-    ("id", |value, path, errors| {
-        if value.as_int().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
-            errors.push(FieldError::invalid(path, value, "must be between 0 and 2147483647, inclusive"));
-        }
-    }),
     ("ip", |value, path, errors| ip(of(value), path, errors)),
     ("ips", |value, path, errors| each(value, path, |value, path| ip(value, path, errors))),
     ("iqn", |value, path, errors| {
@@ -90,7 +80,7 @@ const CHECKS: &[(&str, Check)] = &[
         }
     }),
     ("label", |value, path, errors| invalid_each(path, of(value), names::dns1123_label(of(value)), errors)),
-    ("labels", |value, path, errors| labels(value, path, errors)),
+    ("labels", labels),
     ("limit-type", |value, path, errors| {
         let problems = names::qualified_name(of(value));
         let is_name = problems.is_empty();
@@ -166,18 +156,11 @@ const CHECKS: &[(&str, Check)] = &[
             }
         });
     }),
-    ("selector-labels", |value, path, errors| labels(value, path, errors)),
     ("subdomain", |value, path, errors| subdomain(of(value), path, errors)),
     ("subdomains", |value, path, errors| each(value, path, |value, path| subdomain(value, path, errors))),
     ("sysctl", sysctl),
     ("taints", super::nodes::taint_errors),
     ("time-zone", super::schedules::check_zone),
-    ("weight", |value, path, errors| {
-        let weight = value.as_int().unwrap_or_default();
-        if !(1..=100).contains(&weight) {
-            errors.push(FieldError::invalid(path, &Value::Int(weight), "must be in the range 1-100"));
-        }
-    }),
 ];
 
 fn of(value: &Value) -> &str {
@@ -190,14 +173,6 @@ fn each(value: &Value, path: &FieldPath, mut check: impl FnMut(&str, &FieldPath)
 
 fn subdomain(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
     invalid_each(path, value, names::dns1123_subdomain(value), errors);
-}
-
-/// Validates labels of objects or of selectors.
-pub fn labels(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (key, value) in value.as_object().into_iter().flat_map(Map::iter) {
-        invalid_each(path, key, names::qualified_name(key), errors);
-        invalid_each(path, of(value), names::label_value(of(value)), errors);
-    }
 }
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -257,14 +232,9 @@ pub fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
 
 /// The name of a driver, which may have letters of either case.
 pub fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     const CHARACTERS_MAX: usize = 63;
     let name = of(value);
-    for why in names::dns1123_subdomain(&name.to_lowercase()) {
-        let is_long = why.starts_with("must be no more");
-        let why = if is_long { "must be no more than 253 bytes" } else { CASELESS };
-        errors.push(FieldError::invalid(path, value, why));
-    }
+    invalid_each(path, name, super::formats::caseless(&name.to_lowercase()), errors);
     if name.len() > CHARACTERS_MAX {
         let mut error = FieldError::too_long(path, CHARACTERS_MAX);
         error.detail = error.detail.replace("bytes", "characters");
@@ -384,7 +354,7 @@ pub fn local_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
     no_backsteps(value, path, errors);
 }
 
-fn port(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn port(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     match value {
         Value::String(name) => invalid_each(path, name, port_name_problems(name), errors),
         number => {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, invalid_internal, items, text};
-use super::{podspec, rule_checks};
+use super::checks::{invalid_each, invalid_internal, items, labels, text};
+use super::podspec;
 
 pub fn validate(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, empty) = (vec![], Value::object());
@@ -22,7 +22,7 @@ pub fn validate(class: &Value, old: Option<&Value>, _release: Release) -> Vec<Fi
     podspec::overhead(class.at(&["overhead", "podFixed"]), &FieldPath::new("overhead"), &mut errors);
     let (scheduling, path) = (class.get("scheduling").unwrap_or(&empty), FieldPath::new("scheduling"));
     let selector = scheduling.get("nodeSelector").unwrap_or(&Value::Null);
-    rule_checks::labels(selector, &path.child("nodeSelector"), &mut errors);
+    labels(selector, &path.child("nodeSelector"), &mut errors);
     let mut known = HashSet::new();
     for (path, toleration) in items(scheduling, "tolerations", &path) {
         podspec::validate_toleration(toleration, &path, &mut errors);

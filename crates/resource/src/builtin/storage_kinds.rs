@@ -6,22 +6,11 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, invalid_internal, is_set, items, list, named, text};
+use super::checks::{duplicates, invalid_each, invalid_internal, is_set, items, list, named, text};
 use super::{podspec, rule_checks, volumes};
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 
 type Errors = Vec<FieldError>;
-
-/// Reports values of a field that several items of a list have.
-fn repeated(object: &Value, name: &str, field: &str, path: &FieldPath, errors: &mut Errors) {
-    let mut known = HashSet::new();
-    for (path, item) in items(object, name, path) {
-        let given = text(item, field);
-        if !known.insert(given) {
-            errors.push(FieldError::duplicate(&path.child(field), &Value::from(given)));
-        }
-    }
-}
 
 pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
@@ -82,7 +71,8 @@ fn driver_changes(spec: &Value, before: &Value, path: &FieldPath, errors: &mut E
 pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
     let spec = node.get("spec").unwrap_or(&empty);
-    repeated(spec, "drivers", "name", &path, &mut errors);
+    let names = items(spec, "drivers", &path).map(|(path, driver)| (path.child("name"), text(driver, "name")));
+    duplicates(names, &mut errors);
     const ID_BYTES_MAX: usize = 256;
     for (path, driver) in items(spec, "drivers", &path) {
         let id = text(driver, "nodeID");
@@ -124,14 +114,11 @@ fn changed_drivers(spec: &Value, before: &Value, path: &FieldPath, errors: &mut 
 pub fn validate_class(class: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, mut known_terms) = (vec![], HashSet::new());
     for (path, term) in items(class, "allowedTopologies", &FieldPath::root()) {
-        repeated(term, "matchLabelExpressions", "key", &path, &mut errors);
-        for (path, requirement) in items(term, "matchLabelExpressions", &path) {
-            let mut known = HashSet::new();
-            for (path, value) in items(requirement, "values", &path) {
-                if !known.insert(value.as_str()) {
-                    errors.push(FieldError::duplicate(&path, value));
-                }
-            }
+        let requirements = || items(term, "matchLabelExpressions", &path);
+        duplicates(requirements().map(|(path, one)| (path.child("key"), text(one, "key"))), &mut errors);
+        for (path, requirement) in requirements() {
+            let values = items(requirement, "values", &path);
+            duplicates(values.map(|(path, value)| (path, value.as_str().unwrap_or_default())), &mut errors);
         }
         // an empty term counts as a repetition
         let expressions = list(term, "matchLabelExpressions");

@@ -6,7 +6,7 @@ use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
 use super::checks::{list, text};
-use super::defaults::{at_mut, set_default};
+use super::defaults::{at_mut, restore, set_default};
 use super::object_warnings::CLASS;
 use super::{claims, pod_volumes, podspec, volume_sources};
 
@@ -199,18 +199,12 @@ fn claim_changes(claim: &Value, before: &Value, path: &FieldPath, errors: &mut V
         new.set_at(&storage, old.at(&storage).cloned().unwrap_or_else(|| Value::from("0")));
     }
     if bound {
-        match old.get(class) {
-            Some(name) => new.set_at(&[class], name.clone()),
-            None => drop(new.remove_at(&[class])),
-        }
+        restore(&mut new, old, &[class]);
     }
     let mut old = old.clone();
     if text(&old, "volumeName").is_empty() {
         // the binding
-        match new.get("volumeName") {
-            Some(name) => old.set_at(&["volumeName"], name.clone()),
-            None => drop(old.remove_at(&["volumeName"])),
-        }
+        restore(&mut old, &new, &["volumeName"]);
     }
     let old = &old;
     if !schema::shape::same_fields(&new, old, schema::shape::named("core.v1.PersistentVolumeClaimSpec"), &[]) {

@@ -6,8 +6,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value};
 
-use super::super::checks::{is_set, list};
-use super::fields::{self, Errors};
+use super::super::checks::{is_oversized, is_set, list};
+use super::fields::Errors;
 
 const OPTIONS_MAX: usize = 10;
 
@@ -50,7 +50,7 @@ fn values(policy: &Value, default: &Quantity, most: &Quantity, path: &FieldPath,
             errors.push(invalid(&inner.index(i + 1), &pair[1], "values must be sorted in ascending order"));
         }
     }
-    if !fields::is_oversized(policy, "validValues", OPTIONS_MAX, path, errors) {
+    if !is_oversized(policy, "validValues", OPTIONS_MAX, path, errors) {
         for (i, option) in options.iter().enumerate() {
             if option.compare(most) == Ordering::Greater {
                 let why = format!("option is larger than capacity value: {most}");

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
 
-use super::super::checks::{invalid_internal, is_set, items, list, text};
-use super::super::rule_checks;
+use super::super::checks::{duplicates, invalid_internal, is_oversized, is_set, items, labels, list, text};
 use super::fields::{self, Errors};
 use super::selectors;
 
@@ -23,7 +22,7 @@ pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> 
     let spec = class.get("spec").unwrap_or(&empty);
     let is_stored = |name: &str| old.is_some_and(|old| old.at(&["spec", name]) == spec.get(name));
     selectors::check(spec, is_stored("selectors"), &path, &mut errors);
-    if !fields::is_oversized(spec, "config", LIST_MAX, &path, &mut errors) {
+    if !is_oversized(spec, "config", LIST_MAX, &path, &mut errors) {
         for (path, config) in items(spec, "config", &path) {
             configuration(config, is_stored("config"), &path, &mut errors);
         }
@@ -79,7 +78,7 @@ fn template_metadata(metadata: &Value, path: &FieldPath, errors: &mut Errors) {
         let path = path.child("annotations");
         super::super::checks::invalid_each(&path, key, names::qualified_name(&key.to_lowercase()), errors);
     }
-    rule_checks::labels(metadata.get("labels").unwrap_or(&Value::Null), &path.child("labels"), errors);
+    labels(metadata.get("labels").unwrap_or(&Value::Null), &path.child("labels"), errors);
     for (name, value) in metadata.as_object().into_iter().flat_map(Map::iter) {
         if !["labels", "annotations"].contains(&name.as_str()) && !value.is_null() {
             // errors show the name of the Go field with its first letter in lower case
@@ -144,29 +143,26 @@ impl<'a> RequestNames<'a> {
 
     /// Checks the references in a constraint or a configuration.
     pub fn check_all(&self, object: &Value, path: &FieldPath, errors: &mut Errors) {
-        if fields::is_oversized(object, "requests", LIST_MAX, path, errors) {
+        if is_oversized(object, "requests", LIST_MAX, path, errors) {
             return;
         }
         let references =
             || items(object, "requests", path).map(|(path, name)| (path, name.as_str().unwrap_or_default()));
         references().for_each(|(path, name)| self.check(name, &path, errors));
-        fields::duplicates(references(), errors);
+        duplicates(references(), errors);
     }
 }
 
 fn device_claim(devices: &Value, path: &FieldPath, errors: &mut Errors) {
     let names = RequestNames::of(devices);
-    if !fields::is_oversized(devices, "requests", LIST_MAX, path, errors) {
+    if !is_oversized(devices, "requests", LIST_MAX, path, errors) {
         items(devices, "requests", path).for_each(|(path, request)| device_request(request, &path, errors));
-        fields::duplicates(
-            items(devices, "requests", path).map(|(path, request)| (path, text(request, "name"))),
-            errors,
-        );
+        duplicates(items(devices, "requests", path).map(|(path, request)| (path, text(request, "name"))), errors);
     }
-    if !fields::is_oversized(devices, "constraints", LIST_MAX, path, errors) {
+    if !is_oversized(devices, "constraints", LIST_MAX, path, errors) {
         items(devices, "constraints", path).for_each(|(path, item)| constraint(item, &names, &path, errors));
     }
-    if !fields::is_oversized(devices, "config", LIST_MAX, path, errors) {
+    if !is_oversized(devices, "config", LIST_MAX, path, errors) {
         for (path, config) in items(devices, "config", path) {
             names.check_all(config, &path, errors);
             configuration(config, false, &path, errors);
@@ -185,7 +181,7 @@ fn device_request(request: &Value, path: &FieldPath, errors: &mut Errors) {
         }
         (Some(exactly), true) => devices_of(exactly, &path.child("exactly"), errors),
         (None, false) => {
-            if fields::is_oversized(request, "firstAvailable", ALTERNATIVES_MAX, path, errors) {
+            if is_oversized(request, "firstAvailable", ALTERNATIVES_MAX, path, errors) {
                 return;
             }
             let all = || items(request, "firstAvailable", path);
@@ -193,7 +189,7 @@ fn device_request(request: &Value, path: &FieldPath, errors: &mut Errors) {
                 fields::label(text(alternative, "name"), &path.child("name"), errors);
                 devices_of(alternative, &path, errors);
             }
-            fields::duplicates(all().map(|(path, alternative)| (path, text(alternative, "name"))), errors);
+            duplicates(all().map(|(path, alternative)| (path, text(alternative, "name"))), errors);
         }
     }
 }

@@ -173,22 +173,3 @@ pub fn raw_object(value: Option<&Value>, bytes_max: Option<usize>, path: &FieldP
         }
     }
 }
-
-/// Reports keys that occur more than once.
-pub fn duplicates<'a>(keys: impl Iterator<Item = (FieldPath, &'a str)>, errors: &mut Errors) {
-    let mut seen = HashSet::new();
-    for (path, key) in keys {
-        if !seen.insert(key) {
-            errors.push(FieldError::duplicate(&path, &Value::from(key)));
-        }
-    }
-}
-
-/// Reports a list with too many items. Returns true if the list should not be validated any further.
-pub fn is_oversized(object: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut Errors) -> bool {
-    let count = list(object, name).len();
-    if count > most {
-        errors.push(FieldError::too_many(&path.child(name), count, most));
-    }
-    count > most
-}

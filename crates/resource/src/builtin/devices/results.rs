@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
-use super::super::checks::{condition_errors, invalid_internal, is_set, items, list, text};
+use super::super::checks::{condition_errors, duplicates, invalid_internal, is_oversized, is_set, items, list, text};
 use super::super::formats::is_uuid;
 use super::super::podspec;
 use super::claims::{self, RequestNames};
@@ -62,7 +62,7 @@ pub fn validate_status(claim: &Value, old: &Value, release: Release) -> Vec<Fiel
     let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
     let status = claim.get("status").unwrap_or(&empty);
     let names = RequestNames::of(claim.at(&["spec", "devices"]).unwrap_or(&empty));
-    if !fields::is_oversized(status, "reservedFor", RESERVED_FOR_MAX, &path, &mut errors) {
+    if !is_oversized(status, "reservedFor", RESERVED_FOR_MAX, &path, &mut errors) {
         consumers(status, &path, &mut errors);
     }
     let allocated = allocated(claim);
@@ -102,7 +102,7 @@ fn consumers(status: &Value, path: &FieldPath, errors: &mut Errors) {
             errors.push(FieldError::required(&path.child(name), ""));
         }
     }
-    fields::duplicates(all().map(|(path, consumer)| (path, text(consumer, "uid"))), errors);
+    duplicates(all().map(|(path, consumer)| (path, text(consumer, "uid"))), errors);
 }
 
 /// Only an allocated claim can be reserved. Once it is being deleted, no further consumers can reserve it.
@@ -127,10 +127,10 @@ fn reservations(claim: &Value, old: &Value, status: &Value, path: &FieldPath, er
 fn allocation_result(allocation: &Value, names: &RequestNames<'_>, path: &FieldPath, errors: &mut Errors) {
     let empty = Value::object();
     let (devices, inner) = (allocation.get("devices").unwrap_or(&empty), path.child("devices"));
-    if !fields::is_oversized(devices, "results", RESULTS_MAX, &inner, errors) {
+    if !is_oversized(devices, "results", RESULTS_MAX, &inner, errors) {
         items(devices, "results", &inner).for_each(|(path, result)| device_result(result, names, &path, errors));
     }
-    if !fields::is_oversized(devices, "config", CONFIGURATIONS_MAX, &inner, errors) {
+    if !is_oversized(devices, "config", CONFIGURATIONS_MAX, &inner, errors) {
         for (path, config) in items(devices, "config", &inner) {
             match text(config, "source") {
                 "" => errors.push(FieldError::required(&path.child("source"), "")),
@@ -199,14 +199,14 @@ fn network_data(network: &Value, path: &FieldPath, errors: &mut Errors) {
             errors.push(FieldError::too_long(&path.child(name), most));
         }
     }
-    if fields::is_oversized(network, "ips", ADDRESSES_MAX, path, errors) {
+    if is_oversized(network, "ips", ADDRESSES_MAX, path, errors) {
         return;
     }
     let all = || items(network, "ips", path).map(|(path, address)| (path, address.as_str().unwrap_or_default()));
     for (path, address) in all() {
         errors.extend(interface_address_error(address, &path));
     }
-    fields::duplicates(all(), errors);
+    duplicates(all(), errors);
 }
 
 /// An address of an interface must be in canonical CIDR form.

@@ -6,9 +6,9 @@ use cel::{Decl, Environment, Library, Type};
 use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 
-use super::super::checks::{is_set, items};
+use super::super::checks::{is_oversized, is_set, items};
 use super::super::expressions::{MINOR, type_name};
-use super::fields::{self, Errors};
+use super::fields::Errors;
 
 const SELECTORS_MAX: usize = 32;
 const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
@@ -22,7 +22,7 @@ const VALUE_BYTES_MAX: u64 = 64;
 
 /// Validates the selectors of a request or a class. Stored ones are not compiled again.
 pub fn check(object: &Value, is_stored: bool, path: &FieldPath, errors: &mut Errors) {
-    if fields::is_oversized(object, "selectors", SELECTORS_MAX, path, errors) {
+    if is_oversized(object, "selectors", SELECTORS_MAX, path, errors) {
         return;
     }
     for (path, selector) in items(object, "selectors", path) {

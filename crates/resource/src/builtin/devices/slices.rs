@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Release, Value, names};
 
-use super::super::checks::{invalid_each, is_set, items, list, named, text};
+use super::super::checks::{duplicates, invalid_each, is_oversized, is_set, items, list, named, text};
 use super::super::podspec;
 use super::capacity;
 use super::fields::{self, Errors};
@@ -38,10 +38,10 @@ pub fn validate_slice(slice: &Value, old: Option<&Value>, release: Release) -> V
     }
     let before = old.and_then(|old| old.at(&["spec", "devices"])?.as_array()).unwrap_or_default();
     devices(spec, before, &path, release, &mut errors);
-    if !fields::is_oversized(spec, "sharedCounters", COUNTER_SETS_MAX, &path, &mut errors) {
+    if !is_oversized(spec, "sharedCounters", COUNTER_SETS_MAX, &path, &mut errors) {
         let all = || items(spec, "sharedCounters", &path);
         all().for_each(|(path, set)| counters(set, "name", COUNTERS_MAX, &path, &mut errors));
-        fields::duplicates(all().map(|(path, set)| (path, text(set, "name"))), &mut errors);
+        duplicates(all().map(|(path, set)| (path, text(set, "name"))), &mut errors);
     }
     errors
 }
@@ -147,7 +147,7 @@ fn devices(spec: &Value, before: &[Value], path: &FieldPath, release: Release, e
         !list(device, "taints").is_empty() || !list(device, "consumesCounters").is_empty() || has_lists(device)
     };
     let most = if list(spec, "devices").iter().any(is_advanced) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
-    if fields::is_oversized(spec, "devices", most, path, errors) {
+    if is_oversized(spec, "devices", most, path, errors) {
         return;
     }
     let is_per_device = spec.get("perDeviceNodeSelection").and_then(Value::as_bool).unwrap_or_default();
@@ -155,19 +155,19 @@ fn devices(spec: &Value, before: &[Value], path: &FieldPath, release: Release, e
         let old = before.iter().find(|old| text(old, "name") == text(device, "name"));
         described(device, old, &path, release, errors);
         if old.is_none_or(|old| old.get("taints") != device.get("taints"))
-            && !fields::is_oversized(device, "taints", TAINTS_MAX, &path, errors)
+            && !is_oversized(device, "taints", TAINTS_MAX, &path, errors)
         {
             items(device, "taints", &path).for_each(|(path, taint)| fields::taint(taint, None, &path, errors));
         }
-        if !fields::is_oversized(device, "consumesCounters", CONSUMPTIONS_MAX, &path, errors) {
+        if !is_oversized(device, "consumesCounters", CONSUMPTIONS_MAX, &path, errors) {
             let all = || items(device, "consumesCounters", &path);
             all().for_each(|(path, consumed)| counters(consumed, "counterSet", COUNTERS_MAX, &path, errors));
-            fields::duplicates(all().map(|(path, consumed)| (path, text(consumed, "counterSet"))), errors);
+            duplicates(all().map(|(path, consumed)| (path, text(consumed, "counterSet"))), errors);
         }
         device_nodes(device, is_per_device, &path, errors);
         fields::binding_conditions(device, &path, errors);
     }
-    fields::duplicates(items(spec, "devices", path).map(|(path, device)| (path, text(device, "name"))), errors);
+    duplicates(items(spec, "devices", path).map(|(path, device)| (path, text(device, "name"))), errors);
 }
 
 fn device_nodes(device: &Value, is_per_device: bool, path: &FieldPath, errors: &mut Errors) {

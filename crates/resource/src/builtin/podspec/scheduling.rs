@@ -6,7 +6,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Map, Value, json, names};
 
 use super::Errors;
-use crate::builtin::checks::{invalid_each, is_set, items, list, named, selector_operators, text};
+use crate::builtin::checks::{invalid_each, is_set, items, list, named, operator_errors, selector_operators, text};
 use crate::builtin::defaults::at_mut;
 use crate::rules::label_name;
 
@@ -96,26 +96,13 @@ enum Values {
 
 fn selector_term(term: &Value, path: &FieldPath, known: Values, errors: &mut Errors) {
     for (path, requirement) in items(term, "matchExpressions", path) {
-        let values = list(requirement, "values");
-        let mut push = |error: FieldError| errors.push(error);
         match text(requirement, "operator") {
-            "In" | "NotIn" if values.is_empty() => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                push(FieldError::required(&path.child("values"), why));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                push(FieldError::forbidden(&path.child("values"), why));
-            }
-            "Gt" | "Lt" if values.len() != 1 => {
+            "Gt" | "Lt" if list(requirement, "values").len() != 1 => {
                 let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                push(FieldError::required(&path.child("values"), why));
+                errors.push(FieldError::required(&path.child("values"), why));
             }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            other => {
-                let (why, value) = ("not a valid selector operator", Value::from(other));
-                push(named(FieldError::invalid(&path.child("operator"), &value, why), &value));
-            }
+            "Gt" | "Lt" => {}
+            _ => operator_errors(requirement, &path, errors),
         }
         for (path, value) in items(requirement, "values", &path).filter(|_| known == Values::OfLabels) {
             let value = value.as_str().unwrap_or_default();

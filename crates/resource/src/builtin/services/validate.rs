@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::super::checks::{duplicate_struct, invalid_each, items, list, named, one_of, text};
-use super::super::rule_checks::port_name_problems;
+use super::super::checks::{duplicate_struct, invalid_each, items, labels, list, named, one_of, text};
+use super::super::rule_checks;
 use super::{HEADLESS, headless, is_external_name, needs_health_check};
 use crate::builtin::ip::{self, Family};
 
@@ -41,7 +41,7 @@ pub fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<Field
     topology_errors(new, &mut errors);
     type_errors(spec, &path, &mut errors);
     ports_errors(spec, &path, &mut errors);
-    selector_errors(spec, &path, &mut errors);
+    labels(spec.get("selector").unwrap_or(&empty), &path.child("selector"), &mut errors);
     affinity_errors(spec, &path, &mut errors);
     errors.extend(linked_errors(spec, old_spec, release));
     let before = old_spec.map(|old| texts(old, "externalIPs")).unwrap_or_default();
@@ -138,7 +138,7 @@ fn ports_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(&path.child("port"), &value(port, "port"), PORT_NUMBER));
         }
         known(port, "protocol", &path, &PROTOCOLS, errors);
-        target_errors(port.get("targetPort").unwrap_or(&Value::Int(0)), &path.child("targetPort"), errors);
+        rule_checks::port(port.get("targetPort").unwrap_or(&Value::Int(0)), &path.child("targetPort"), errors);
         if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
             invalid_each(&path.child("appProtocol"), protocol, names::qualified_name(protocol), errors);
         }
@@ -147,23 +147,6 @@ fn ports_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
 
 fn is_port(number: Option<&Value>) -> bool {
     number.and_then(Value::as_int).is_some_and(|number| (1..=65535).contains(&number))
-}
-
-fn target_errors(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    match target.as_str() {
-        Some(name) => invalid_each(path, name, port_name_problems(name), errors),
-        None if is_port(Some(target)) => {}
-        None => errors.push(FieldError::invalid(path, target, PORT_NUMBER)),
-    }
-}
-
-fn selector_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let path = path.child("selector");
-    for (key, value) in spec.get("selector").and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter) {
-        let value = value.as_str().unwrap_or_default();
-        invalid_each(&path, key, names::qualified_name(key), errors);
-        invalid_each(&path, value, names::label_value(value), errors);
-    }
 }
 
 fn affinity_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {

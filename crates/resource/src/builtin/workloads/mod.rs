@@ -20,7 +20,7 @@ use machinery::{Map, Release, Value, json};
 use schema::apply::FieldSet;
 use schema::shape::{named, same_fields};
 
-use super::checks::{invalid_shown, is_usable_selector, list, text};
+use super::checks::{invalid_shown, is_usable_selector, labels, list, text};
 use super::defaults::restore;
 use super::{claim_templates, pod_annotations, pods, rollouts};
 
@@ -161,8 +161,8 @@ fn labels_or_null(template: &Value) -> Value {
 fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (empty, null) = (Value::object(), Value::Null);
     // upstream leaves out `metadata`
-    let labels = template.at(&["metadata", "labels"]).unwrap_or(&null);
-    super::rule_checks::labels(labels, &path.child("labels"), errors);
+    let given = template.at(&["metadata", "labels"]).unwrap_or(&null);
+    labels(given, &path.child("labels"), errors);
     let metadata = template.get("metadata").unwrap_or(&null);
     schema::metadata::annotation_errors(metadata, &path.child("annotations"), errors);
     pod_annotations::errors(template, None, &path.child("annotations"), errors);
