@@ -19,50 +19,51 @@ enum BackendMode {
 }
 
 #[derive(Args)]
+#[command(next_help_heading = "Audit")]
 pub struct AuditFlags {
     /// Audit policy (audit.k8s.io/v1 Policy): which requests are recorded, and in how much detail.
-    #[arg(long, value_name = "FILE", help_heading = "Audit")]
+    #[arg(long, value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
 
     /// File for audit events, one line of JSON each; - for stdout.
-    #[arg(long, value_name = "FILE", requires = "audit_policy_file", help_heading = "Audit")]
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
     audit_log_path: Option<PathBuf>,
 
     /// When an audit event is written: before its request continues (blocking), or soon after (batch).
-    #[arg(long, value_enum, default_value = "blocking", help_heading = "Audit")]
+    #[arg(long, value_enum, default_value = "blocking")]
     audit_log_mode: BackendMode,
 
     /// Size in megabytes at which the audit log is rotated; 0 for no limit.
-    #[arg(long, value_name = "MB", default_value_t = 100, value_parser = number(u64::MAX), help_heading = "Audit")]
+    #[arg(long, value_name = "MB", default_value_t = 100, value_parser = number(u64::MAX))]
     audit_log_maxsize: u64,
 
     /// Days for which rotated files are kept; 0 for no limit.
-    #[arg(long, value_name = "DAYS", default_value_t = 0, value_parser = number(u32::MAX), help_heading = "Audit")]
+    #[arg(long, value_name = "DAYS", default_value_t = 0, value_parser = number(u32::MAX))]
     audit_log_maxage: u32,
 
     /// Number of rotated files to keep; 0 for no limit.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number(usize::MAX), help_heading = "Audit")]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number(usize::MAX))]
     audit_log_maxbackup: usize,
 
     /// Compress rotated files with gzip.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Audit")]
+        default_missing_value = "true", action = clap::ArgAction::Set)]
     audit_log_compress: bool,
 
     /// Kubeconfig of the webhook that receives audit events (EventList).
-    #[arg(long, value_name = "FILE", requires = "audit_policy_file", help_heading = "Audit")]
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
     audit_webhook_config_file: Option<PathBuf>,
 
     /// Maximum number of events in one webhook call.
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = number(usize::MAX), help_heading = "Audit")]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = number(usize::MAX))]
     audit_webhook_batch_max_size: usize,
 
     /// Maximum time that an event waits for a batch to fill.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = "Audit")]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     audit_webhook_batch_max_wait: Duration,
 
     /// Events that may wait to be sent; more are lost.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = number(usize::MAX), help_heading = "Audit")]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = number(usize::MAX))]
     audit_webhook_batch_buffer_size: usize,
 }
 

@@ -10,24 +10,25 @@ const OLDEST_COMPATIBLE: u32 = 34;
 
 /// The release of Kubernetes to emulate.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Serving")]
 pub struct Emulation {
     /// Release of Kubernetes whose behavior is served: 1.35, 1.36 or 1.37, or with its component, kube=1.36.
-    #[arg(long, value_name = "VERSION,...", value_delimiter = ',', help_heading = "Serving")]
+    #[arg(long, value_name = "VERSION,...", value_delimiter = ',')]
     pub emulated_version: Vec<String>,
 
     /// Oldest release that other servers of the same store may have, such as 1.35; at most the emulated one. Reported by
     /// /version.
-    #[arg(long, value_name = "VERSION,...", value_delimiter = ',', help_heading = "Serving")]
+    #[arg(long, value_name = "VERSION,...", value_delimiter = ',')]
     pub min_compatibility_version: Vec<String>,
 
     /// Accepted for compatibility: no API that is served has a later version.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false",
-        default_missing_value = "true", help_heading = "Serving")]
+        default_missing_value = "true")]
     pub emulation_forward_compatible: bool,
 
     /// Accepted for compatibility: --runtime-config enables APIs of any release.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false",
-        default_missing_value = "true", help_heading = "Serving")]
+        default_missing_value = "true")]
     pub runtime_config_emulation_forward_compatible: bool,
 }
 

@@ -35,138 +35,109 @@ pub enum Mode {
 }
 
 #[derive(Args)]
+#[command(next_help_heading = "Authentication")]
 pub struct IdentityFlags {
     /// Additional CA bundle for client certificates, PEM.
-    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
 
     /// File of bearer tokens, with lines of the form token,user,uid,"group1,group2".
-    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
 
     /// Allow requests without credentials, as user system:anonymous.
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
-        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Authentication")]
+        default_missing_value = "true", action = clap::ArgAction::Set)]
     anonymous_auth: bool,
 
     /// AuthenticationConfiguration (apiserver.config.k8s.io/v1): token issuers, and the paths for which requests without
     /// credentials are allowed. An issuer may have a jwksFile, a file of its keys, instead of discovery.
-    #[arg(long, value_name = "FILE", conflicts_with = "oidc_issuer_url", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE", conflicts_with = "oidc_issuer_url")]
     authentication_config: Option<PathBuf>,
 
     /// URL of an OpenID Connect issuer; requires --oidc-client-id.
-    #[arg(long, value_name = "URL", requires = "oidc_client_id", help_heading = "Authentication")]
+    #[arg(long, value_name = "URL", requires = "oidc_client_id")]
     oidc_issuer_url: Option<String>,
 
     /// Audience that tokens of the issuer must have.
-    #[arg(long, value_name = "ID", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    #[arg(long, value_name = "ID", requires = "oidc_issuer_url")]
     oidc_client_id: Option<String>,
 
     /// CA bundle for the issuer's certificate, PEM [default: the system's].
-    #[arg(long, value_name = "FILE", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE", requires = "oidc_issuer_url")]
     oidc_ca_file: Option<PathBuf>,
 
     /// Keys of the issuer, a JSON Web Key Set [default: from discovery].
-    #[arg(long, value_name = "FILE", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE", requires = "oidc_issuer_url")]
     oidc_jwks_file: Option<PathBuf>,
 
     /// Claim with the user name.
-    #[arg(long, value_name = "CLAIM", default_value = "sub", help_heading = "Authentication")]
+    #[arg(long, value_name = "CLAIM", default_value = "sub")]
     oidc_username_claim: String,
 
     /// Prefix of user names; - for none [default: the issuer and #, none for the claim email].
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Authentication")]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     oidc_username_prefix: String,
 
     /// Claim with the groups.
-    #[arg(long, value_name = "CLAIM", requires = "oidc_issuer_url", help_heading = "Authentication")]
+    #[arg(long, value_name = "CLAIM", requires = "oidc_issuer_url")]
     oidc_groups_claim: Option<String>,
 
     /// Prefix of groups.
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, help_heading = "Authentication")]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     oidc_groups_prefix: String,
 
     /// Claim and value that tokens must have; may be repeated.
-    #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',', help_heading = "Authentication")]
+    #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',')]
     oidc_required_claim: Vec<String>,
 
     /// Accepted signature algorithms: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        default_value = "RS256",
-        help_heading = "Authentication"
-    )]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "RS256")]
     oidc_signing_algs: Vec<String>,
 
     /// Kubeconfig of a webhook that authenticates tokens (TokenReview).
-    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE")]
     authentication_token_webhook_config_file: Option<PathBuf>,
 
     /// Version of the reviews sent to the webhook: v1 or v1beta1.
-    #[arg(long, value_name = "VERSION", default_value = "v1", value_parser = ReviewVersion::parse, help_heading = "Authentication")]
+    #[arg(long, value_name = "VERSION", default_value = "v1", value_parser = ReviewVersion::parse)]
     authentication_token_webhook_version: ReviewVersion,
 
     /// Time for which responses of the token webhook are cached.
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, help_heading = "Authentication")]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     authentication_token_webhook_cache_ttl: Duration,
 
     /// CA bundle for front proxies that pass the user in request headers, PEM; without it the headers are ignored.
-    #[arg(long, value_name = "FILE", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE")]
     pub requestheader_client_ca_file: Option<PathBuf>,
 
     /// Accepted common names of front proxy certificates [default: any].
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Authentication")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub requestheader_allowed_names: Vec<String>,
 
     /// Headers with the user name; the first one present is used.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        default_value = "X-Remote-User",
-        help_heading = "Authentication"
-    )]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "X-Remote-User")]
     requestheader_username_headers: Vec<String>,
 
     /// Headers with the user's uid.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        default_value = "X-Remote-Uid",
-        help_heading = "Authentication"
-    )]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "X-Remote-Uid")]
     requestheader_uid_headers: Vec<String>,
 
     /// Headers with the user's groups.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        default_value = "X-Remote-Group",
-        help_heading = "Authentication"
-    )]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "X-Remote-Group")]
     requestheader_group_headers: Vec<String>,
 
     /// Prefixes of headers with the user's extra attributes.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        default_value = "X-Remote-Extra-",
-        help_heading = "Authentication"
-    )]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "X-Remote-Extra-")]
     requestheader_extra_headers_prefix: Vec<String>,
 
     /// Client certificate for aggregated API servers, PEM, which lets them trust the user headers of proxied requests;
     /// requires --proxy-client-key-file.
-    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
     proxy_client_cert_file: Option<PathBuf>,
 
     /// Private key of the client certificate for aggregated API servers, PEM.
-    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file", help_heading = "Authentication")]
+    #[arg(long, value_name = "FILE", requires = "proxy_client_cert_file")]
     proxy_client_key_file: Option<PathBuf>,
 
     /// AuthorizationConfiguration (apiserver.config.k8s.io/v1): the chain of authorizers, with options of webhooks that

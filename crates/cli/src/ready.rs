@@ -13,13 +13,14 @@ use crate::logs;
 use crate::values::TextOrJson;
 
 #[derive(Args)]
+#[command(next_help_heading = "Serving")]
 pub struct ReadyFlags {
     /// File to write the ready line to, when the server is ready. It is removed at the start.
-    #[arg(long, value_name = "FILE", help_heading = "Serving")]
+    #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
 
     /// The form of the ready line.
-    #[arg(short, long, value_enum, default_value = "text", help_heading = "Serving")]
+    #[arg(short, long, value_enum, default_value = "text")]
     output: TextOrJson,
 }
 

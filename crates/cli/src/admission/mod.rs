@@ -11,13 +11,14 @@ use server::{EnabledPlugins, FeatureGates, ManifestDirectory, PluginFlags, Plugi
 use configuration::PluginConfigurations;
 
 #[derive(Args)]
+#[command(next_help_heading = "Admission")]
 pub struct AdmissionFlags {
     /// Admission plugins to enable besides those that kube-apiserver enables by default, comma separated.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
 
     /// Admission plugins to disable, comma separated.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Admission")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
     /// Deprecated: the only admission plugins to run, comma separated.
@@ -26,15 +27,15 @@ pub struct AdmissionFlags {
 
     /// AdmissionConfiguration (apiserver.config.k8s.io/v1): the configuration of PodSecurity, and directories of manifests of
     /// webhooks and policies.
-    #[arg(long, value_name = "FILE", help_heading = "Admission")]
+    #[arg(long, value_name = "FILE")]
     admission_control_config_file: Option<PathBuf>,
 
     /// Seconds for which Pods tolerate nodes that are not ready, unless they say otherwise.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, help_heading = "Admission")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     default_not_ready_toleration_seconds: i64,
 
     /// Seconds for which Pods tolerate unreachable nodes, unless they say otherwise.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, help_heading = "Admission")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     default_unreachable_toleration_seconds: i64,
 }
 

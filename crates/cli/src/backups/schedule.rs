@@ -15,18 +15,19 @@ use crate::limits;
 use crate::scratch::{Scratch, scratch_name};
 
 #[derive(Args)]
+#[command(next_help_heading = "Backups")]
 pub struct ScheduleFlags {
     /// Make backups of the embedded store at these times: a cron expression in UTC, such as "0 3 * * *" or @hourly, or
     /// "@every 6h". Requires --backup-target.
-    #[arg(long, value_name = "CRON", value_parser = Schedule::parse, requires = "backup_target", help_heading = "Backups")]
+    #[arg(long, value_name = "CRON", value_parser = Schedule::parse, requires = "backup_target")]
     backup_schedule: Option<Schedule>,
 
     /// The directory in which backups are kept.
-    #[arg(long, value_name = "DIR", requires = "backup_schedule", help_heading = "Backups")]
+    #[arg(long, value_name = "DIR", requires = "backup_schedule")]
     backup_target: Option<PathBuf>,
 
     /// Number of backups to keep at the target; older ones are removed after each backup.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Backups")]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     backup_retention: u64,
 }
 
