@@ -5,6 +5,7 @@ use machinery::{Map, Status, Text, Value, names};
 use resource::builtin::OwnSubresource;
 use resource::{Resource, Version};
 
+use super::ClusterState;
 use crate::audit::AuditContext;
 
 /// The operation of a write.
@@ -25,9 +26,10 @@ impl Operation {
     }
 }
 
-/// A write under admission. Objects are in the version of the request.
+/// A write under admission, and the state of the cluster in which it is judged. Objects are in the version of the request.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
+    pub cluster: ClusterState<'a>,
     pub user: &'a User,
     pub operation: Operation,
     pub resource: &'a Resource,

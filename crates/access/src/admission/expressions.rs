@@ -116,7 +116,7 @@ async fn in_version<'a>(
 
 /// `namespaceObject`, built on first use; NamespaceLifecycle has checked that it exists.
 struct NamespaceObject<'a> {
-    cluster: &'a ClusterState<'a>,
+    cluster: ClusterState<'a>,
     /// `None` for objects without a namespace.
     name: Option<&'a Text>,
     built: OnceLock<Value>,
@@ -165,16 +165,15 @@ pub struct WriteVariables<'a> {
 
 impl<'a> WriteVariables<'a> {
     pub fn new(
-        cluster: &'a ClusterState<'a>,
         attributes: &'a Attributes<'a>,
         version: &'a Version,
         objects: &'a VersionedObjects<'a>,
     ) -> WriteVariables<'a> {
-        let authorizer = Arc::new(ExpressionAuthorizer::new(cluster.authorizer, attributes));
+        let authorizer = Arc::new(ExpressionAuthorizer::new(attributes.cluster.authorizer, attributes));
         let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
         WriteVariables {
             objects,
-            namespace: NamespaceObject { cluster, name, built: OnceLock::new() },
+            namespace: NamespaceObject { cluster: attributes.cluster, name, built: OnceLock::new() },
             request: RequestObject { attributes, version, built: OnceLock::new() },
             request_resource: RequestResource { authorizer: authorizer.clone(), attributes },
             authorizer,

@@ -4,25 +4,20 @@ use machinery::status::Cause;
 use machinery::{Status, names};
 
 use super::measure::Step;
-use super::{Admission, Attributes, ClusterState};
+use super::{Admission, Attributes};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Admission {
     /// Rejects a creation in a namespace that is missing or being deleted. `name` is the object's, for the message.
-    pub fn namespace_lifecycle(
-        &self,
-        cluster: &ClusterState<'_>,
-        attributes: &Attributes<'_>,
-        name: &str,
-    ) -> Result<(), Status> {
+    pub fn namespace_lifecycle(&self, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
         // a missing namespace of the request is reported by validation
         if !self.runs("NamespaceLifecycle") || !attributes.resource.namespaced || attributes.namespace.is_empty() {
             return Ok(());
         }
         let step = Step::begin("NamespaceLifecycle", "admit", attributes.operation);
-        step.end(check_lifecycle(cluster, attributes, name))
+        step.end(check_lifecycle(attributes, name))
     }
 
     /// Rejects the deletion of the namespaces that every server has.
@@ -34,9 +29,9 @@ impl Admission {
     }
 }
 
-fn check_lifecycle(cluster: &ClusterState<'_>, attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
+fn check_lifecycle(attributes: &Attributes<'_>, name: &str) -> Result<(), Status> {
     let namespace = attributes.namespace;
-    let Some(found) = cluster.namespace(namespace) else {
+    let Some(found) = attributes.cluster.namespace(namespace) else {
         if let Some(why) = names::path_segment(namespace).first() {
             // the error of the client with which kube-apiserver looks for the namespace
             let quoted = machinery::value::quote(namespace);

@@ -4,9 +4,9 @@ use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 use resource::Version;
 
+use super::GROUP;
 use super::attributes::Attributes;
 use super::sources::SourceScope;
-use super::{ClusterState, GROUP};
 
 const POLICIES: [&str; 4] = [
     "mutatingadmissionpolicies",
@@ -110,8 +110,8 @@ impl Matching {
     }
 
     /// Whether a write matches in any version.
-    pub fn matches(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> bool {
-        self.is_everything() || self.version(cluster, attributes).is_some()
+    pub fn matches(&self, attributes: &Attributes<'_>) -> bool {
+        self.is_everything() || self.version(attributes).is_some()
     }
 
     /// Whether everything matches, as for most bindings.
@@ -121,7 +121,7 @@ impl Matching {
     }
 
     /// The version in which a write matches; `None` if it does not match.
-    pub fn version<'a>(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'a>) -> Option<&'a Version> {
+    pub fn version<'a>(&self, attributes: &Attributes<'a>) -> Option<&'a Version> {
         if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {
             return None;
         }
@@ -130,7 +130,7 @@ impl Matching {
         } else {
             version_of(&self.rules, self.equivalent, attributes)?
         };
-        let in_namespace = self.namespaces.is_empty() || self.matches_namespace(cluster, attributes);
+        let in_namespace = self.namespaces.is_empty() || self.matches_namespace(attributes);
         in_namespace.then_some(version)
     }
 
@@ -140,7 +140,7 @@ impl Matching {
 
     /// Matches the labels of the namespace, the new ones if the write is of the namespace itself. Cluster-scoped objects
     /// always match.
-    fn matches_namespace(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> bool {
+    fn matches_namespace(&self, attributes: &Attributes<'_>) -> bool {
         let is_main_resource = attributes.subresource.is_empty();
         if attributes.is_namespace()
             && is_main_resource
@@ -151,7 +151,7 @@ impl Matching {
         if attributes.namespace.is_empty() {
             return true;
         }
-        let found = cluster.namespace(attributes.namespace);
+        let found = attributes.cluster.namespace(attributes.namespace);
         found.is_some_and(|stored| self.namespaces.matches(|key| stored.meta.label(key)))
     }
 }

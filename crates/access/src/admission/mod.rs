@@ -39,7 +39,7 @@ use webhooks::Webhooks;
 /// The group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// Context of admission besides the write.
+/// What admission reads besides the write.
 #[derive(Clone, Copy)]
 pub struct ClusterState<'a> {
     pub objects: &'a Objects,
@@ -102,27 +102,17 @@ impl Admission {
     }
 
     /// Runs the mutating built-in plugins on a new object, before policies and webhooks.
-    pub async fn admit(
-        &self,
-        cluster: &ClusterState<'_>,
-        attributes: &Attributes<'_>,
-        object: &mut Value,
-    ) -> Result<(), Status> {
-        self.plugins.admit(cluster, attributes, object).await
+    pub async fn admit(&self, attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Status> {
+        self.plugins.admit(attributes, object).await
     }
 
     /// Runs the validating built-in plugins, before policies and webhooks.
-    pub async fn check(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        self.plugins.validate(cluster, attributes).await
+    pub async fn check(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+        self.plugins.validate(attributes).await
     }
 
     /// Mutating admission: returns the object, `None` for a deletion. Runs before validation.
-    pub async fn mutate(
-        &self,
-        cluster: &ClusterState<'_>,
-        attributes: &Attributes<'_>,
-        object: Option<Value>,
-    ) -> Result<Option<Value>, Status> {
+    pub async fn mutate(&self, attributes: &Attributes<'_>, object: Option<Value>) -> Result<Option<Value>, Status> {
         let reach = matching::reach_of_policies(attributes).filter(|_| self.runs("MutatingAdmissionPolicy"));
         let policies = reach.map(|reach| self.policies.mutating(reach));
         let reach = matching::reach_of_webhooks(attributes).filter(|_| self.runs("MutatingAdmissionWebhook"));
@@ -131,26 +121,26 @@ impl Admission {
             return Ok(object);
         }
         let all = Step::begin(None, "admit", attributes.operation);
-        all.end(mutation::mutate(&self.plugins, policies, webhooks, cluster, attributes, object).await)
+        all.end(mutation::mutate(&self.plugins, policies, webhooks, attributes, object).await)
     }
 
     /// Validating admission. Runs after validation.
-    pub async fn validate(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
-        Step::begin(None, "validate", attributes.operation).end(self.validate_all(cluster, attributes).await)
+    pub async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+        Step::begin(None, "validate", attributes.operation).end(self.validate_all(attributes).await)
     }
 
-    async fn validate_all(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+    async fn validate_all(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
         if let Some(reach) = matching::reach_of_policies(attributes)
             && self.runs("ValidatingAdmissionPolicy")
         {
             let step = Step::begin("ValidatingAdmissionPolicy", "validate", attributes.operation);
-            step.end(self.policies.validate(cluster, attributes, reach).await)?;
+            step.end(self.policies.validate(attributes, reach).await)?;
         }
         if let Some(reach) = matching::reach_of_webhooks(attributes)
             && self.runs("ValidatingAdmissionWebhook")
         {
             let step = Step::begin("ValidatingAdmissionWebhook", "validate", attributes.operation);
-            step.end(self.webhooks.validate(cluster, attributes, reach).await)?;
+            step.end(self.webhooks.validate(attributes, reach).await)?;
         }
         Ok(())
     }

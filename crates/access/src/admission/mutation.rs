@@ -9,7 +9,7 @@ use super::policies::{PolicyKey, PolicySnapshot};
 use super::reinvocation::{Reinvocation, Round};
 use super::sources::EffectiveSources;
 use super::webhooks::{MutatingWebhooks, Place};
-use super::{Attributes, ClusterState, patched};
+use super::{Attributes, patched};
 
 /// The mutating plugins of one write.
 struct Chain<'a> {
@@ -24,7 +24,6 @@ pub async fn mutate(
     plugins: &Plugins,
     policies: Option<EffectiveSources<PolicySnapshot>>,
     webhooks: Option<MutatingWebhooks<'_>>,
-    cluster: &ClusterState<'_>,
     attributes: &Attributes<'_>,
     object: Option<Value>,
 ) -> Result<Option<Value>, Status> {
@@ -35,21 +34,20 @@ pub async fn mutate(
         webhook_reinvocation: Reinvocation::default(),
     };
     let mut round = Round::default();
-    let mut object = chain.run(cluster, attributes, object, &mut round).await?;
+    let mut object = chain.run(attributes, object, &mut round).await?;
     if !round.again {
         return Ok(object);
     }
     round.number += 1;
     if let Some(object) = &mut object {
-        plugins.admit(cluster, attributes, object).await?;
+        plugins.admit(attributes, object).await?;
     }
-    chain.run(cluster, attributes, object, &mut round).await
+    chain.run(attributes, object, &mut round).await
 }
 
 impl Chain<'_> {
     async fn run(
         &mut self,
-        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         mut object: Option<Value>,
         round: &mut Round,
@@ -62,7 +60,7 @@ impl Chain<'_> {
             if has_both {
                 reinvocation.begin(round, object.as_ref());
             }
-            object = step.end(policies.apply(cluster, attributes, object, round, reinvocation).await)?;
+            object = step.end(policies.apply(attributes, object, round, reinvocation).await)?;
             if has_both {
                 reinvocation.result.clone_from(&object);
             }
@@ -73,7 +71,7 @@ impl Chain<'_> {
             if has_both {
                 reinvocation.begin(round, object.as_ref());
             }
-            object = step.end(call_webhooks(webhooks, cluster, attributes, object, round, reinvocation).await)?;
+            object = step.end(call_webhooks(webhooks, attributes, object, round, reinvocation).await)?;
             if has_both {
                 reinvocation.result.clone_from(&object);
             }
@@ -85,7 +83,6 @@ impl Chain<'_> {
 /// Calls the webhooks of this round.
 async fn call_webhooks(
     webhooks: &MutatingWebhooks<'_>,
-    cluster: &ClusterState<'_>,
     attributes: &Attributes<'_>,
     mut object: Option<Value>,
     round: &mut Round,
@@ -98,7 +95,7 @@ async fn call_webhooks(
         }
         let attributes = Attributes { object: object.as_ref(), ..*attributes };
         let place = Place { round: round.number, index: i };
-        if let Some(changed) = webhooks.call(cluster, hook, &attributes, place).await? {
+        if let Some(changed) = webhooks.call(hook, &attributes, place).await? {
             object = Some(changed);
             was_changed = true;
             reinvocation.changed(round);

@@ -34,6 +34,7 @@ impl Admit<'_> {
             None => (&*request.resource, &*request.version),
         };
         Attributes {
+            cluster: self.context.cluster(),
             user: &request.authorized.user,
             operation: self.operation,
             resource,
@@ -53,7 +54,7 @@ impl Admit<'_> {
     /// Fails if nothing may be created in the namespace of an object. `shown` is the name in the error message.
     pub fn check_namespace(&self, object: &Value, shown: &str) -> Result<(), Status> {
         let attributes = self.attributes(Some(object), None, &|_| {});
-        self.context.admission.namespace_lifecycle(&self.context.cluster(), &attributes, shown)
+        self.context.admission.namespace_lifecycle(&attributes, shown)
     }
 
     /// Fails if the object is a namespace that must not be deleted.
@@ -66,7 +67,7 @@ impl Admit<'_> {
         if !self.request.admitted {
             return Ok(vec![]);
         }
-        self.context.admission.charges(&self.context.cluster(), &self.attributes(Some(object), old, &|_| {}))
+        self.context.admission.charges(&self.attributes(Some(object), old, &|_| {}))
     }
 
     /// The object after mutating admission; `None` for a deletion.
@@ -76,9 +77,8 @@ impl Admit<'_> {
         }
         let warn = |warning: String| self.request.warn(warning);
         let attributes = self.attributes(None, old, &warn);
-        let cluster = self.context.cluster();
         if let Some(object) = &mut object {
-            Box::pin(self.context.admission.admit(&cluster, &attributes, object)).await?;
+            Box::pin(self.context.admission.admit(&attributes, object)).await?;
         }
         if self.context.admission.none_mutate() {
             return Ok(object);
@@ -87,7 +87,7 @@ impl Admit<'_> {
         let codec = self.request.strategy.codec();
         let printed = object.as_ref().and_then(|object| codec.printed(object));
         let (given, object) = if printed.is_some() { (printed, object) } else { (object, None) };
-        let changed = Box::pin(self.context.admission.mutate(&cluster, &attributes, given.clone())).await?;
+        let changed = Box::pin(self.context.admission.mutate(&attributes, given.clone())).await?;
         match changed {
             Some(object) if given.as_ref() != Some(&object) => {
                 let mut object = self.normalize(given.as_ref(), object)?;
@@ -139,8 +139,8 @@ impl Admit<'_> {
             // the name may have been generated
             attributes.name = object.str_at(&["metadata", "name"]);
         }
-        let (cluster, admission) = (self.context.cluster(), &self.context.admission);
-        Box::pin(admission.check(&cluster, &attributes)).await?;
+        let admission = &self.context.admission;
+        Box::pin(admission.check(&attributes)).await?;
         if admission.none_validate() {
             return Ok(());
         }
@@ -151,7 +151,7 @@ impl Admit<'_> {
             attributes = self.attributes(printed.as_ref(), old, &warn);
             attributes.name = name;
         }
-        Box::pin(admission.validate(&cluster, &attributes)).await
+        Box::pin(admission.validate(&attributes)).await
     }
 }
 

@@ -26,7 +26,7 @@ use machinery::{Release, Status, Value};
 use objects::Stored;
 
 use super::measure::Step;
-use super::{Attributes, ClusterState, Operation};
+use super::{Attributes, Operation};
 use crate::authorization::may_use_signer;
 use crate::limits;
 
@@ -78,7 +78,6 @@ pub type Decision = Result<(), PluginRefusal>;
 /// A write, as it is passed to plugins.
 #[derive(Clone, Copy)]
 pub struct PluginRequest<'a> {
-    pub cluster: &'a ClusterState<'a>,
     pub attributes: &'a Attributes<'a>,
     pub settings: &'a Settings,
 }
@@ -86,19 +85,19 @@ pub struct PluginRequest<'a> {
 impl PluginRequest<'_> {
     /// The objects of a built-in kind, in order of their keys.
     fn all(&self, group: &'static str, plural: &'static str) -> Vec<Arc<Stored>> {
-        let (root, _) = self.cluster.objects.collection(&group.into(), &plural.into()).latest();
+        let (root, _) = self.attributes.cluster.objects.collection(&group.into(), &plural.into()).latest();
         root.values().cloned().collect()
     }
 
     /// The objects of a built-in kind in the namespace of the write.
     fn all_here(&self, group: &'static str, plural: &'static str) -> Vec<Value> {
-        let collection = self.cluster.objects.collection(&group.into(), &plural.into());
+        let collection = self.attributes.cluster.objects.collection(&group.into(), &plural.into());
         let objects = collection.in_namespace(self.attributes.namespace);
         objects.iter().map(|stored| stored.body.to_value(stored.revision)).collect()
     }
 
     fn get(&self, group: &'static str, plural: &'static str, path: &str) -> Option<Value> {
-        let stored = self.cluster.objects.collection(&group.into(), &plural.into()).get(path)?;
+        let stored = self.attributes.cluster.objects.collection(&group.into(), &plural.into()).get(path)?;
         Some(stored.body.to_value(stored.revision))
     }
 
@@ -148,7 +147,7 @@ pub struct Awaited {
 impl Awaited {
     /// Returns when the object exists, or after [`limits::ACCOUNT_LOOKS`] checks of 100 to 200 ms each.
     async fn wait(&self, call: &PluginRequest<'_>) {
-        let objects = call.cluster.objects.collection(&self.group.into(), &self.plural.into());
+        let objects = call.attributes.cluster.objects.collection(&self.group.into(), &self.plural.into());
         for _ in 0..limits::ACCOUNT_LOOKS {
             if objects.get(&self.path).is_some() {
                 return;
@@ -381,16 +380,11 @@ impl Plugins {
     }
 
     /// The first phase: changes the object, or rejects the write.
-    pub async fn admit(
-        &self,
-        cluster: &ClusterState<'_>,
-        attributes: &Attributes<'_>,
-        object: &mut Value,
-    ) -> Result<(), Status> {
+    pub async fn admit(&self, attributes: &Attributes<'_>, object: &mut Value) -> Result<(), Status> {
         for plugin in self.of(attributes) {
             let Some(admit) = plugin.admit else { continue };
             let step = Step::begin(plugin.name, "admit", attributes.operation);
-            let call = PluginRequest { cluster, attributes, settings: &self.settings };
+            let call = PluginRequest { attributes, settings: &self.settings };
             if let Some(awaited) = plugin.awaits.and_then(|awaits| awaits(&call, object)) {
                 awaited.wait(&call).await;
             }
@@ -402,15 +396,20 @@ impl Plugins {
     }
 
     /// The second phase: rejects a valid object.
-    pub async fn validate(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<(), Status> {
+    pub async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
         for plugin in self.of(attributes) {
             let step = Step::begin(plugin.name, "validate", attributes.operation);
-            let call = PluginRequest { cluster, attributes, settings: &self.settings };
+            let call = PluginRequest { attributes, settings: &self.settings };
             if let Some(validate) = plugin.validate {
                 step.end(validate(&call).map_err(|refusal| refusal.into_status(attributes)))?;
             } else if let Some(needed) = plugin.needs.and_then(|needs| needs(&call)) {
-                let allowed =
-                    may_use_signer(call.cluster.authorizer, call.attributes.user, needed.verb, &needed.signer).await;
+                let allowed = may_use_signer(
+                    call.attributes.cluster.authorizer,
+                    call.attributes.user,
+                    needed.verb,
+                    &needed.signer,
+                )
+                .await;
                 step.end(if allowed { Ok(()) } else { Err(attributes.forbidden(&needed.refusal)) })?;
             }
         }

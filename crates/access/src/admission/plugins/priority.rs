@@ -67,7 +67,7 @@ fn resolve(call: &PluginRequest<'_>, pod: &mut Value, kind: &Prioritized) -> Dec
             _ => format!("priority set in the {what} ({given}) must match the priority computed ({priority}) based on the priority class set in the spec"),
         }.into());
     }
-    let is_off = kind.is_gated && !call.cluster.registry.gates().is_on("PodGroupPreemptionPolicy");
+    let is_off = kind.is_gated && !call.attributes.cluster.registry.gates().is_on("PodGroupPreemptionPolicy");
     let policy = policy.filter(|_| !is_off);
     let given = pod.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str);
     if let (Some(policy), Some(given)) = (&policy, given)

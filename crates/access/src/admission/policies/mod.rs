@@ -17,13 +17,13 @@ use machinery::{Status, Text, Value};
 use objects::{Event, EventKind, Key};
 
 use self::evaluate::Evaluation;
+use super::Attributes;
 use super::attributes::in_order;
 use super::expressions::{VersionedObjects, WriteVariables};
 use super::manifests::{ManifestPlugin, Manifests};
 use super::matching::Matching;
 use super::reinvocation::{Reinvocation, Round};
 use super::sources::{EffectiveSources, SourceScope, Sources};
-use super::{Attributes, ClusterState};
 pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};
 use program::Programs;
@@ -236,16 +236,11 @@ impl Policies {
     }
 
     /// Applies the validating policies: rejects the write, or adds warnings.
-    pub async fn validate(
-        &self,
-        cluster: &ClusterState<'_>,
-        attributes: &Attributes<'_>,
-        reach: SourceScope,
-    ) -> Result<(), Status> {
+    pub async fn validate(&self, attributes: &Attributes<'_>, reach: SourceScope) -> Result<(), Status> {
         let in_force = self.validating.in_force(reach);
         let mut findings = Findings::default();
         for bound in in_force.bound() {
-            apply(cluster, attributes, bound, &mut findings).await?;
+            apply(attributes, bound, &mut findings).await?;
         }
         for (key, values) in findings.annotations {
             attributes.annotate(&key, || values.into_iter().collect::<Vec<_>>().join(", "));
@@ -266,13 +261,12 @@ impl EffectiveSources<PolicySnapshot> {
     /// Applies these policies, which are mutating ones, to the object.
     pub async fn apply(
         &self,
-        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         object: Option<Value>,
         round: &mut Round,
         reinvocation: &mut Reinvocation<PolicyKey>,
     ) -> Result<Option<Value>, Status> {
-        mutate::apply(self, cluster, attributes, object, round, reinvocation).await
+        mutate::apply(self, attributes, object, round, reinvocation).await
     }
 }
 
@@ -290,13 +284,12 @@ fn refusal(attributes: &Attributes<'_>, denial: &Denial) -> Status {
 
 /// Runs one policy under each of its bindings.
 async fn apply(
-    cluster: &ClusterState<'_>,
     attributes: &Attributes<'_>,
     BoundPolicy { policy, bindings }: &BoundPolicy,
     findings: &mut Findings,
 ) -> Result<(), Status> {
-    let Some(version) = policy.matching.version(cluster, attributes) else { return Ok(()) };
-    let source = match policy.param_kind.as_ref().map(|kind| kind.find(cluster)).transpose() {
+    let Some(version) = policy.matching.version(attributes) else { return Ok(()) };
+    let source = match policy.param_kind.as_ref().map(|kind| kind.find(&attributes.cluster)).transpose() {
         Ok(source) => source,
         Err(why) => {
             findings.misconfigured(policy, None, &why);
@@ -304,9 +297,9 @@ async fn apply(
         }
     };
     let objects = VersionedObjects::new(attributes, version).await?;
-    let subject = WriteVariables::new(cluster, attributes, version, &objects);
+    let subject = WriteVariables::new(attributes, version, &objects);
     for binding in bindings {
-        if !binding.matching.matches(cluster, attributes) {
+        if !binding.matching.matches(attributes) {
             continue;
         }
         let params = match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {

@@ -11,11 +11,11 @@ use resource::Version;
 use super::evaluate::activation;
 use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, PolicySnapshot, params};
+use crate::admission::Attributes;
 use crate::admission::expressions::{Budget, EvaluationError, VersionedObjects, WriteVariables, all_hold};
 use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::sources::EffectiveSources;
-use crate::admission::{Attributes, ClusterState};
 
 /// The key of an invocation: policy, binding, and namespace and name of the parameters.
 pub type PolicyKey = (Text, Text, Option<(Text, Text)>);
@@ -111,7 +111,6 @@ impl<'a> Copies<'a> {
 /// reject the write after the last one.
 pub async fn apply(
     policies: &EffectiveSources<PolicySnapshot>,
-    cluster: &ClusterState<'_>,
     attributes: &Attributes<'_>,
     given: Option<Value>,
     round: &mut Round,
@@ -119,19 +118,19 @@ pub async fn apply(
 ) -> Result<Option<Value>, Status> {
     let mut faults = Faults::default();
     let attributes = Attributes { object: given.as_ref(), ..*attributes };
-    let invocations = invocations(policies, cluster, &attributes, &mut faults).await;
+    let invocations = invocations(policies, &attributes, &mut faults).await;
     let mut copies = Copies::default();
     for invocation in &invocations {
         let at = copies.of(&attributes, invocation.version).await?;
         let copy = &mut copies.all[at];
-        if !invocation.conditions_hold(cluster, &attributes, &copy.objects, &mut faults).await {
+        if !invocation.conditions_hold(&attributes, &copy.objects, &mut faults).await {
             continue;
         }
         let key = invocation.key();
         if !reinvocation.is_due(round, &key) {
             continue;
         }
-        if let Some(after) = invocation.mutated(cluster, &attributes, &copy.objects, &mut faults).await? {
+        if let Some(after) = invocation.mutated(&attributes, &copy.objects, &mut faults).await? {
             if after != *copy.objects.object {
                 reinvocation.changed(round);
             }
@@ -157,21 +156,20 @@ pub async fn apply(
 /// The invocations of all policies that match a write.
 async fn invocations<'a>(
     policies: &'a EffectiveSources<PolicySnapshot>,
-    cluster: &ClusterState<'a>,
     attributes: &Attributes<'a>,
     faults: &mut Faults,
 ) -> Vec<Invocation<'a>> {
     let mut invocations = vec![];
     for BoundPolicy { policy, bindings } in policies.bound() {
-        let Some(version) = policy.matching.version(cluster, attributes) else { continue };
-        let source = match policy.param_kind.as_ref().map(|kind| kind.find(cluster)).transpose() {
+        let Some(version) = policy.matching.version(attributes) else { continue };
+        let source = match policy.param_kind.as_ref().map(|kind| kind.find(&attributes.cluster)).transpose() {
             Ok(source) => source,
             Err(why) => {
                 faults.add(policy, None, None, &format!("failed to configure policy: {why}"));
                 continue;
             }
         };
-        for binding in bindings.iter().filter(|binding| binding.matching.matches(cluster, attributes)) {
+        for binding in bindings.iter().filter(|binding| binding.matching.matches(attributes)) {
             match params::collect(source.as_ref(), binding.params.as_ref(), attributes.namespace).await {
                 Ok(all) => {
                     invocations.extend(all.into_iter().map(|params| Invocation { policy, binding, version, params }))
@@ -195,7 +193,6 @@ impl Invocation<'_> {
     /// Whether the policy's match conditions hold.
     async fn conditions_hold(
         &self,
-        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         objects: &VersionedObjects<'_>,
         faults: &mut Faults,
@@ -204,7 +201,7 @@ impl Invocation<'_> {
         if programs.conditions.is_empty() {
             return true;
         }
-        let subject = WriteVariables::new(cluster, attributes, self.version, objects);
+        let subject = WriteVariables::new(attributes, self.version, objects);
         let values = || activation(&subject, programs, self.params.as_ref());
         let hold = subject.evaluate(|| all_hold(&programs.conditions, &mut values())).await;
         hold.unwrap_or_else(|why| {
@@ -221,7 +218,6 @@ impl Invocation<'_> {
     /// changes nothing. `None` if there is no object, or if all mutations failed.
     async fn mutated(
         &self,
-        cluster: &ClusterState<'_>,
         attributes: &Attributes<'_>,
         objects: &VersionedObjects<'_>,
         faults: &mut Faults,
@@ -233,7 +229,7 @@ impl Invocation<'_> {
         let (mut current, mut written) = (objects.clone(), false);
         for mutation in &programs.mutations {
             let after = {
-                let subject = WriteVariables::new(cluster, attributes, self.version, &current);
+                let subject = WriteVariables::new(attributes, self.version, &current);
                 let values = || activation(&subject, programs, self.params.as_ref());
                 let run = || apply_mutation(mutation, &mut values(), attributes, self.version, &current.object);
                 subject.evaluate(run).await

@@ -13,7 +13,7 @@ use machinery::{Status, Text, Value};
 
 use super::measure::Step;
 use super::plugins::pod_resources::{Amounts, amounts};
-use super::{Admission, Attributes, ClusterState, Operation};
+use super::{Admission, Attributes, Operation};
 pub use devices::Devices;
 pub use scopes::scopes;
 pub use usage::{Counting, counted_kinds, counting};
@@ -56,14 +56,14 @@ pub fn in_scopes(quota: &Value, counting: &Counting, object: &Value) -> bool {
 
 impl Admission {
     /// The usages of the quotas of a namespace after a write; an error if one is exceeded.
-    pub fn charges(&self, cluster: &ClusterState<'_>, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
+    pub fn charges(&self, attributes: &Attributes<'_>) -> Result<Vec<Charge>, Status> {
         let resource = attributes.resource;
         // an update of a custom resource changes no count
         let is_counted = attributes.operation == Operation::Create || !resource.is_custom();
         if !is_counted || !resource.namespaced || !self.runs("ResourceQuota") {
             return Ok(vec![]);
         }
-        let quotas = cluster.objects.collection(&Text::new_static(""), &Text::new_static("resourcequotas"));
+        let quotas = attributes.cluster.objects.collection(&Text::new_static(""), &Text::new_static("resourcequotas"));
         if quotas.is_empty() {
             return Ok(vec![]);
         }
@@ -77,7 +77,8 @@ impl Admission {
         let row = resource.built_in;
         let form = |object| row.map_or(Cow::Borrowed(object), |row| row.checked_form(object));
         let (object, old) = (form(attributes.object.unwrap_or(&Value::Null)), attributes.old.map(form));
-        let devices = Devices::new(cluster.objects, cluster.registry.gates().is_on("DRAExtendedResource"));
+        let devices =
+            Devices::new(attributes.cluster.objects, attributes.cluster.registry.gates().is_on("DRAExtendedResource"));
         let applicable: Vec<_> = quotas.filter(|(quota, _)| applies_to(quota, &counting, &object, &devices)).collect();
         let compute = || {
             applicable.iter().try_for_each(|(quota, _)| check(quota, &counting, &object, &devices))?;

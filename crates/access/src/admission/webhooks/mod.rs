@@ -21,13 +21,13 @@ use objects::{Event, EventKind, Key};
 use resource::Version;
 use resource::builtin::Scope;
 
+use super::Attributes;
 use super::attributes::in_order;
 use super::expressions::{Expression, VersionedObjects, WriteVariables, all_hold, compile};
 use super::manifests::{ManifestPlugin, Manifests};
 use super::matching::Matching;
 use super::patched::{self, Unknown};
 use super::sources::{EffectiveSources, SourceScope, Sources};
-use super::{Attributes, ClusterState};
 use crate::audit::Layer;
 use review::AdmissionReviewVersion;
 
@@ -114,16 +114,15 @@ impl Hook {
     /// called.
     async fn wants<'a>(
         &self,
-        cluster: &ClusterState<'_>,
         attributes: &Attributes<'a>,
     ) -> Result<Option<(&'a Version, VersionedObjects<'a>)>, Status> {
-        let Some(version) = self.matching.version(cluster, attributes) else { return Ok(None) };
+        let Some(version) = self.matching.version(attributes) else { return Ok(None) };
         let objects = VersionedObjects::new(attributes, version).await?;
         if self.conditions.is_empty() {
             return Ok(Some((version, objects)));
         }
         let conditions_hold = {
-            let subject = WriteVariables::new(cluster, attributes, version, &objects);
+            let subject = WriteVariables::new(attributes, version, &objects);
             let Conditions { variables, expressions } = self.conditions();
             subject.evaluate(|| all_hold(expressions, &mut subject.activation(variables))).await
         };
@@ -298,16 +297,11 @@ impl Webhooks {
     }
 
     /// Calls the validating webhooks in parallel; the error is the rejection of the first in order.
-    pub async fn validate(
-        &self,
-        cluster: &ClusterState<'_>,
-        attributes: &Attributes<'_>,
-        reach: SourceScope,
-    ) -> Result<(), Status> {
+    pub async fn validate(&self, attributes: &Attributes<'_>, reach: SourceScope) -> Result<(), Status> {
         let in_force = self.validating.in_force(reach);
         let mut calls = vec![];
         for (index, hook) in in_force.hooks().enumerate() {
-            if let Some((version, objects)) = hook.wants(cluster, attributes).await? {
+            if let Some((version, objects)) = hook.wants(attributes).await? {
                 let place = Place { round: 0, index };
                 calls.push(async move {
                     let called = hook.call(&self.client, attributes, version, &objects, place).await;
@@ -331,14 +325,8 @@ impl MutatingWebhooks<'_> {
     }
 
     /// Calls one of the webhooks; returns the patched object in the version of the request.
-    pub async fn call(
-        &self,
-        cluster: &ClusterState<'_>,
-        hook: &Hook,
-        attributes: &Attributes<'_>,
-        place: Place,
-    ) -> Result<Option<Value>, Status> {
-        let Some((version, objects)) = hook.wants(cluster, attributes).await? else { return Ok(None) };
+    pub async fn call(&self, hook: &Hook, attributes: &Attributes<'_>, place: Place) -> Result<Option<Value>, Status> {
+        let Some((version, objects)) = hook.wants(attributes).await? else { return Ok(None) };
         let patched = hook.call(self.client, attributes, version, &objects, place).await;
         let changed = patched.map(|patched| patched.filter(|object| *object != *objects.object));
         attributes.annotate(&annotation("mutation.webhook", place), || {
