@@ -8,7 +8,6 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -17,7 +16,7 @@ use tokio_rustls::TlsConnector;
 
 use super::drive;
 use super::service::Address;
-use super::trust::{AnyCertificate, Trust};
+use super::trust::Trust;
 
 /// A connection that carries one request at a time.
 #[derive(Debug)]
@@ -73,24 +72,24 @@ pub type ClientIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)
 /// The CA bundle to trust, or the system's, and the client certificate, if there is one.
 pub fn tls(bundle: Vec<CertificateDer<'static>>, shown: Option<ClientIdentity>) -> Result<TlsConnector, String> {
     let roots = if bundle.is_empty() { system_roots() } else { Arc::new(roots_of(&bundle)) };
-    connector(Arc::new(Trust::new(roots, bundle)?), shown)
+    connector(Trust::new(roots, bundle)?, shown)
 }
 
 /// Accepts any server certificate.
 pub fn unverified_tls(shown: Option<ClientIdentity>) -> Result<TlsConnector, String> {
-    connector(Arc::new(AnyCertificate(provider())), shown)
+    connector(Trust::any(), shown)
 }
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-fn connector(trust: Arc<dyn ServerCertVerifier>, shown: Option<ClientIdentity>) -> Result<TlsConnector, String> {
+fn connector(trust: Trust, shown: Option<ClientIdentity>) -> Result<TlsConnector, String> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(trust);
+        .with_custom_certificate_verifier(Arc::new(trust));
     let mut config = match shown {
         Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())?,
         None => builder.with_no_client_auth(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
@@ -12,15 +12,23 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 /// A verifier that accepts a self-signed certificate of the CA bundle as server certificate, even if it is a CA.
 #[derive(Debug)]
 pub struct Trust {
-    authorities: Arc<WebPkiServerVerifier>,
+    /// `None` if every certificate is accepted for which the server proves possession of the key.
+    authorities: Option<Arc<WebPkiServerVerifier>>,
     bundle: Vec<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Trust {
     pub fn new(roots: Arc<RootCertStore>, bundle: Vec<CertificateDer<'static>>) -> Result<Trust, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let authorities = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
-        Ok(Trust { authorities: authorities.map_err(|error| error.to_string())?, bundle })
+        Ok(Trust { authorities: Some(authorities.map_err(|error| error.to_string())?), bundle, ..Trust::any() })
+    }
+
+    /// Accepts every certificate.
+    pub fn any() -> Trust {
+        let algorithms = rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms;
+        Trust { authorities: None, bundle: vec![], algorithms }
     }
 }
 
@@ -47,7 +55,8 @@ impl ServerCertVerifier for Trust {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verdict = self.authorities.verify_server_cert(certificate, intermediates, name, ocsp_response, now);
+        let Some(authorities) = &self.authorities else { return Ok(ServerCertVerified::assertion()) };
+        let verdict = authorities.verify_server_cert(certificate, intermediates, name, ocsp_response, now);
         if verdict.is_ok() || !self.bundle.contains(certificate) {
             return verdict;
         }
@@ -62,7 +71,7 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -71,49 +80,10 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
-    }
-}
-
-/// Accepts every certificate for which the server proves possession of the key.
-#[derive(Debug)]
-pub struct AnyCertificate(pub Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _certificate: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
