@@ -1,15 +1,15 @@
 //! Expressions about a write: compilation, variables and cost limits.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use cel::{Activation, Decl, Environment, LazyValue, Program, Type, Val, VariableNames, from_json};
 use machinery::{Status, Text, Value};
 use objects::Stored;
 use resource::Version;
 
+use super::Attributes;
 use super::authorizer::{ExpressionAuthorizer, RequestResource};
-use super::{Attributes, ClusterState};
 use crate::limits;
 
 /// A compiled expression, or its error; expressions are checked when their object is written.
@@ -114,51 +114,32 @@ async fn in_version<'a>(
     resource.convert(object.clone(), own, version).await.map(Cow::Owned)
 }
 
-/// `namespaceObject`, built on first use; NamespaceLifecycle has checked that it exists.
-struct NamespaceObject<'a> {
-    cluster: ClusterState<'a>,
-    /// `None` for objects without a namespace.
-    name: Option<&'a Text>,
-    built: OnceLock<Value>,
+/// A variable that is built on first use.
+struct Lazy<'a>(LazyLock<Value, Box<dyn FnOnce() -> Value + Send + 'a>>);
+
+impl<'a> Lazy<'a> {
+    fn new(build: impl FnOnce() -> Value + Send + 'a) -> Lazy<'a> {
+        Lazy(LazyLock::new(Box::new(build)))
+    }
 }
 
-impl std::fmt::Debug for NamespaceObject<'_> {
+impl std::fmt::Debug for Lazy<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.built.fmt(f)
+        f.write_str("a variable")
     }
 }
 
-impl LazyValue for NamespaceObject<'_> {
+impl LazyValue for Lazy<'_> {
     fn value(&self) -> Val<'_> {
-        let stored = || self.cluster.namespace(self.name?);
-        value(self.built.get_or_init(|| stored().as_deref().map(namespace_object).unwrap_or_default()))
-    }
-}
-
-/// `request`, built on first use.
-struct RequestObject<'a> {
-    attributes: &'a Attributes<'a>,
-    version: &'a Version,
-    built: OnceLock<Value>,
-}
-
-impl std::fmt::Debug for RequestObject<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.built.fmt(f)
-    }
-}
-
-impl LazyValue for RequestObject<'_> {
-    fn value(&self) -> Val<'_> {
-        value(self.built.get_or_init(|| self.attributes.request(self.version)))
+        value(&self.0)
     }
 }
 
 /// The variables of a write for expressions.
 pub struct WriteVariables<'a> {
     objects: &'a VersionedObjects<'a>,
-    namespace: NamespaceObject<'a>,
-    request: RequestObject<'a>,
+    namespace: Lazy<'a>,
+    request: Lazy<'a>,
     authorizer: Arc<ExpressionAuthorizer<'a>>,
     request_resource: RequestResource<'a>,
 }
@@ -170,11 +151,16 @@ impl<'a> WriteVariables<'a> {
         objects: &'a VersionedObjects<'a>,
     ) -> WriteVariables<'a> {
         let authorizer = Arc::new(ExpressionAuthorizer::new(attributes.cluster.authorizer, attributes));
-        let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
+        // NamespaceLifecycle has checked that the namespace exists
+        let namespace = move || {
+            let name = Some(attributes.namespace).filter(|name| !name.is_empty() && !attributes.is_namespace());
+            let stored = name.and_then(|name| attributes.cluster.namespace(name));
+            stored.as_deref().map(namespace_object).unwrap_or_default()
+        };
         WriteVariables {
             objects,
-            namespace: NamespaceObject { cluster: attributes.cluster, name, built: OnceLock::new() },
-            request: RequestObject { attributes, version, built: OnceLock::new() },
+            namespace: Lazy::new(namespace),
+            request: Lazy::new(move || attributes.request(version)),
             request_resource: RequestResource { authorizer: authorizer.clone(), attributes },
             authorizer,
         }

@@ -24,11 +24,13 @@ impl ReviewVersion {
         }
     }
 
-    pub fn as_str(self) -> &'static str {
-        match self {
+    /// The `apiVersion` of a review of this group.
+    pub fn api_version(self, group: &str) -> String {
+        let version = match self {
             ReviewVersion::V1 => "v1",
             ReviewVersion::V1beta1 => "v1beta1",
-        }
+        };
+        format!("{group}/{version}")
     }
 }
 
@@ -54,7 +56,7 @@ impl TokenReviewer {
         if let Some(known) = self.cache.get(&key) {
             return Ok(known);
         }
-        let version = format!("authentication.k8s.io/{}", self.version.as_str());
+        let version = self.version.api_version("authentication.k8s.io");
         let review = json!({
             "kind": "TokenReview", "apiVersion": version, "metadata": {}, "spec": spec,
             "status": {"user": {}}

@@ -82,7 +82,7 @@ impl AccessReviewer {
         if let Some(known) = self.cache.get(&key) {
             return known;
         }
-        let version = format!("authorization.k8s.io/{}", self.version.as_str());
+        let version = self.version.api_version("authorization.k8s.io");
         let review = json!({
             "kind": "SubjectAccessReview", "apiVersion": version, "metadata": {}, "spec": spec,
             "status": {"allowed": false}

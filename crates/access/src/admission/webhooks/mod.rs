@@ -29,7 +29,7 @@ use super::matching::Matching;
 use super::patched::{self, Unknown};
 use super::sources::{EffectiveSources, SourceScope, Sources};
 use crate::audit::Layer;
-use review::AdmissionReviewVersion;
+use crate::authentication::ReviewVersion;
 
 /// Compiled match conditions.
 struct Conditions {
@@ -49,7 +49,7 @@ pub struct Hook {
     fails: bool,
     endpoint: Arc<Endpoint>,
     timeout: Duration,
-    version: Option<AdmissionReviewVersion>,
+    version: Option<ReviewVersion>,
     /// Whether it may be called for dry runs: `sideEffects` is `None` or `NoneOnDryRun`.
     dry_run: bool,
     /// `reinvocationPolicy: IfNeeded`: it is called again if the object has been changed after it.
@@ -84,7 +84,7 @@ enum Failure {
 
 impl Hook {
     fn parse(hook: &Value, configuration: &Text, mutating: bool, client: &Client) -> Hook {
-        let versions = hook.items_at(&["admissionReviewVersions"]);
+        let mut versions = hook.texts_at(&["admissionReviewVersions"]);
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).and_then(|s| u64::try_from(s).ok());
         Hook {
             name: hook.str_at(&["name"]).into(),
@@ -96,7 +96,7 @@ impl Hook {
             fails: hook.str_at(&["failurePolicy"]) != "Ignore",
             endpoint: client.endpoint(hook.get("clientConfig").unwrap_or(&Value::Null)),
             timeout: Duration::from_secs(seconds.unwrap_or(10)),
-            version: versions.iter().find_map(|version| AdmissionReviewVersion::parse(version.as_str()?)),
+            version: versions.find_map(|version| ReviewVersion::parse(version).ok()),
             dry_run: matches!(hook.str_at(&["sideEffects"]), "None" | "NoneOnDryRun"),
             again: hook.str_at(&["reinvocationPolicy"]) == "IfNeeded",
         }

@@ -8,34 +8,11 @@ use resource::Version;
 
 use super::{Failure, VersionedObjects};
 use crate::admission::Attributes;
-
-/// The version of AdmissionReview that a webhook accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AdmissionReviewVersion {
-    V1,
-    V1beta1,
-}
-
-impl AdmissionReviewVersion {
-    pub fn parse(version: &str) -> Option<AdmissionReviewVersion> {
-        match version {
-            "v1" => Some(AdmissionReviewVersion::V1),
-            "v1beta1" => Some(AdmissionReviewVersion::V1beta1),
-            _ => None,
-        }
-    }
-
-    fn api_version(self) -> &'static str {
-        match self {
-            AdmissionReviewVersion::V1 => "admission.k8s.io/v1",
-            AdmissionReviewVersion::V1beta1 => "admission.k8s.io/v1beta1",
-        }
-    }
-}
+use crate::authentication::ReviewVersion;
 
 /// A review of a write, and its uid.
 pub fn request(
-    version: AdmissionReviewVersion,
+    version: ReviewVersion,
     attributes: &Attributes<'_>,
     matched: &Version,
     objects: &VersionedObjects<'_>,
@@ -47,7 +24,7 @@ pub fn request(
     request.set_at(&["oldObject"], objects.old.clone().into_owned());
     let review = [
         ("kind", Value::from("AdmissionReview")),
-        ("apiVersion", Value::from(version.api_version())),
+        ("apiVersion", Value::from(version.api_version("admission.k8s.io"))),
         ("request", request),
     ];
     (uid, review.into())
@@ -79,7 +56,7 @@ pub fn check_type(review: &Value) -> Result<(), String> {
 /// Reads the `response` of a review. The error says why it is invalid.
 pub fn verified<'a>(
     review: &'a Value,
-    version: AdmissionReviewVersion,
+    version: ReviewVersion,
     uid: &str,
     mutating: bool,
 ) -> Result<Response<'a>, String> {
@@ -87,7 +64,7 @@ pub fn verified<'a>(
     let response = response.ok_or("webhook response was absent")?;
     let patch = decoded(response.str_at(&["patch"])).unwrap_or_default();
     let patch_type = response.str_at(&["patchType"]);
-    if version == AdmissionReviewVersion::V1beta1 {
+    if version == ReviewVersion::V1beta1 {
         let patch_type = if patch.is_empty() { "" } else { "JSONPatch" }.to_owned();
         return Ok(Response { response, patch, patch_type });
     }
@@ -96,8 +73,9 @@ pub fn verified<'a>(
         return Err(format!("expected response.uid={uid:?}, got {response_uid:?}"));
     }
     let (api_version, kind) = (review.str_at(&["apiVersion"]), review.str_at(&["kind"]));
-    if api_version != version.api_version() || kind != "AdmissionReview" {
-        let (wanted, found) = (version.api_version(), if api_version.is_empty() { "/" } else { api_version });
+    if api_version != version.api_version("admission.k8s.io") || kind != "AdmissionReview" {
+        let (wanted, found) =
+            (version.api_version("admission.k8s.io"), if api_version.is_empty() { "/" } else { api_version });
         return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {found}, Kind={kind}"));
     }
     let (has_patch, has_type) = (!patch.is_empty(), !patch_type.is_empty());
@@ -215,7 +193,7 @@ mod tests {
             ),
         ];
         for (review, mutating, want) in cases {
-            let found = verified(&review, AdmissionReviewVersion::V1, "u", mutating).err().unwrap_or_default();
+            let found = verified(&review, ReviewVersion::V1, "u", mutating).err().unwrap_or_default();
             assert_eq!(found, want, "{}", review.to_json());
         }
     }
