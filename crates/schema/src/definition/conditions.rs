@@ -8,6 +8,9 @@ use machinery::{FieldError, FieldPath, Map, Text, Value};
 use super::openapi::{list, text};
 use super::{conversion, structural};
 
+/// The fields of a condition other than times.
+const FIELDS: [&str; 4] = ["type", "status", "reason", "message"];
+
 /// A condition without its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -33,8 +36,7 @@ impl Condition {
 
 /// The condition of the type `kind`.
 pub fn find_condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array)?;
-    conditions.iter().find(|c| text(c, "type") == kind)
+    definition.items_at(&["status", "conditions"]).iter().find(|c| text(c, "type") == kind)
 }
 
 pub fn is_condition_true(definition: &Value, kind: &str) -> bool {
@@ -43,8 +45,7 @@ pub fn is_condition_true(definition: &Value, kind: &str) -> bool {
 
 /// Sets a condition. Its time only changes when its status does.
 pub fn set_condition(definition: &mut Value, condition: &Condition, now: &str) {
-    let mut conditions =
-        definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let mut conditions = definition.items_at(&["status", "conditions"]).to_vec();
     let position = conditions.iter().position(|c| text(c, "type") == condition.kind);
     let old = position.and_then(|i| conditions.get(i));
     let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -70,8 +71,28 @@ pub fn set_condition(definition: &mut Value, condition: &Condition, now: &str) {
     definition.set_at(&["status", "conditions"], Value::Array(conditions));
 }
 
+/// Whether an object of any kind has a condition like `wanted`, apart from its time.
+pub fn has_condition(object: &Value, wanted: &Value) -> bool {
+    let is_wanted = |known: &Value| FIELDS.iter().all(|field| known.get(field) == wanted.get(field));
+    object.items_at(&["status", "conditions"]).iter().any(is_wanted)
+}
+
+/// Adds a condition to an object of any kind, or replaces the one of its type, whose time stays if it has the same status.
+pub fn replace_condition(object: &mut Value, mut condition: Value, now: &str) {
+    let mut conditions = object.items_at(&["status", "conditions"]).to_vec();
+    let known = conditions.iter_mut().find(|known| text(known, "type") == text(&condition, "type"));
+    let same = known.as_deref().filter(|known| text(known, "status") == text(&condition, "status"));
+    let since = same.map(|same| same.get("lastTransitionTime").cloned().unwrap_or_default());
+    condition.set_at(&["lastTransitionTime"], since.unwrap_or_else(|| Value::from(now)));
+    match known {
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+    object.set_at(&["status", "conditions"], Value::Array(conditions));
+}
+
 pub fn remove_condition(definition: &mut Value, kind: &str) {
-    let conditions = definition.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let conditions = definition.items_at(&["status", "conditions"]);
     let rest: Value = conditions.iter().filter(|c| text(c, "type") != kind).cloned().collect();
     definition.set_at(&["status", "conditions"], rest);
 }

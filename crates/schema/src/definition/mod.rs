@@ -34,8 +34,9 @@ pub use crate::structural::is_structural;
 pub use beta::{beta_to_stored, from_beta, prepare_beta_for_create, prepare_beta_for_update, to_beta};
 pub use body::{default, to_stored};
 pub use conditions::{
-    Condition, Naming, Taken, api_approval, establish, find_condition, has_bad_bundle, is_condition_true, naming,
-    non_structural, preserves_unknown_fields, remove_condition, set_condition,
+    Condition, Naming, Taken, api_approval, establish, find_condition, has_bad_bundle, has_condition,
+    is_condition_true, naming, non_structural, preserves_unknown_fields, remove_condition, replace_condition,
+    set_condition,
 };
 pub use conversion::{webhook_service, webhook_url};
 pub use decode::{ApiVersion, Decoded, decode, decode_as};

@@ -30,24 +30,11 @@ impl Condition {
         self.reason == "Passed" || *self == Condition::served_here()
     }
 
-    /// The condition `Available` of an APIService with the given conditions. Its time changes only with its status.
-    pub fn to_value(&self, conditions: &[Value], now: &str) -> Value {
+    /// The condition `Available` of an APIService, without its time.
+    pub fn to_value(&self) -> Value {
         let status = if self.is_good() { "True" } else { "False" };
-        let before = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Available");
-        let since = before.filter(|condition| condition.str_at(&["status"]) == status);
-        let since = since.map_or(now, |condition| condition.str_at(&["lastTransitionTime"]));
-        json!({
-            "type": "Available", "status": status, "lastTransitionTime": since, "reason": (self.reason),
-            "message": (self.message.clone())
-        })
+        json!({"type": "Available", "status": status, "reason": (self.reason), "message": (self.message.clone())})
     }
-}
-
-/// Whether an APIService has the condition Available.
-pub fn is_available(service: &Value) -> bool {
-    let conditions = service.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let is = |condition: &Value| condition.str_at(&["type"]) == "Available" && condition.str_at(&["status"]) == "True";
-    conditions.iter().any(is)
 }
 
 impl Aggregation {
@@ -101,6 +88,8 @@ fn unresolved(why: Unresolved, namespace: &str, name: &str, port: u16) -> Condit
 
 #[cfg(test)]
 mod tests {
+    use schema::definition::{is_condition_true, replace_condition};
+
     use super::*;
 
     #[test]
@@ -115,10 +104,14 @@ mod tests {
     fn transition_time_changes_with_the_status() {
         let good = Condition { reason: "Passed", message: "all checks passed".to_owned() };
         let bad = Condition { reason: "ServiceNotFound", message: String::new() };
-        let before = [good.to_value(&[], "t0")];
-        assert_eq!(good.to_value(&before, "t1"), before[0]);
-        assert_eq!(bad.to_value(&before, "t1").str_at(&["lastTransitionTime"]), "t1");
-        assert!(is_available(&json!({"status": {"conditions": [(before[0].clone())]}})));
-        assert!(!is_available(&json!({"status": {"conditions": [(bad.to_value(&before, "t1"))]}})));
+        let mut service = Value::object();
+        for (condition, now, since) in [(&good, "t0", "t0"), (&good, "t1", "t0"), (&bad, "t2", "t2")] {
+            replace_condition(&mut service, condition.to_value(), now);
+            let [found] = service.items_at(&["status", "conditions"]) else { panic!("{service:?}") };
+            assert_eq!(
+                (found.str_at(&["lastTransitionTime"]), is_condition_true(&service, "Available")),
+                (since, *condition == good)
+            );
+        }
     }
 }

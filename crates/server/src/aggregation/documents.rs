@@ -30,7 +30,7 @@ pub async fn read(aggregation: &Aggregation, remote: &Remote) -> Option<Value> {
     let body = body.to_bytes();
     let resources = task::blocking(|| {
         let list = machinery::value::decode(&body).ok()?;
-        Some(aggregated(list.get("resources").and_then(Value::as_array).unwrap_or_default()))
+        Some(aggregated(list.items_at(&["resources"])))
     })?;
     Some(json!({"version": (remote.version.clone()), "resources": resources, "freshness": "Current"}))
 }

@@ -118,7 +118,7 @@ impl Aggregation {
             version: version.clone(),
             group_priority: number("groupPriorityMinimum"),
             version_priority: number("versionPriority"),
-            available: check::is_available(service),
+            available: schema::definition::is_condition_true(service, "Available"),
             backend: match known {
                 Some(known) => known.backend.clone(),
                 None => Arc::new(Backend::parse(&spec, self.identity.as_ref())),

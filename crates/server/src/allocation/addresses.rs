@@ -35,8 +35,7 @@ pub(super) fn collection(objects: &Arc<Objects>) -> Arc<Collection> {
 }
 
 fn texts(spec: &Value, name: &str) -> Vec<Text> {
-    let items = spec.get(name).and_then(Value::as_array).unwrap_or_default();
-    items.iter().map(|item| Text::from(item.as_str().unwrap_or_default())).collect()
+    spec.items_at(&[name]).iter().map(|item| Text::from(item.as_str().unwrap_or_default())).collect()
 }
 
 /// The addresses that a `spec` has.

@@ -29,7 +29,7 @@ struct ServicePort {
 
 fn service_ports(spec: &Value) -> Vec<ServicePort> {
     let number = |port: &Value, name: &str| port.get(name).and_then(Value::as_int).unwrap_or_default();
-    let ports = spec.get("ports").and_then(Value::as_array).unwrap_or_default();
+    let ports = spec.items_at(&["ports"]);
     let read = |port: &Value| ServicePort {
         port: number(port, "port"),
         protocol: port.str_at(&["protocol"]).to_owned(),

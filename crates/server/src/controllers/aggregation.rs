@@ -48,7 +48,7 @@ async fn aggregate_all(context: &Context) -> Result<(), Status> {
         }
         // roles are visited in the order of their names, which is the order of the map
         let rules = task::blocking(|| aggregated(&role, || root.values().map(|stored| &**stored)));
-        if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules.as_slice() {
+        if role.items_at(&["rules"]) == rules.as_slice() {
             continue;
         }
         let name = stored.meta.name.as_str();
@@ -81,7 +81,7 @@ fn aggregated<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -
     let matches = |selector: &LabelSelector, stored: &Stored| selector.selects(&stored.meta.labels);
     let selected = |selector| others().filter(move |stored| matches(selector, stored));
     for stored in selectors.iter().flat_map(selected) {
-        for rule in stored.body.to_value(0).get("rules").and_then(Value::as_array).unwrap_or_default() {
+        for rule in stored.body.to_value(0).items_at(&["rules"]) {
             if known.insert(rule.to_json()) {
                 rules.push(rule.clone());
             }

@@ -9,6 +9,7 @@ use base::metrics::METRICS;
 use futures_util::{StreamExt as _, stream};
 use machinery::{Status, Text, Value};
 use resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
+use schema::definition::{has_condition, replace_condition};
 use tokio::sync::watch;
 
 use crate::aggregation::{Condition, Remote};
@@ -70,21 +71,12 @@ async fn check(context: &Context, remote: Arc<Remote>) -> bool {
 pub(super) async fn report(context: &Context, name: &Text, found: &Condition) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let Some(stored) = resource.collection.get(name) else { return Ok(()) };
-    let now = clock::now_rfc3339();
-    let conditions =
-        |object: &Value| object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    let before = conditions(&stored.body.to_value(0));
-    if before.contains(&found.to_value(&before, &now)) {
+    let wanted = found.to_value();
+    if has_condition(&stored.body.to_value(0), &wanted) {
         return Ok(());
     }
     verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::Status, |object| {
-        let mut conditions = conditions(object);
-        let wanted = found.to_value(&conditions, &now);
-        match conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == "Available") {
-            Some(condition) => *condition = wanted,
-            None => conditions.push(wanted),
-        }
-        object.set_at(&["status", "conditions"], Value::Array(conditions));
+        replace_condition(object, wanted.clone(), &clock::now_rfc3339());
     })
     .await
 }

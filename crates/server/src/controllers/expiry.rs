@@ -52,7 +52,7 @@ pub struct EventExpiry {
 
 /// The time of the last write, in seconds since the epoch. Every write leaves its time in `managedFields`.
 fn written(event: &Value) -> Option<i64> {
-    let entries = event.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
+    let entries = event.items_at(&["metadata", "managedFields"]);
     let times = entries.iter().map(|entry| entry.str_at(&["time"]));
     let times = times.chain([event.str_at(&["metadata", "creationTimestamp"])]);
     times.filter_map(|time| machinery::time::parse_rfc3339(time).map(|(seconds, _)| seconds)).max()

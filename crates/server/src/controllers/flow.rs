@@ -10,6 +10,7 @@ use machinery::{Status, Value, json};
 use objects::{Event, Key};
 use resource::Resource;
 use resource::builtin::FLOW_GROUP;
+use schema::definition::has_condition;
 use tokio::sync::watch;
 
 use super::reconciler::Reconciler;
@@ -55,7 +56,7 @@ async fn report_dangling(context: &Context) -> Result<(), Status> {
         let schema = stored.body.to_value(0);
         let level = schema.str_at(&["spec", "priorityLevelConfiguration", "name"]);
         let wanted = condition(level, levels.collection.get(level).is_some());
-        if says(&schema, &wanted) {
+        if has_condition(&schema, &wanted) {
             continue;
         }
         report(context, &schemas, &stored.meta.name, wanted).await?;
@@ -93,10 +94,4 @@ fn condition(level: &str, found: bool) -> Value {
             "message": (format!("{reference} but there is no such object"))
         })
     }
-}
-
-fn says(schema: &Value, wanted: &Value) -> bool {
-    let conditions = schema.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let fields = ["type", "status", "reason", "message"];
-    conditions.iter().any(|condition| fields.iter().all(|field| condition.get(field) == wanted.get(field)))
 }

@@ -168,7 +168,7 @@ async fn take(
 
 /// The status in which the condition `kind` is true. If this ends the migration, `Running` becomes false.
 fn with_condition(migration: &Value, kind: &str, message: &str, now: &str) -> Value {
-    let mut conditions = migration.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let mut conditions = migration.items_at(&["status", "conditions"]).to_vec();
     if conditions.iter().all(|condition| condition.str_at(&["type"]) != kind) {
         if kind != "Running" {
             let running = conditions.iter_mut().filter(|condition| condition.str_at(&["type"]) == "Running");

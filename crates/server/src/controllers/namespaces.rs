@@ -106,7 +106,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, St
         return Ok(NamespacePass::Again);
     }
     verbs::change_as(CONTROLLERS, context, &namespaces, name, Subresource::Own("finalize"), |object| {
-        let finalizers = object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+        let finalizers = object.items_at(&["spec", "finalizers"]);
         let kept: Vec<Value> = finalizers.iter().filter(|f| f.as_str() != Some(NAMESPACE_FINALIZER)).cloned().collect();
         if kept.is_empty() {
             object.remove_at(&["spec", "finalizers"]);
@@ -156,7 +156,7 @@ impl Remaining {
                 ("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", held)
             },
         ];
-        let old = namespace.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+        let old = namespace.items_at(&["status", "conditions"]).to_vec();
         let list = conditions.iter().map(|(kind, status, reason, message)| {
             let same = old.iter().find(|c| c.str_at(&["type"]) == *kind && c.str_at(&["status"]) == *status);
             let since = same.map_or(now, |c| c.str_at(&["lastTransitionTime"]));

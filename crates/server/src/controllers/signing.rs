@@ -115,7 +115,7 @@ impl Signing {
 
 /// Whether a request is approved, and neither denied nor failed nor signed.
 fn is_due(request: &Value) -> bool {
-    let conditions = request.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let conditions = request.items_at(&["status", "conditions"]);
     let has = |kind: &str| conditions.iter().any(|condition| condition.str_at(&["type"]) == kind);
     request.str_at(&["spec", "signerName"]) == SIGNER
         && request.str_at(&["status", "certificate"]).is_empty()
@@ -126,7 +126,7 @@ fn is_due(request: &Value) -> bool {
 
 /// Why the usages in a request cannot be granted.
 fn usage_error(request: &Value) -> Option<String> {
-    let usages = request.at(&["spec", "usages"]).and_then(Value::as_array).unwrap_or_default();
+    let usages = request.items_at(&["spec", "usages"]);
     let usages: Vec<&str> = usages.iter().filter_map(Value::as_str).collect();
     let is_other = |usage: &&&str| **usage != CLIENT_AUTH && !OTHER_USAGES.contains(usage);
     match usages.iter().find(is_other) {
@@ -141,7 +141,7 @@ fn usage_error(request: &Value) -> Option<String> {
 /// The status of a request that can never be signed.
 fn failed(request: &Value, why: &str) -> Value {
     let now = clock::now_rfc3339();
-    let mut conditions = request.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let mut conditions = request.items_at(&["status", "conditions"]).to_vec();
     conditions.push(json!({
         "type": "Failed", "status": "True", "reason": "SignerValidationFailure", "message": why,
         "lastUpdateTime": (now.as_str()), "lastTransitionTime": (now.as_str())

@@ -78,7 +78,7 @@ fn status_of(context: &Context, policy: &Value) -> Value {
     let spec = policy.get("spec").cloned().unwrap_or_default();
     let checks = Checks::of(context, &spec);
     let mut warnings: Vec<Value> = vec![];
-    for (i, validation) in list(&spec, "validations").iter().enumerate() {
+    for (i, validation) in spec.items_at(&["validations"]).iter().enumerate() {
         for field in ["expression", "messageExpression"] {
             let text = validation.str_at(&[field]);
             let found = if text.is_empty() { vec![] } else { checks.warnings(text) };
@@ -96,10 +96,6 @@ fn status_of(context: &Context, policy: &Value) -> Value {
     json!({"typeChecking": checking, "observedGeneration": generation})
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).unwrap_or_default()
-}
-
 /// A kind by group, version and name; kinds are reported in this order.
 type KindName = (Text, Text, Text);
 
@@ -107,8 +103,9 @@ type KindName = (Text, Text, Text);
 fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<KindName> {
     let mut out = BTreeSet::new();
     let served = context.registry.snapshot();
-    for rule in spec.get("matchConstraints").into_iter().flat_map(|it| list(it, "resourceRules")) {
-        let texts = |name: &str| -> BTreeSet<&str> { list(rule, name).iter().filter_map(Value::as_str).collect() };
+    for rule in spec.get("matchConstraints").into_iter().flat_map(|it| it.items_at(&["resourceRules"])) {
+        let texts =
+            |name: &str| -> BTreeSet<&str> { rule.items_at(&[name]).iter().filter_map(Value::as_str).collect() };
         let (groups, versions) = (texts("apiGroups"), texts("apiVersions"));
         if groups.iter().chain(&versions).any(|name| name.contains('*')) {
             continue;
@@ -176,7 +173,7 @@ impl Checks {
     /// The types of the variables. Each may refer to those before it; the type of one with an error is `dyn`.
     fn variables(&self, spec: &Value, object: &Arc<Decl>) -> Vec<(Text, Type)> {
         let mut known: Vec<(Text, Type)> = vec![];
-        for variable in list(spec, "variables") {
+        for variable in spec.items_at(&["variables"]) {
             let found = self.checked(variable.str_at(&["expression"]), object, &known);
             known.push((variable.str_at(&["name"]).into(), found.map_or(Type::Dyn, |found| plain(&found))));
         }

@@ -75,7 +75,7 @@ fn resolve_built_in(name: &str) -> Option<String> {
 /// The resource of a definition, if it has this name.
 fn resolve_custom(name: &str, definition: &Value) -> Option<String> {
     let text = |path: &[&str]| definition.str_at(path);
-    let short = definition.at(&["spec", "names", "shortNames"]).and_then(Value::as_array).unwrap_or_default();
+    let short = definition.items_at(&["spec", "names", "shortNames"]);
     let (group, plural) = (text(&["spec", "group"]), text(&["spec", "names", "plural"]));
     let mut names = vec![plural, text(&["spec", "names", "singular"])];
     names.extend(short.iter().filter_map(Value::as_str));

@@ -89,8 +89,7 @@ fn check_log_options(request: &Request) -> Result<(), Status> {
 /// The container of the request: the one that it names, or the only one of the Pod.
 fn container(request: &Request, pod: &Value) -> Result<String, Status> {
     let names = |list: &str| -> Vec<String> {
-        let containers = pod.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default();
-        containers.iter().map(|container| container.str_at(&["name"]).to_owned()).collect()
+        pod.items_at(&["spec", list]).iter().map(|container| container.str_at(&["name"]).to_owned()).collect()
     };
     let all: Vec<String> =
         ["initContainers", "containers", "ephemeralContainers"].into_iter().flat_map(names).collect();
@@ -121,7 +120,7 @@ fn node_address(context: &Context, name: &str) -> Result<(String, i64), Status> 
     let nodes = context.registry.get("", "nodes").ok_or_else(not_found)?;
     let stored: Arc<Stored> = nodes.collection.get(&nodes.key("", name).path).ok_or_else(not_found)?;
     let node = stored.body.to_value(stored.revision);
-    let addresses = node.at(&["status", "addresses"]).and_then(Value::as_array).unwrap_or_default();
+    let addresses = node.items_at(&["status", "addresses"]);
     let of_kind = |kind: &str| addresses.iter().find(|address| address.str_at(&["type"]) == kind);
     // the order of kube-apiserver's --kubelet-preferred-address-types
     let order = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
@@ -158,7 +157,7 @@ async fn pod_proxy(request: &Request) -> Result<Status, Status> {
     if !is_allowed(address) {
         return Err(Status::bad_request("address not allowed"));
     }
-    let containers = pod.at(&["spec", "containers"]).and_then(Value::as_array).unwrap_or_default();
+    let containers = pod.items_at(&["spec", "containers"]);
     let first_port = |container: &Value| container.at(&["ports"])?.as_array()?.first()?.get("containerPort")?.as_int();
     let default_port = containers.iter().find_map(first_port).unwrap_or(80);
     let port = if port.is_empty() { default_port.to_string() } else { port };
@@ -185,7 +184,7 @@ fn service_proxy(request: &Request) -> Result<(), Status> {
     }
     if let Ok(number) = port.parse::<i64>() {
         let service = find(request, &name)?;
-        let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
+        let ports = service.items_at(&["spec", "ports"]);
         if !ports.iter().any(|port| port.get("port").and_then(Value::as_int) == Some(number)) {
             let why = format!("no service port {number} found for service {name:?}");
             return Err(Status::new(Reason::ServiceUnavailable, why));

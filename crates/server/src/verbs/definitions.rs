@@ -52,7 +52,7 @@ pub async fn finalize(context: &Context, outlived: &mut PendingCrdDeletions) -> 
     for (name, stored) in root.iter().filter(|(_, stored)| stored.meta.deleting && stored.meta.finalizers) {
         pass.pending = true;
         let object = stored.body.to_value(stored.revision);
-        let finalizers = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
+        let finalizers = object.items_at(&["metadata", "finalizers"]);
         if finalizers.iter().any(|f| f.as_str() == Some(CLEANUP_FINALIZER))
             && let Err(status) = finalize_one(context, &resource, name, &object, outlived).await
         {

@@ -37,7 +37,7 @@ pub fn change(existing: &Value, wanted: &Value) -> Repair {
             }
         }
     }
-    let list = |object: &Value, path: &[&str]| object.at(path).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let list = |object: &Value, path: &[&str]| object.items_at(path).to_vec();
     let mut complete = |path: &[&str], is_there: &dyn Fn(&Value) -> bool| {
         let absent: Vec<Value> = list(wanted, path).into_iter().filter(|item| !is_there(item)).collect();
         if !absent.is_empty() {

@@ -74,7 +74,7 @@ fn stored_versions(context: &Context, names: &ThirdPartyNames) -> Vec<String> {
 }
 
 fn stored_versions_fit(context: &Context, definition: &Value, names: &ThirdPartyNames) -> Result<(), String> {
-    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let versions = definition.items_at(&["spec", "versions"]);
     let known = |name: &String| versions.iter().any(|version| version.str_at(&["name"]) == name);
     match stored_versions(context, names).iter().find(|name| !known(name)) {
         Some(name) => Err(format!("instances are stored in version {name:?}, which it does not have")),

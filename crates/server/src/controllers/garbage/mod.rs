@@ -139,7 +139,7 @@ fn has_finalizer(stored: &Stored, name: &str) -> bool {
 
 fn finalizers(stored: &Stored) -> Vec<Value> {
     let object = stored.body.to_value(0);
-    object.at(&["metadata", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec()
+    object.items_at(&["metadata", "finalizers"]).to_vec()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,7 +291,7 @@ async fn drop_owners(
     mut keep: impl FnMut(&Value) -> bool,
 ) -> Result<Verdict, Status> {
     let object = stored.body.to_value(0);
-    let all = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default();
+    let all = object.items_at(&["metadata", "ownerReferences"]);
     let kept: Vec<Value> = all.iter().filter(|reference| keep(reference)).cloned().collect();
     if kept.len() == all.len() {
         return Ok(Verdict::Done);

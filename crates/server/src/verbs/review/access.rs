@@ -87,7 +87,7 @@ fn ignored_selectors(review: &Value) -> Vec<String> {
             let parses = if of_label { LabelSelector::parse(raw).is_ok() } else { FieldSelector::parse(raw).is_ok() };
             return Some(if parses { Usable::All } else { Usable::Nothing });
         }
-        let requirements = selector.get("requirements").and_then(Value::as_array).unwrap_or_default();
+        let requirements = selector.items_at(&["requirements"]);
         let known = requirements.iter().filter(|requirement| is_known(requirement, of_label)).count();
         Some(match known {
             count if count == requirements.len() => Usable::All,

@@ -8,6 +8,7 @@ use machinery::status::{Cause, Details, Reason};
 use machinery::{Map, Status, Value, json};
 use objects::Stored;
 use resource::Subresource;
+use schema::definition::{find_condition, replace_condition};
 
 use crate::limits;
 use crate::verbs::Context;
@@ -35,7 +36,7 @@ fn number(object: &Value, path: &[&str]) -> i64 {
 
 /// Whether a Pod that is not ready can be evicted without charging its budget.
 pub fn spares(budget: &Value, pod: &Value) -> bool {
-    let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    let conditions = pod.items_at(&["status", "conditions"]);
     let is_ready = |c: &Value| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True";
     if conditions.iter().any(is_ready) {
         return false;
@@ -88,22 +89,11 @@ fn record(budget: &mut Value, pod: &str) {
 
 /// Sets the condition of a budget that allows no more disruptions.
 fn set_exhausted(budget: &mut Value) {
-    let mut condition = json!({
+    let condition = json!({
         "type": DISRUPTION_ALLOWED, "status": "False", "reason": "InsufficientPods", "message": "",
-        "lastTransitionTime": (clock::now_rfc3339()),
         "observedGeneration": (number(budget, &["status", "observedGeneration"]))
     });
-    let mut conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    match conditions.iter_mut().find(|known| known.str_at(&["type"]) == DISRUPTION_ALLOWED) {
-        Some(known) => {
-            if known.str_at(&["status"]) == "False" {
-                condition.set_at(&["lastTransitionTime"], known.get("lastTransitionTime").cloned().unwrap_or_default());
-            }
-            *known = condition;
-        }
-        None => conditions.push(condition),
-    }
-    budget.set_at(&["status", "conditions"], Value::Array(conditions));
+    replace_condition(budget, condition, &clock::now_rfc3339());
 }
 
 /// Charges the disruption of a Pod to a budget; fails if the budget allows none. The check and the change are one
@@ -129,8 +119,7 @@ pub async fn charge(context: &Context, budget: &Value, pod: &str, dry_run: bool)
 /// The reason for which a budget allows no disruption.
 fn why_not(budget: &Value) -> String {
     let name = budget.str_at(&["metadata", "name"]);
-    let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    let condition = conditions.iter().find(|c| c.str_at(&["type"]) == DISRUPTION_ALLOWED);
+    let condition = find_condition(budget, DISRUPTION_ALLOWED);
     let text = |field: &str| condition.map(|c| c.str_at(&[field])).unwrap_or_default();
     let explained = text("status") == "False" && !text("message").is_empty();
     let (current, desired) =

@@ -8,6 +8,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Text, Value, json, names};
 use objects::Stored;
 use resource::{Resource, Subresource};
+use schema::definition::replace_condition;
 
 use super::budgets;
 use crate::verbs::admit::Admit;
@@ -45,22 +46,12 @@ fn write_request(
 
 fn set_condition(pod: &mut Value, kind: &str, reason: &str, message: &str) {
     let mut condition = json!({"type": kind, "status": "True", "lastProbeTime": (Value::Null)});
-    condition.set_at(&["lastTransitionTime"], Value::from(clock::now_rfc3339()));
     for (field, text) in [("reason", reason), ("message", message)] {
         if !text.is_empty() {
             condition.set_at(&[field], Value::from(text));
         }
     }
-    let mut conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
-    match conditions.iter_mut().find(|known| known.str_at(&["type"]) == kind) {
-        Some(known) if known.str_at(&["status"]) == "True" => {
-            condition.set_at(&["lastTransitionTime"], known.get("lastTransitionTime").cloned().unwrap_or_default());
-            *known = condition;
-        }
-        Some(known) => *known = condition,
-        None => conditions.push(condition),
-    }
-    pod.set_at(&["status", "conditions"], Value::Array(conditions));
+    replace_condition(pod, condition, &clock::now_rfc3339());
 }
 
 /// Assigns a Pod to a Node.

@@ -10,8 +10,7 @@ use crate::verbs::admit::Admit;
 use crate::verbs::{Context, Request};
 
 fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
-    let list = object.at(path).and_then(Value::as_array).unwrap_or_default();
-    list.iter().filter_map(Value::as_str).map(Text::from).collect()
+    object.texts_at(path).map(Text::from).collect()
 }
 
 /// Authenticates the token of a TokenReview and sets its user and audiences.
