@@ -38,13 +38,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
     let (threads, socket) = take_place(flags)?;
-    // both wait for the disk most of their time
-    let (storage, credentials) = std::thread::scope(|scope| {
-        let credentials = scope.spawn(|| Credentials::start(flags));
-        let storage = open_storage(flags, &feature_gates);
-        (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
-    });
-    let (storage, credentials) = (encryption.apply(storage?), credentials?);
+    let (storage, credentials) = open(flags, &feature_gates)?;
+    let storage = encryption.apply(storage);
     let backups = planned_backups(flags, &credentials, &storage)?;
     credentials.equip(&mut controllers)?;
     let files = Files::of(flags, &credentials);
@@ -119,6 +114,16 @@ fn take_place(flags: &Serve) -> Result<(tokio::runtime::Runtime, tokio::net::Tcp
     make_directory(&flags.data_dir)?;
     METRICS.operation.observe_directory(flags.data_dir.clone());
     Ok((threads, socket))
+}
+
+/// Opens the store and makes the certificates, both at once, since both wait for the disk most of their time.
+fn open(flags: &Serve, gates: &FeatureGates) -> Result<(server::Storage, Credentials), String> {
+    let (storage, credentials) = std::thread::scope(|scope| {
+        let credentials = scope.spawn(|| Credentials::start(flags));
+        let storage = open_storage(flags, gates);
+        (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
+    });
+    Ok((storage?, credentials?))
 }
 
 /// Creates the data directory if it does not exist, with a .gitignore, since the directory contains keys.

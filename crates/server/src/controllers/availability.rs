@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::clock;
 use base::metrics::METRICS;
 use futures_util::{StreamExt as _, stream};
-use machinery::{Status, Text, Value};
+use machinery::{Status, Text};
 use resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use schema::definition::{has_condition, replace_condition};
 use tokio::sync::watch;
