@@ -44,11 +44,8 @@ enum Include {
 
 /// A column and the source of its cells.
 struct Cells {
-    name: String,
     kind: String,
-    format: String,
-    description: String,
-    priority: i64,
+    definition: Value,
     source: CellSource,
 }
 
@@ -58,53 +55,39 @@ enum CellSource {
     BuiltIn(&'static BuiltInColumn),
 }
 
+/// The definition of a column.
+fn definition(name: &str, kind: &str, format: &str, description: &str, priority: i64) -> Value {
+    [
+        ("name", Value::from(name)),
+        ("type", Value::from(kind)),
+        ("format", Value::from(format)),
+        ("description", Value::from(description)),
+        ("priority", Value::Int(priority)),
+    ]
+    .into()
+}
+
 impl Cells {
+    fn new(kind: &str, definition: Value, source: CellSource) -> Cells {
+        Cells { kind: kind.to_owned(), definition, source }
+    }
+
     fn of_column(column: &Column) -> Option<Cells> {
         let description = match column.description.as_str() {
             "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
             given => given.to_owned(),
         };
-        Some(Cells {
-            name: column.name.to_string(),
-            kind: column.kind.to_string(),
-            format: column.format.to_string(),
-            description,
-            priority: column.priority,
-            source: CellSource::Path(JsonPath::parse(&column.json_path).ok()?),
-        })
+        let definition = definition(&column.name, &column.kind, &column.format, &description, column.priority);
+        Some(Cells::new(&column.kind, definition, CellSource::Path(JsonPath::parse(&column.json_path).ok()?)))
     }
 
     fn of_built_in(column: &'static BuiltInColumn) -> Cells {
-        Cells {
-            name: column.name.to_owned(),
-            kind: column.kind.to_owned(),
-            format: column.format.to_owned(),
-            description: column.description.to_owned(),
-            priority: column.priority,
-            source: CellSource::BuiltIn(column),
-        }
+        let definition = definition(column.name, column.kind, column.format, column.description, column.priority);
+        Cells::new(column.kind, definition, CellSource::BuiltIn(column))
     }
 
     fn computed(name: &str, kind: &str, description: &str, cell: fn(&Value, i64) -> Value) -> Cells {
-        Cells {
-            name: name.to_owned(),
-            kind: kind.to_owned(),
-            format: String::new(),
-            description: description.to_owned(),
-            priority: 0,
-            source: CellSource::Function(cell),
-        }
-    }
-
-    fn definition(&self) -> Value {
-        [
-            ("name", Value::from(&self.name)),
-            ("type", Value::from(&self.kind)),
-            ("format", Value::from(&self.format)),
-            ("description", Value::from(&self.description)),
-            ("priority", Value::Int(self.priority)),
-        ]
-        .into()
+        Cells::new(kind, definition(name, kind, "", description, 0), CellSource::Function(cell))
     }
 
     fn cell(&self, object: &Value, now: i64, visits: &mut RowVisits) -> Value {
@@ -191,16 +174,11 @@ impl Table {
     }
 
     fn definitions(&self) -> Value {
-        let name: Value = [
-            ("name", Value::from("Name")),
-            ("type", Value::from("string")),
-            ("format", Value::from(self.name_format)),
-            ("description", Value::from(NAME_DESCRIPTION)),
-            ("priority", Value::Int(0)),
-        ]
-        .into();
-        let defined = self.columns.iter().filter(|cells| !cells.name.is_empty());
-        self.has_name.then_some(name).into_iter().chain(defined.map(Cells::definition)).collect()
+        let name = definition("Name", "string", self.name_format, NAME_DESCRIPTION, 0);
+        // kube-apiserver has cells without a definition
+        let defined = self.columns.iter().map(|cells| &cells.definition);
+        let defined = defined.filter(|definition| !definition.str_at(&["name"]).is_empty()).cloned();
+        self.has_name.then_some(name).into_iter().chain(defined).collect()
     }
 
     pub fn row(&self, object: &Value) -> Value {
