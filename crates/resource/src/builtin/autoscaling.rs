@@ -6,7 +6,7 @@ use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
 use super::autoscaling_versions::{has_metrics, newest};
-use super::checks::{items, list, named, text};
+use super::checks::{entries, items, list, named, text};
 use super::podspec;
 
 /// The defaults of `autoscaling/v1`.
@@ -31,7 +31,7 @@ pub fn default(object: &mut Value) {
     let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": (Value::Array(up))});
     let down = json!({"selectPolicy": "Max", "policies": (Value::Array(vec![policy("Percent", 100)]))});
     for (name, rules) in [("scaleUp", up), ("scaleDown", down)] {
-        for (field, value) in rules.as_object().into_iter().flat_map(machinery::Map::iter) {
+        for (field, value) in entries(&rules, &[]) {
             if behavior.at(&[name, field]).is_none_or(Value::is_null) {
                 behavior.set_at(&[name, field], value.clone());
             }

@@ -131,8 +131,7 @@ fn set_times(request: &mut Value, old: &Value) {
 
 pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (empty, path) = (Value::object(), FieldPath::new("spec"));
-    let spec = request.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), request.get("spec").unwrap_or(&Value::Null));
     let request_text = base64::engine::general_purpose::STANDARD.decode(text(spec, "request")).unwrap_or_default();
     if let Err(why) = super::request_pem::check(&request_text) {
         let shown = spec.get("request").cloned().unwrap_or_default();
@@ -206,8 +205,7 @@ fn of_kind<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
 }
 
 fn condition_errors(request: &Value, errors: &mut Vec<FieldError>) {
-    let empty = Value::object();
-    let (status, path) = (request.get("status").unwrap_or(&empty), FieldPath::new("status"));
+    let (status, path) = (request.get("status").unwrap_or(&Value::Null), FieldPath::new("status"));
     let mut known = HashSet::new();
     for (path, condition) in items(status, "conditions", &path) {
         let kind = text(condition, "type");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::names;
-use machinery::{Release, Value};
+use machinery::{Map, Release, Text, Value};
 
 /// The quota resources that count objects, whose amounts must be whole numbers.
 pub const OBJECT_COUNTS: [&str; 9] = [
@@ -28,6 +28,11 @@ pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
 pub fn items<'a>(object: &'a Value, name: &str, path: &FieldPath) -> impl Iterator<Item = (FieldPath, &'a Value)> {
     let path = path.child(name);
     list(object, name).iter().enumerate().map(move |(i, item)| (path.index(i), item))
+}
+
+/// The entries of a map; none if it is absent.
+pub fn entries<'a>(object: &'a Value, path: &[&str]) -> impl Iterator<Item = (&'a Text, &'a Value)> + use<'a> {
+    object.at(path).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
 pub fn text<'a>(object: &'a Value, name: &str) -> &'a str {
@@ -174,7 +179,7 @@ pub fn is_oversized(object: &Value, name: &str, most: usize, path: &FieldPath, e
 
 /// Validates labels of objects or of selectors.
 pub fn labels(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (key, value) in value.as_object().into_iter().flat_map(machinery::Map::iter) {
+    for (key, value) in entries(value, &[]) {
         let value = value.as_str().unwrap_or_default();
         invalid_each(path, key, names::qualified_name(key), errors);
         invalid_each(path, value, names::label_value(value), errors);

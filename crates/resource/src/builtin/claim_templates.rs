@@ -14,8 +14,7 @@ pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut
     match old.map(|old| old.at(&["spec", name])) {
         None => {
             for (path, claim) in items(spec, name, path) {
-                let empty = Value::object();
-                super::claims::spec(claim.get("spec").unwrap_or(&empty), true, &path.child("spec"), errors);
+                super::claims::spec(claim.get("spec").unwrap_or(&Value::Null), true, &path.child("spec"), errors);
             }
         }
         Some(old) if !is_same(old) => {

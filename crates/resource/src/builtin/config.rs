@@ -1,13 +1,10 @@
 //! ConfigMap, and the rules for data that Secrets share.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value};
+use machinery::{Release, Value};
 
+use super::checks::entries;
 use crate::limits;
-
-pub fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
-    object.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
-}
 
 /// Validates a key of `data`; returns error messages.
 pub fn data_key(key: &str) -> Vec<String> {
@@ -55,7 +52,7 @@ pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     let mut errors = immutable_errors(new, old, &["data", "binaryData"]);
     let mut size = 0;
     for field in ["data", "binaryData"] {
-        for (key, value) in entries(new, field) {
+        for (key, value) in entries(new, &[field]) {
             let path = FieldPath::new(field).key(key);
             let shown = Value::from(key);
             errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &shown, m)));

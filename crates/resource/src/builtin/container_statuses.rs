@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Map, Value};
 
-use super::checks::{is_set, items, list, named, text};
+use super::checks::{entries, is_set, items, list, named, text};
 
 type Errors = Vec<FieldError>;
 
@@ -163,8 +163,7 @@ fn resource_name(resource: &Value, known: &HashSet<String>, path: &FieldPath, er
 
 /// The names of the resources of a container: what it requests, and its claims.
 fn resources(container: &Value) -> HashSet<String> {
-    let requests = container.at(&["resources", "requests"]).and_then(Value::as_object);
-    let names = requests.into_iter().flat_map(Map::iter).map(|(name, _)| name.to_string());
+    let names = entries(container, &["resources", "requests"]).map(|(name, _)| name.to_string());
     let mut known: HashSet<String> = names.filter(|name| !name.starts_with(CLAIM)).collect();
     for claim in list(container.get("resources").unwrap_or(&Value::Null), "claims") {
         let (name, request) = (text(claim, "name"), text(claim, "request"));

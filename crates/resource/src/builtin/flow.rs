@@ -17,8 +17,7 @@ const EXEMPT_FIELD: &str = "exempt";
 const MANDATORY: [&str; 2] = [EXEMPT_FIELD, "catch-all"];
 
 pub fn validate_schema(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
     let mut errors = vec![];
     let name = new.str_at(&["metadata", "name"]);
     if let Some(precedence) = spec.get("matchingPrecedence").and_then(Value::as_int) {

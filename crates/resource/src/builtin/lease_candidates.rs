@@ -10,8 +10,7 @@ use super::checks::text;
 const OLDEST: &str = "OldestEmulationVersion";
 
 pub fn validate(candidate: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let (path, spec) = (FieldPath::new("spec"), candidate.get("spec").unwrap_or(&empty));
+    let (path, spec) = (FieldPath::new("spec"), candidate.get("spec").unwrap_or(&Value::Null));
     let mut errors = vec![];
     if text(spec, "leaseName").is_empty() {
         errors.push(FieldError::required(&path.child("leaseName"), ""));

@@ -22,8 +22,7 @@ pub fn prepare(range: &mut Value, old: Option<&Value>) {
 
 pub fn validate(range: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let (mut errors, mut known) = (vec![], HashSet::new());
-    let empty = Value::object();
-    for (path, item) in items(range.get("spec").unwrap_or(&empty), "limits", &FieldPath::new("spec")) {
+    for (path, item) in items(range.get("spec").unwrap_or(&Value::Null), "limits", &FieldPath::new("spec")) {
         let kind = text(item, "type");
         if !known.insert(kind) {
             errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));

@@ -19,8 +19,7 @@ pub fn default_alpha_binding(binding: &mut Value) {
 }
 
 pub fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
     let mut errors = vec![];
     let scope = policies::constraint_errors(spec, &path, &mut errors);
     operation_errors(spec, "matchConstraints", &mut errors);
@@ -41,8 +40,7 @@ pub fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldE
 }
 
 pub fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let spec = new.get("spec").unwrap_or(&empty);
+    let spec = new.get("spec").unwrap_or(&Value::Null);
     let mut errors = policies::binding_errors(spec);
     operation_errors(spec, "matchResources", &mut errors);
     errors

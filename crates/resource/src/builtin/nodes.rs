@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldErrorKind, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Map, Release, Value, names};
+use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, invalid_internal, is_set, items, list, text};
+use super::checks::{entries, invalid_each, invalid_internal, is_set, items, list, text};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -129,8 +129,7 @@ pub fn validate_status(node: &Value, _old: &Value, _release: Release) -> Vec<Fie
         }
     }
     for kind in ["capacity", "allocatable"] {
-        let amounts = status.get(kind).and_then(Value::as_object);
-        for (name, amount) in amounts.into_iter().flat_map(Map::iter) {
+        for (name, amount) in entries(status, &[kind]) {
             amount_errors(name, amount, &path.child(kind).child(name), &mut errors);
         }
     }

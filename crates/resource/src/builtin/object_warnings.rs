@@ -5,7 +5,7 @@ use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, names};
 
-use super::checks::{is_set, items, text};
+use super::checks::{entries, is_set, items, text};
 use super::ip;
 
 type Old<'a> = Option<&'a Value>;
@@ -43,15 +43,24 @@ pub fn former_keys(term: &Value, path: &FieldPath) -> Vec<String> {
     keys.filter_map(|(path, key)| Some(format!("{path}: {key} is {}", former_label(key)?))).collect()
 }
 
-/// Sources of PersistentVolumes that no longer work: the field, its name in warnings, and the releases concerned.
-const FORMER_SOURCES: [(&str, &str, &str); 6] = [
+/// Volume sources that no longer work: the field, its name in warnings, and the releases concerned.
+const FORMER_SOURCES: [(&str, &str, &str); 9] = [
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
     ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
+
+/// Warns about sources of a volume that no longer work.
+pub fn former_sources(volume: &Value, path: &FieldPath) -> Vec<String> {
+    let former = FORMER_SOURCES.iter().filter(|(source, _, _)| is_set(volume, source));
+    former.map(|(_, shown, why)| format!("{}: {why}", path.child(shown))).collect()
+}
 
 /// The annotation that names the class of a volume or a claim.
 pub const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -72,18 +81,19 @@ pub fn of_volume(volume: &Value, _old: Old<'_>, _release: Release) -> Vec<String
             ("volume.beta.kubernetes.io/mount-options", "v1.31; use \"mountOptions\""),
         ],
     );
-    let (empty, path) = (Value::object(), FieldPath::new("spec"));
-    let spec = volume.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), volume.get("spec").unwrap_or(&Value::Null));
     if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
         let why = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
         warnings.push(format!("{}: {why}", path.child("persistentVolumeReclaimPolicy")));
     }
-    let required = spec.at(&["nodeAffinity", "required"]).unwrap_or(&empty);
+    let required = spec.at(&["nodeAffinity", "required"]).unwrap_or(&Value::Null);
     for (path, term) in items(required, "nodeSelectorTerms", &path.child("nodeAffinity").child("required")) {
         warnings.extend(former_keys(term, &path));
     }
-    let former = FORMER_SOURCES.iter().filter(|(source, _, _)| is_set(spec, source));
-    warnings.extend(former.map(|(_, shown, why)| format!("{}: {why}", path.child(shown))));
+    // kube-apiserver does not warn of these in PersistentVolumes
+    if !is_set(spec, "flocker") && !is_set(spec, "quobyte") {
+        warnings.extend(former_sources(spec, &path));
+    }
     warnings
 }
 
@@ -123,8 +133,7 @@ pub fn of_capacity(capacity: &Value, _old: Old<'_>, _release: Release) -> Vec<St
     let (path, empty) = (FieldPath::new("nodeTopology"), Value::object());
     let topology = capacity.get("nodeTopology").unwrap_or(&empty);
     let mut warnings = former_keys(topology, &path);
-    let labels = topology.get("matchLabels").and_then(Value::as_object);
-    for (label, _) in labels.into_iter().flat_map(machinery::Map::iter) {
+    for (label, _) in entries(topology, &["matchLabels"]) {
         let why = former_label(label);
         warnings.extend(why.map(|why| format!("{}: {why}", path.child("matchLabels").child(label))));
     }
@@ -132,8 +141,7 @@ pub fn of_capacity(capacity: &Value, _old: Old<'_>, _release: Release) -> Vec<St
 }
 
 pub fn of_runtime_class(class: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
-    let labels = class.at(&["scheduling", "nodeSelector"]).and_then(Value::as_object);
-    let former = labels.into_iter().flat_map(machinery::Map::iter).filter_map(|(label, _)| former_label(label));
+    let former = entries(class, &["scheduling", "nodeSelector"]).filter_map(|(label, _)| former_label(label));
     former.map(|why| format!("scheduling.nodeSelector: {why}")).collect()
 }
 

@@ -34,10 +34,10 @@ const RENEWAL_SECONDS: i64 = 10 * 60;
 
 /// Validates a request. Its spec is immutable.
 pub fn validate(request: &Value, old: Option<&Value>, _release: Release) -> Errors {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
-    let spec = request.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), request.get("spec").unwrap_or(&Value::Null));
+    let mut errors = vec![];
     if let Some(old) = old {
-        if old.get("spec").unwrap_or(&empty) != spec {
+        if old.get("spec").unwrap_or(&Value::Null) != spec {
             let go = "certificates.PodCertificateRequestSpec";
             errors.push(invalid_internal(&path, spec, go, "field is immutable"));
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 
-use super::checks::{invalid_each, is_set, items, list, text};
+use super::checks::{entries, invalid_each, is_set, items, list, text};
 use super::projections::{downward_files, projected};
 use super::rules::{self, Pass};
 use super::{claims, iscsi, rule_checks};
@@ -189,8 +189,7 @@ pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors:
 
 /// The options of a flexVolume belong to its driver and must not use the domains of Kubernetes.
 pub fn own_options(source: &Value, path: &FieldPath, errors: &mut Errors) {
-    let options = source.get("options").and_then(Value::as_object);
-    for (key, _) in options.into_iter().flat_map(machinery::Map::iter).filter(|(key, _)| is_reserved(key)) {
+    for (key, _) in entries(source, &["options"]).filter(|(key, _)| is_reserved(key)) {
         let why = "kubernetes.io and k8s.io namespaces are reserved";
         errors.push(FieldError::invalid(&path.child("options").key(key), &Value::from(key.as_str()), why));
     }

@@ -6,23 +6,10 @@ use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
 use machinery::{Map, Release, Value, names};
 
-use super::checks::{items, list, text};
-use super::object_warnings::{self, former_keys, former_label};
+use super::checks::{entries, items, list, text};
+use super::object_warnings::{self, former_keys, former_label, former_sources};
 use super::pod_annotations;
 use crate::limits::WARNINGS_MAX;
-
-/// Volume sources that no longer work: the field, its name in warnings, and the releases concerned.
-const FORMER_VOLUMES: [(&str, &str, &str); 9] = [
-    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
-    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
-    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
-    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-];
 
 /// Resources that are measured in bytes.
 const BYTES: [&str; 3] = ["ephemeral-storage", "memory", "storage"];
@@ -131,8 +118,7 @@ fn odd_values(term: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
 }
 
 fn former_labels(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
-    let selector = spec.get("nodeSelector").and_then(Value::as_object);
-    for (key, _) in selector.into_iter().flat_map(Map::iter) {
+    for (key, _) in entries(spec, &["nodeSelector"]) {
         if let Some(why) = former_label(key) {
             warnings.push(format!("{}: {why}", path.child("nodeSelector").key(key)));
         }
@@ -174,11 +160,7 @@ fn repeated_names(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
 
 fn volumes(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     for (path, volume) in items(spec, "volumes", path) {
-        for (field, name, why) in FORMER_VOLUMES {
-            if volume.get(field).is_some_and(|source| !source.is_null()) {
-                warnings.push(format!("{}: {why}", path.child(name)));
-            }
-        }
+        warnings.extend(former_sources(volume, &path));
         let template = ["ephemeral", "volumeClaimTemplate", "spec", "resources"];
         let (resources, last) = (volume.at(&template), template.iter().fold(path, |path, name| path.child(name)));
         fractions(resources, "requests", &last, warnings);
@@ -354,9 +336,8 @@ fn null_selectors(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
     let is_null = |term: &Value| term.get("labelSelector").is_none_or(Value::is_null);
     let mut warn = |path: FieldPath| warnings.push(format!("{}: {NO_SELECTOR}", path.child("labelSelector")));
     items(spec, "topologySpreadConstraints", path).filter(|(_, item)| is_null(item)).for_each(|(path, _)| warn(path));
-    let empty = Value::object();
     for kind in ["podAffinity", "podAntiAffinity"] {
-        let (terms, path) = (spec.at(&["affinity", kind]).unwrap_or(&empty), path.child("affinity").child(kind));
+        let (terms, path) = (spec.at(&["affinity", kind]).unwrap_or(&Value::Null), path.child("affinity").child(kind));
         let required = items(terms, "requiredDuringSchedulingIgnoredDuringExecution", &path);
         required.filter(|(_, term)| is_null(term)).for_each(|(path, _)| warn(path));
         for (path, term) in items(terms, "preferredDuringSchedulingIgnoredDuringExecution", &path) {

@@ -287,8 +287,7 @@ fn tokens_without_account(spec: &Value, path: &FieldPath, errors: &mut Vec<Field
 pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     let path = FieldPath::new("spec");
-    let empty = Value::object();
-    let spec = pod.get("spec").unwrap_or(&empty);
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
     pod_volumes::claim_names(pod, &path, &mut errors);
     validate_spec(spec, &path, &mut errors);
     for name in ["containers", "initContainers"] {

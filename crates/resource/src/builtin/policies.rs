@@ -7,13 +7,9 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Text, Value, names};
 
 use super::admission::{self as shared};
-use super::checks::{condition_errors, invalid_each, items, list, one_of, selector_member, text};
+use super::checks::{invalid_each, items, list, one_of, selector_member, text};
 use super::expressions::{Scope, compile, expression_error};
 use crate::limits;
-
-pub fn validate_status(new: &Value, _: &Value, release: Release) -> Vec<FieldError> {
-    condition_errors(new.get("status").unwrap_or(&Value::Null), &FieldPath::new("status"), release)
-}
 
 /// Only the server writes the status.
 pub fn prepare_policy(object: &mut Value, old: Option<&Value>) {
@@ -23,8 +19,7 @@ pub fn prepare_policy(object: &mut Value, old: Option<&Value>) {
 }
 
 pub fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
     let mut errors = vec![];
     let scope = constraint_errors(spec, &path, &mut errors);
     shared::match_condition_errors(spec, &path, scope, &mut errors);
@@ -210,8 +205,7 @@ fn annotation_errors(spec: &Value, policy: &str, scope: Scope<'_>, path: &FieldP
 }
 
 pub fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let spec = new.get("spec").unwrap_or(&empty);
+    let spec = new.get("spec").unwrap_or(&Value::Null);
     let mut errors = binding_errors(spec);
     action_errors(spec, &FieldPath::new("spec").child("validationActions"), &mut errors);
     errors

@@ -3,9 +3,9 @@
 use machinery::field::{FieldError, FieldErrors, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::value::PATHS_BYTES_MAX;
-use machinery::{Map, Release, Value, names};
+use machinery::{Release, Value, names};
 
-use super::checks::{OBJECT_COUNTS, invalid_each, list, text};
+use super::checks::{OBJECT_COUNTS, entries, invalid_each, list, text};
 
 const COMPUTE: [&str; 10] = [
     "cpu",
@@ -52,7 +52,7 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
 }
 
 fn amounts<'a>(object: &'a Value, part: &str, name: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let map = object.at(&[part, name]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let map = entries(object, &[part, name]);
     map.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
@@ -84,8 +84,7 @@ fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldE
 pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
     amount_errors(new, "spec", "hard", &mut errors);
-    let empty = Value::object();
-    let spec = new.get("spec").unwrap_or(&empty);
+    let spec = new.get("spec").unwrap_or(&Value::Null);
     let scopes = list(spec, "scopes");
     let (path, shown) = (FieldPath::new("spec.scopes"), Value::Array(scopes.to_vec()));
     let names: Vec<&str> = scopes.iter().filter_map(Value::as_str).collect();

@@ -65,8 +65,7 @@ pub fn validate_cluster_role(new: &Value, _old: Option<&Value>, _release: Releas
 
 pub fn validate_binding(new: &Value, old: Option<&Value>, scope: RoleScope, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let empty = Value::object();
-    let (path, reference) = (FieldPath::new("roleRef"), new.get("roleRef").unwrap_or(&empty));
+    let (path, reference) = (FieldPath::new("roleRef"), new.get("roleRef").unwrap_or(&Value::Null));
     let mut supported = |name: &str, known: &[&str]| {
         let value = text(reference, name);
         if !known.contains(&value) {

@@ -3,7 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{invalid_each, invalid_shown, items, list, operator_errors, text};
+use super::checks::{entries, invalid_each, invalid_shown, items, list, operator_errors, text};
 use crate::limits;
 
 /// Whether an object reference of a TokenRequest refers to a webhook configuration.
@@ -14,8 +14,7 @@ fn is_webhook(reference: &Value) -> bool {
 
 pub fn validate_request(request: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("spec");
-    let empty = Value::object();
-    let spec = request.get("spec").unwrap_or(&empty);
+    let spec = request.get("spec").unwrap_or(&Value::Null);
     let path_of_attestations = path.child("attestations");
     let attestations = spec.get("attestations").filter(|value| value.as_object().is_some_and(|map| !map.is_empty()));
     if !spec.get("boundObjectRef").is_some_and(is_webhook) {
@@ -88,8 +87,7 @@ pub enum Subject {
 
 pub fn validate(review: &Value, subject: Subject, release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (empty, path) = (Value::object(), FieldPath::new("spec"));
-    let spec = review.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), review.get("spec").unwrap_or(&Value::Null));
     let resource = spec.get("resourceAttributes").filter(|value| !value.is_null());
     let url = spec.get("nonResourceAttributes").filter(|value| !value.is_null());
     errors.extend(attributes_error(resource, url, &path, release));
@@ -130,7 +128,6 @@ const LOCAL: &str = "LocalSubjectAccessReview";
 /// The metadata of a review may only hold fields that the server sets.
 fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
     let Some(metadata) = review.get("metadata") else { return };
-    let fields = metadata.as_object().into_iter().flat_map(machinery::Map::iter);
     let own = |key: &str| key == "managedFields" || (key == "namespace" && review.str_at(&["kind"]) == LOCAL);
     let is_set = |value: &Value| match value {
         Value::Null => false,
@@ -138,7 +135,7 @@ fn metadata_errors(review: &Value, errors: &mut Vec<FieldError>) {
         Value::Array(items) => !items.is_empty(),
         _ => true,
     };
-    if fields.into_iter().any(|(key, value)| !own(key) && is_set(value)) {
+    if entries(metadata, &[]).any(|(key, value)| !own(key) && is_set(value)) {
         let is_local = review.str_at(&["kind"]) == LOCAL;
         let why = if is_local { "must be empty except for namespace" } else { "must be empty" };
         let shown = machinery::types::published_json(metadata, "meta.v1.ObjectMeta");

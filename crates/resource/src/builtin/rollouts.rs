@@ -42,13 +42,14 @@ fn at_most_all(value: &Value, path: &FieldPath, errors: &mut Errors) {
 
 /// Validates how a workload is rolled out.
 pub fn check(object: &Value, path: &FieldPath, errors: &mut Errors) {
-    let empty = Value::object();
-    let spec = object.get("spec").unwrap_or(&empty);
+    let spec = object.get("spec").unwrap_or(&Value::Null);
     match object.str_at(&["kind"]) {
         "Deployment" => deployment(spec, path, errors),
-        "DaemonSet" => daemon_set(spec.get("updateStrategy").unwrap_or(&empty), &path.child("updateStrategy"), errors),
+        "DaemonSet" => {
+            daemon_set(spec.get("updateStrategy").unwrap_or(&Value::Null), &path.child("updateStrategy"), errors)
+        }
         "StatefulSet" => {
-            stateful_set(spec.get("updateStrategy").unwrap_or(&empty), &path.child("updateStrategy"), errors);
+            stateful_set(spec.get("updateStrategy").unwrap_or(&Value::Null), &path.child("updateStrategy"), errors);
             let policy = text(spec, "podManagementPolicy");
             if !["OrderedReady", "Parallel"].contains(&policy) {
                 let why = "must be 'OrderedReady' or 'Parallel'";
@@ -60,7 +61,6 @@ pub fn check(object: &Value, path: &FieldPath, errors: &mut Errors) {
 }
 
 fn deployment(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let empty = Value::object();
     let number = |name: &str| spec.get(name).and_then(Value::as_int);
     if let Some(deadline) = number("progressDeadlineSeconds")
         && deadline <= number("minReadySeconds").unwrap_or_default()
@@ -68,7 +68,7 @@ fn deployment(spec: &Value, path: &FieldPath, errors: &mut Errors) {
         let path = path.child("progressDeadlineSeconds");
         errors.push(FieldError::invalid(&path, &Value::Int(deadline), "must be greater than minReadySeconds"));
     }
-    let (strategy, path) = (spec.get("strategy").unwrap_or(&empty), path.child("strategy"));
+    let (strategy, path) = (spec.get("strategy").unwrap_or(&Value::Null), path.child("strategy"));
     let rolling = strategy.get("rollingUpdate").filter(|rolling| !rolling.is_null());
     match (text(strategy, "type"), rolling) {
         ("Recreate", Some(_)) => {

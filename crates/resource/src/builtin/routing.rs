@@ -13,8 +13,7 @@ use super::rule_checks::port_name_problems;
 /// An Ingress needs a default backend or rules.
 pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = object.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), object.get("spec").unwrap_or(&Value::Null));
     let default = spec.get("defaultBackend").filter(|backend| !backend.is_null());
     if list(spec, "rules").is_empty() && default.is_none() {
         let why = "either `defaultBackend` or `rules` must be specified";
@@ -24,7 +23,7 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
         backend_errors(backend, &path.child("defaultBackend"), &mut errors);
     }
     for (path, rule) in items(spec, "rules", &path) {
-        let http = rule.get("http").unwrap_or(&empty);
+        let http = rule.get("http").unwrap_or(&Value::Null);
         for (path, http_path) in items(http, "paths", &path.child("http")) {
             let (kind, given) = (text(http_path, "pathType"), text(http_path, "path"));
             if matches!(kind, "Exact" | "Prefix") && !given.starts_with('/') {
@@ -43,7 +42,7 @@ pub fn validate_ingress(object: &Value, _old: Option<&Value>, _release: Release)
             if !kind.as_str().is_some_and(|kind| PATH_TYPES.contains(&kind)) {
                 errors.push(FieldError::not_supported(&kind_path, kind, &PATH_TYPES));
             }
-            backend_errors(http_path.get("backend").unwrap_or(&empty), &path.child("backend"), &mut errors);
+            backend_errors(http_path.get("backend").unwrap_or(&Value::Null), &path.child("backend"), &mut errors);
         }
     }
     errors
@@ -105,8 +104,7 @@ fn resource_errors(backend: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
 
 pub fn validate_network_policy(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = object.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), object.get("spec").unwrap_or(&Value::Null));
     podspec::selector_operators(spec.get("podSelector"), &path.child("podSelector"), &mut errors);
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         for (path, rule) in items(spec, direction, &path) {

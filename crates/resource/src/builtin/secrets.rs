@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
-use super::config::{data_key, decoded_len, entries, immutable_errors};
+use super::checks::entries;
+use super::config::{data_key, decoded_len, immutable_errors};
 use super::key_pair;
 use crate::limits;
 
@@ -60,7 +61,7 @@ pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
     }
     errors.extend(immutable_errors(new, old, &["data"]));
     let mut size = 0;
-    for (key, value) in entries(new, "data") {
+    for (key, value) in entries(new, &["data"]) {
         let path = FieldPath::new("data").key(key);
         errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &Value::from(key), m)));
         size += decoded_len(value.as_str().unwrap_or_default());

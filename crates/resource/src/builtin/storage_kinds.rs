@@ -13,8 +13,8 @@ use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 type Errors = Vec<FieldError>;
 
 pub fn validate_driver(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
-    let spec = driver.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), driver.get("spec").unwrap_or(&Value::Null));
+    let mut errors = vec![];
     const MODES: [&str; 2] = ["Persistent", "Ephemeral"];
     for mode in list(spec, "volumeLifecycleModes") {
         if !mode.as_str().is_some_and(|mode| MODES.contains(&mode)) {
@@ -69,8 +69,8 @@ fn driver_changes(spec: &Value, before: &Value, path: &FieldPath, errors: &mut E
 }
 
 pub fn validate_node(node: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
-    let spec = node.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), node.get("spec").unwrap_or(&Value::Null));
+    let mut errors = vec![];
     let names = items(spec, "drivers", &path).map(|(path, driver)| (path.child("name"), text(driver, "name")));
     duplicates(names, &mut errors);
     const ID_BYTES_MAX: usize = 256;

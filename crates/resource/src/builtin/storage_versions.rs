@@ -18,8 +18,7 @@ pub fn name_problems(name: &str) -> Vec<String> {
 }
 
 pub fn validate_status(object: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let (path, status) = (FieldPath::new("status"), object.get("status").unwrap_or(&empty));
+    let (path, status) = (FieldPath::new("status"), object.get("status").unwrap_or(&Value::Null));
     let mut errors = vec![];
     let (mut seen, mut repeated_bytes) = (HashSet::new(), 0);
     for (i, server) in list(status, "storageVersions").iter().enumerate() {

@@ -5,7 +5,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
-use super::checks::{list, text};
+use super::checks::{entries, list, text};
 use super::defaults::{at_mut, restore, set_default};
 use super::object_warnings::CLASS;
 use super::{claims, pod_volumes, podspec, volume_sources};
@@ -73,8 +73,7 @@ const FIXED: &str =
 
 pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = claim.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), claim.get("spec").unwrap_or(&Value::Null));
     let is_group_checked = !old.is_some_and(has_group);
     claims::spec(spec, is_group_checked, &path, &mut errors);
     if let Some((before, old)) = old.and_then(|old| Some((old, old.get("spec")?))) {
@@ -124,14 +123,12 @@ const RESIZING: [&str; 5] = [
 /// The resources that the status of a claim names must be known or have a domain; only `storage` needs none.
 pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let capacity = claim.at(&["status", "capacity"]).and_then(Value::as_object);
-    for (resource, amount) in capacity.into_iter().flat_map(machinery::Map::iter) {
+    for (resource, amount) in entries(claim, &["status", "capacity"]) {
         errors.extend(basic_error(amount, &FieldPath::new("status").child("capacity").key(resource)));
     }
     for name in ["allocatedResourceStatuses", "allocatedResources"] {
         let path = FieldPath::new("status").child(name);
-        let given = claim.at(&["status", name]).and_then(Value::as_object);
-        for (resource, _) in given.into_iter().flat_map(machinery::Map::iter) {
+        for (resource, given) in entries(claim, &["status", name]) {
             let problems = machinery::names::qualified_name(resource);
             let is_native = !resource.contains('/') || resource.contains("kubernetes.io/");
             if problems.is_empty() && is_native && resource.as_str() != "storage" {
@@ -139,12 +136,10 @@ pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> 
                 errors.push(FieldError::not_supported(&path, &value, &["storage"]));
             }
             if problems.is_empty() && name == "allocatedResources" && (!is_native || resource.as_str() == "storage") {
-                let amount = given.and_then(|given| given.get(resource.as_str())).unwrap_or(&Value::Null);
-                errors.extend(basic_error(amount, &path.key(resource)));
+                errors.extend(basic_error(given, &path.key(resource)));
             }
             super::checks::invalid_each(&path, resource, problems, &mut errors);
-            let state = given.and_then(|given| given.get(resource.as_str())).and_then(Value::as_str);
-            if name == "allocatedResourceStatuses" && !state.is_some_and(|state| RESIZING.contains(&state)) {
+            if name == "allocatedResourceStatuses" && !given.as_str().is_some_and(|state| RESIZING.contains(&state)) {
                 errors.push(FieldError::not_supported(&path, &Value::from(resource.as_str()), &RESIZING));
             }
         }
@@ -343,8 +338,7 @@ pub fn inline_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError
 
 pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = volume.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), volume.get("spec").unwrap_or(&Value::Null));
     let capacity = spec.get("capacity").and_then(Value::as_object);
     if capacity.is_none_or(|capacity| capacity.get("storage").is_none() || capacity.len() > 1) {
         let given = spec.get("capacity").cloned().unwrap_or_default();

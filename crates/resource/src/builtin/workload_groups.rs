@@ -17,8 +17,8 @@ const GROUPS: &str = "podGroupTemplates";
 const COMPOSITES: &str = "compositePodGroupTemplates";
 
 pub fn validate_workload(workload: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
-    let spec = workload.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), workload.get("spec").unwrap_or(&Value::Null));
+    let mut errors = vec![];
     let mut names: HashSet<&str> = list(spec, GROUPS).iter().map(|group| text(group, "name")).collect();
     repeated_names(spec, &path, &mut names, &mut errors);
     for (path, template) in items(spec, COMPOSITES, &path) {
@@ -101,8 +101,7 @@ pub fn validate_group(group: &Value, old: Option<&Value>, _release: Release) -> 
 
 pub fn validate_group_status(group: &Value, old: &Value, release: Release) -> Vec<FieldError> {
     let mut errors = routing::validate_conditions(group, old, release);
-    let empty = Value::object();
-    let (status, spec) = (group.get("status").unwrap_or(&empty), group.get("spec").unwrap_or(&empty));
+    let (status, spec) = (group.get("status").unwrap_or(&Value::Null), group.get("spec").unwrap_or(&Value::Null));
     let is_known = |name: &str| list(spec, "resourceClaims").iter().any(|claim| text(claim, "name") == name);
     for (path, claim) in items(status, "resourceClaimStatuses", &FieldPath::new("status")) {
         let name = text(claim, "name");

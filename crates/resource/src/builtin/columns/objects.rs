@@ -1,10 +1,10 @@
 //! Cells of single kinds that paths cannot say.
 
-use machinery::{Map, Text, Value};
+use machinery::{Text, Value};
 
 use super::parts::{NONE, at, condition, number, shortened, since};
 use super::selectors::go_selector_text;
-use crate::builtin::checks::{list, text};
+use crate::builtin::checks::{entries, list, text};
 
 /// The state of an APIService, with the reason if it is not available.
 pub fn availability(service: &Value) -> String {
@@ -23,14 +23,6 @@ pub fn claim_state(claim: &Value) -> String {
     let states = [("deleted", deleted), ("allocated", allocated), ("reserved", reserved)];
     let states: Vec<&str> = states.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name).collect();
     if states.is_empty() { "pending".to_owned() } else { states.join(",") }
-}
-
-pub fn component_status(component: &Value) -> &'static str {
-    match list(component, "conditions").first().map(|condition| text(condition, "status")) {
-        Some("True") => "Healthy",
-        Some("False") => "Unhealthy",
-        _ => "Unknown",
-    }
 }
 
 pub fn served_versions(definition: &Value) -> String {
@@ -81,11 +73,6 @@ pub fn migration_status(migration: &Value) -> &str {
     kinds.rfind(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded")).unwrap_or("Unknown")
 }
 
-pub fn node_address<'a>(node: &'a Value, kind: &str) -> &'a str {
-    let found = at(node, &["status", "addresses"]).iter().find(|address| text(address, "type") == kind);
-    found.map_or(NONE, |address| text(address, "address"))
-}
-
 pub fn node_kernel(node: &Value) -> String {
     let info = |name: &str| node.str_at(&["status", "nodeInfo", name]);
     let version = if info("kernelVersion").is_empty() { "<unknown>" } else { info("kernelVersion") };
@@ -97,7 +84,7 @@ pub fn node_kernel(node: &Value) -> String {
 
 pub fn node_roles(node: &Value) -> String {
     const PREFIX: &str = "node-role.kubernetes.io/";
-    let labels = node.at(&["metadata", "labels"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let labels = entries(node, &["metadata", "labels"]);
     let role = |(key, value): (&Text, &Value)| match (key.strip_prefix(PREFIX), key.as_str()) {
         (Some(role), _) if !role.is_empty() => Some(role.to_owned()),
         (None, "kubernetes.io/role") => value.as_str().filter(|role| !role.is_empty()).map(str::to_owned),
@@ -161,7 +148,7 @@ pub fn group_status(group: &Value) -> &str {
 
 /// The used and the hard amounts of those resources of a quota for which `is_shown` is true.
 pub fn usage(quota: &Value, is_shown: fn(&str) -> bool) -> String {
-    let hard = quota.at(&["status", "hard"]).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let hard = entries(quota, &["status", "hard"]);
     let shown = hard.filter(|(name, _)| is_shown(name)).map(|(name, hard)| {
         let used = quota.at(&["status", "used", name]).and_then(Value::as_str).unwrap_or("0");
         format!("{name}: {used}/{}", hard.as_str().unwrap_or_default())

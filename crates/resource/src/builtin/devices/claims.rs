@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value, names};
+use machinery::{Release, Value, names};
 
-use super::super::checks::{duplicates, invalid_internal, is_oversized, is_set, items, labels, list, text};
+use super::super::checks::{duplicates, entries, invalid_internal, is_oversized, is_set, items, labels, list, text};
 use super::fields::{self, Errors};
 use super::selectors;
 
@@ -18,8 +18,8 @@ const ALLOCATION_MODES: [&str; 2] = ["All", "ExactCount"];
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 pub fn validate_class(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
-    let spec = class.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), class.get("spec").unwrap_or(&Value::Null));
+    let mut errors = vec![];
     let is_stored = |name: &str| old.is_some_and(|old| old.at(&["spec", name]) == spec.get(name));
     selectors::check(spec, is_stored("selectors"), &path, &mut errors);
     if !is_oversized(spec, "config", LIST_MAX, &path, &mut errors) {
@@ -73,13 +73,12 @@ pub fn validate_claim_template(template: &Value, old: Option<&Value>, _release: 
 
 /// The metadata of a template may only have labels and annotations.
 fn template_metadata(metadata: &Value, path: &FieldPath, errors: &mut Errors) {
-    let annotations = metadata.get("annotations").and_then(Value::as_object);
-    for (key, _) in annotations.into_iter().flat_map(Map::iter) {
+    for (key, _) in entries(metadata, &["annotations"]) {
         let path = path.child("annotations");
         super::super::checks::invalid_each(&path, key, names::qualified_name(&key.to_lowercase()), errors);
     }
     labels(metadata.get("labels").unwrap_or(&Value::Null), &path.child("labels"), errors);
-    for (name, value) in metadata.as_object().into_iter().flat_map(Map::iter) {
+    for (name, value) in entries(metadata, &[]) {
         if !["labels", "annotations"].contains(&name.as_str()) && !value.is_null() {
             // errors show the name of the Go field with its first letter in lower case
             let name = if name == "uid" { "uID" } else { name.as_str() };

@@ -125,8 +125,7 @@ fn reservations(claim: &Value, old: &Value, status: &Value, path: &FieldPath, er
 }
 
 fn allocation_result(allocation: &Value, names: &RequestNames<'_>, path: &FieldPath, errors: &mut Errors) {
-    let empty = Value::object();
-    let (devices, inner) = (allocation.get("devices").unwrap_or(&empty), path.child("devices"));
+    let (devices, inner) = (allocation.get("devices").unwrap_or(&Value::Null), path.child("devices"));
     if !is_oversized(devices, "results", RESULTS_MAX, &inner, errors) {
         items(devices, "results", &inner).for_each(|(path, result)| device_result(result, names, &path, errors));
     }

@@ -1,9 +1,9 @@
 //! ResourceSlices: the devices of a pool, and the Nodes that can access them.
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value, names};
+use machinery::{Release, Value, names};
 
-use super::super::checks::{duplicates, invalid_each, is_oversized, is_set, items, list, named, text};
+use super::super::checks::{duplicates, entries, invalid_each, is_oversized, is_set, items, list, named, text};
 use super::super::podspec;
 use super::capacity;
 use super::fields::{self, Errors};
@@ -24,12 +24,12 @@ const KEY_BYTES_MAX: usize = 63 + 1 + 32;
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
 pub fn validate_slice(slice: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
-    let spec = slice.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), slice.get("spec").unwrap_or(&Value::Null));
+    let mut errors = vec![];
     fields::driver(text(spec, "driver"), &path.child("driver"), &mut errors);
-    pool(spec.get("pool").unwrap_or(&empty), &path.child("pool"), &mut errors);
+    pool(spec.get("pool").unwrap_or(&Value::Null), &path.child("pool"), &mut errors);
     if let Some(old) = old {
-        unchanged(spec, old.get("spec").unwrap_or(&empty), &path, &mut errors);
+        unchanged(spec, old.get("spec").unwrap_or(&Value::Null), &path, &mut errors);
     }
     nodes(spec, &path, &mut errors);
     if is_set(spec, "sharedCounters") && is_set(spec, "devices") {
@@ -142,7 +142,7 @@ fn nodes(spec: &Value, path: &FieldPath, errors: &mut Errors) {
 
 fn devices(spec: &Value, before: &[Value], path: &FieldPath, release: Release, errors: &mut Errors) {
     let is_list = |value: &Value| LISTS.iter().any(|name| is_set(value, name));
-    let has_lists = |device: &Value| entries(device, "attributes").any(|(_, value)| is_list(value));
+    let has_lists = |device: &Value| entries(device, &["attributes"]).any(|(_, value)| is_list(value));
     let is_advanced = |device: &Value| {
         !list(device, "taints").is_empty() || !list(device, "consumesCounters").is_empty() || has_lists(device)
     };
@@ -192,10 +192,6 @@ fn device_nodes(device: &Value, is_per_device: bool, path: &FieldPath, errors: &
     }
 }
 
-fn entries<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = (&'a machinery::Text, &'a Value)> {
-    object.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter)
-}
-
 /// Validates a set of counters, or what a device consumes of one.
 fn counters(set: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut Errors) {
     let (set_name, name_path, inner) = (text(set, name), path.child(name), path.child("counters"));
@@ -203,19 +199,19 @@ fn counters(set: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut
         "" => errors.push(FieldError::required(&name_path, "")),
         _ => fields::label(set_name, &name_path, errors),
     }
-    match entries(set, "counters").count() {
+    match entries(set, &["counters"]).count() {
         0 => errors.push(FieldError::required(&inner, "")),
         count if count > most => errors.push(FieldError::too_many(&inner, count, most)),
-        _ => entries(set, "counters").for_each(|(key, _)| fields::label(key, &inner, errors)),
+        _ => entries(set, &["counters"]).for_each(|(key, _)| fields::label(key, &inner, errors)),
     }
 }
 
 /// Validates the attributes and capacities of a device. Unchanged capacities are not validated again.
 fn described(device: &Value, old: Option<&Value>, path: &FieldPath, release: Release, errors: &mut Errors) {
     fields::label(text(device, "name"), &path.child("name"), errors);
-    let count = entries(device, "attributes").count() + entries(device, "capacity").count();
+    let count = entries(device, &["attributes"]).count() + entries(device, &["capacity"]).count();
     let values = |(_, value): (_, &Value)| LISTS.iter().map(|name| list(value, name).len()).sum::<usize>().max(1);
-    let values: usize = entries(device, "attributes").map(values).sum();
+    let values: usize = entries(device, &["attributes"]).map(values).sum();
     for (count, most, what) in
         [(count, ENTRIES_MAX, "attributes and capacities"), (values, VALUES_MAX, "attribute values")]
     {
@@ -225,7 +221,7 @@ fn described(device: &Value, old: Option<&Value>, path: &FieldPath, release: Rel
         }
     }
     let inner = path.child("attributes");
-    for (name, value) in entries(device, "attributes") {
+    for (name, value) in entries(device, &["attributes"]) {
         fields::qualified_name(name, &inner, errors);
         attribute(value, &inner.key(&abbreviated(name)), errors);
     }
@@ -234,7 +230,7 @@ fn described(device: &Value, old: Option<&Value>, path: &FieldPath, release: Rel
     }
     let is_shared = device.get("allowMultipleAllocations").and_then(Value::as_bool).unwrap_or_default();
     let inner = path.child("capacity");
-    for (name, value) in entries(device, "capacity") {
+    for (name, value) in entries(device, &["capacity"]) {
         fields::qualified_name(name, &inner, errors);
         let Some(policy) = value.get("requestPolicy").filter(|policy| !policy.is_null()) else { continue };
         let path = inner.key(&abbreviated(name)).child("requestPolicy");

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Map, Value, names};
+use machinery::{Value, names};
 
 use super::Errors;
-use crate::builtin::checks::{OBJECT_COUNTS, invalid_each, items, list, named, text};
+use crate::builtin::checks::{OBJECT_COUNTS, entries, invalid_each, items, list, named, text};
 use crate::limits::REPEATED_BYTES_MAX;
 
 /// The resources without a domain that containers may have.
@@ -122,7 +122,7 @@ pub(super) const HUGE_PAGES: &str = "hugepages-";
 /// Requests must not exceed limits. They must equal them if the resource cannot be overcommitted.
 pub fn amounts(resources: &Value, path: &FieldPath, check_name: NameCheck, errors: &mut Errors) {
     let amount = |kind: &str, name: &str| Quantity::of(resources.at(&[kind, name])?).ok();
-    let given = |kind: &str| resources.get(kind).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let given = |kind: &str| entries(resources, &[kind]);
     for kind in ["limits", "requests"] {
         for (name, value) in given(kind) {
             let path = path.child(kind).key(name);
@@ -190,8 +190,7 @@ pub(super) type Amounts = BTreeMap<String, Quantity>;
 /// one after the other.
 pub(super) fn needed(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| -> Amounts {
-        let amounts = container.at(&["resources", kind]).and_then(Value::as_object);
-        let amounts = amounts.into_iter().flat_map(Map::iter);
+        let amounts = entries(container, &["resources", kind]);
         amounts.filter_map(|(name, amount)| Some((name.as_str().to_owned(), Quantity::of(amount).ok()?))).collect()
     };
     let add = |sum: &mut Amounts, more: &Amounts| {
@@ -235,8 +234,7 @@ fn covered(spec: &Value, resources: &Value, path: &FieldPath, errors: &mut Error
         }
     }
     for (path, container) in items(spec, "containers", path) {
-        let limits = container.at(&["resources", "limits"]).and_then(Value::as_object);
-        for (name, limit) in limits.into_iter().flat_map(Map::iter) {
+        for (name, limit) in entries(container, &["resources", "limits"]) {
             let (Ok(limit), Some(own)) = (Quantity::of(limit), of_pod("limits", name)) else { continue };
             if limit.compare(&own).is_gt() {
                 let why = format!("must be less than or equal to pod limits of {own}");

@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Value, json, names};
+use machinery::{Value, json, names};
 
 use super::Errors;
-use crate::builtin::checks::{invalid_each, is_set, items, list, named, operator_errors, selector_operators, text};
+use crate::builtin::checks::{
+    entries, invalid_each, is_set, items, list, named, operator_errors, selector_operators, text,
+};
 use crate::builtin::defaults::at_mut;
 use crate::rules::label_name;
 
@@ -47,8 +49,7 @@ pub fn validate_toleration(toleration: &Value, path: &FieldPath, errors: &mut Er
 
 pub(super) fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("affinity");
-    let empty = Value::object();
-    let affinity = spec.get("affinity").unwrap_or(&empty);
+    let affinity = spec.get("affinity").unwrap_or(&Value::Null);
     let (required, preferred) =
         ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution");
     if let Some(node) = affinity.get("nodeAffinity") {
@@ -179,9 +180,8 @@ fn label_keys(term: &Value, path: &FieldPath, errors: &mut Errors) {
         }
     }
     let mut given: HashSet<&str> = HashSet::new();
-    let empty = Value::object();
-    let labels = selector.and_then(|selector| selector.get("matchLabels")).unwrap_or(&empty);
-    given.extend(labels.as_object().into_iter().flat_map(Map::iter).map(|(key, _)| key.as_str()));
+    let labels = selector.and_then(|selector| selector.get("matchLabels")).unwrap_or(&Value::Null);
+    given.extend(entries(labels, &[]).map(|(key, _)| key.as_str()));
     // the requirements that were added for the keys come last
     for requirement in selector.map(|selector| list(selector, "matchExpressions")).unwrap_or_default() {
         let key = text(requirement, "key");

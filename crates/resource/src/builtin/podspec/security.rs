@@ -11,8 +11,7 @@ use crate::builtin::rule_checks::{is_sysctl, local_path};
 
 pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     let path = path.child("securityContext");
-    let empty = Value::object();
-    let context = spec.get("securityContext").unwrap_or(&empty);
+    let context = spec.get("securityContext").unwrap_or(&Value::Null);
     let mut known = HashSet::new();
     for (path, sysctl) in items(context, "sysctls", &path) {
         let name = text(sysctl, "name");
@@ -43,7 +42,7 @@ pub(super) fn security(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     for kind in ["containers", "initContainers"] {
         for (path, container) in items(spec, kind, &FieldPath::new(path.as_str().trim_end_matches(".securityContext")))
         {
-            let context = container.get("securityContext").unwrap_or(&empty);
+            let context = container.get("securityContext").unwrap_or(&Value::Null);
             let path = path.child("securityContext");
             profiles(context, &path, errors);
             windows::options(context, &path, errors);

@@ -1,10 +1,10 @@
 //! Pod-level resources: their defaults, and the quality-of-service class of a Pod.
 
+use machinery::Value;
 use machinery::quantity::Quantity;
-use machinery::{Map, Value};
 
 use super::resources::{HUGE_PAGES, is_overcommitted, needed};
-use crate::builtin::checks::list;
+use crate::builtin::checks::{entries, list};
 use crate::builtin::defaults::set_default;
 
 /// Whether this resource may be specified at Pod level.
@@ -14,8 +14,7 @@ fn is_of_pods(name: &str) -> bool {
 
 /// The names of the amounts of a kind: `requests` or `limits`.
 fn names(spec: &Value, kind: &str) -> Vec<String> {
-    let amounts = spec.at(&["resources", kind]).and_then(Value::as_object);
-    amounts.into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str().to_owned()).collect()
+    entries(spec, &["resources", kind]).map(|(name, _)| name.as_str().to_owned()).collect()
 }
 
 /// If a Pod has resources of its own, completes them from those of its containers: first the limits of huge pages, then

@@ -26,9 +26,8 @@ const ONCE_SET: &str = "may not change once set";
 
 /// Validates a new Service, or an update of `old`.
 pub fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = new.get("spec").unwrap_or(&empty);
-    let old_spec = old.map(|old| old.get("spec").unwrap_or(&empty));
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
+    let old_spec = old.map(|old| old.get("spec").unwrap_or(&Value::Null));
     let mut errors = vec![];
     if let Some(old) = old_spec {
         address_changes(spec, old, &path, &mut errors);
@@ -41,7 +40,7 @@ pub fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<Field
     topology_errors(new, &mut errors);
     type_errors(spec, &path, &mut errors);
     ports_errors(spec, &path, &mut errors);
-    labels(spec.get("selector").unwrap_or(&empty), &path.child("selector"), &mut errors);
+    labels(spec.get("selector").unwrap_or(&Value::Null), &path.child("selector"), &mut errors);
     affinity_errors(spec, &path, &mut errors);
     errors.extend(linked_errors(spec, old_spec, release));
     let before = old_spec.map(|old| texts(old, "externalIPs")).unwrap_or_default();

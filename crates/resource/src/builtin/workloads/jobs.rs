@@ -14,13 +14,12 @@ use crate::builtin::{checks, job_rules, pods};
 
 pub fn validate_job(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = object.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), object.get("spec").unwrap_or(&Value::Null));
     match spec.get("selector").filter(|selector| !selector.is_null()) {
         None => errors.push(FieldError::required(&path.child("selector"), "")),
         Some(selector) => pods::selector_operators(Some(selector), &path.child("selector"), &mut errors),
     }
-    let template = spec.get("template").unwrap_or(&empty);
+    let template = spec.get("template").unwrap_or(&Value::Null);
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
     let usable = spec.get("selector").filter(|selector| !selector.is_null() && is_usable_selector(selector));
     let parsed = usable.and_then(LabelSelector::from_value);
@@ -195,8 +194,7 @@ pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release
 
 /// The spec of a Job.
 fn job_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let empty = Value::object();
-    let template = spec.get("template").unwrap_or(&empty);
+    let template = spec.get("template").unwrap_or(&Value::Null);
     template_errors(template, &path.child("template"), errors);
     let is_set = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
     let value = |name: &str| spec.get(name).cloned().unwrap_or_default();

@@ -102,8 +102,7 @@ fn is_empty_selector(selector: &Value) -> bool {
 }
 
 fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let empty = Value::object();
-    let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&empty), path.child("template"));
+    let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&Value::Null), path.child("template"));
     let labels = pods::template_labels(template).cloned().unwrap_or_default();
     let usable = selector.filter(|selector| is_usable_selector(selector));
     let is_plain = object.str_at(&["kind"]) == "ReplicationController";
@@ -137,8 +136,7 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
 
 /// The Pods of a workload must have the restart policy `Always` and no deadline.
 fn restart_errors(object: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let empty = Value::object();
-    let (spec, path) = (template.get("spec").unwrap_or(&empty), path.child("spec"));
+    let (spec, path) = (template.get("spec").unwrap_or(&Value::Null), path.child("spec"));
     let policy = text(spec, "restartPolicy");
     if policy != "Always" && !policy.is_empty() {
         errors.push(FieldError::not_supported(&path.child("restartPolicy"), &Value::from(policy), &["Always"]));
