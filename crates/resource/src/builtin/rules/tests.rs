@@ -44,6 +44,8 @@ fn every_line_has_a_meaning() {
         ("core.v1.EnvVar name check zog", "unknown check"),
         ("core.v1.EnvVar name +format zog", "unknown format"),
         ("core.v1.EnvVar name = {", "no JSON"),
+        ("core.v1.EnvVar name = 1 if value", "no field and values"),
+        ("core.v1.EnvVar name = 1 if zog=a", "unknown field"),
         ("core.v1.EnvVar name min", "no number"),
         ("core.v1.EnvVar name min 1 2", "no number"),
         ("core.v1.EnvVar name range 1", "not two numbers"),
@@ -73,6 +75,42 @@ fn gates_drop_fields_and_their_defaults() {
     let mut given = group(Value::from("Never"));
     values::drop_gated(&mut given, Some(&group(Value::from("Never"))), shape, &|_| false);
     assert_eq!(given, group(Value::from("Never")));
+}
+
+#[test]
+fn defaults_depend_on_other_fields() {
+    let now = |value: &Value| machinery::time::parse_rfc3339(value.str_at(&["timeAdded"])).is_some();
+    for (go, given, want) in [
+        ("resource.v1.DeviceSubRequest", json!({}), json!({"allocationMode": "ExactCount", "count": 1})),
+        ("resource.v1beta1.DeviceSubRequest", json!({}), json!({"allocationMode": "ExactCount", "count": 1})),
+        ("resource.v1.ExactDeviceRequest", json!({"allocationMode": "All"}), json!({"allocationMode": "All"})),
+        (
+            "rbac.v1.Subject",
+            json!({"kind": "Group"}),
+            json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io"}),
+        ),
+        ("rbac.v1.Subject", json!({"kind": "ServiceAccount"}), json!({"kind": "ServiceAccount"})),
+        ("apps.v1.DeploymentStrategy", json!({"type": "Recreate"}), json!({"type": "Recreate"})),
+        (
+            "apps.v1.DeploymentStrategy",
+            json!({}),
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}),
+        ),
+        (
+            "flowcontrol.v1.QueuingConfiguration",
+            json!({"queues": 0}),
+            json!({"handSize": 8, "queues": 64, "queueLengthLimit": 50}),
+        ),
+    ] {
+        let mut found = given;
+        values::set_defaults(&mut found, ruled(go), &|_| true);
+        assert_eq!(found, want, "{go}");
+    }
+    for go in ["resource.v1.DeviceTaint", "resource.v1beta1.DeviceTaint"] {
+        let mut taint = json!({});
+        values::set_defaults(&mut taint, ruled(go), &|_| true);
+        assert!(now(&taint), "{go}");
+    }
 }
 
 #[test]
