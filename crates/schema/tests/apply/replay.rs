@@ -275,14 +275,19 @@ impl World {
             }),
             _ => None,
         };
-        let id = format!("{file}: {}", step.str_at(&["id"]));
+        self.compare(&format!("{file}: {}", step.str_at(&["id"])), located, outcome);
+    }
+
+    /// Compares the outcome of a write with the recorded response, if the write is replayed.
+    fn compare(&mut self, id: &str, located: &Step<'_>, outcome: Option<Result<Value, Status>>) {
+        let step = located.step;
         match (outcome, response_object(step)) {
-            (Some(Ok(new)), Some(response)) => self.compare_lists(&id, located, &new, response),
+            (Some(Ok(new)), Some(response)) => self.compare_lists(id, located, &new, response),
             (Some(Err(status)), _) if step.at(&["answer", "body", "message"]).is_some() => {
-                self.compare_errors(&id, step, &status);
+                self.compare_errors(id, step, &status);
             }
             (Some(Err(status)), Some(_)) => self.failures.push(format!("{id}: refused: {status}")),
-            (None, Some(response)) if method != "GET" => {
+            (None, Some(response)) if step.str_at(&["method"]) != "GET" => {
                 self.live.insert(located.resource.clone(), response.clone());
             }
             _ => {}
