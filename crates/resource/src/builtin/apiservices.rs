@@ -39,8 +39,7 @@ fn local(now: &str) -> Value {
 }
 
 pub fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let spec = new.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
     let mut errors = vec![];
     let (group, version) = (text(spec, "group"), text(spec, "version"));
     let wanted = format!("{version}.{group}");
@@ -77,8 +76,8 @@ pub fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<Fie
 }
 
 pub fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let (mut errors, empty) = (vec![], Value::object());
-    for (path, condition) in items(new.get("status").unwrap_or(&empty), "conditions", &FieldPath::new("status")) {
+    let mut errors = vec![];
+    for (path, condition) in items(new.get("status").unwrap_or(&Value::Null), "conditions", &FieldPath::new("status")) {
         one_of(condition, "status", &path, &["True", "False", "Unknown"], &mut errors);
     }
     errors

@@ -41,9 +41,9 @@ pub fn default(object: &mut Value) {
 
 pub fn validate(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (empty, path) = (Value::object(), FieldPath::new("spec"));
+    let path = FieldPath::new("spec");
     let object = newest(object);
-    let spec = object.get("spec").unwrap_or(&empty);
+    let spec = object.get("spec").unwrap_or(&Value::Null);
     let number = |name: &str| spec.get(name).and_then(Value::as_int);
     let (least, most) = (number("minReplicas"), number("maxReplicas").unwrap_or_default());
     if let Some(least) = least.filter(|least| *least < 0) {
@@ -162,8 +162,8 @@ fn source_errors(field: &str, source: &Value, path: &FieldPath, errors: &mut Vec
         }
         super::checks::invalid_each(&own, name, machinery::names::path_segment(name), errors);
     }
-    let (empty, path) = (Value::object(), path.child("target"));
-    let target = source.get("target").unwrap_or(&empty);
+    let path = path.child("target");
+    let target = source.get("target").unwrap_or(&Value::Null);
     target_type(target, &path, errors);
     let is_set = |name: &str| target.get(name).is_some_and(|value| !value.is_null());
     let (value, average, share) = (is_set("value"), is_set("averageValue"), is_set("averageUtilization"));

@@ -43,8 +43,8 @@ fn holds(status: &Value, kind: &str) -> bool {
 }
 
 pub fn validate_status(eviction: &Value, old: &Value, release: Release) -> Errors {
-    let (path, empty) = (FieldPath::new("status"), Value::object());
-    let (status, before) = (eviction.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
+    let path = FieldPath::new("status");
+    let (status, before) = (eviction.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
     let mut errors = routing::validate_conditions(eviction, old, release);
     let mut is_final = holds(status, "TargetEvicted") || holds(status, "Failed");
     for condition in list(before, "conditions") {

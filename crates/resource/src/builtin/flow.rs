@@ -223,8 +223,7 @@ fn kind_of(member: &str) -> &'static str {
 }
 
 pub fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-    let empty = Value::object();
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&empty));
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
     let mut errors = vec![];
     let is_exempt = new.str_at(&["metadata", "name"]) == EXEMPT_FIELD;
     if is_exempt != (text(spec, "type") == "Exempt") {
@@ -237,7 +236,7 @@ pub fn validate_level(new: &Value, old: Option<&Value>, release: Release) -> Vec
             if limited.is_some() {
                 errors.push(FieldError::forbidden(&path.child("limited"), "must be nil if the type is not Limited"));
             }
-            let exempt = exempt.unwrap_or(&empty);
+            let exempt = exempt.unwrap_or(&Value::Null);
             not_negative(exempt, &path.child("exempt"), &mut errors);
             percent(exempt, "lendablePercent", &path.child("exempt"), &mut errors);
         }

@@ -102,8 +102,8 @@ const EXCLUSIVE: [(&str, &str, &str); 4] = [
 ];
 
 pub fn validate_status(job: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
-    let (status, before) = (job.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
+    let (mut errors, path) = (vec![], FieldPath::new("status"));
+    let (status, before) = (job.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
     let number = |status: &Value, name: &str| status.get(name).and_then(Value::as_int).unwrap_or_default();
     for name in ["failed", "succeeded"] {
         let now = number(status, name);

@@ -12,8 +12,8 @@ pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
 pub const MIGRATIONS: &str = "storageversionmigrations";
 
 pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
-    let resource = new.at(&["spec", "resource"]).unwrap_or(&empty);
+    let path = FieldPath::new("spec");
+    let resource = new.at(&["spec", "resource"]).unwrap_or(&Value::Null);
     let (group, plural) = (text(resource, "group"), text(resource, "resource"));
     let of = |field: &str| path.child("resource").child(field);
     let invalid = |field: &str, messages: Vec<String>| {
@@ -35,8 +35,8 @@ pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<Fiel
 }
 
 pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let (path, empty) = (FieldPath::new("status"), Value::object());
-    let (new, old) = (new.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
+    let path = FieldPath::new("status");
+    let (new, old) = (new.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
     let (version, known) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
     let version_error = |why| FieldError::invalid(&path.child("resourceVersion"), &Value::from(version), why);
     let mut errors = vec![];

@@ -118,8 +118,8 @@ pub fn warnings(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<St
 
 /// Validates the addresses, the amounts and the features of a Node.
 pub fn validate_status(node: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
-    let status = node.get("status").unwrap_or(&empty);
+    let (mut errors, path) = (vec![], FieldPath::new("status"));
+    let status = node.get("status").unwrap_or(&Value::Null);
     let mut known = HashSet::new();
     for (path, address) in items(status, "addresses", &path) {
         if !known.insert(address.to_json()) {

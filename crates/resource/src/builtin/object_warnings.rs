@@ -130,8 +130,7 @@ pub fn of_class(class: &Value, _old: Old<'_>, _release: Release) -> Vec<String> 
 }
 
 pub fn of_capacity(capacity: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
-    let (path, empty) = (FieldPath::new("nodeTopology"), Value::object());
-    let topology = capacity.get("nodeTopology").unwrap_or(&empty);
+    let (path, topology) = (FieldPath::new("nodeTopology"), capacity.get("nodeTopology").unwrap_or(&Value::Null));
     let mut warnings = former_keys(topology, &path);
     for (label, _) in entries(topology, &["matchLabels"]) {
         let why = former_label(label);

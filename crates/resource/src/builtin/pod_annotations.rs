@@ -117,8 +117,8 @@ pub fn mismatches(pod: &Value, path: &FieldPath, errors: &mut Errors) {
     if given(pod).is_none() {
         return;
     }
-    let (spec, empty) = (pod.get("spec").unwrap_or(&Value::Null), Value::object());
-    let context = spec.get("securityContext").unwrap_or(&empty);
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let context = spec.get("securityContext").unwrap_or(&Value::Null);
     let mut compare = |profile: Option<&Value>, key: &str, path: FieldPath, word: &str| {
         if let (Some(profile), Some(annotation)) = (profile, annotation(pod, key)) {
             errors.extend(mismatch(profile, annotation, &path, word));
@@ -128,7 +128,7 @@ pub fn mismatches(pod: &Value, path: &FieldPath, errors: &mut Errors) {
     compare(context.get("seccompProfile"), SECCOMP, at(path, "seccompProfile"), "seccomp");
     let is_windows = spec.str_at(&["os", "name"]) == "windows";
     for (path, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, path)) {
-        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&empty));
+        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&Value::Null));
         let key = format!("{SECCOMP_OF}{name}");
         compare(own.get("seccompProfile"), &key, at(&path, "seccompProfile"), "seccomp");
         let profile = own.get("appArmorProfile").or_else(|| context.get("appArmorProfile"));
@@ -242,13 +242,13 @@ pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
     }
     let seccomp =
         |key: &str| format!("{}: non-functional in v1.27+; use the \"seccompProfile\" field instead", at.key(key));
-    let (spec, empty) = (pod.get("spec").unwrap_or(&Value::Null), Value::object());
-    let context = spec.get("securityContext").unwrap_or(&empty);
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    let context = spec.get("securityContext").unwrap_or(&Value::Null);
     if context.get("seccompProfile").is_none() && given.get(SECCOMP).is_some() {
         warnings.push(seccomp(SECCOMP));
     }
     for (_, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, root)) {
-        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&empty));
+        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&Value::Null));
         let key = format!("{SECCOMP_OF}{name}");
         if own.get("seccompProfile").is_none() && given.get(&key).is_some() {
             warnings.push(seccomp(&key));

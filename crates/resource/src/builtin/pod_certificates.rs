@@ -164,8 +164,8 @@ fn is_in(status: &Value, kinds: &[&str]) -> bool {
 
 /// Validates a status, which is written only once, together with the condition that ends the request.
 pub fn validate_status(new: &Value, old: &Value, release: Release) -> Errors {
-    let (path, empty) = (FieldPath::new("status"), Value::object());
-    let (status, before) = (new.get("status").unwrap_or(&empty), old.get("status").unwrap_or(&empty));
+    let path = FieldPath::new("status");
+    let (status, before) = (new.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
     if new.str_at(&["metadata", "uid"]) != old.str_at(&["metadata", "uid"]) {
         // the changed uid is reported elsewhere and is the only error
         return vec![];
@@ -183,7 +183,7 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Errors {
         has_others
             .then_some("non-condition status fields must be empty when denying or failing the PodCertificateRequest")
     } else if is_in(status, &FINAL[..1]) {
-        return issued_errors(status, old.get("spec").unwrap_or(&empty), &path).err().unwrap_or_default();
+        return issued_errors(status, old.get("spec").unwrap_or(&Value::Null), &path).err().unwrap_or_default();
     } else {
         let of = schema::shape::named("certificates.v1beta1.PodCertificateRequestStatus");
         (!schema::shape::same_fields(status, before, of, &[]))

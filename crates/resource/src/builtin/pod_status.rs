@@ -61,9 +61,9 @@ fn keep_observed(pod: &mut Value, old: &Value) {
 }
 
 pub fn validate(pod: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
-    let (status, spec) = (pod.get("status").unwrap_or(&empty), pod.get("spec").unwrap_or(&empty));
-    let before = old.get("status").unwrap_or(&empty);
+    let (mut errors, path) = (vec![], FieldPath::new("status"));
+    let (status, spec) = (pod.get("status").unwrap_or(&Value::Null), pod.get("spec").unwrap_or(&Value::Null));
+    let before = old.get("status").unwrap_or(&Value::Null);
     let annotations = FieldPath::new("metadata").child("annotations");
     pod_annotations::errors(pod, Some(old), &annotations, &mut errors);
     pod_annotations::change_errors(pod, old, &annotations, &mut errors);

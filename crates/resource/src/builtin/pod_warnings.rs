@@ -88,8 +88,8 @@ fn many_indexes(job: &Value, path: &FieldPath) -> Option<String> {
 
 /// The warnings about a Pod or a Pod template.
 fn of_spec(pod: &Value, root: &FieldPath) -> Vec<String> {
-    let (mut warnings, empty) = (vec![], Value::object());
-    let (spec, path) = (pod.get("spec").unwrap_or(&empty), root.child("spec"));
+    let mut warnings = vec![];
+    let (spec, path) = (pod.get("spec").unwrap_or(&Value::Null), root.child("spec"));
     former_labels(spec, &path, &mut warnings);
     repeated_names(spec, &path, &mut warnings);
     volumes(spec, &path, &mut warnings);
@@ -123,15 +123,15 @@ fn former_labels(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
             warnings.push(format!("{}: {why}", path.child("nodeSelector").key(key)));
         }
     }
-    let (empty, path_of_affinity) = (Value::object(), path.child("affinity").child("nodeAffinity"));
-    let affinity = spec.at(&["affinity", "nodeAffinity"]).unwrap_or(&empty);
+    let path_of_affinity = path.child("affinity").child("nodeAffinity");
+    let affinity = spec.at(&["affinity", "nodeAffinity"]).unwrap_or(&Value::Null);
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     if let Some(selector) = affinity.get(required) {
         let path = path_of_affinity.child(required);
         items(selector, "nodeSelectorTerms", &path).for_each(|(path, term)| warnings.extend(former_keys(term, &path)));
     }
     for (path, term) in items(affinity, "preferredDuringSchedulingIgnoredDuringExecution", &path_of_affinity) {
-        let (term, path) = (term.get("preference").unwrap_or(&empty), path.child("preference"));
+        let (term, path) = (term.get("preference").unwrap_or(&Value::Null), path.child("preference"));
         warnings.extend(former_keys(term, &path));
         odd_values(term, &path, warnings);
     }

@@ -40,8 +40,8 @@ pub fn add_ephemeral(pod: &mut Value, old: &Value) {
 /// Ephemeral containers can be added, but neither changed nor removed.
 pub fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let path = FieldPath::new("spec");
-    let (empty, mut errors) = (Value::object(), vec![]);
-    let (spec, old) = (pod.get("spec").unwrap_or(&empty), old.get("spec").unwrap_or(&empty));
+    let mut errors = vec![];
+    let (spec, old) = (pod.get("spec").unwrap_or(&Value::Null), old.get("spec").unwrap_or(&Value::Null));
     validate_spec(spec, &path, &mut errors);
     let list_path = path.child("ephemeralContainers");
     let mut by_name = HashMap::new();
@@ -89,8 +89,8 @@ pub fn resize(pod: &mut Value, old: &Value) {
 
 pub fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (empty, path) = (Value::object(), FieldPath::new("spec"));
-    validate_spec(pod.get("spec").unwrap_or(&empty), &path, &mut errors);
+    let path = FieldPath::new("spec");
+    validate_spec(pod.get("spec").unwrap_or(&Value::Null), &path, &mut errors);
     let class = old.str_at(&["status", "qosClass"]);
     if podspec::quality_of_service(pod) != class {
         let why = "Pod QOS Class may not change as a result of resizing";

@@ -9,7 +9,7 @@ use super::checks::{invalid_each, invalid_internal, items, labels, text};
 use super::podspec;
 
 pub fn validate(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, empty) = (vec![], Value::object());
+    let mut errors = vec![];
     let handler = text(class, "handler");
     if !handler.is_empty() {
         let mut problems = names::dns1123_label(handler);
@@ -20,7 +20,7 @@ pub fn validate(class: &Value, old: Option<&Value>, _release: Release) -> Vec<Fi
         invalid_each(&FieldPath::new("handler"), handler, problems, &mut errors);
     }
     podspec::overhead(class.at(&["overhead", "podFixed"]), &FieldPath::new("overhead"), &mut errors);
-    let (scheduling, path) = (class.get("scheduling").unwrap_or(&empty), FieldPath::new("scheduling"));
+    let (scheduling, path) = (class.get("scheduling").unwrap_or(&Value::Null), FieldPath::new("scheduling"));
     let selector = scheduling.get("nodeSelector").unwrap_or(&Value::Null);
     labels(selector, &path.child("nodeSelector"), &mut errors);
     let mut known = HashSet::new();

@@ -151,9 +151,8 @@ pub fn validate_attributes(class: &Value, old: Option<&Value>, _release: Release
 }
 
 pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, empty) = (vec![], Value::object());
-    let path = FieldPath::new("spec").child("source");
-    let source = attachment.at(&["spec", "source"]).unwrap_or(&empty);
+    let (mut errors, path) = (vec![], FieldPath::new("spec").child("source"));
+    let source = attachment.at(&["spec", "source"]).unwrap_or(&Value::Null);
     const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     const SOURCES: [&str; 2] = ["inlineVolumeSpec", "persistentVolumeName"];
     let count = SOURCES.iter().filter(|name| is_set(source, name)).count();

@@ -184,8 +184,8 @@ fn attributes_class_removed(claim: &Value, before: &Value, path: &FieldPath, err
 }
 
 fn claim_changes(claim: &Value, before: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (empty, class) = (Value::object(), "volumeAttributesClassName");
-    let (spec, old) = (claim.get("spec").unwrap_or(&empty), before.get("spec").unwrap_or(&empty));
+    let class = "volumeAttributesClassName";
+    let (spec, old) = (claim.get("spec").unwrap_or(&Value::Null), before.get("spec").unwrap_or(&Value::Null));
     let mut new = spec.clone();
     let bound = claim.str_at(&["status", "phase"]) == "Bound";
     class_changes(claim, before, &mut new, errors);
@@ -368,8 +368,8 @@ pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -
 
 /// Warns about CSI drivers that receive ServiceAccount tokens in volume attributes rather than in Secrets.
 pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
-    let (empty, requests) = (Value::object(), ["spec", "tokenRequests"]);
-    let spec = driver.get("spec").unwrap_or(&empty);
+    let requests = ["spec", "tokenRequests"];
+    let spec = driver.get("spec").unwrap_or(&Value::Null);
     let is_unchanged = old.is_some_and(|old| old.at(&requests) == driver.at(&requests));
     if is_unchanged
         || list(spec, "tokenRequests").is_empty()

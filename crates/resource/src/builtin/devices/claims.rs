@@ -45,27 +45,29 @@ fn is_same_spec(old: &Value, new: &Value, go: &'static str) -> bool {
 
 /// The spec of a ResourceClaim is immutable.
 pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    let (mut errors, path) = (vec![], FieldPath::new("spec"));
     match old {
         Some(old) if !is_same_spec(old, claim, "resource.v1.ResourceClaim") => {
-            let spec = claim.get("spec").unwrap_or(&empty);
+            let spec = claim.get("spec").unwrap_or(&Value::Null);
             errors.push(invalid_internal(&path, spec, "resource.ResourceClaimSpec", "field is immutable"));
         }
         Some(_) => {}
-        None => device_claim(claim.at(&["spec", "devices"]).unwrap_or(&empty), &path.child("devices"), &mut errors),
+        None => {
+            device_claim(claim.at(&["spec", "devices"]).unwrap_or(&Value::Null), &path.child("devices"), &mut errors)
+        }
     }
     errors
 }
 
 /// The spec of a ResourceClaimTemplate is immutable.
 pub fn validate_claim_template(template: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
-    template_metadata(template.at(&["spec", "metadata"]).unwrap_or(&empty), &path.child("metadata"), &mut errors);
+    let (mut errors, path) = (vec![], FieldPath::new("spec"));
+    template_metadata(template.at(&["spec", "metadata"]).unwrap_or(&Value::Null), &path.child("metadata"), &mut errors);
     let devices = path.child("spec").child("devices");
-    device_claim(template.at(&["spec", "spec", "devices"]).unwrap_or(&empty), &devices, &mut errors);
+    device_claim(template.at(&["spec", "spec", "devices"]).unwrap_or(&Value::Null), &devices, &mut errors);
     let spec = template.get("spec");
     if old.is_some_and(|old| !is_same_spec(old, template, "resource.v1.ResourceClaimTemplate")) {
-        let (spec, go) = (spec.unwrap_or(&empty), "resource.ResourceClaimTemplateSpec");
+        let (spec, go) = (spec.unwrap_or(&Value::Null), "resource.ResourceClaimTemplateSpec");
         errors.push(invalid_internal(&path, spec, go, "field is immutable"));
     }
     errors

@@ -51,12 +51,12 @@ pub fn prepare_slice(slice: &mut Value, old: Option<&Value>) {
 
 /// A rule that taints devices.
 pub fn validate_taint_rule(rule: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("spec"), Value::object());
+    let (mut errors, path) = (vec![], FieldPath::new("spec"));
     if let Some(selector) = rule.at(&["spec", "deviceSelector"]).filter(|selector| !selector.is_null()) {
         fields::device_selector(selector, &path.child("deviceSelector"), &mut errors);
     }
-    let taint = rule.at(&["spec", "taint"]).unwrap_or(&empty);
-    let before = old.map(|old| old.at(&["spec", "taint"]).unwrap_or(&empty));
+    let taint = rule.at(&["spec", "taint"]).unwrap_or(&Value::Null);
+    let before = old.map(|old| old.at(&["spec", "taint"]).unwrap_or(&Value::Null));
     fields::taint(taint, before, &path.child("taint"), &mut errors);
     errors
 }

@@ -59,9 +59,9 @@ pub fn admin_results(claim: &Value, old: &Value) -> Option<FieldPath> {
 }
 
 pub fn validate_status(claim: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let (mut errors, path, empty) = (vec![], FieldPath::new("status"), Value::object());
-    let status = claim.get("status").unwrap_or(&empty);
-    let names = RequestNames::of(claim.at(&["spec", "devices"]).unwrap_or(&empty));
+    let (mut errors, path) = (vec![], FieldPath::new("status"));
+    let status = claim.get("status").unwrap_or(&Value::Null);
+    let names = RequestNames::of(claim.at(&["spec", "devices"]).unwrap_or(&Value::Null));
     if !is_oversized(status, "reservedFor", RESERVED_FOR_MAX, &path, &mut errors) {
         consumers(status, &path, &mut errors);
     }

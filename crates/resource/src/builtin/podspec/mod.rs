@@ -156,8 +156,7 @@ impl<'a> Pod<'a> {
 
     fn dns(&self, path: &FieldPath, errors: &mut Errors) {
         let (policy, path) = (text(self.spec, "dnsPolicy"), path.child("dnsConfig"));
-        let empty = Value::object();
-        let config = self.spec.get("dnsConfig").unwrap_or(&empty);
+        let config = self.spec.get("dnsConfig").unwrap_or(&Value::Null);
         if policy == "None" {
             if !is_set(self.spec, "dnsConfig") {
                 let why = "must provide `dnsConfig` when `dnsPolicy` is None";

@@ -456,8 +456,8 @@ fn ingress_errors(
 
 /// Warns of accepted but discouraged values.
 pub fn warnings(new: &Value, _old: Option<&Value>, release: Release) -> Vec<String> {
-    let (path, empty, mut out) = (FieldPath::new("spec"), Value::object(), vec![]);
-    let spec = new.get("spec").unwrap_or(&empty);
+    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
+    let mut out = vec![];
     if new.at(&["metadata", "annotations", TOPOLOGY_HINTS]).is_some() {
         out.push(format!("annotation {TOPOLOGY_HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"));
     }

@@ -128,8 +128,9 @@ fn waits(job: &Value) -> bool {
 /// Validates the template of a waiting Job: the fields that decide where its Pods run and what they need may still
 /// change.
 fn waiting_template(new: Option<&Value>, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (empty, new) = (Value::object(), new.and_then(|template| template.get("spec")));
-    let (new, mut old) = (new.unwrap_or(&empty), old.and_then(|old| old.get("spec")).cloned().unwrap_or_default());
+    let new = new.and_then(|template| template.get("spec"));
+    let (new, mut old) =
+        (new.unwrap_or(&Value::Null), old.and_then(|old| old.get("spec")).cloned().unwrap_or_default());
     restore(&mut old, new, &["affinity", "nodeAffinity"]);
     ["nodeSelector", "tolerations", "schedulingGates"].into_iter().for_each(|name| restore(&mut old, new, &[name]));
     match (new.get("affinity"), old.get("affinity")) {
@@ -165,7 +166,7 @@ fn shown_part(name: &str, value: Option<&Value>) -> String {
 
 pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
     let mut errors = vec![];
-    let (path, empty) = (FieldPath::new("spec"), Value::object());
+    let path = FieldPath::new("spec");
     const NAME_BYTES_MAX: usize = 52;
     let name = object.str_at(&["metadata", "name"]);
     if name.len() > NAME_BYTES_MAX {
@@ -176,7 +177,7 @@ pub fn validate_cron_job(object: &Value, _old: Option<&Value>, _release: Release
         errors.push(FieldError::required(&path.child("concurrencyPolicy"), ""));
     }
     let (spec, path) =
-        (object.at(&["spec", "jobTemplate", "spec"]).unwrap_or(&empty), path.child("jobTemplate").child("spec"));
+        (object.at(&["spec", "jobTemplate", "spec"]).unwrap_or(&Value::Null), path.child("jobTemplate").child("spec"));
     if let Some(selector) = spec.get("selector").filter(|selector| !selector.is_null()) {
         errors.push(invalid_shown(
             &path.child("selector"),

@@ -157,16 +157,15 @@ fn labels_or_null(template: &Value) -> Value {
 
 /// Validates the metadata and the spec of a Pod template.
 fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (empty, null) = (Value::object(), Value::Null);
     // upstream leaves out `metadata`
-    let given = template.at(&["metadata", "labels"]).unwrap_or(&null);
+    let given = template.at(&["metadata", "labels"]).unwrap_or(&Value::Null);
     labels(given, &path.child("labels"), errors);
-    let metadata = template.get("metadata").unwrap_or(&null);
+    let metadata = template.get("metadata").unwrap_or(&Value::Null);
     schema::metadata::annotation_errors(metadata, &path.child("annotations"), errors);
     pod_annotations::errors(template, None, &path.child("annotations"), errors);
     pod_annotations::mismatches(template, &path.child("spec"), errors);
-    pods::validate_spec(template.get("spec").unwrap_or(&empty), &path.child("spec"), errors);
-    if !list(template.get("spec").unwrap_or(&empty), "ephemeralContainers").is_empty() {
+    pods::validate_spec(template.get("spec").unwrap_or(&Value::Null), &path.child("spec"), errors);
+    if !list(template.get("spec").unwrap_or(&Value::Null), "ephemeralContainers").is_empty() {
         let why = "ephemeral containers not allowed in pod template";
         errors.push(FieldError::forbidden(&path.child("spec").child("ephemeralContainers"), why));
     }
