@@ -60,8 +60,10 @@ pub const OPENAPI_KEPT_BYTES_MAX: usize = 40 << 20;
 pub const OPENAPI_GZIP_LEVEL: u32 = 6;
 /// Seconds that a read waits for a resource version that does not exist yet.
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
-/// Objects that a deletecollection deletes concurrently if admission cannot reject a deletion.
-pub const DELETE_COLLECTION_PARALLEL: usize = 64;
+/// Objects that a deletecollection deletes concurrently if admission cannot reject a deletion: as many as have
+/// `DELETE_COLLECTION_BYTES` together, within these bounds. They share a commit, and a disk syncs once for each.
+pub const DELETE_COLLECTION_PARALLEL: std::ops::RangeInclusive<usize> = 64..=512;
+pub const DELETE_COLLECTION_BYTES: usize = 4 << 20;
 /// Maximum number of objects that a deletecollection deletes one after the other.
 pub const DELETE_IN_ORDER_MAX: usize = 32;
 /// Maximum length in characters of all warnings of a response; if it is exceeded, each warning is truncated to

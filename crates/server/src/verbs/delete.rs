@@ -6,7 +6,7 @@ use base::deadline;
 use base::request::{DeleteOptions, ListOptions, WriteOptions};
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Status, Value};
-use objects::Stored;
+use objects::{Collection, Stored};
 use resource::Subresource;
 use resource::{Document, Resource, type_text, unknown_kind};
 
@@ -139,7 +139,7 @@ pub async fn delete_collection(
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
-    let at_once = if certain { at_once(page.items.len()) } else { 1 };
+    let at_once = if certain { at_once(page.items.len(), &request.resource.collection) } else { 1 };
     let options = &options;
     let delete = move |shown: ResponseObject| async move {
         match shown.as_stored() {
@@ -183,8 +183,12 @@ async fn delete_listed(
 
 /// How many of `deletions` run concurrently. A few run one after the other, as all do in kube-apiserver: on etcd,
 /// concurrent deletions may be reordered.
-fn at_once(deletions: usize) -> usize {
-    if deletions > limits::DELETE_IN_ORDER_MAX { limits::DELETE_COLLECTION_PARALLEL } else { 1 }
+fn at_once(deletions: usize, collection: &Collection) -> usize {
+    if deletions <= limits::DELETE_IN_ORDER_MAX {
+        return 1;
+    }
+    let (least, most) = limits::DELETE_COLLECTION_PARALLEL.into_inner();
+    (limits::DELETE_COLLECTION_BYTES / collection.largest_bytes().max(1)).clamp(least, most)
 }
 
 /// Deletes every instance of a custom resource, for the deletion of its CRD. Those with finalizers are marked.
@@ -208,7 +212,7 @@ pub async fn delete_as_server(
         let request = context.server_request(resource, &http::Method::DELETE, &path, Subresource::None);
         delete_listed(context, &request, options, &stored).await
     };
-    let at_once = at_once(objects.len());
+    let at_once = at_once(objects.len(), &resource.collection);
     stream::iter(objects.into_iter().map(delete)).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
@@ -232,4 +236,25 @@ pub struct Pass {
     pub pending: bool,
     /// Whether a deletion failed.
     pub failed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+    use objects::{Body, Meta};
+
+    use super::*;
+
+    #[test]
+    fn number_of_concurrent_deletions_is_bounded_by_their_bytes() {
+        let cases = [(32, 10, 1), (33, 10, 512), (100_000, 100, 512), (100_000, 20_000, 209), (100_000, 1_000_000, 64)];
+        for (deletions, bytes, want) in cases {
+            let collection = Collection::new(0);
+            let value = json!({"metadata": {"name": "x"}, "text": ("x".repeat(bytes))});
+            let stored = Stored::new(1, Body::encode(&value), Meta::of(&value));
+            collection.apply(1, vec![("x".into(), Some(Arc::new(stored)))]);
+            assert_eq!(at_once(deletions, &collection), want, "{deletions} of {bytes} bytes");
+        }
+        assert_eq!(at_once(33, &Collection::new(0)), 512);
+    }
 }
