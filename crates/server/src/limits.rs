@@ -54,10 +54,10 @@ pub const GENERATE_NAME_ATTEMPTS: usize = 8;
 /// Responses from this size on are compressed.
 pub const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// Maximum size of a kept OpenAPI v2 document as gzip; a larger one is built for each request. With 1,600 CRDs of 12 KB it
-/// has 8 MB. kube-apiserver has no such limit.
+/// has 7 MB. kube-apiserver has no such limit.
 pub const OPENAPI_KEPT_BYTES_MAX: usize = 40 << 20;
-/// The level at which that document is compressed, once for many responses; gzip's default.
-pub const OPENAPI_GZIP_LEVEL: u32 = 6;
+/// The level at which that document is compressed, once for many responses. The default, 6, takes twice the time and saves 9 %.
+pub const OPENAPI_GZIP_LEVEL: u32 = 3;
 /// Seconds that a read waits for a resource version that does not exist yet.
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
 /// Objects that a deletecollection deletes concurrently if admission cannot reject a deletion: as many as have
