@@ -11,11 +11,9 @@ use tokio::sync::Notify;
 
 use super::event::{Event, EventKind};
 use super::ring::Ring;
+use super::state::{CollectionState, IndexKey, LabelIndex, Root};
 use super::stored::Stored;
 use crate::limits;
-
-/// The objects of a collection at one revision, sorted by path; cloning it is cheap.
-pub type Root = imbl::OrdMap<Text, Arc<Stored>>;
 
 /// The part of a collection that a reader selects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,13 +48,17 @@ pub struct Expired {
 
 #[derive(Default)]
 struct Inner {
-    root: Root,
+    state: CollectionState,
+    /// The number of events of all changes.
+    changes: usize,
+    /// Whether an index is being built.
+    is_indexing: bool,
     /// The newest change of this collection.
     revision: Revision,
     ring: Ring,
     wakers: HashMap<Scope, Arc<Notify>>,
     /// States at recently requested revisions, for the next pages of lists.
-    past: VecDeque<(Revision, Root)>,
+    past: VecDeque<(Revision, CollectionState)>,
     /// Number of objects in a scope after a path at a revision, for `remainingItemCount` of the next page.
     left: VecDeque<((Revision, Scope, Text), usize)>,
     /// Number of objects in a scope at a revision, if all of them are known to have a rendition in a version.
@@ -72,7 +74,7 @@ pub struct Collection {
 impl Collection {
     /// An empty collection whose history is known from `since` on.
     pub fn new(since: Revision) -> Collection {
-        let inner = Inner { root: Root::new(), revision: since, ring: Ring::new(since), ..Inner::default() };
+        let inner = Inner { revision: since, ring: Ring::new(since), ..Inner::default() };
         Collection { inner: Mutex::new(inner), largest_bytes: AtomicUsize::new(0) }
     }
 
@@ -90,13 +92,45 @@ impl Collection {
     }
 
     pub fn get(&self, path: &str) -> Option<Arc<Stored>> {
-        self.lock().root.get(path).cloned()
+        self.lock().state.root.get(path).cloned()
     }
 
     /// The newest objects and the revision of the newest change among them.
     pub fn latest(&self) -> (Root, Revision) {
         let inner = self.lock();
-        (inner.root.clone(), inner.revision)
+        (inner.state.root.clone(), inner.revision)
+    }
+
+    /// The newest state and the revision of the newest change of it.
+    pub fn state(&self) -> (CollectionState, Revision) {
+        let inner = self.lock();
+        (inner.state.clone(), inner.revision)
+    }
+
+    /// Counts a list that would use an index. Returns whether it is to be built by [`Collection::index`].
+    pub fn lacks_index(&self, key: &IndexKey) -> bool {
+        let mut inner = self.lock();
+        let is_lacking = inner.state.lacks(key);
+        is_lacking && !std::mem::replace(&mut inner.is_indexing, true)
+    }
+
+    /// Builds an index, which the states have from then on. Writes go on meanwhile; if they are more than the ring has, there is
+    /// no index.
+    pub fn index(&self, key: IndexKey) {
+        let (root, before) = {
+            let inner = self.lock();
+            (inner.state.root.clone(), inner.changes)
+        };
+        let mut index = LabelIndex::new(key, &root);
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        inner.is_indexing = false;
+        let Some(later) = inner.ring.newest(inner.changes - before) else { return };
+        for event in later {
+            let object = Some(&event.object).filter(|_| event.kind != EventKind::Deleted);
+            index.change(&event.path, event.previous.as_ref(), object);
+        }
+        inner.state.add(index);
     }
 
     /// The current objects of a namespace, in order of their names.
@@ -108,7 +142,7 @@ impl Collection {
     }
 
     pub fn len(&self) -> usize {
-        self.lock().root.len()
+        self.lock().state.root.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -116,31 +150,28 @@ impl Collection {
     }
 
     /// The objects as they were at `revision`: the newest ones with the later events undone.
-    pub fn at(&self, revision: Revision) -> Result<Root, Expired> {
+    pub fn at(&self, revision: Revision) -> Result<CollectionState, Expired> {
         let inner = self.lock();
         inner.reaches(revision)?;
-        if let Some((_, root)) = inner.past.iter().find(|(past, _)| *past == revision) {
-            return Ok(root.clone());
+        if let Some((_, state)) = inner.past.iter().find(|(past, _)| *past == revision) {
+            return Ok(state.clone());
         }
-        let mut root = inner.root.clone();
+        let mut state = inner.state.clone();
         let later: Vec<Arc<Event>> = inner.ring.later_than(revision).rev().cloned().collect();
         drop(inner);
         let is_past = !later.is_empty();
         for event in later {
-            match &event.previous {
-                Some(previous) => root.insert(event.path.clone(), previous.clone()),
-                None => root.remove(&event.path),
-            };
+            state.change(&event.path, event.previous.as_ref());
         }
         if !is_past {
-            return Ok(root);
+            return Ok(state);
         }
         let mut inner = self.lock();
         let oldest = inner.ring.after();
         inner.past.retain(|(past, _)| *past >= oldest && *past != revision);
         inner.past.truncate(limits::LIST_ROOTS - 1);
-        inner.past.push_front((revision, root.clone()));
-        Ok(root)
+        inner.past.push_front((revision, state.clone()));
+        Ok(state)
     }
 
     /// Number of objects in `scope` after `path` at `revision`, if it has been counted recently.
@@ -175,7 +206,7 @@ impl Collection {
         let mut inner = self.lock();
         for (path, object) in objects {
             inner.revision = inner.revision.max(object.revision);
-            inner.root.insert(path, object);
+            inner.state.change(&path, Some(&object));
         }
     }
 
@@ -214,10 +245,10 @@ impl Collection {
         objects.iter().for_each(|(_, object)| self.measure(object));
         let mut inner = self.lock();
         let root: Root = objects.into_iter().collect();
-        let gone: Vec<Text> = inner.root.keys().filter(|path| !root.contains_key(*path)).cloned().collect();
+        let gone: Vec<Text> = inner.state.root.keys().filter(|path| !root.contains_key(*path)).cloned().collect();
         let mut changes: Vec<(Text, Option<Arc<Stored>>)> = gone.into_iter().map(|path| (path, None)).collect();
         for (path, object) in root {
-            if inner.root.get(&path).is_none_or(|known| known.revision != object.revision) {
+            if inner.state.root.get(&path).is_none_or(|known| known.revision != object.revision) {
                 changes.push((path, Some(object)));
             }
         }
@@ -263,17 +294,18 @@ impl Collection {
 
 impl Inner {
     fn change(&mut self, revision: Revision, path: Text, object: Option<Arc<Stored>>) -> Option<Arc<Event>> {
+        let previous = self.state.change(&path, object.as_ref());
         let (kind, object, previous) = match object {
             Some(object) => {
-                let previous = self.root.insert(path.clone(), object.clone());
                 let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
                 (kind, object, previous)
             }
             None => {
-                let previous = self.root.remove(&path)?;
+                let previous = previous?;
                 (EventKind::Deleted, Arc::new(previous.at(revision)), Some(previous))
             }
         };
+        self.changes += 1;
         Some(Arc::new(Event { revision, kind, path, object, previous }))
     }
 
@@ -343,11 +375,45 @@ mod tests {
         collection.apply(3, vec![("a".into(), Some(object("a", 3)))]);
         collection.apply(4, vec![("b".into(), None)]);
         let paths = |revision| -> Vec<(String, u64)> {
-            collection.at(revision).unwrap().iter().map(|(path, o)| (path.to_string(), o.revision)).collect()
+            collection.at(revision).unwrap().root.iter().map(|(path, o)| (path.to_string(), o.revision)).collect()
         };
         assert_eq!(paths(0), []);
         assert_eq!(paths(2), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
         assert_eq!(paths(4), [("a".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn indexes_belong_to_their_revision() {
+        let labelled = |label: u64, revision| {
+            let value = json!({"metadata": {"name": "x", "labels": {"a": (label.to_string())}}});
+            Some(Arc::new(Stored::new(revision, Body::encode(&value), Meta::of(&value))))
+        };
+        let (collection, key) = (Collection::new(0), IndexKey::Value("a".into()));
+        let apply = |revisions: std::ops::Range<u64>| {
+            for revision in revisions {
+                let object = if revision % 5 == 0 { None } else { labelled(revision % 3, revision) };
+                collection.apply(revision, vec![(format!("n/{}", revision % 7).into(), object)]);
+            }
+        };
+        apply(1..20);
+        assert!(collection.lacks_index(&key) && !collection.lacks_index(&key), "one builds the index");
+        collection.index(key.clone());
+        assert!(!collection.lacks_index(&key));
+        apply(20..23);
+        for revision in [3, 12, 19, 20, 21, 22] {
+            let state = collection.at(revision).unwrap();
+            let mut new = CollectionState::default();
+            new.add(LabelIndex::new(key.clone(), &state.root));
+            let entries = |state: &CollectionState| -> Vec<(Text, Text, Revision)> {
+                let objects = state.indexed(&key).into_iter().flatten();
+                objects.map(|((value, path), object)| (value.clone(), path.clone(), object.revision)).collect()
+            };
+            // an index that is as old as the changes since then is dropped, as an unused one
+            if state.indexed(&key).is_some() {
+                assert_eq!(entries(&state), entries(&new), "{revision}");
+            }
+            assert_eq!(state.indexed(&key).is_some(), revision >= 19, "{revision}");
+        }
     }
 
     #[tokio::test]
@@ -396,12 +462,12 @@ mod tests {
         collection.put_before(8, before());
         let mut cursor = collection.subscribe(Scope::All, 4).unwrap();
         assert_eq!(cursor.take().unwrap().iter().map(|event| event.revision).collect::<Vec<_>>(), [7, 9]);
-        assert_eq!([3, 5, 8].map(|at| collection.at(at).unwrap()["a"].revision), [3, 4, 7]);
+        assert_eq!([3, 5, 8].map(|at| collection.at(at).unwrap().root["a"].revision), [3, 4, 7]);
         assert_eq!(collection.subscribe(Scope::All, 2).err(), Some(Expired { oldest: 3 }));
         let replaced = Collection::new(8);
         replaced.replace(9, vec![]);
         replaced.put_before(8, before());
-        assert_eq!(replaced.at(8).err(), Some(Expired { oldest: 9 }));
+        assert_eq!(replaced.at(8).map(drop).err(), Some(Expired { oldest: 9 }));
     }
 
     #[tokio::test]

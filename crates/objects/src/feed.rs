@@ -602,7 +602,7 @@ mod tests {
         objects.clone().load_history(0).await;
         put(&objects, "c").await;
         let collection = objects.collection(&"g".into(), &"things".into());
-        assert_eq!((collection.len(), collection.at(first).unwrap().len()), (3, 1));
+        assert_eq!((collection.len(), collection.at(first).unwrap().root.len()), (3, 1));
         assert_eq!(objects.faults.now(), Ok(()));
     }
 

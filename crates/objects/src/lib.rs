@@ -15,9 +15,10 @@ mod key;
 mod layout;
 pub mod limits;
 mod ring;
+mod state;
 mod stored;
 
-pub use collection::{Collection, Cursor, Expired, Root, Scope};
+pub use collection::{Collection, Cursor, Expired, Scope};
 pub use encryption::Encryption;
 pub use event::{Event, EventKind};
 pub use failure::failure;
@@ -25,4 +26,5 @@ pub use faults::Faults;
 pub use feed::Objects;
 pub use key::Key;
 pub use layout::{Keys, Layout, Opened, Place, Storage, Transform};
+pub use state::{CollectionState, IndexKey, Indexed, Root};
 pub use stored::{Body, Encoded, Meta, Owner, ProtobufForm, Rendition, Sink, Stored};

@@ -56,6 +56,12 @@ impl Ring {
         later.events.into_iter().for_each(|event| self.push(event));
     }
 
+    /// The newest `count` events, in their order; `None` if the ring does not have so many.
+    pub fn newest(&self, count: usize) -> Option<impl Iterator<Item = &Arc<Event>>> {
+        let start = self.events.len().checked_sub(count)?;
+        Some(self.events.range(start..))
+    }
+
     /// The events after a revision, in their order.
     pub fn later_than(&self, revision: Revision) -> impl DoubleEndedIterator<Item = &Arc<Event>> {
         let start = self.events.partition_point(|event| event.revision <= revision);

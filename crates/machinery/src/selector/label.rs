@@ -60,6 +60,12 @@ impl LabelSelector {
 
     /// The requirements, sorted by key.
     #[must_use]
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// The requirements, sorted by key.
+    #[must_use]
     pub fn into_requirements(self) -> Vec<Requirement> {
         self.requirements
     }

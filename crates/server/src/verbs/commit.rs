@@ -126,7 +126,7 @@ impl Write<'_> {
         let Some(revision) = trace::span(name, Kind::Internal, span_attributes, put).await? else { return Ok(None) };
         let stored = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
         // if a later write has replaced it already, the object is read from the history
-        let stored = stored.or_else(|| resource.collection.at(revision).ok()?.get(&key.path).cloned());
+        let stored = stored.or_else(|| resource.collection.at(revision).ok()?.root.get(&key.path).cloned());
         stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
     }
 

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use machinery::{Status, Text};
-use objects::{Root, Scope, Stored};
+use objects::{Indexed, Root, Scope, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::selection::Selection;
@@ -17,6 +17,8 @@ use crate::limits;
 #[derive(Clone)]
 pub struct Scan {
     root: Root,
+    /// Only objects of an index that have one of these values are visited, if it is used.
+    index: Option<(Indexed, Vec<Text>)>,
     /// Whether the next object is the first one of the scope.
     at_start: bool,
     /// The lower bound of the remaining paths.
@@ -40,7 +42,12 @@ impl Scan {
             Scope::Namespace(namespace) => Bound::Excluded(format!("{namespace}0").into()),
             Scope::All => Bound::Unbounded,
         };
-        Scan { root, at_start: after.is_none(), from, until }
+        Scan { root, index: None, at_start: after.is_none(), from, until }
+    }
+
+    /// The same objects, but only those in an index that have one of these values. It belongs to the same state.
+    pub fn with_index(&self, index: Indexed, values: Vec<Text>) -> Scan {
+        Scan { index: Some((index, values)), ..self.clone() }
     }
 
     /// Visits the next objects, at most `count`, until `visit` returns false. Returns the number of visited objects.
@@ -50,7 +57,7 @@ impl Scan {
         mut visit: impl FnMut(&Arc<Stored>) -> Result<bool, E>,
     ) -> Result<usize, E> {
         // collected first, so that the CPU can load several objects from memory at once
-        let batch: Vec<(&Text, &Arc<Stored>)> = self.rest().take(count).collect();
+        let batch = self.next(count);
         let mut visited = 0;
         for (_, stored) in &batch {
             visited += 1;
@@ -67,17 +74,45 @@ impl Scan {
 
     /// The next objects, at most `count`, without advancing.
     pub fn ahead(&self, count: usize) -> impl Iterator<Item = &Arc<Stored>> {
-        self.rest().take(count).map(|(_, stored)| stored)
+        self.next(count).into_iter().map(|(_, stored)| stored)
+    }
+
+    /// The paths and objects that are visited next, at most `count`.
+    fn next(&self, count: usize) -> Vec<(&Text, &Arc<Stored>)> {
+        let Some((index, values)) = &self.index else { return self.rest().take(count).collect() };
+        let mut by_value: Vec<_> = values.iter().map(|value| self.rest_of(index, value).peekable()).collect();
+        let first = || {
+            let firsts = by_value.iter_mut().filter_map(|rest| Some((rest.peek()?.0, rest)));
+            firsts.min_by_key(|(path, _)| *path)?.1.next()
+        };
+        std::iter::from_fn(first).take(count).collect()
+    }
+
+    /// The remaining objects of an index that have a value.
+    fn rest_of<'a>(&self, index: &'a Indexed, value: &Text) -> impl Iterator<Item = (&'a Text, &'a Arc<Stored>)> {
+        let at = |path: Text| (value.clone(), path);
+        let from = match self.from.clone() {
+            Bound::Unbounded => Bound::Included(at(Text::default())),
+            from => from.map(at),
+        };
+        let until = match self.until.clone() {
+            // the successor of the value
+            Bound::Unbounded => Bound::Excluded((format!("{value}\0").into(), Text::default())),
+            until => until.map(at),
+        };
+        index.range((from, until)).map(|((_, path), stored)| (path, stored))
     }
 
     pub fn is_at_start(&self) -> bool {
         self.at_start
     }
 
+    /// Whether no objects remain, visited or not: the page of a list ends as it does without an index.
     pub fn is_at_end(&self) -> bool {
         self.rest().next().is_none()
     }
 
+    /// The remaining objects, visited or not.
     fn rest(&self) -> impl Iterator<Item = (&Text, &Arc<Stored>)> {
         let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), self.until.as_ref());
         self.root.range::<_, Text>(range)
@@ -114,7 +149,7 @@ enum ItemSource {
     /// Objects that are few or do not come from a snapshot.
     ResponseObject(VecDeque<ResponseObject>),
     Snapshot {
-        scan: Scan,
+        scan: Box<Scan>,
         selection: Box<Selection>,
     },
 }
@@ -133,7 +168,7 @@ impl Items {
 
     /// The first `count` selected objects of a scan.
     pub fn selected(scan: Scan, selection: Selection, count: usize) -> Items {
-        Items { left: count, source: ItemSource::Snapshot { scan, selection: Box::new(selection) } }
+        Items { left: count, source: ItemSource::Snapshot { scan: Box::new(scan), selection: Box::new(selection) } }
     }
 
     /// Size of the remaining objects as JSON in bytes; `None` if they are still to be selected.
@@ -186,4 +221,63 @@ async fn next_selected(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+    use objects::{Body, Collection, IndexKey, Meta};
+
+    use super::*;
+
+    /// The paths that a scan visits in batches of two, and whether it is at its end after each.
+    fn visited(mut scan: Scan) -> Vec<(String, bool)> {
+        let mut all = vec![];
+        loop {
+            let mut batch = vec![];
+            let count = scan.each(2, |stored| {
+                batch.push(format!("{}/{}", stored.meta.namespace, stored.meta.name));
+                Ok::<_, ()>(true)
+            });
+            if count == Ok(0) {
+                return all;
+            }
+            all.push((batch.join(" "), scan.is_at_end()));
+        }
+    }
+
+    #[test]
+    fn indexes_keep_order_and_ends() {
+        let collection = Collection::new(0);
+        for (revision, path) in (1..).zip(["m/a", "n/a", "n/b", "n/c", "n/d", "n/e", "o/a"]) {
+            let (namespace, name) = path.split_once('/').unwrap();
+            let labels = json!({"l": (["x", "y", "", "xx"][revision as usize % 4])});
+            let value = json!({"metadata": {"name": name, "namespace": namespace, "labels": labels}});
+            let stored = Arc::new(Stored::new(revision, Body::encode(&value), Meta::of(&value)));
+            collection.apply(revision, vec![(path.into(), Some(stored))]);
+        }
+        // m/a y, n/a "", n/b xx, n/c x, n/d y, n/e "", o/a xx
+        let [all, n] = [Scope::All, Scope::Namespace("n".into())];
+        let cases = [
+            (&all, None, &["y"][..], vec![("m/a n/d", false)]),
+            (&all, None, &["x"], vec![("n/c", false)]),
+            (&all, None, &["xx", "y"], vec![("m/a n/b", false), ("n/d o/a", true)]),
+            (&all, Some("n/b"), &["xx", "y"], vec![("n/d o/a", true)]),
+            (&n, None, &["", "x"], vec![("n/a n/c", false), ("n/e", true)]),
+            (&n, Some("n/a"), &["", "x"], vec![("n/c n/e", true)]),
+            (&n, Some("n/d"), &["x"], vec![]),
+            (&all, None, &["z"], vec![]),
+        ];
+        let key = IndexKey::Value("l".into());
+        collection.index(key.clone());
+        let (state, _) = collection.state();
+        for (scope, after, values, want) in cases {
+            let values: Vec<Text> = values.iter().map(|value| Text::from(*value)).collect();
+            let whole = Scan::new(state.root.clone(), scope, after);
+            let scan = whole.with_index(state.indexed(&key).unwrap().clone(), values.clone());
+            let want: Vec<(String, bool)> =
+                want.into_iter().map(|(paths, at_end)| (paths.to_owned(), at_end)).collect();
+            assert_eq!(visited(scan), want, "{scope:?} {after:?} {values:?}");
+        }
+    }
 }

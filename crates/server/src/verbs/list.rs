@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use base::metrics::{GroupResource, METRICS};
 use base::request::{ListOptions, Verb, VersionMatch, parse_uint};
+use base::task;
+use machinery::selector::label::{Operator, Requirement};
 use machinery::status::{Cause, Details, Reason};
 use machinery::{Status, Text, Value};
-use objects::{Expired, Meta, Root, Scope, Stored};
+use objects::{Collection, CollectionState, Expired, IndexKey, Meta, Scope, Stored};
 use store::Revision;
 
 use super::continuation::Continue;
@@ -110,14 +112,15 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
 
 impl Selection {
     pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
-        let (root, revision, after) = self.snapshot(context, request, options).await?;
+        let (state, revision, after) = self.snapshot(context, request, options).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
-        let scan = Scan::new(root, &self.scope, after.as_deref());
+        let whole = Scan::new(state.root.clone(), &self.scope, after.as_deref());
+        let scan = self.indexed(&request.resource.collection, &state, &whole);
         let surveyed = self.survey(request, scan.clone(), limit, revision).await;
         let of_all = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && self.is_unselected());
         let survey = surveyed.map_err(|why| match request.resource.is_prepared() {
             true => why,
-            false => if_unreadable(request, &scan, of_all, why),
+            false => if_unreadable(request, &whole, of_all, why),
         })?;
         let mut page = Page {
             revision,
@@ -138,6 +141,34 @@ impl Selection {
             page.continue_token = Continue::new(revision, scope_of(request), &last).encode();
         }
         Ok(page)
+    }
+
+    /// Those of the objects of `whole` that an index finds, if it is worthwhile and the state has one. Otherwise a task builds the
+    /// index for later lists: the first one by a label, which may be the only one, takes no longer than without it.
+    fn indexed(&self, collection: &Arc<Collection>, state: &CollectionState, whole: &Scan) -> Scan {
+        let requirements = self.options.label_selector.requirements();
+        let exceeds = |scan: &Scan| scan.ahead(limits::INDEXED_OBJECTS_MIN + 1).count() > limits::INDEXED_OBJECTS_MIN;
+        if requirements.is_empty() || !exceeds(whole) {
+            return whole.clone();
+        }
+        let mut found: Option<(usize, Scan)> = None;
+        for (key, values) in requirements.iter().filter_map(index_of) {
+            if collection.lacks_index(&key) {
+                let (collection, key) = (collection.clone(), key.clone());
+                task::spawn("label index", async move { task::blocking(|| collection.index(key)) });
+            }
+            let Some(index) = state.indexed(&key) else { continue };
+            let scan = whole.with_index(index.clone(), values);
+            if !exceeds(&scan) {
+                return scan;
+            }
+            // of large numbers, it matters little which one is larger
+            let objects = scan.ahead(limits::LIST_SCAN).count();
+            if found.as_ref().is_none_or(|(least, _)| objects < *least) {
+                found = Some((objects, scan));
+            }
+        }
+        found.map_or_else(|| whole.clone(), |(_, scan)| scan)
     }
 
     /// Selects up to `limit` objects, or all if it is 0. Every error that could occur while they are sent is found
@@ -249,12 +280,12 @@ impl Selection {
         context: &Context,
         request: &Request,
         options: &ListOptions,
-    ) -> Result<(Root, Revision, Option<String>), Status> {
+    ) -> Result<(CollectionState, Revision, Option<String>), Status> {
         let collection = &request.resource.collection;
         let latest = || {
             let revision = context.objects.revision();
-            let (root, newest) = collection.latest();
-            (root, revision.max(newest))
+            let (state, newest) = collection.state();
+            (state, revision.max(newest))
         };
         if !options.continue_token.is_empty() {
             let token = Continue::decode(&options.continue_token)?;
@@ -263,13 +294,13 @@ impl Selection {
                 return Err(Status::bad_request(message));
             }
             if token.revision < 0 {
-                let (root, revision) = latest();
-                return Ok((root, revision, Some(token.path_in(scope_of(request)))));
+                let (state, revision) = latest();
+                return Ok((state, revision, Some(token.path_in(scope_of(request)))));
             }
             let revision = token.revision.unsigned_abs();
             context.objects.reach_back(revision).await;
             return match collection.at(revision) {
-                Ok(root) => Ok((root, revision, Some(token.path_in(scope_of(request))))),
+                Ok(state) => Ok((state, revision, Some(token.path_in(scope_of(request))))),
                 Err(Expired { .. }) => Err(expired_token(token)),
             };
         }
@@ -279,13 +310,26 @@ impl Selection {
             || (options.version_match.is_none() && options.limit > 0 && version > 0);
         if exact && version > 0 {
             context.objects.reach_back(version).await;
-            let root = collection
+            let state = collection
                 .at(version)
                 .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))?;
-            return Ok((root, version, None));
+            return Ok((state, version, None));
         }
-        let (root, revision) = latest();
-        Ok((root, revision, None))
+        let (state, revision) = latest();
+        Ok((state, revision, None))
+    }
+}
+
+/// The index for a requirement, and the values of the objects that meet it.
+fn index_of(required: &Requirement) -> Option<(IndexKey, Vec<Text>)> {
+    match required.operator {
+        Operator::Exists => Some((IndexKey::Existence(required.key.clone()), vec![Text::default()])),
+        Operator::In if required.values.len() <= limits::INDEXED_VALUES_MAX => {
+            let mut values = required.values.clone();
+            values.dedup();
+            Some((IndexKey::Value(required.key.clone()), values))
+        }
+        _ => None,
     }
 }
 
