@@ -9,8 +9,8 @@ pub const LIST_ROOTS: usize = 4;
 /// Indexes of labels that a collection has. With short values and paths, an index takes about 140 bytes for each object.
 /// Ours.
 pub const INDEXES_MAX: usize = 4;
-/// Lists that would use another index before one that none has used meanwhile makes room for it. Ours: the time of so many lists
-/// is much longer than that in which an index is built.
+/// Lists that would use another index before one that none has used meanwhile makes room for it: so many lists take much
+/// longer than building an index.
 pub const INDEX_IDLE_LISTS: usize = 100;
 /// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.
 pub const RING_EVENTS_MAX: usize = 102_400;
