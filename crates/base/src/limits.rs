@@ -33,15 +33,15 @@ pub const TRACE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const TRACE_TEXT_RUNES_MAX: usize = 1_024;
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = 64 << 20;
-/// Shortest interval at which a computation gives way. Ours: giving way takes at most a twentieth of the time.
+/// Shortest interval at which a computation gives way: giving way takes at most a twentieth of the time.
 pub const GIVE_WAY_INTERVAL: Duration = Duration::from_millis(1);
 /// Users who may have a turn of [`deadline::beside_others`](crate::deadline::beside_others) beyond the turns that all share.
 /// Each is a thread that computes; kube-apiserver has no limit.
 pub const OWN_TURNS_MAX: usize = 64;
-/// Time that [`task::give_way`](crate::task::give_way) waits for another thread to take over. Ours: longer than the
-/// start of a parked thread.
+/// Time that [`task::give_way`](crate::task::give_way) waits for another thread to take over: longer than the start of
+/// a parked thread.
 pub const HAND_OVER: Duration = Duration::from_micros(50);
-/// Time between two log lines about failures with the same name. Ours.
+/// Time between two log lines about failures with the same name.
 pub const NOTICE_PAUSE: Duration = Duration::from_secs(10);
-/// Names of failures of one kind that are counted separately. Ours: more than there are webhooks and issuers.
+/// Names of failures of one kind that are counted separately: more than there are webhooks and issuers.
 pub const NOTICE_NAMES_MAX: usize = 1_000;

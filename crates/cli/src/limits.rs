@@ -34,9 +34,9 @@ pub const CERTIFICATE_BEFORE: Duration = Duration::from_secs(3600);
 pub const USER_CERTIFICATE_MIN: Duration = Duration::from_secs(600);
 /// Time after which a scheduled backup that has failed is made again.
 pub const BACKUP_RETRY: Duration = Duration::from_secs(300);
-/// Bytes of all manifests of an admission plugin. Ours: kube-apiserver has no limit.
+/// Bytes of all manifests of an admission plugin; kube-apiserver has no limit.
 pub const MANIFESTS_BYTES_MAX: u64 = 16 << 20;
-/// Number of files with manifests of an admission plugin. Ours.
+/// Number of files with manifests of an admission plugin.
 pub const MANIFEST_FILES_MAX: usize = 1000;
 /// Interval of checks whether the encryption configuration has changed.
 pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);

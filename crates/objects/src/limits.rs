@@ -6,8 +6,8 @@ use std::time::Duration;
 pub const LIST_POSITIONS: usize = 256;
 /// Past states of a resource that are kept for the next pages of lists.
 pub const LIST_ROOTS: usize = 4;
-/// Indexes of labels that a collection has. With short values and paths, an index takes about 140 bytes for each object.
-/// Ours.
+/// Indexes of labels that a collection has. With short values and paths, an index takes about 140 bytes for each
+/// object.
 pub const INDEXES_MAX: usize = 4;
 /// Lists that would use another index before one that none has used meanwhile makes room for it: so many lists take much
 /// longer than building an index.
@@ -29,11 +29,11 @@ pub const FEED_RETRY: Duration = Duration::from_millis(100);
 pub const FEED_RETRY_MAX: Duration = Duration::from_secs(5);
 /// Time that a read waits for changes that other servers have made.
 pub const CATCH_UP: Duration = Duration::from_secs(10);
-/// Attempts to read history that is being compacted. Ours.
+/// Attempts to read history that is being compacted.
 pub const HISTORY_ATTEMPTS: usize = 3;
-/// Items per thread, at least, when a store is decoded on all cores. Ours: fewer take less time than the start of a thread.
+/// Items per thread, at least, when a store is decoded on all cores: fewer take less time than the start of a thread.
 pub const ITEMS_PER_CORE_MIN: usize = 64;
-/// Renditions that an object keeps: one for each version that is read concurrently. Ours.
+/// Renditions that an object keeps: one for each version that is read concurrently.
 pub const RENDITIONS_MAX: usize = 4;
 /// Interval of the status calls of a KMS plugin; kube-apiserver's.
 pub const KMS_STATUS: Duration = Duration::from_secs(60);
@@ -43,11 +43,11 @@ pub const KMS_RETRY: Duration = Duration::from_secs(10);
 pub const KMS_SEED_LIFETIME: Duration = Duration::from_secs(180);
 /// Time within which a plugin must be healthy at the start; kube-apiserver's.
 pub const KMS_START: Duration = Duration::from_secs(10);
-/// Interval of the status calls at the start. Ours.
+/// Interval of the status calls at the start.
 pub const KMS_START_RETRY: Duration = Duration::from_millis(200);
-/// Calls of a plugin that may wait in its queue. Ours.
+/// Calls of a plugin that may wait in its queue.
 pub const KMS_CALLS_MAX: usize = 16;
-/// Decrypted sources that are kept, one for each start of a server and each key. Ours.
+/// Decrypted sources that are kept, one for each start of a server and each key.
 pub const KMS_SOURCES_MAX: usize = 4_096;
 /// Bytes of an encrypted source; kube-apiserver's.
 pub const KMS_SOURCE_BYTES_MAX: usize = 1 << 10;
@@ -55,5 +55,5 @@ pub const KMS_SOURCE_BYTES_MAX: usize = 1 << 10;
 pub const KMS_KEY_ID_BYTES_MAX: usize = 1 << 10;
 /// Bytes of all annotations of a value; kube-apiserver's.
 pub const KMS_ANNOTATIONS_BYTES_MAX: usize = 32 << 10;
-/// A commit that takes longer than this is logged. Ours: a sync takes milliseconds.
+/// A commit that takes longer than this is logged: a sync takes milliseconds.
 pub const SLOW_COMMIT: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 
 /// Match conditions of a webhook.
 pub const MATCH_CONDITIONS_MAX: usize = 64;
-/// Bytes of objects that a webhook converts in one call, unless one object has more. Ours: kube-apiserver converts what
-/// it reads object by object.
+/// Bytes of objects that a webhook converts in one call, unless one object has more; kube-apiserver converts what it
+/// reads object by object.
 pub const CONVERSION_BYTES: usize = 4 << 20;
 /// Seconds that a conversion may take.
 pub const CONVERSION_SECONDS: u64 = 30;
@@ -20,17 +20,16 @@ pub const WEBHOOK_SECONDS_MAX: i64 = 30;
 /// Bytes of all values of a ConfigMap or Secret; kube-apiserver's.
 pub const DATA_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a list or a name that the errors of one object repeat, such as the versions of a StorageVersion, or the
-/// claims and the name of a Pod. Ours: kube-apiserver repeats all of it in each error.
+/// claims and the name of a Pod; kube-apiserver repeats all of it in each error.
 pub const REPEATED_BYTES_MAX: usize = 1 << 20;
 /// Bounds of the seconds that a token is requested for; kube-apiserver's.
 pub const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 pub const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
-/// Warnings after which no further pairs of ports or paths of a Pod are compared. Ours: kube-apiserver compares all,
-/// and sends fewer.
+/// Warnings after which no further pairs of ports or paths of a Pod are compared; kube-apiserver compares all, and
+/// sends fewer.
 pub const WARNINGS_MAX: usize = 1000;
-/// Errors about one list of `HOST:PORT` pairs, each of which repeats the list. Ours: kube-apiserver has one for each
-/// pair.
+/// Errors about one list of `HOST:PORT` pairs, each of which repeats the list; kube-apiserver has one for each pair.
 pub const HOST_PORTS_REPORTED: usize = 16;
-/// Characters of an object without a type that the error about its file repeats. Ours: kube-apiserver repeats all.
+/// Characters of an object without a type that the error about its file repeats; kube-apiserver repeats all.
 pub const MANIFEST_EXCERPT_MAX: usize = 100;

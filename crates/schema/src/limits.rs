@@ -2,22 +2,22 @@
 
 use machinery::value::PATHS_BYTES_MAX;
 
-/// The minimum size in bytes that an error about a list counts with, which bounds how many are reported. Ours.
+/// The minimum size in bytes that an error about a list counts with, which bounds how many are reported.
 pub(crate) const ERROR_BYTES_MIN: usize = 100;
 
 /// Bytes of the schema errors that are kept for one object; the last error may exceed this. Each error has the value,
-/// which may be as large as the request. Ours: Kubernetes reports them all.
+/// which may be as large as the request; Kubernetes reports them all.
 pub(crate) const ERRORS_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of the conflicts of an apply, in the message and in the causes together. Further conflicts are only counted.
-/// Ours: Kubernetes reports them all.
+/// Bytes of the conflicts of an apply, in the message and in the causes together. Further conflicts are only counted;
+/// Kubernetes reports them all.
 pub(crate) const CONFLICTS_BYTES_MAX: usize = PATHS_BYTES_MAX;
 
 /// In how many versions the field manager keeps an object. If the entries of managedFields have more, the object is
-/// converted again each time. Ours, for memory.
+/// converted again each time, which bounds memory.
 pub(crate) const RENDITIONS_MAX: usize = 4;
 
-/// Type errors of an object that are kept to find the first one in the document. Ours, for memory.
+/// Type errors of an object that are kept to find the first one in the document, which bounds memory.
 pub(crate) const TYPE_ERRORS_MAX: usize = 10_000;
 
 /// Bytes of all annotations of an object together; the value of Kubernetes.
@@ -35,13 +35,13 @@ pub const SELECTABLE_FIELDS_MAX: usize = 8;
 /// Entries of updates in managedFields. Further ones are merged into `ancient-changes`. The value of Kubernetes.
 pub const UPDATE_ENTRIES_MAX: usize = 10;
 
-/// Server-side apply treats nodes of a schema below this depth as untyped. Ours, for the stack.
+/// Server-side apply treats nodes of a schema below this depth as untyped, which bounds the stack.
 pub(crate) const TYPE_DEPTH_MAX: usize = 500;
 
 /// Bytes that defaults may add to an object, as JSON: twice what can be stored (1.5 MiB in kube-apiserver), since not
-/// all of it need be. Ours: Kubernetes adds them all, and then fails to store the object.
+/// all of it need be; Kubernetes adds them all, and then fails to store the object.
 pub const DEFAULTED_BYTES_MAX: usize = 2 * 1536 * 1024;
 
-/// How often the shape of a Go struct contains itself. Deeper values are taken as they are. Ours: Workloads with more
-/// than four levels of templates are refused.
+/// How often the shape of a Go struct contains itself. Deeper values are taken as they are: Workloads with more than
+/// four levels of templates are refused.
 pub(crate) const LEVELS_MAX: usize = 5;

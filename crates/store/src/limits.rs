@@ -2,38 +2,38 @@
 
 use std::time::Duration;
 
-/// Writes that share one fdatasync. Ours: a larger group would not make the sync cheaper, and its first write would
-/// wait longer.
+/// Writes that share one fdatasync: a larger group would not make the sync cheaper, and its first write would wait
+/// longer.
 pub const COMMIT_GROUP_MAX: usize = 1024;
-/// Bytes of the writes that share one fdatasync, unless a single write is larger. Ours: a disk writes as much within some
+/// Bytes of the writes that share one fdatasync, unless a single write is larger: a disk writes as much within some
 /// milliseconds.
 pub const COMMIT_GROUP_BYTES_MAX: usize = 16 << 20;
-/// Interval between attempts to write to a full disk. Ours.
+/// Interval between attempts to write to a full disk.
 pub const DISK_RETRY: Duration = Duration::from_millis(200);
-/// Changes kept in memory for followers; older ones are read from the log. Ours: a follower that keeps up never reads
-/// the disk.
+/// Changes kept in memory for followers; older ones are read from the log: a follower that keeps up never reads the
+/// disk.
 pub const TAIL_CHANGES_MAX: usize = 8192;
-/// Bytes of the values that are kept in memory for followers, if there is a log. Ours.
+/// Bytes of the values that are kept in memory for followers, if there is a log.
 pub const TAIL_BYTES_MAX: usize = 32 << 20;
-/// Changes that are read at a time to find the live keys of an earlier revision. Ours.
+/// Changes that are read at a time to find the live keys of an earlier revision.
 pub const ENTRIES_BATCH: usize = 1024;
-/// Capacity of the committer's queue; callers wait when it is full. Ours: a few groups of writes.
+/// Capacity of the committer's queue; callers wait when it is full: a few groups of writes.
 pub const QUEUE_MAX: usize = 4096;
-/// Bytes of the records of one frame of a checkpoint. Ours: the committer writes at the same time, so a checkpoint is
-/// written in small pieces.
+/// Bytes of the records of one frame of a checkpoint: the committer writes at the same time, so a checkpoint is written
+/// in small pieces.
 pub const CHECKPOINT_FRAME_BYTES: usize = 256 << 10;
-/// Bytes of the records of one frame of the log, unless a single record is larger. Ours: a reader keeps a whole frame in
+/// Bytes of the records of one frame of the log, unless a single record is larger: a reader keeps a whole frame in
 /// memory.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a segment that a recovery rewrites at a time. Ours.
+/// Bytes of a segment that a recovery rewrites at a time.
 pub const REWRITE_BYTES: usize = 1 << 20;
-/// Bytes read from a file at a time. Ours.
+/// Bytes read from a file at a time.
 pub const READ_BYTES: usize = 1 << 20;
-/// Changes per batch of a follower. Ours; etcd: 1000 events per response.
+/// Changes per batch of a follower; etcd: 1000 events per response.
 pub const FOLLOWER_BATCH: usize = 1024;
-/// Attempts to read a log that seems to be corrupt: a server may be writing the same bytes. Ours.
+/// Attempts to read a log that seems to be corrupt: a server may be writing the same bytes.
 pub const READ_ATTEMPTS: usize = 10;
-/// Losses of a damaged log that are described. Ours.
+/// Losses of a damaged log that are described.
 pub const LOSSES_MAX: usize = 1000;
-/// Keys that the description of one loss names. Ours.
+/// Keys that the description of one loss names.
 pub const LOST_KEYS_MAX: usize = 20;
