@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use flate2::{Compress, Compression, Crc, FlushCompress, Status};
+use flate2::{Compress, Compression, Crc, FlushCompress};
 
 use crate::limits;
+use crate::openapi::compress;
 
 /// A gzip header without file name and modification time, for the fastest compression level.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];
@@ -42,26 +43,6 @@ impl Gzip {
             out.extend(self.crc.amount().to_le_bytes());
         }
         out
-    }
-}
-
-fn compress(compressor: &mut Compress, mut bytes: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
-    loop {
-        out.reserve(limits::GZIP_ROOM_BYTES);
-        let before = compressor.total_in();
-        let status = compressor.compress_vec(bytes, out, flush);
-        let used = usize::try_from(compressor.total_in() - before).unwrap_or(bytes.len());
-        bytes = &bytes[used.min(bytes.len())..];
-        let is_flushed = match flush {
-            FlushCompress::None => bytes.is_empty(),
-            // all output has been written when the buffer has room left
-            _ => out.len() < out.capacity(),
-        };
-        match status {
-            Ok(Status::Ok | Status::BufError) if !is_flushed => {}
-            // compression from memory to memory does not fail
-            _ => return,
-        }
     }
 }
 

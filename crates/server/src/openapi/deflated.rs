@@ -1,12 +1,10 @@
 //! Compressed pieces of a document, which are joined to one gzip stream (RFC 1952) in any order.
 
-use std::io::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use flate2::write::DeflateEncoder;
-use flate2::{Compression, Crc};
+use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
 use super::pieces::Pieces;
 use crate::limits;
@@ -35,15 +33,14 @@ impl Deflated {
             return Deflated::default();
         }
         let mut crc = Crc::new();
-        let level = Compression::new(limits::OPENAPI_GZIP_LEVEL);
-        let mut encoder = DeflateEncoder::new(vec![], level);
+        let mut compressor = Compress::new(Compression::new(limits::OPENAPI_GZIP_LEVEL), false);
+        let mut out = vec![];
         pieces.each(|bytes| {
             crc.update(bytes);
-            // writes to memory do not fail
-            let _ = encoder.write_all(bytes);
+            compress(&mut compressor, bytes, FlushCompress::None, &mut out);
         });
-        let _ = encoder.flush();
-        Deflated { blocks: Bytes::copy_from_slice(encoder.get_ref()), crc: Arc::new(crc) }
+        compress(&mut compressor, &[], FlushCompress::Sync, &mut out);
+        Deflated { blocks: Bytes::copy_from_slice(&out), crc: Arc::new(crc) }
     }
 
     /// The number of bytes before compression.
@@ -100,6 +97,28 @@ impl Joined {
     }
 }
 
+/// Compresses bytes. A flush is repeated until all output has been written: `DeflateEncoder` repeats it without the flush, and then
+/// output may be missing.
+pub fn compress(compressor: &mut Compress, mut bytes: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
+    loop {
+        out.reserve(limits::GZIP_ROOM_BYTES);
+        let before = compressor.total_in();
+        let status = compressor.compress_vec(bytes, out, flush);
+        let used = usize::try_from(compressor.total_in() - before).unwrap_or(bytes.len());
+        bytes = &bytes[used.min(bytes.len())..];
+        let is_flushed = match flush {
+            FlushCompress::None => bytes.is_empty(),
+            // all output has been written when the buffer has room left
+            _ => out.len() < out.capacity(),
+        };
+        match status {
+            Ok(Status::Ok | Status::BufError) if !is_flushed => {}
+            // compression from memory to memory does not fail
+            _ => return,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
@@ -108,7 +127,16 @@ mod tests {
 
     #[test]
     fn pieces_can_be_joined_in_any_order() {
-        let texts = ["", "x", "a schema, ", ","].map(|text| text.repeat(50_000).into_bytes());
+        let mut noise = 1_u32;
+        let mut random = || {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // letters in an uneven distribution, so that the output is large but not stored
+            b'a' + (noise >> 24).leading_zeros() as u8 + (noise >> 16 & 3) as u8
+        };
+        let noise: Vec<u8> = (0..3_000_000).map(|_| random()).collect();
+        let texts = ["", "x", "a schema, "].map(|text| text.repeat(50_000).into_bytes());
+        let [none, one, schemas] = texts;
+        let texts = [none, one, schemas, noise];
         let pieces = texts.each_ref().map(|text| Deflated::new(text));
         for order in [vec![], vec![0], vec![1, 2], vec![2, 1, 2, 3], vec![3, 0, 1, 1]] {
             let mut gzip = Joined::default();
