@@ -139,7 +139,7 @@ pub async fn delete_collection(
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
-    let at_once = if certain { at_once(page.items.len(), &request.resource.collection) } else { 1 };
+    let at_once = if certain { at_once(context, page.items.len(), &request.resource.collection) } else { 1 };
     let options = &options;
     let delete = move |shown: ResponseObject| async move {
         match shown.as_stored() {
@@ -183,10 +183,19 @@ async fn delete_listed(
 
 /// How many of `deletions` run concurrently. A few run one after the other, as all do in kube-apiserver: on etcd,
 /// concurrent deletions may be reordered.
-fn at_once(deletions: usize, collection: &Collection) -> usize {
+fn at_once(context: &Context, deletions: usize, collection: &Collection) -> usize {
     if deletions <= limits::DELETE_IN_ORDER_MAX {
-        return 1;
+        1
+    } else if context.objects.store().is_shared() {
+        // etcd commits each deletion on its own, and the writes of others wait behind those in flight
+        *limits::DELETE_COLLECTION_PARALLEL.start()
+    } else {
+        sharing_a_commit(collection)
     }
+}
+
+/// How many deletions of objects of a collection share a commit.
+fn sharing_a_commit(collection: &Collection) -> usize {
     let (least, most) = limits::DELETE_COLLECTION_PARALLEL.into_inner();
     (limits::DELETE_COLLECTION_BYTES / collection.largest_bytes().max(1)).clamp(least, most)
 }
@@ -212,7 +221,7 @@ pub async fn delete_as_server(
         let request = context.server_request(resource, &http::Method::DELETE, &path, Subresource::None);
         delete_listed(context, &request, options, &stored).await
     };
-    let at_once = at_once(objects.len(), &resource.collection);
+    let at_once = at_once(context, objects.len(), &resource.collection);
     stream::iter(objects.into_iter().map(delete)).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
@@ -247,14 +256,13 @@ mod tests {
 
     #[test]
     fn number_of_concurrent_deletions_is_bounded_by_their_bytes() {
-        let cases = [(32, 10, 1), (33, 10, 512), (100_000, 100, 512), (100_000, 20_000, 209), (100_000, 1_000_000, 64)];
-        for (deletions, bytes, want) in cases {
+        for (bytes, want) in [(10, 512), (100, 512), (20_000, 209), (1_000_000, 64)] {
             let collection = Collection::new(0);
             let value = json!({"metadata": {"name": "x"}, "text": ("x".repeat(bytes))});
             let stored = Stored::new(1, Body::encode(&value), Meta::of(&value));
             collection.apply(1, vec![("x".into(), Some(Arc::new(stored)))]);
-            assert_eq!(at_once(deletions, &collection), want, "{deletions} of {bytes} bytes");
+            assert_eq!(sharing_a_commit(&collection), want, "{bytes} bytes");
         }
-        assert_eq!(at_once(33, &Collection::new(0)), 512);
+        assert_eq!(sharing_a_commit(&Collection::new(0)), 512);
     }
 }
