@@ -6,8 +6,7 @@
 
 use machinery::{FieldPath, Value, value::decode};
 use ours::rules::{Options, Rules, Validation};
-use ours::value::{Val, from_json};
-use ours::{Environment, Program};
+use ours::{Decl, Environment, Program, Val, from_json};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -131,7 +130,7 @@ fn measure_single<'m>(
     rounds: u32,
     env: &Environment,
     object: &'m Value,
-    decl: &'m Arc<ours::decl::Decl>,
+    decl: &'m Arc<Decl>,
 ) -> Measure<'m> {
     let program = Program::new(env, &env.check(rule).expect("a rule")).expect("a program");
     let program: &'m Program = Box::leak(Box::new(program));
@@ -179,7 +178,7 @@ fn ten_rules<'m>(object: &'m Value, schema: &Value) -> Measure<'m> {
 
 fn main() {
     let (schema, small) = (schema(), object());
-    let decl = ours::decl::from_schema(&schema, false);
+    let decl = Decl::from_schema(&schema, false);
     let env = Environment::kubernetes(34).declared("self", &decl);
     let items: Value =
         (0..1000).map(|i| Value::from([("name", Value::from("web")), ("port", Value::from(i64::from(i)))])).collect();
