@@ -19,7 +19,7 @@ pub struct ConfigurationKind {
     pub unknown_fields: UnknownFields,
 }
 
-/// What becomes of unknown fields, which differs between the kinds of kube-apiserver.
+/// How a kind treats unknown fields; kube-apiserver refuses them in some kinds and drops them in others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum UnknownFields {
     /// They are errors.

@@ -146,13 +146,13 @@ impl Selection {
     /// Those of the objects of `whole` that an index finds, if it is worthwhile and the state has one. Otherwise a task builds the
     /// index for later lists: the first one by a label, which may be the only one, takes no longer than without it.
     fn indexed(&self, collection: &Arc<Collection>, state: &CollectionState, whole: &Scan) -> Scan {
-        let requirements = self.options.label_selector.requirements();
+        let keys: Vec<_> = self.options.label_selector.requirements().iter().filter_map(index_of).collect();
         let exceeds = |scan: &Scan| scan.ahead(limits::INDEXED_OBJECTS_MIN + 1).count() > limits::INDEXED_OBJECTS_MIN;
-        if requirements.is_empty() || !exceeds(whole) {
+        if keys.is_empty() || !exceeds(whole) {
             return whole.clone();
         }
         let mut found: Option<(usize, Scan)> = None;
-        for (key, values) in requirements.iter().filter_map(index_of) {
+        for (key, values) in keys {
             if collection.lacks_index(&key) {
                 let (collection, key) = (collection.clone(), key.clone());
                 task::spawn("label index", async move { task::blocking(|| collection.index(key)) });

@@ -2,13 +2,13 @@
 
 use machinery::Value;
 
-use super::parts::{NONE, at};
+use super::parts::NONE;
 use crate::builtin::checks::text;
 
 /// The metrics of a v2 autoscaler, each as its current value and its target.
 pub fn metric_texts(object: &Value) -> String {
     const SHOWN_MAX: usize = 2;
-    let (metrics, current) = (at(object, &["spec", "metrics"]), at(object, &["status", "currentMetrics"]));
+    let (metrics, current) = (object.items_at(&["spec", "metrics"]), object.items_at(&["status", "currentMetrics"]));
     if metrics.is_empty() {
         return NONE.to_owned();
     }

@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-use super::parts::{NONE, at, condition, number, since};
+use super::parts::{NONE, condition, number, since};
 use crate::builtin::checks::text;
 
 const UNSET: &str = "<unset>";
@@ -18,7 +18,7 @@ const ENDED: [&str; 3] = ["Canceled", "Completed", "Interrupted"];
 
 /// The last active responder or, without one, the last that has ended.
 fn current(eviction: &Value) -> Option<&Value> {
-    let targets = at(eviction, &["status", "targetResponders"]);
+    let targets = eviction.items_at(&["status", "targetResponders"]);
     let active = targets.iter().rfind(|target| text(target, "state") == "Active");
     active.or_else(|| targets.iter().rfind(|target| ENDED.contains(&text(target, "state"))))
 }
@@ -26,13 +26,13 @@ fn current(eviction: &Value) -> Option<&Value> {
 /// The state of the current responder, and what it reports.
 fn responder(eviction: &Value) -> Option<(&str, &Value)> {
     let target = current(eviction)?;
-    let mut statuses = at(eviction, &["status", "responders"]).iter();
+    let mut statuses = eviction.items_at(&["status", "responders"]).iter();
     let status = statuses.find(|status| text(status, "name") == text(target, "name"))?;
     Some((text(target, "state"), status))
 }
 
 pub fn active_responder(eviction: &Value) -> String {
-    let targets = at(eviction, &["status", "targetResponders"]);
+    let targets = eviction.items_at(&["status", "targetResponders"]);
     let has_begun = |target: &&Value| text(target, "state") == "Active" || ENDED.contains(&text(target, "state"));
     let name = current(eviction).map_or(UNSET, |target| text(target, "name"));
     format!("{name} ({}/{})", targets.iter().filter(has_begun).count(), targets.len())
@@ -64,7 +64,7 @@ pub fn expected_finish(eviction: &Value, now: i64) -> String {
 }
 
 pub fn requesters(eviction: &Value) -> String {
-    let all = at(eviction, &["status", "requesters"]);
+    let all = eviction.items_at(&["status", "requesters"]);
     let mut names: Vec<&str> =
         all.iter().filter(|one| text(one, "intent") != "Withdrawn").map(|one| text(one, "name")).collect();
     names.sort_unstable();

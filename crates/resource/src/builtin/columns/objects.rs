@@ -2,13 +2,13 @@
 
 use machinery::{Text, Value};
 
-use super::parts::{NONE, at, condition, number, shortened, since};
+use super::parts::{NONE, condition, number, shortened, since};
 use super::selectors::go_selector_text;
 use crate::builtin::checks::{entries, list, text};
 
 /// The state of an APIService, with the reason if it is not available.
 pub fn availability(service: &Value) -> String {
-    let found = at(service, &["status", "conditions"]).iter().find(|one| text(one, "type") == "Available");
+    let found = service.items_at(&["status", "conditions"]).iter().find(|one| text(one, "type") == "Available");
     let said = |condition: &Value| match (text(condition, "status"), text(condition, "reason")) {
         ("True", _) | (_, "") => text(condition, "status").to_owned(),
         (status, reason) => format!("{status} ({reason})"),
@@ -18,7 +18,7 @@ pub fn availability(service: &Value) -> String {
 
 pub fn claim_state(claim: &Value) -> String {
     let allocated = claim.at(&["status", "allocation"]).is_some();
-    let reserved = !at(claim, &["status", "reservedFor"]).is_empty();
+    let reserved = !claim.items_at(&["status", "reservedFor"]).is_empty();
     let deleted = !claim.str_at(&["metadata", "deletionTimestamp"]).is_empty();
     let states = [("deleted", deleted), ("allocated", allocated), ("reserved", reserved)];
     let states: Vec<&str> = states.into_iter().filter(|(_, holds)| *holds).map(|(name, _)| name).collect();
@@ -27,7 +27,7 @@ pub fn claim_state(claim: &Value) -> String {
 
 pub fn served_versions(definition: &Value) -> String {
     let is = |version: &Value, key: &str| version.get(key) == Some(&Value::Bool(true));
-    let served = at(definition, &["spec", "versions"]).iter().filter(|version| is(version, "served"));
+    let served = definition.items_at(&["spec", "versions"]).iter().filter(|version| is(version, "served"));
     let shown =
         |version: &Value| format!("{}{}", text(version, "name"), if is(version, "storage") { "(storage)" } else { "" });
     let mut names: Vec<String> = served.map(shown).collect();
@@ -68,7 +68,7 @@ pub fn job_status(job: &Value) -> &'static str {
 }
 
 pub fn migration_status(migration: &Value) -> &str {
-    let current = at(migration, &["status", "conditions"]).iter().filter(|one| text(one, "status") == "True");
+    let current = migration.items_at(&["status", "conditions"]).iter().filter(|one| text(one, "status") == "True");
     let mut kinds = current.map(|condition| text(condition, "type"));
     kinds.rfind(|kind| matches!(*kind, "Running" | "Failed" | "Succeeded")).unwrap_or("Unknown")
 }
@@ -96,7 +96,7 @@ pub fn node_roles(node: &Value) -> String {
 }
 
 pub fn node_status(node: &Value) -> String {
-    let ready = at(node, &["status", "conditions"]).iter().find(|condition| text(condition, "type") == "Ready");
+    let ready = node.items_at(&["status", "conditions"]).iter().find(|condition| text(condition, "type") == "Ready");
     let status = match ready.map(|condition| text(condition, "status")) {
         Some("True") => "Ready",
         Some(_) => "NotReady",
@@ -118,14 +118,14 @@ pub fn param_ref(binding: &Value) -> String {
 }
 
 pub fn pod_certificate_status(request: &Value) -> &str {
-    let mut kinds = at(request, &["status", "conditions"]).iter().map(|condition| text(condition, "type"));
+    let mut kinds = request.items_at(&["status", "conditions"]).iter().map(|condition| text(condition, "type"));
     kinds.rfind(|kind| ["Issued", "Denied", "Failed"].contains(kind)).unwrap_or("Pending")
 }
 
 /// How many readiness gates are met.
 pub fn pod_gates(pod: &Value) -> String {
-    let gates = at(pod, &["spec", "readinessGates"]);
-    let conditions = at(pod, &["status", "conditions"]);
+    let gates = pod.items_at(&["spec", "readinessGates"]);
+    let conditions = pod.items_at(&["status", "conditions"]);
     let is_met = |gate: &&Value| {
         let of_gate = conditions.iter().find(|one| text(one, "type") == text(gate, "conditionType"));
         of_gate.is_some_and(|one| text(one, "status") == "True")
@@ -137,7 +137,7 @@ pub fn pod_gates(pod: &Value) -> String {
 }
 
 pub fn group_status(group: &Value) -> &str {
-    let find = |kind: &str| at(group, &["status", "conditions"]).iter().rfind(|one| text(one, "type") == kind);
+    let find = |kind: &str| group.items_at(&["status", "conditions"]).iter().rfind(|one| text(one, "type") == kind);
     match (find("DisruptionTarget"), find("PodGroupInitiallyScheduled")) {
         (Some(disrupted), _) => text(disrupted, "reason"),
         (None, Some(scheduled)) if text(scheduled, "status") == "True" => "Scheduled",
@@ -158,7 +158,7 @@ pub fn usage(quota: &Value, is_shown: fn(&str) -> bool) -> String {
 
 pub fn revision_owner(revision: &Value) -> String {
     let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
-    let Some(owner) = at(revision, &["metadata", "ownerReferences"]).iter().find(is_controller) else {
+    let Some(owner) = revision.items_at(&["metadata", "ownerReferences"]).iter().find(is_controller) else {
         return NONE.to_owned();
     };
     let group = text(owner, "apiVersion").split_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
@@ -167,14 +167,14 @@ pub fn revision_owner(revision: &Value) -> String {
 
 /// The external addresses of a Service.
 pub fn external_address(service: &Value) -> String {
-    let outside = at(service, &["spec", "externalIPs"]).iter().filter_map(Value::as_str);
+    let outside = service.items_at(&["spec", "externalIPs"]).iter().filter_map(Value::as_str);
     let or =
         |addresses: Vec<&str>, other: &str| if addresses.is_empty() { other.to_owned() } else { addresses.join(",") };
     match service.str_at(&["spec", "type"]) {
         "ClusterIP" | "NodePort" => or(outside.collect(), NONE),
         "LoadBalancer" => {
             let given = |point| Some(text(point, "ip")).filter(|ip| !ip.is_empty()).unwrap_or(text(point, "hostname"));
-            let balanced = at(service, &["status", "loadBalancer", "ingress"]).iter().map(given);
+            let balanced = service.items_at(&["status", "loadBalancer", "ingress"]).iter().map(given);
             or(balanced.filter(|address| !address.is_empty()).chain(outside).collect(), "<pending>")
         }
         "ExternalName" => service.str_at(&["spec", "externalName"]).to_owned(),
@@ -183,7 +183,7 @@ pub fn external_address(service: &Value) -> String {
 }
 
 pub fn signing_status(request: &Value) -> String {
-    let has = |kind: &str| at(request, &["status", "conditions"]).iter().any(|c| text(c, "type") == kind);
+    let has = |kind: &str| request.items_at(&["status", "conditions"]).iter().any(|c| text(c, "type") == kind);
     let decision = match (has("Denied"), has("Approved")) {
         (true, _) => "Denied",
         (_, true) => "Approved",

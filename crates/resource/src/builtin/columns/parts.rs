@@ -9,11 +9,6 @@ pub type CellFunction = fn(&Value, i64) -> Value;
 
 pub const NONE: &str = "<none>";
 
-/// The items of a list; none if it is absent.
-pub fn at<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
-    object.at(path).and_then(Value::as_array).unwrap_or_default()
-}
-
 /// A number; 0 if it is absent.
 pub fn number(object: &Value, path: &[&str]) -> i64 {
     object.at(path).and_then(Value::as_int).unwrap_or_default()
@@ -22,7 +17,7 @@ pub fn number(object: &Value, path: &[&str]) -> i64 {
 /// The condition of a type, if it is true.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let is = |condition: &&Value| text(condition, "type") == kind && text(condition, "status") == "True";
-    at(object, &["status", "conditions"]).iter().find(is)
+    object.items_at(&["status", "conditions"]).iter().find(is)
 }
 
 pub fn since(time: &str, now: i64) -> String {

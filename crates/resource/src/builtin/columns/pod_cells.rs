@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use machinery::{Value, jsonpath};
 
-use super::parts::{at, condition, number};
+use super::parts::{condition, number};
 use crate::builtin::checks::text;
 
 /// The cells of a Pod that depend on its containers.
@@ -33,10 +33,10 @@ impl<'a> Restarts<'a> {
 
 impl<'a> PodCells<'a> {
     pub fn of(pod: &'a Value) -> PodCells<'a> {
-        let init = at(pod, &["spec", "initContainers"]);
+        let init = pod.items_at(&["spec", "initContainers"]);
         let sidecars: HashSet<&str> =
             init.iter().filter(|c| text(c, "restartPolicy") == "Always").map(|c| text(c, "name")).collect();
-        let total = at(pod, &["spec", "containers"]).len() + sidecars.len();
+        let total = pod.items_at(&["spec", "containers"]).len() + sidecars.len();
         let mut cells = PodCells { ready: 0, total, status: phase(pod), restarts: Restarts::default() };
         let (is_initialized, of_sidecars) = cells.initialize(pod, &sidecars);
         if is_initialized || condition(pod, "Initialized").is_some() {
@@ -50,7 +50,7 @@ impl<'a> PodCells<'a> {
     /// sidecar. Returns whether there is no such container, and the restarts of the sidecars that were read.
     fn initialize(&mut self, pod: &'a Value, sidecars: &HashSet<&str>) -> (bool, Restarts<'a>) {
         let mut of_sidecars = Restarts::default();
-        for (i, status) in at(pod, &["status", "initContainerStatuses"]).iter().enumerate() {
+        for (i, status) in pod.items_at(&["status", "initContainerStatuses"]).iter().enumerate() {
             let is_sidecar = sidecars.contains(text(status, "name"));
             self.restarts.add(status);
             if is_sidecar {
@@ -68,7 +68,7 @@ impl<'a> PodCells<'a> {
             self.status = match ended {
                 Some(ended) => format!("Init:{}", ending(ended)),
                 None if !matches!(waits_for, "" | "PodInitializing") => format!("Init:{waits_for}"),
-                None => format!("Init:{i}/{}", at(pod, &["spec", "initContainers"]).len()),
+                None => format!("Init:{i}/{}", pod.items_at(&["spec", "initContainers"]).len()),
             };
             return (false, of_sidecars);
         }
@@ -79,7 +79,7 @@ impl<'a> PodCells<'a> {
     fn run(&mut self, pod: &'a Value, of_sidecars: Restarts<'a>) {
         self.restarts = of_sidecars;
         let (mut is_running, mut failure) = (false, None);
-        for status in at(pod, &["status", "containerStatuses"]).iter().rev() {
+        for status in pod.items_at(&["status", "containerStatuses"]).iter().rev() {
             self.restarts.add(status);
             let waits_for = status.str_at(&["state", "waiting", "reason"]);
             if !waits_for.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> PodCells<'a> {
 /// The phase of a Pod. The reason in its status, or its scheduling gates, take precedence.
 fn phase(pod: &Value) -> String {
     const GATED: &str = "SchedulingGated";
-    let conditions = at(pod, &["status", "conditions"]);
+    let conditions = pod.items_at(&["status", "conditions"]);
     if conditions.iter().any(|c| text(c, "type") == "PodScheduled" && text(c, "reason") == GATED) {
         return GATED.to_owned();
     }

@@ -2,7 +2,7 @@
 
 use machinery::Value;
 
-use super::parts::{at, condition, number};
+use super::parts::{condition, number};
 
 /// The sum of a field over all pools, or a dash while the status has no pools.
 pub fn total(request: &Value, field: &str) -> String {
@@ -18,13 +18,13 @@ pub fn errors(request: &Value) -> String {
 fn shown(request: &Value, number: impl Fn(&[Value]) -> i64) -> String {
     let has_pools = request.get("status").is_some_and(|status| !status.is_null());
     match has_pools && condition(request, "Failed").is_none() {
-        true => number(at(request, &["status", "pools"])).to_string(),
+        true => number(request.items_at(&["status", "pools"])).to_string(),
         false => "-".to_owned(),
     }
 }
 
 pub fn request_status(request: &Value) -> String {
-    let (count, shown) = (number(request, &["status", "poolCount"]), at(request, &["status", "pools"]).len());
+    let (count, shown) = (number(request, &["status", "poolCount"]), request.items_at(&["status", "pools"]).len());
     match (condition(request, "Complete"), condition(request, "Failed")) {
         (Some(_), _) if usize::try_from(count).is_ok_and(|count| count > shown) => {
             format!("Complete ({shown}/{count} pools)")
