@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::limits;
@@ -18,6 +19,40 @@ where
     // one type for all futures: the code of a task, some hundred lines, is compiled once instead of for every caller
     let future: Pin<Box<dyn Future<Output = F::Output> + Send>> = Box::pin(future);
     tokio::spawn(future)
+}
+
+/// Runs a future as a part of the calling task. If the caller is dropped before its end, it goes on in a task of its own.
+pub async fn finish<F>(name: &'static str, future: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let mut unfinished = Unfinished { name, future: Some(Box::pin(future)) };
+    std::future::poll_fn(|context| {
+        let Some(future) = &mut unfinished.future else { return Poll::Pending };
+        let polled = future.as_mut().poll(context);
+        if polled.is_ready() {
+            unfinished.future = None;
+        }
+        polled
+    })
+    .await
+}
+
+struct Unfinished<T: Send + 'static> {
+    name: &'static str,
+    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+}
+
+impl<T: Send + 'static> Drop for Unfinished<T> {
+    fn drop(&mut self) {
+        // at the end of the process there is no runtime any more, and after a panic of the future nothing to go on with
+        if let Some(future) = self.future.take().filter(|_| !std::thread::panicking())
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            drop(spawn(self.name, future));
+        }
+    }
 }
 
 /// Wakes every task that watches files.
@@ -146,5 +181,32 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
         tokio::task::block_in_place(work)
     } else {
         work()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn unfinished_work_goes_on_when_its_caller_is_dropped() {
+        let (go, gone) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
+        let work = async move {
+            gone.await.unwrap();
+            done.send("done").unwrap();
+        };
+        let mut caller = Box::pin(finish("test", work));
+        tokio::select! {
+            biased;
+            () = &mut caller => panic!("nothing has released the work"),
+            () = std::future::ready(()) => {}
+        }
+        drop(caller);
+        go.send(()).unwrap();
+        assert_eq!(ended.await, Ok("done"));
+        assert_eq!(finish("test", async { 5 }).await, 5);
     }
 }

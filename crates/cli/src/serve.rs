@@ -317,7 +317,7 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
     };
     match flags.engine() {
         Engine::Etcd => etcd(),
-        Engine::Memory => Ok(server::Storage::own(Arc::new(store::Embedded::in_memory()))),
+        Engine::Memory => Ok(server::Storage::own(Arc::new(store::Memory::default()))),
         Engine::Embedded => {
             let id = std::process::id();
             let holder = match flags.secure_port {

@@ -91,7 +91,7 @@ impl Objects {
         let _ = objects.observer.set(observer);
         objects.notify_all();
         let objects = Arc::new(objects);
-        let changes = objects.store.follow(start).await?;
+        let changes = objects.follow_store(start).await?;
         let following = base::task::spawn("feed", objects.clone().follow(changes));
         let faults = objects.faults.clone();
         base::task::spawn("feed supervisor", async move {
@@ -164,7 +164,7 @@ impl Objects {
                     self.faults.passing(format!("changes of the store cannot be read: {error}"));
                     tokio::time::sleep(*pause).await;
                     *pause = (*pause * 2).min(limits::FEED_RETRY_MAX);
-                    self.store.follow(self.revision()).await
+                    self.follow_store(self.revision()).await
                 }
             };
             match followed {
@@ -206,7 +206,14 @@ impl Objects {
             }
         }
         self.applied.send_replace(revision);
-        self.store.follow(revision).await
+        self.follow_store(revision).await
+    }
+
+    /// A reader whose changes are applied before their writers learn of them, if the store can arrange it.
+    async fn follow_store(&self, after: Revision) -> Result<Box<dyn Changes>, StoreError> {
+        let mut changes = self.store.follow(after).await?;
+        changes.precede_writers();
+        Ok(changes)
     }
 
     /// The objects of a snapshot. Foreign keys of a shared store are ignored.
@@ -432,8 +439,8 @@ impl Objects {
         self.commit(key, "delete", write, || {}).await
     }
 
-    /// Commits a write in a task of its own, so that it completes, and is measured, even if the request that waits for it
-    /// is dropped. `landed` runs when the write is visible or refused.
+    /// Commits a write. It completes, and is measured, even if the request that waits for it is dropped. `landed` runs when the
+    /// write is visible or refused.
     async fn commit(
         self: &Arc<Self>,
         key: &Key,
@@ -443,7 +450,7 @@ impl Objects {
     ) -> Result<Revision, Refused> {
         let objects = self.clone();
         let operation = StoreOperation { operation, group: (&key.group).into(), resource: (&key.plural).into() };
-        let committed = task::spawn("commit", async move {
+        let committing = async move {
             let began = clock::instant();
             let result = objects.store.commit(write).await;
             let took = began.elapsed();
@@ -452,14 +459,8 @@ impl Objects {
             let result = objects.visible(result).await;
             landed();
             result
-        });
-        match committed.await {
-            Ok(done) => done,
-            // only the end of the process cancels the task, and ends the caller too: it must not log a warning or try
-            // again
-            Err(error) if error.is_cancelled() => std::future::pending().await,
-            Err(error) => Err(Refused::Failed(StoreError::Unavailable(error.to_string()))),
-        }
+        };
+        task::finish("commit", committing).await
     }
 
     /// Waits until the result of a commit is visible: the new object, or the one that it conflicts with.
@@ -519,13 +520,13 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use machinery::json;
-    use store::{BoxFuture, Embedded};
+    use store::{BoxFuture, Memory};
 
     use super::*;
 
     /// A store whose followers fail a few times before they deliver changes.
     struct Flaky {
-        store: Embedded,
+        store: Memory,
         failures: Arc<AtomicUsize>,
     }
 
@@ -582,7 +583,7 @@ mod tests {
     #[tokio::test]
     async fn feed_resumes_after_errors() {
         let failures = Arc::new(AtomicUsize::new(2));
-        let store = Flaky { store: Embedded::in_memory(), failures: failures.clone() };
+        let store = Flaky { store: Memory::default(), failures: failures.clone() };
         let objects = Objects::open(Storage::own(Arc::new(store)), Box::new(|_, _, _| {})).await.unwrap();
         while objects.faults.now().is_ok() {
             tokio::task::yield_now().await;
@@ -595,7 +596,7 @@ mod tests {
 
     #[tokio::test]
     async fn history_that_is_read_after_the_first_writes_changes_nothing() {
-        let storage = Storage::own(Arc::new(Embedded::in_memory()));
+        let storage = Storage::own(Arc::new(Memory::default()));
         let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
         let first = put(&objects, "a").await;
         put(&objects, "b").await;
@@ -609,7 +610,7 @@ mod tests {
     #[tokio::test]
     async fn feed_survives_panicking_observer() {
         let observer: Observer = Box::new(|_, key, _| assert!(key.path != "bad", "an observer panics"));
-        let storage = Storage::own(Arc::new(Embedded::in_memory()));
+        let storage = Storage::own(Arc::new(Memory::default()));
         let objects = Objects::open(storage, observer).await.unwrap();
         put(&objects, "good").await;
         assert_eq!(objects.faults.now(), Ok(()));

@@ -514,7 +514,7 @@ async fn prepare(
 
 #[cfg(test)]
 mod tests {
-    use store::Embedded;
+    use store::Memory;
 
     use super::*;
     use crate::controllers::{ControllerManager, Controllers};
@@ -530,12 +530,12 @@ mod tests {
 
     /// [`server`] on an empty store in memory.
     pub async fn empty_server() -> (Arc<Context>, Arc<ControllerManager>) {
-        server(Arc::new(Embedded::in_memory())).await
+        server(Arc::new(Memory::default())).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn lasting_fault_is_reported_after_grace_period() {
-        let storage = Storage::own(Arc::new(Embedded::in_memory()));
+        let storage = Storage::own(Arc::new(Memory::default()));
         let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
         let (fault, begun) = (watch::Sender::new(None), clock::instant());
         let supervisor = task::spawn("supervisor", supervise(Arc::downgrade(&objects), fault.clone()));

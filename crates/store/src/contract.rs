@@ -5,6 +5,7 @@ pub mod suite;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -108,6 +109,11 @@ pub struct Batch {
 pub trait Changes: Send {
     /// The next batch; waits until there is one. After [`StoreError::Compacted`] this follower has missed changes.
     fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>>;
+
+    /// From now on a commit returns only when this reader has asked for the batch behind it, so that the writer finds its change
+    /// applied and is woken once instead of twice. One reader at a time has this effect, as long as it lives. Whether an engine
+    /// does it is its own choice: one that learns of changes from elsewhere does not, and writers wait for the revision.
+    fn precede_writers(&mut self) {}
 }
 
 /// A revisioned map of bytes.
@@ -141,6 +147,12 @@ pub trait Store: Send + Sync {
     /// Makes all commits durable, and ends [`Store::defer_sync`].
     fn sync(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// A store in memory with the live keys of this one at its newest revision, from which it counts on. Later changes of one are
+    /// not seen by the other, history is not copied, and values are shared. `None` if the engine does not keep its keys in memory.
+    fn fork(&self) -> Option<Arc<dyn Store>> {
+        None
     }
 
     /// Size on disk in bytes, if it is known.

@@ -1,4 +1,4 @@
-//! Revisioned bytes: the [`Store`] contract, and the engine for memory and for a directory of this machine.
+//! Revisioned bytes: the [`Store`] contract, and the engines for a directory of this machine and for memory.
 //!
 //! Invariants: the crate knows neither JSON nor Kubernetes. A write is durable, then visible, then acknowledged, in that
 //! order, unless a caller defers the syncs of writes that it does not pass on. Revisions rise with each write and are never used twice. Start with [`contract`].
@@ -11,6 +11,6 @@ pub use contract::{
     Batch, BoxFuture, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write,
 };
 pub use embedded::{
-    BackupFile, Durability, Embedded, FORMAT_VERSION, OpenError, Options, RESTORE_BUMP, Restored, Salvaged, Summary,
-    check, create_directory, restore, salvage, snapshot, write_backup,
+    BackupFile, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored, Salvaged,
+    Summary, check, create_directory, restore, salvage, snapshot, write_backup,
 };

@@ -47,7 +47,7 @@ async fn taken(context: &Context) -> Vec<bool> {
 
 #[tokio::test]
 async fn each_address_is_allocated_once() {
-    let context = server(Arc::new(store::Embedded::in_memory())).await;
+    let context = server(Arc::new(store::Memory::default())).await;
     let mut given = BTreeSet::new();
     // all addresses except that of the network, its broadcast address and that of the server's own Service
     for i in 0..253 {
@@ -65,7 +65,7 @@ async fn each_address_is_allocated_once() {
 
 #[tokio::test]
 async fn rejected_service_releases_its_allocations() {
-    let context = server(Arc::new(store::Embedded::in_memory())).await;
+    let context = server(Arc::new(store::Memory::default())).await;
     create(&context, "a", node_port(30_001)).await.unwrap();
     for wrong in [node_port(30_001), json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "x"}]})] {
         assert_eq!(create(&context, "b", wrong).await.unwrap_err().code, 422);
@@ -80,7 +80,7 @@ async fn rejected_service_releases_its_allocations() {
 
 #[tokio::test]
 async fn start_repairs_reservations() {
-    let store: Arc<dyn store::Store> = Arc::new(store::Embedded::in_memory());
+    let store: Arc<dyn store::Store> = Arc::new(store::Memory::default());
     let address = {
         let context = server(store.clone()).await;
         let service = create(&context, "a", node_port(30_001)).await.unwrap();
@@ -104,7 +104,7 @@ async fn start_repairs_reservations() {
 
 #[tokio::test]
 async fn reservations_are_released_on_second_repair() {
-    let context = server(Arc::new(store::Embedded::in_memory())).await;
+    let context = server(Arc::new(store::Memory::default())).await;
     let mut service = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": (node_port(30_005))});
     let _ = context
         .allocation

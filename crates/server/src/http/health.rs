@@ -172,12 +172,12 @@ pub fn version(release: Release, compatible_minor: u32) -> Value {
 #[cfg(test)]
 mod tests {
     use store::contract::BoxFuture;
-    use store::{Changes, Embedded, Refused, Revision, Snapshot, Store, StoreError, Write};
+    use store::{Changes, Memory, Refused, Revision, Snapshot, Store, StoreError, Write};
 
     use super::*;
 
     /// A store that has no space left for writes.
-    struct Full(Embedded);
+    struct Full(Memory);
 
     impl Store for Full {
         fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
@@ -212,9 +212,9 @@ mod tests {
     #[test]
     fn read_only_store_is_live_but_not_ready() {
         let status = |health: &Health, endpoint| health.respond(endpoint, &Query::parse("")).status().as_u16();
-        let healthy = Health::new(Arc::new(Embedded::in_memory()));
+        let healthy = Health::new(Arc::new(Memory::default()));
         assert_eq!(["/livez", "/readyz"].map(|endpoint| status(&healthy, endpoint)), [200, 500]);
-        let full = Health::new(Arc::new(Full(Embedded::in_memory())));
+        let full = Health::new(Arc::new(Full(Memory::default())));
         healthy.loaded();
         full.loaded();
         assert_eq!(["/livez", "/readyz"].map(|endpoint| status(&healthy, endpoint)), [200, 200]);

@@ -154,7 +154,7 @@ mod tests {
     /// After each change, a document that reuses parts equals a new one.
     #[tokio::test]
     async fn reused_parts_make_the_same_document() {
-        let store = Arc::new(store::Embedded::in_memory());
+        let store = Arc::new(store::Memory::default());
         let objects = Objects::open(objects::Storage::own(store), Box::new(|_, _, _| {})).await.unwrap();
         let registry = Registry::default();
         // the schemas of the last two have the same name

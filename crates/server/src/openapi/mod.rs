@@ -280,7 +280,7 @@ mod tests {
     /// A document is cached until its content changes, and URLs with an old hash redirect to the current one.
     #[tokio::test]
     async fn documents_follow_crds() {
-        let store = Arc::new(store::Embedded::in_memory());
+        let store = Arc::new(store::Memory::default());
         let objects = Objects::open(objects::Storage::own(store), Box::new(|_, _, _| {})).await.unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {

@@ -6,7 +6,7 @@ use machinery::selector::LabelSelector;
 use machinery::{Value, json};
 use objects::{Body, Key, Storage};
 use resource::upstream_storage;
-use store::{Embedded, Expected, Snapshot, Write as Put};
+use store::{Expected, Memory, Snapshot, Write as Put};
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn objects() -> Vec<(&'static str, &'static str, &'static str, Value)> {
 }
 
 fn empty() -> Storage {
-    Storage::own(Arc::new(Embedded::in_memory()))
+    Storage::own(Arc::new(Memory::default()))
 }
 
 async fn filled() -> Storage {
@@ -81,7 +81,7 @@ async fn values(storage: &Storage) -> Vec<(String, String)> {
 #[tokio::test]
 async fn objects_go_to_another_layout_and_back() {
     let first = exported(&filled().await).await;
-    let other = upstream_storage(Arc::new(Embedded::in_memory()), "/registry", Default::default());
+    let other = upstream_storage(Arc::new(Memory::default()), "/registry", Default::default());
     assert_eq!(imported(&first, &other, Conflict::Fail).await.unwrap().written, 4);
     let snapshot = other.store.snapshot().await.unwrap();
     let keys: Vec<_> = snapshot.entries.into_iter().map(|entry| entry.key).collect();

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint;
 use super::options::Durability;
-use super::state::{Shared, State};
+use super::state::{self, Shared, State};
 use super::writer::{Failure, Writer};
 use crate::contract::{Change, Refused, Revision, StoreError, Write};
 use crate::limits;
@@ -17,7 +17,7 @@ use crate::limits;
 pub enum Job {
     Write {
         write: Write,
-        reply: oneshot::Sender<Result<Revision, Refused>>,
+        reply: state::Reply,
     },
     Compact {
         before: Revision,
@@ -30,14 +30,15 @@ pub enum Job {
     },
 }
 
-type Reply = (oneshot::Sender<Result<Revision, Refused>>, Result<Revision, Refused>);
-type Written = (Write, oneshot::Sender<Result<Revision, Refused>>);
+/// A writer, and what it is told.
+type Reply = (state::Reply, Result<Revision, Refused>);
+type Written = (Write, state::Reply);
 type Waiting = Vec<Written>;
 
-/// The committer, with the log unless the store is in memory.
+/// The committer, and the log that it writes.
 pub struct Committer {
     pub shared: Arc<Shared>,
-    pub log: Option<Writer>,
+    pub log: Writer,
 }
 
 impl Committer {
@@ -71,15 +72,14 @@ impl Committer {
     /// The log, unless an operation has failed fatally: after a failed sync, a later sync may succeed without having written
     /// the data.
     fn working_log(&mut self) -> Option<&mut Writer> {
-        self.log.as_mut().filter(|_| self.shared.lock().poisoned.is_none())
+        self.shared.lock().poisoned.is_none().then_some(&mut self.log)
     }
 
     /// Interval of periodic work, if there is any.
     fn every(&self) -> Option<Duration> {
-        let durability = self.log.as_ref().map(|log| log.options().durability);
-        match durability {
-            Some(_) if self.shared.lock().full.is_some() => Some(limits::DISK_RETRY),
-            Some(Durability::Interval(every)) => Some(every),
+        match self.log.options().durability {
+            _ if self.shared.lock().full.is_some() => Some(limits::DISK_RETRY),
+            Durability::Interval(every) => Some(every),
             _ => None,
         }
     }
@@ -126,8 +126,7 @@ impl Committer {
         if let Some(why) = self.shared.lock().poisoned.clone() {
             return Err(StoreError::Unavailable(why));
         }
-        let Some(log) = &mut self.log else { return Ok(()) };
-        let done = log.sync_each(each);
+        let done = self.log.sync_each(each);
         note(&self.shared, done.clone().err());
         done.map_err(|(Failure::Temporary(why) | Failure::Fatal(why))| StoreError::Unavailable(why))
     }
@@ -151,28 +150,27 @@ impl Committer {
         if changes.is_empty() {
             return replies;
         }
-        if let Some(log) = &mut self.log {
-            let appended = log.append(&changes);
-            note(&self.shared, appended.clone().err());
-            if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = appended {
-                let failed = || Err(Refused::Failed(StoreError::Unavailable(why.clone())));
-                replies.extend(accepted.into_iter().map(|(reply, _)| (reply, failed())));
-                return replies;
-            }
+        let appended = self.log.append(&changes);
+        note(&self.shared, appended.clone().err());
+        if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = appended {
+            let failed = || Err(Refused::Failed(StoreError::Unavailable(why.clone())));
+            replies.extend(accepted.into_iter().map(|(reply, _)| (reply, failed())));
+            return replies;
         }
         let mut state = self.shared.lock();
         changes.into_iter().for_each(|change| state.apply(change));
         let head = state.head;
+        let unheld = state.held.hold(accepted);
         drop(state);
         self.shared.newest.send_replace(head);
-        replies.extend(accepted.into_iter().map(|(reply, revision)| (reply, Ok(revision))));
+        replies.extend(unheld.into_iter().map(|(reply, revision)| (reply, Ok(revision))));
         replies
     }
 
     /// Forgets history up to `before`. If a checkpoint is worthwhile, another thread writes it.
     fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
         // compactions happen regularly, so that a server without writes notices missing files too
-        if let Some(Err(Failure::Fatal(why))) = self.log.as_ref().map(Writer::check_files) {
+        if let Err(Failure::Fatal(why)) = self.log.check_files() {
             self.shared.fail(why);
         }
         let poisoned = self.shared.lock().poisoned.clone();
@@ -181,13 +179,10 @@ impl Committer {
             return drop(reply.send(Err(StoreError::Unavailable(why))));
         }
         let before = self.shared.lock().forget(before);
-        let Some(log) = &self.log else {
-            drop_superseded(&mut self.shared.lock(), before);
-            return drop(reply.send(Ok(())));
-        };
-        let (files, shared) = (log.files.clone(), self.shared.clone());
+        let (files, shared) = (self.log.files.clone(), self.shared.clone());
         let turn = files.begin_checkpoint();
-        let Some(turn) = turn.filter(|_| checkpoint::is_worthwhile(&files, before, log.options().checkpoint_bytes))
+        let Some(turn) =
+            turn.filter(|_| checkpoint::is_worthwhile(&files, before, self.log.options().checkpoint_bytes))
         else {
             return drop(reply.send(Ok(())));
         };
@@ -239,7 +234,7 @@ fn first_of_each_key(writes: Waiting) -> (Waiting, Waiting) {
     writes.into_iter().partition(|(write, _)| seen.insert(write.key.clone()))
 }
 
-type Accepted = Vec<(oneshot::Sender<Result<Revision, Refused>>, Revision)>;
+type Accepted = Vec<(state::Reply, Revision)>;
 
 /// Rejects the writes whose precondition fails, and assigns revisions to the others.
 fn accept(state: &State, round: Waiting, replies: &mut Vec<Reply>) -> (Vec<Change>, Accepted) {
@@ -257,11 +252,6 @@ fn accept(state: &State, round: Waiting, replies: &mut Vec<Reply>) -> (Vec<Chang
         }
     }
     (changes, accepted)
-}
-
-fn drop_superseded(state: &mut State, before: Revision) {
-    let count = state.superseded.iter().take_while(|(at, _)| *at <= before).count();
-    state.superseded.drain(..count);
 }
 
 /// A receiver of jobs with a periodic tick.

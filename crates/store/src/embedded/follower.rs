@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::files::Files;
-use super::state::Shared;
+use super::state::{self, Shared};
 use crate::contract::{Batch, BoxFuture, Change, Changes, Revision, StoreError};
 use crate::limits;
 
@@ -15,6 +15,18 @@ pub struct Follower {
     newest: watch::Receiver<Revision>,
     /// The last change that was handed out.
     after: Revision,
+    /// Its number, if writers wait for this reader.
+    precedes: Option<u64>,
+}
+
+/// Nobody waits for a reader that is gone.
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if let Some(reader) = self.precedes {
+            let released = self.shared.lock().held.end(reader);
+            state::reply_all(released);
+        }
+    }
 }
 
 impl Follower {
@@ -24,7 +36,15 @@ impl Follower {
             return Err(StoreError::Compacted(compacted));
         }
         let newest = shared.newest.subscribe();
-        Ok(Follower { shared, files, newest, after })
+        Ok(Follower { shared, files, newest, after, precedes: None })
+    }
+
+    /// Replies to the writers of the changes that were handed out, which have been applied.
+    fn release(&self) {
+        if let Some(reader) = self.precedes {
+            let released = self.shared.lock().held.release(reader, self.after);
+            state::reply_all(released);
+        }
     }
 
     /// The changes after `after`; empty if there are none.
@@ -53,6 +73,7 @@ impl Follower {
 impl Changes for Follower {
     fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>> {
         Box::pin(async move {
+            self.release();
             loop {
                 self.newest.borrow_and_update();
                 let changes = self.read()?;
@@ -65,5 +86,9 @@ impl Changes for Follower {
                 }
             }
         })
+    }
+
+    fn precede_writers(&mut self) {
+        self.precedes = Some(self.shared.lock().held.begin());
     }
 }

@@ -1,11 +1,12 @@
-//! The embedded engine: one committer thread, a log of changes, all live values in memory (docs/src/design/store.md).
+//! The embedded engines. The durable one is a committer thread, a log of changes and all live values in memory
+//! (docs/src/design/store.md); the other one, `memory`, has the last of the three only.
 //!
 //! The committer takes all waiting writes, checks them against the index, appends the accepted ones to the log with one
-//! fdatasync, makes them visible and acknowledges them. Without a directory the same engine keeps everything in memory.
+//! fdatasync, makes them visible and acknowledges them.
 //! After a failed fdatasync, no further write is acknowledged.
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `files` (the list of files), `mark`, `writer`, `recovery`,
-//! `checkpoint`, `format` (the directory), `offline` (check, backup, restore), `salvage`; above them `state`, `committer`, `follower`.
+//! `checkpoint`, `format` (the directory), `offline` (check, backup, restore), `salvage`; above them `index`, `state`, `committer`, `follower`, `memory`.
 
 use crate::limits;
 
@@ -17,7 +18,9 @@ mod files;
 mod follower;
 mod format;
 mod frame;
+mod index;
 mod mark;
+mod memory;
 mod offline;
 mod options;
 mod recovery;
@@ -43,6 +46,7 @@ use writer::Writer;
 pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
 pub use format::FORMAT_VERSION;
 pub use format::create_directory;
+pub use memory::Memory;
 pub use offline::{Summary, check, snapshot};
 pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage};
@@ -95,7 +99,7 @@ impl std::error::Error for OpenError {}
 pub struct Embedded {
     shared: Arc<Shared>,
     jobs: mpsc::Sender<Job>,
-    files: Option<Arc<Files>>,
+    files: Arc<Files>,
     committer: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -111,11 +115,6 @@ impl Drop for Embedded {
 }
 
 impl Embedded {
-    /// A store in memory.
-    pub fn in_memory() -> Embedded {
-        Self::start(Shared::default(), None)
-    }
-
     /// Opens or creates the store in `directory` and locks it. `holder` describes this process in the error of others.
     pub fn open(directory: &Path, holder: &str, options: Options) -> Result<Embedded, OpenError> {
         let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
@@ -126,7 +125,7 @@ impl Embedded {
         disk.sync().map_err(io)?;
         let (shared, writer) =
             Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
-        Ok(Self::start(shared, Some(writer)))
+        Ok(Self::start(shared, writer))
     }
 
     /// Recovers a log and prepares it for writes.
@@ -143,9 +142,9 @@ impl Embedded {
         Ok((Shared::new(found.state), Writer::new(files, options, file, head)))
     }
 
-    fn start(shared: Shared, log: Option<Writer>) -> Embedded {
+    fn start(shared: Shared, log: Writer) -> Embedded {
         let shared = Arc::new(shared);
-        let files = log.as_ref().map(|log| log.files.clone());
+        let files = log.files.clone();
         let (jobs, receiver) = mpsc::channel(limits::QUEUE_MAX);
         let committer = Committer { shared: shared.clone(), log };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
@@ -154,7 +153,7 @@ impl Embedded {
     }
 
     fn read_history(&self, revisions: u64) -> Result<Snapshot, StoreError> {
-        let Some(files) = &self.files else { return Ok(self.shared.snapshot()) };
+        let files = &self.files;
         // a checkpoint that is being written will remove the oldest files
         let compacted = || StoreError::Compacted(self.shared.lock().compacted);
         let _turn = files.begin_checkpoint().ok_or_else(compacted)?;
@@ -192,7 +191,7 @@ impl Store for Embedded {
     }
 
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
-        let follower = follower::Follower::new(self.shared.clone(), self.files.clone(), after);
+        let follower = follower::Follower::new(self.shared.clone(), Some(self.files.clone()), after);
         Box::pin(async move { follower.map(|f| Box::new(f) as Box<dyn Changes>) })
     }
 
@@ -212,8 +211,12 @@ impl Store for Embedded {
         Box::pin(async move { self.submit(|reply| Job::Sync { each: true, reply }).await? })
     }
 
+    fn fork(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Memory::of(self.shared.lock().fork())))
+    }
+
     fn size(&self) -> Option<u64> {
-        self.files.as_ref().map(|files| files.size())
+        Some(self.files.size())
     }
 
     fn ended(&self) -> Option<String> {
@@ -225,7 +228,7 @@ impl Store for Embedded {
         if let Some(why) = self.ended() {
             return Err(StoreError::Unavailable(why));
         }
-        if let Some(name) = self.files.as_ref().and_then(|files| files.removed()) {
+        if let Some(name) = self.files.removed() {
             self.shared.fail(format!("{name} has been removed"));
         }
         let state = self.shared.lock();

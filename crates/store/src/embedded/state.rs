@@ -1,24 +1,72 @@
 //! The state in memory: the index of live keys, and the tail of newest changes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
-use crate::contract::{Change, Entry, Expected, Revision, Snapshot, Write};
+use super::index::{Index, LiveValue};
+use crate::contract::{Change, Entry, Expected, Refused, Revision, Snapshot, Write};
 use crate::limits;
 
-/// The live value of a key.
-#[derive(Clone)]
-pub struct LiveValue {
-    pub revision: Revision,
-    pub value: Bytes,
+/// The channel to a writer.
+pub type Reply = oneshot::Sender<Result<Revision, Refused>>;
+
+/// Replies to writers that wait until a reader has applied their changes, see `Changes::precede_writers`.
+#[derive(Default)]
+pub struct HeldReplies {
+    /// The number of the reader.
+    reader: Option<u64>,
+    readers: u64,
+    replies: VecDeque<(Revision, Reply)>,
+}
+
+impl HeldReplies {
+    /// Holds replies until a new reader, whose number is returned, has applied their changes.
+    pub fn begin(&mut self) -> u64 {
+        self.readers += 1;
+        self.reader = Some(self.readers);
+        self.readers
+    }
+
+    /// Holds replies, in order of their revisions. They are returned if no reader precedes writers.
+    pub fn hold(&mut self, accepted: Vec<(Reply, Revision)>) -> Vec<(Reply, Revision)> {
+        if self.reader.is_none() {
+            return accepted;
+        }
+        self.replies.extend(accepted.into_iter().map(|(reply, revision)| (revision, reply)));
+        vec![]
+    }
+
+    /// The replies to changes up to `applied`, which `reader` has applied.
+    pub fn release(&mut self, reader: u64, applied: Revision) -> Vec<(Revision, Reply)> {
+        if self.reader != Some(reader) {
+            return vec![];
+        }
+        let count = self.replies.partition_point(|(revision, _)| *revision <= applied);
+        self.replies.drain(..count).collect()
+    }
+
+    /// Ends the effect of `reader`, and returns all replies that it held up.
+    pub fn end(&mut self, reader: u64) -> Vec<(Revision, Reply)> {
+        let released = self.release(reader, Revision::MAX);
+        self.reader = self.reader.filter(|current| *current != reader);
+        released
+    }
+}
+
+/// Replies to writers whose changes are committed.
+pub fn reply_all(replies: impl IntoIterator<Item = (Revision, Reply)>) {
+    for (revision, reply) in replies {
+        // a writer may have stopped waiting
+        let _ = reply.send(Ok(revision));
+    }
 }
 
 #[derive(Default)]
 pub struct State {
-    pub index: HashMap<Bytes, LiveValue>,
+    pub index: Index,
     /// Every change after `tail_after`, oldest first.
     pub tail: VecDeque<Change>,
     pub tail_after: Revision,
@@ -28,12 +76,13 @@ pub struct State {
     pub head: Revision,
     /// The compacted revision.
     pub compacted: Revision,
-    /// Obsolete records in rising order: `(revision that overwrote it, revision of the record)`.
+    /// Obsolete records of the log in rising order: `(revision that overwrote it, revision of the record)`.
     pub superseded: VecDeque<(Revision, Revision)>,
     /// The error that makes all further writes fail.
     pub poisoned: Option<String>,
     /// The error of the last write, if it failed; later ones may succeed.
     pub full: Option<String>,
+    pub held: HeldReplies,
 }
 
 impl State {
@@ -57,12 +106,13 @@ impl State {
     /// value of a deleted key becomes obsolete before its deletion, so that a crash between the two does not restore it.
     fn index_change(&mut self, change: &Change, at: Revision) {
         let revision = change.revision;
-        let live = change.value.clone().map(|value| LiveValue { revision, value });
-        let old = match (live, self.index.get_mut(&change.key)) {
-            (Some(live), Some(known)) => Some(std::mem::replace(known, live)),
-            (Some(live), None) => self.index.insert(Bytes::copy_from_slice(&change.key), live),
-            (None, _) => self.index.remove(&change.key),
+        let old = match change.value.clone() {
+            Some(value) => self.index.insert(&change.key, LiveValue { revision, value }),
+            None => self.index.remove(&change.key),
         };
+        if !self.logged {
+            return;
+        }
         self.superseded.extend(old.map(|old| (at, old.revision)));
         if change.value.is_none() {
             self.superseded.push_back((at, revision));
@@ -77,18 +127,20 @@ impl State {
 
     /// Ends the replay: copies the values, so that they do not keep the read buffers alive.
     pub fn end_replay(&mut self) {
-        self.index.values_mut().for_each(|live| live.value = Bytes::copy_from_slice(&live.value));
+        self.index.detach();
         self.tail_after = self.head;
     }
 
     /// The live keys, in no order.
     pub fn live(&self) -> Vec<Entry> {
-        let entry = |(key, live): (&Bytes, &LiveValue)| Entry {
-            key: key.clone(),
-            value: live.value.clone(),
-            revision: live.revision,
-        };
-        self.index.iter().map(entry).collect()
+        let live = self.index.iter();
+        live.map(|(key, live)| Entry { key: key.clone(), value: live.value.clone(), revision: live.revision }).collect()
+    }
+
+    /// The state of a store in memory that begins with the same live keys at the same revision, and without their history.
+    pub fn fork(&mut self) -> State {
+        let head = self.head;
+        State { index: self.index.fork(), tail_after: head, head, compacted: head, ..State::default() }
     }
 
     /// Applies a change to the index and appends it to the tail.

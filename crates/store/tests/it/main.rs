@@ -4,7 +4,7 @@ mod golden;
 
 use bytes::Bytes;
 use store::contract::suite::CHECKS;
-use store::{Durability, Embedded, Expected, OpenError, Options, Store, Write};
+use store::{Durability, Embedded, Expected, Memory, OpenError, Options, Store, Write};
 
 fn put(key: &str, expected: Expected, value: &str) -> Write {
     Write {
@@ -21,7 +21,7 @@ fn delete(key: &str, revision: u64) -> Write {
 #[tokio::test]
 async fn every_engine_passes_store_suite() {
     for (name, check) in CHECKS {
-        check(&Embedded::in_memory(), "/").await;
+        check(&Memory::default(), "/").await;
         let interval = Durability::Interval(std::time::Duration::from_millis(1));
         for options in [
             Options::default(),
@@ -66,6 +66,45 @@ async fn reopened_directory_has_all_content() {
     assert_eq!(changes.iter().map(|c| c.revision).collect::<Vec<_>>(), [52, 53]);
     let latest = store.snapshot().await.unwrap();
     assert_eq!((latest.revision, latest.entries.len()), (53, 49));
+}
+
+#[tokio::test]
+async fn writers_return_behind_the_reader_that_precedes_them() {
+    let store = Memory::default();
+    let mut reader = store.follow(0).await.unwrap();
+    reader.precede_writers();
+    let mut write = store.commit(put("a", Expected::Absent, "1"));
+    let changes = tokio::select! {
+        biased;
+        _ = &mut write => panic!("the reader has not applied the change"),
+        batch = reader.next() => batch.unwrap().changes,
+    };
+    assert_eq!(changes.len(), 1);
+    tokio::select! {
+        biased;
+        _ = &mut write => panic!("the reader is still at work"),
+        () = std::future::ready(()) => {}
+    }
+    let refused = store.commit(put("a", Expected::Absent, "2")).await;
+    assert!(matches!(refused, Err(store::Refused::Conflict(Some(1)))), "who is refused has nothing to wait for");
+    let next = tokio::select! {
+        written = &mut write => written.unwrap(),
+        _ = reader.next() => panic!("there are no other changes"),
+    };
+    assert_eq!(next, 1);
+    // a reader that has taken over, and then is gone
+    let mut later = store.follow(1).await.unwrap();
+    later.precede_writers();
+    drop(reader);
+    let mut write = store.commit(put("b", Expected::Absent, "1"));
+    tokio::select! {
+        biased;
+        _ = &mut write => panic!("the later reader counts"),
+        batch = later.next() => assert_eq!(batch.unwrap().revision, 2),
+    }
+    drop(later);
+    assert_eq!(write.await.unwrap(), 2);
+    assert_eq!(store.commit(put("c", Expected::Absent, "1")).await.unwrap(), 3, "nobody precedes this writer");
 }
 
 /// A dropped store has released its directory.

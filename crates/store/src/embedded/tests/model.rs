@@ -91,7 +91,7 @@ impl Run {
         let mut used = HashSet::new();
         for _ in 0..=chance.below(4) {
             let key = Bytes::from(format!("key-{}", chance.below(12)));
-            let there = self.shared.lock().index.contains_key(&key);
+            let there = self.shared.lock().index.get(&key).is_some();
             if !used.insert(key.clone()) {
                 continue;
             }
