@@ -45,7 +45,7 @@ impl EncryptionFlags {
 
     /// Adds encryption to a layout. The error is one line that names the flag.
     pub fn to_layout(&self, layout: Layout) -> Result<Layout, String> {
-        Ok(layout.then(Box::new(self.open()?.encryption)))
+        Ok(layout.then(std::sync::Arc::new(self.open()?.encryption)))
     }
 }
 
@@ -56,7 +56,7 @@ fn replace(encryption: &Encryption, content: &[u8]) -> Result<(), String> {
 impl Configured {
     /// Adds encryption to a storage.
     pub fn apply(&self, Storage { store, layout }: Storage) -> Storage {
-        Storage { store, layout: layout.then(Box::new(self.encryption.clone())) }
+        Storage { store, layout: layout.then(std::sync::Arc::new(self.encryption.clone())) }
     }
 
     /// Loads the file when it changes. One that cannot be used is reported, and the former configuration stays in force.

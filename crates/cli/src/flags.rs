@@ -423,6 +423,12 @@ pub struct Serve {
     #[command(flatten)]
     pub emulation: crate::emulation::Emulation,
 
+    /// Serve workspaces: objects of workspaces.pintle.dev/v1alpha1, each a whole API of its own at /clusters/NAME, forked and reset
+    /// in milliseconds.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_WORKSPACES", help_heading = "Serving")]
+    pub workspaces: bool,
+
     /// Feature gates, comma separated, by kube-apiserver's names and with its defaults. The documentation lists those with
     /// an effect, such as CBORServingAndStorage and WatchList.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',', help_heading = "Serving")]

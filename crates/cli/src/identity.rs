@@ -233,8 +233,9 @@ impl IdentityFlags {
             groups: lower(&self.requestheader_group_headers),
             extra: lower(&self.requestheader_extra_headers_prefix),
         };
-        let issuers = Arc::new(configuration.issuers).into();
-        let authentication = Authentication { proxy, issuers, reviewer, anonymous, ..Authentication::default() };
+        let issuers = Arc::new(Arc::new(configuration.issuers).into());
+        let authentication =
+            Authentication { proxy, issuers, reviewer: reviewer.map(Arc::new), anonymous, ..Authentication::default() };
         Ok((authentication, file))
     }
 

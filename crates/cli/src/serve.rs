@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use base::metrics::METRICS;
-use server::{Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges};
+use server::{
+    Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
+    WorkspaceConfig,
+};
 
 use crate::accounts::KeyToMake;
 use crate::backups::BackupPlan;
@@ -30,7 +33,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let ends = watched(flags.exit_with_parent, flags.exit_with_stdin);
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
-    let (runtime, feature_gates) = features(flags, release)?;
+    let (runtime, feature_gates) = features(&flags.feature_gates, &flags.runtime_config, release)?;
     let admission = flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
     warn_of_ignored(flags, &given, admission.without_effect, &feature_gates, release);
     let service_addresses = service_addresses(flags)?;
@@ -46,8 +49,8 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     authentication.tokens = files.tokens()?;
     let (accounts, mut key) = accounts::load(flags, credentials.directory())?;
     authentication.accounts = accounts;
+    let workspaces = workspaces(flags, &socket)?;
     let config = Config {
-        socket,
         descriptors: raise_descriptor_limit(),
         tls: files.tls()?,
         replacements: files.replacements(),
@@ -71,6 +74,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         request_timeout: flags.request_timeout,
         priority_and_fairness: flags.enable_priority_and_fairness,
         inflight_max: in_flight_max(flags),
+        workspaces,
         audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
@@ -79,7 +83,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let ended = threads.block_on(async {
         let mut signals = Signals::listen(ends)?;
         let server = tokio::select! {
-            server = Server::start(storage, config) => server?,
+            server = Server::start(storage, socket, config) => server?,
             // opening the store may take long, so a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
@@ -148,12 +152,24 @@ fn planned_backups(
     }
 }
 
+/// Whether workspaces are served. They are in the memory of one server, so a store that several share cannot have them.
+fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<WorkspaceConfig>, String> {
+    if !flags.workspaces {
+        return Ok(None);
+    }
+    if flags.engine() == Engine::Etcd {
+        return Err("--workspaces needs the embedded store; they cannot be kept in etcd".to_owned());
+    }
+    let address = socket.local_addr().map_err(|error| error.to_string())?;
+    let (gates, runtime) = (flags.feature_gates.clone(), flags.runtime_config.clone());
+    let features = move |release| self::features(&gates, &runtime, release);
+    Ok(Some(WorkspaceConfig { features: Box::new(features), url: url(address) }))
+}
+
 /// The optional APIs and the feature gates.
-fn features(flags: &Serve, release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
-    let gates =
-        FeatureGates::parse(&flags.feature_gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
-    let runtime =
-        RuntimeConfig::parse(&flags.runtime_config, &gates).map_err(|error| format!("--runtime-config: {error}"))?;
+fn features(gates: &[String], runtime: &[String], release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
+    let gates = FeatureGates::parse(gates, release).map_err(|error| format!("--feature-gates: {error}"))?;
+    let runtime = RuntimeConfig::parse(runtime, &gates).map_err(|error| format!("--runtime-config: {error}"))?;
     Ok((runtime, gates))
 }
 

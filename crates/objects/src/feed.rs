@@ -1,7 +1,7 @@
 //! The feed: the task that applies the changes of the store to the watch cache. Also the path of writes to the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use base::metrics::{GroupResource, METRICS, StoreOperation};
@@ -68,6 +68,14 @@ pub struct Objects {
     pub faults: Arc<Faults>,
     /// Set when the warning about foreign keys has been logged.
     foreign_keys: OnceLock<()>,
+    /// The task that follows the store.
+    feed: OnceLock<tokio::task::AbortHandle>,
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        self.feed.get().iter().for_each(|feed| feed.abort());
+    }
 }
 
 impl Objects {
@@ -86,13 +94,15 @@ impl Objects {
             observer: OnceLock::new(),
             faults: Arc::default(),
             foreign_keys: OnceLock::new(),
+            feed: OnceLock::new(),
         };
         let start = objects.load().await?;
         let _ = objects.observer.set(observer);
         objects.notify_all();
         let objects = Arc::new(objects);
         let changes = objects.follow_store(start).await?;
-        let following = base::task::spawn("feed", objects.clone().follow(changes));
+        let following = base::task::spawn("feed", Self::follow(Arc::downgrade(&objects), changes));
+        let _ = objects.feed.set(following.abort_handle());
         let faults = objects.faults.clone();
         base::task::spawn("feed supervisor", async move {
             if following.await.is_err_and(|error| error.is_panic()) {
@@ -133,16 +143,19 @@ impl Objects {
         *self.base.lock() = revision;
     }
 
-    async fn follow(self: Arc<Self>, mut changes: Box<dyn Changes>) {
+    /// Applies changes until the objects are dropped, which the task must not prevent.
+    async fn follow(objects: Weak<Self>, mut changes: Box<dyn Changes>) {
         let mut pause = limits::FEED_RETRY;
         loop {
-            match changes.next().await {
+            let next = changes.next().await;
+            let Some(objects) = objects.upgrade() else { return };
+            match next {
                 Ok(batch) => {
-                    self.follow_one(batch);
-                    self.faults.passed();
+                    objects.follow_one(batch);
+                    objects.faults.passed();
                     pause = limits::FEED_RETRY;
                 }
-                Err(error) => changes = self.follow_again(error, &mut pause).await,
+                Err(error) => changes = objects.follow_again(error, &mut pause).await,
             }
         }
     }
@@ -355,6 +368,11 @@ impl Objects {
         collections.entry((group.clone(), plural.clone())).or_insert_with(|| Arc::new(Collection::new(since))).clone()
     }
 
+    /// The number of all objects.
+    pub fn count(&self) -> usize {
+        self.collections.lock().values().map(|collection| collection.len()).sum()
+    }
+
     /// The collection of namespaces.
     pub fn namespaces(&self) -> &Arc<Collection> {
         self.namespaces.get_or_init(|| self.collection(&Text::new_static(""), &Text::new_static("namespaces")))
@@ -471,6 +489,10 @@ impl Objects {
             Err(Refused::Failed(_)) => {}
         }
         result
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {

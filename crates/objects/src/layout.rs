@@ -50,10 +50,11 @@ pub trait Keys: Send + Sync {
     fn parse(&self, bytes: &[u8]) -> Option<Key>;
 }
 
-/// The keys and the steps of one store.
+/// The keys and the steps of one store, and of its forks, which share them.
+#[derive(Clone)]
 pub struct Layout {
-    keys: Box<dyn Keys>,
-    steps: Vec<Box<dyn Transform>>,
+    keys: Arc<dyn Keys>,
+    steps: Vec<Arc<dyn Transform>>,
 }
 
 /// A store and its layout.
@@ -85,15 +86,15 @@ impl Keys for OwnKeys {
 impl Layout {
     /// Pintle's own keys, and no steps.
     pub fn own() -> Layout {
-        Layout { keys: Box::new(OwnKeys), steps: vec![] }
+        Layout::new(Arc::new(OwnKeys))
     }
 
-    pub fn new(keys: Box<dyn Keys>) -> Layout {
+    pub fn new(keys: Arc<dyn Keys>) -> Layout {
         Layout { keys, steps: vec![] }
     }
 
     /// Appends a step, which becomes the last one before the store.
-    pub fn then(mut self, step: Box<dyn Transform>) -> Layout {
+    pub fn then(mut self, step: Arc<dyn Transform>) -> Layout {
         self.steps.push(step);
         self
     }
@@ -154,7 +155,7 @@ mod tests {
         let key = Key::new(&"".into(), &"secrets".into(), "n", "a");
         let plain = Bytes::from("{}");
         for (last, stale) in [("new", false), ("old", true)] {
-            let layout = Layout::own().then(Box::new(Named("form"))).then(Box::new(Named(last)));
+            let layout = Layout::own().then(Arc::new(Named("form"))).then(Arc::new(Named(last)));
             let place = layout.place(&key);
             assert_eq!(layout.find(&place.bytes), Some(place.clone()));
             let sealed = layout.seal(&place, plain.clone()).unwrap();

@@ -24,7 +24,7 @@ pub fn upstream_storage(store: Arc<dyn Store>, prefix: &str, form: CustomForm) -
 }
 
 fn upstream_layout(prefix: &str, form: CustomForm) -> Layout {
-    Layout::new(Box::new(UpstreamKeys { prefix: format!("{prefix}/") })).then(Box::new(StorageForm(form)))
+    Layout::new(Arc::new(UpstreamKeys { prefix: format!("{prefix}/") })).then(Arc::new(StorageForm(form)))
 }
 
 struct UpstreamKeys {

@@ -5,6 +5,7 @@
 
 mod aggregation;
 mod allocation;
+mod assembly;
 mod controllers;
 mod discovery;
 mod http;
@@ -12,14 +13,14 @@ mod limits;
 mod openapi;
 pub mod transfer;
 mod verbs;
+mod workspaces;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use access::admission::Admission;
 pub use access::admission::plugins::Plugins;
 pub use access::admission::plugins::{EnabledPlugins, PluginFlags, PodSecurity, Settings as PluginSettings};
 pub use access::admission::{ManifestDirectory, ManifestFile, ManifestPlugin};
@@ -32,38 +33,34 @@ use access::authorization;
 pub use access::authorization::{
     AccessReviewer, AuthorizationMode, DecisionTtl, parse_configuration as parse_authorization,
 };
-use access::flow::Flow;
 use base::metrics::{METRICS, Reload};
 pub use base::request::FeatureGates;
 pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
-use base::{clock, task, trace, webhook};
+use base::{clock, task, trace};
 pub use http::REQUESTS;
 pub use machinery::Release;
 use machinery::Value;
+use objects::Objects;
 pub use objects::{Encryption, Layout, Storage};
-use objects::{Event, Key, Objects};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
-use resource::{Registry, builtin};
 use tokio::sync::watch;
 
 pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
-use aggregation::Aggregation;
 pub use allocation::Ranges as ServiceRanges;
-use allocation::{Allocation, Unowned, UnownedReservations};
+use assembly::Blueprint;
 pub use controllers::{CertificateSigner, Controllers};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
+use workspaces::Workspaces;
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;
 
 /// The configuration of a server.
 pub struct Config {
-    /// The socket to serve on, which is bound before anything is created.
-    pub socket: tokio::net::TcpListener,
     /// Descriptors that the process may have open (`RLIMIT_NOFILE`).
     pub descriptors: u64,
     pub tls: Tls,
@@ -104,6 +101,8 @@ pub struct Config {
     pub inflight_max: InFlightMax,
     /// Whether API priority and fairness is enabled, which shares the sum of those limits among priority levels.
     pub priority_and_fairness: bool,
+    /// Whether workspaces are served, and how.
+    pub workspaces: Option<WorkspaceConfig>,
     /// The audit policy and backends.
     pub audit: Audit,
     /// The export of traces.
@@ -112,6 +111,65 @@ pub struct Config {
     pub shutdown_delay: Duration,
     /// Time limit of requests that are in flight when the server stops.
     pub grace: Duration,
+}
+
+impl Config {
+    /// Takes what contexts are made with. `port` is the one that the server is bound to.
+    fn blueprint(&mut self, port: u16) -> Blueprint {
+        let InFlightMax { read_only, mutating } = self.inflight_max;
+        let is_unlimited = read_only == 0 || mutating == 0;
+        let seats = if is_unlimited { 0 } else { read_only.saturating_add(mutating) };
+        let control_plane = ControlPlane {
+            port,
+            address: self.advertise_address,
+            hostname: std::mem::take(&mut self.hostname),
+            run: clock::uuid(),
+        };
+        Blueprint {
+            plugins: Arc::new(std::mem::take(&mut self.plugins)),
+            service_addresses: std::mem::take(&mut self.service_addresses),
+            authentication: self.authentication.clone(),
+            modes: authorization::modes(std::mem::take(&mut self.authorization)),
+            proxy_identity: self.proxy_identity.take().map(Arc::new),
+            service_ranges: self.service_ranges.clone(),
+            controllers: self.controllers.clone(),
+            seats: self.priority_and_fairness.then_some(seats),
+            runtime: self.runtime.clone(),
+            gates: self.feature_gates.clone(),
+            control_plane: Some(control_plane),
+            compaction_interval: self.compaction_interval,
+        }
+    }
+
+    /// The workspaces beside `default`, if they are served.
+    fn workspaces(
+        &mut self,
+        blueprint: &Arc<Blueprint>,
+        health: &Arc<http::Health>,
+        audit: &Arc<Audit>,
+        storage: &Storage,
+    ) -> Option<Arc<Workspaces>> {
+        let WorkspaceConfig { features, url } = self.workspaces.take()?;
+        Some(Workspaces::new(workspaces::Parts {
+            blueprint: blueprint.clone(),
+            features,
+            health: health.clone(),
+            audit: audit.clone(),
+            request_timeout: self.request_timeout,
+            inflight_max: self.inflight_max,
+            compatible_minor: self.compatible_minor,
+            url,
+            durable: storage.store.size().is_some(),
+        }))
+    }
+}
+
+/// How workspaces are served.
+pub struct WorkspaceConfig {
+    /// The optional APIs and the feature gates of a release that a workspace emulates.
+    pub features: workspaces::Features,
+    /// The URL of the server, for the status of workspaces.
+    pub url: String,
 }
 
 /// Reloaded certificates, keys and tokens, for new connections and requests.
@@ -220,8 +278,12 @@ pub struct Server {
 
 impl Server {
     /// Loads the store and starts to serve. Until the store is loaded, only `/livez`, `/readyz` and `/healthz` are
-    /// served. The error is one line.
-    pub async fn start(storage: Storage, config: Config) -> Result<Server, String> {
+    /// served. `socket` is the one to serve on, which is bound before anything is created. The error is one line.
+    pub async fn start(
+        storage: Storage,
+        socket: tokio::net::TcpListener,
+        mut config: Config,
+    ) -> Result<Server, String> {
         if let Some(tracing) = &config.tracing {
             trace::start(tracing)?;
         }
@@ -230,52 +292,31 @@ impl Server {
         let door = Arc::new(http::Door::new(health.clone()));
         let listener = {
             let max = limits::connections_max(config.descriptors);
-            http::Listener::new(config.socket, &config.tls, door.clone(), max)?
+            http::Listener::new(socket, &config.tls, door.clone(), max)?
         };
         let address = listener.address().map_err(|error| error.to_string())?;
         let acceptors = listener.acceptors();
         let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
-        let derived = Arc::new(controllers::ControllerManager::new(&config.controllers, config.priority_and_fairness));
         config.authentication.accounts.set_address(address);
-        let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
-        let routed = config.service_ranges.are_routed();
-        let client = Arc::new(webhook_client(config.service_addresses, routed, loaded_objects.clone()));
-        let aggregation = Arc::new(Aggregation::new(client.clone(), config.proxy_identity));
-        let admission = Arc::new(Admission::new(config.plugins, client));
-        let InFlightMax { read_only, mutating } = config.inflight_max;
-        let is_unlimited = read_only == 0 || mutating == 0;
-        let seats = if is_unlimited { 0 } else { read_only.saturating_add(mutating) };
         let trust = trust(&config.tls, &config.authentication.proxy);
-        let control_plane = ControlPlane {
-            port: address.port(),
-            address: config.advertise_address,
-            hostname: config.hostname,
-            run: clock::uuid(),
-        };
-        config.manifests.into_iter().for_each(|directory| directory.follow(&admission, &control_plane.name()));
-        let components = Components {
-            authentication: config.authentication,
-            modes: config.authorization,
-            flow: config.priority_and_fairness.then(|| Arc::new(Flow::new(seats))),
-            aggregation: aggregation.clone(),
-            allocation: Allocation::new(config.service_ranges),
-            control_plane: Some(control_plane.clone()),
-        };
-        let context =
-            prepare(storage, admission, components, derived.clone(), config.runtime, config.feature_gates).await?;
+        let manifests = std::mem::take(&mut config.manifests);
+        let blueprint = Arc::new(config.blueprint(address.port()));
+        let audit = Arc::new(std::mem::take(&mut config.audit));
+        let workspaces = config.workspaces(&blueprint, &health, &audit, &storage);
+        let observer = workspaces.as_ref().map(Workspaces::observer);
+        let assembled = blueprint.assemble(storage, None, observer).await?;
+        let (context, derived) = (assembled.context.clone(), assembled.controllers.clone());
+        let identity = blueprint.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
+        manifests.into_iter().for_each(|directory| directory.follow(&context.admission, &identity));
         health.watch(&context.objects);
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
-        let _ = loaded_objects.set(Arc::downgrade(&context.objects));
         let revision = context.objects.revision();
         publish_trust(context.clone(), trust).await;
         follow_files(&context, config.authentication_file, config.authorization_file);
         config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
-        let audit = Arc::new(config.audit);
         audit.start();
-        task::spawn("remote discovery", aggregation.follow(stop.subscribe()));
-        let candidate = controllers::start(&context, &derived, config.compaction_interval, &stop.subscribe());
-        task::spawn("control plane", controllers::keep_control_plane(context.clone(), control_plane, stop.subscribe()));
+        let candidate = assembled.start(&blueprint, &stop.subscribe());
         let edge = http::Edge::new(http::EdgeParts {
             context,
             health: health.clone(),
@@ -286,9 +327,12 @@ impl Server {
             flags: config.flags,
             compatible_minor: config.compatible_minor,
             audit: audit.clone(),
+            prefix: Default::default(),
         });
+        let edge = Arc::new(edge);
+        let branches = workspaces::start(workspaces, &edge, stop.subscribe()).await?;
         edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
-        door.serve_all(Arc::new(edge));
+        door.serve_all(edge, branches);
         Ok(Server { address, revision, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
     }
 
@@ -397,141 +441,11 @@ fn follow_files(
     }
 }
 
-/// The client of webhooks, which resolves services from stored objects once they are loaded. `routed` is whether
-/// cluster IPs can be reached; otherwise they are not used.
-fn webhook_client(
-    mapped: HashMap<String, Address>,
-    routed: bool,
-    objects: Arc<OnceLock<Weak<Objects>>>,
-) -> webhook::Client {
-    let lookup = move |namespace: &str, name: &str| {
-        let objects = objects.get()?.upgrade()?;
-        let services = objects.collection(&"".into(), &"services".into());
-        let stored = services.get(&format!("{namespace}/{name}"))?;
-        let mut service = stored.body.to_value(stored.revision);
-        if !routed {
-            service.remove_at(&["spec", "clusterIP"]);
-        }
-        Some(service)
-    };
-    webhook::Client::new(webhook::Services::new(mapped, Box::new(lookup)))
-}
-
-/// State derived from objects, updated by their events.
-struct Followers {
-    registry: Arc<Registry>,
-    rbac: Arc<authorization::Rbac>,
-    admission: Arc<Admission>,
-    flow: Option<Arc<Flow>>,
-    aggregation: Arc<Aggregation>,
-    derived: Arc<controllers::ControllerManager>,
-    runtime: RuntimeConfig,
-}
-
-impl Followers {
-    fn observe(&self, objects: &Objects, key: &Key, event: &Event) {
-        self.rbac.observe(key, event);
-        self.admission.observe(key, event);
-        self.flow.iter().for_each(|flow| flow.observe(key, event));
-        self.aggregation.observe(key, event);
-        if let Some((group, plural)) = resource::defined_by(key) {
-            let client = self.admission.client();
-            let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
-            self.registry.define(&group, &plural, defined);
-        }
-        // controllers come last, since they read the state that the others derive from the event
-        self.derived.observe(key, event);
-    }
-}
-
-/// The components of the server that configuration creates: authentication, authorization, fairness, aggregation, allocation.
-#[derive(Default)]
-struct Components {
-    authentication: Authentication,
-    modes: Vec<AuthorizationMode>,
-    flow: Option<Arc<Flow>>,
-    aggregation: Arc<Aggregation>,
-    allocation: Allocation,
-    /// The identity of the server in the objects of the control plane.
-    control_plane: Option<ControlPlane>,
-}
-
-/// Loads the store, registers its resources and creates the objects of a new store.
-async fn prepare(
-    storage: Storage,
-    admission: Arc<Admission>,
-    components: Components,
-    derived: Arc<controllers::ControllerManager>,
-    runtime: RuntimeConfig,
-    gates: FeatureGates,
-) -> Result<Arc<Context>, String> {
-    let registry = Arc::new(Registry::new(gates));
-    let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
-    let authorization = authorization::Authorizer::new(rbac.clone(), components.modes, runtime.release);
-    let flow = components.flow;
-    let followers = Followers {
-        registry: registry.clone(),
-        rbac,
-        admission: admission.clone(),
-        flow: flow.clone(),
-        aggregation: components.aggregation.clone(),
-        derived,
-        runtime: runtime.clone(),
-    };
-    let observer = move |objects: &Objects, key: &Key, event: &Event| followers.observe(objects, key, event);
-    let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
-    for versions in builtin::served(&runtime) {
-        let Some((newest, older)) = versions.split_first() else { continue };
-        let resource = resource::from_row(newest, older, &objects, registry.gates());
-        let (group, plural) = (resource.group.clone(), resource.plural.clone());
-        registry.replace(&group, &plural, Some(resource));
-    }
-    let Components { authentication, aggregation, allocation, control_plane, .. } = components;
-    let context =
-        Context::new(objects, registry, admission, authentication, authorization, flow, aggregation, allocation);
-    let context = Arc::new(context);
-    // no client learns of a write before the start has ended, and one sync is faster than one for each write
-    context.objects.store().defer_sync().await.map_err(|error| error.to_string())?;
-    while let Err(status) = verbs::bootstrap(&context, control_plane.as_ref()).await {
-        let store = context.objects.store();
-        if !store.is_shared() || store.health().is_ok() {
-            return Err(status.message.clone());
-        }
-        // the store may become writable again
-        tokio::time::sleep(limits::LEASE_RETRY).await;
-    }
-    verbs::establish_all(&context).await;
-    if !context.objects.store().is_shared() {
-        // no request is served yet, so no Service is being written
-        let repaired = context
-            .allocation
-            .repair(context.as_ref(), &mut UnownedReservations::default(), Unowned::ReleasedNow)
-            .await;
-        repaired.map_err(|status| status.message.clone())?;
-    }
-    Ok(context)
-}
-
 #[cfg(test)]
 mod tests {
     use store::Memory;
 
     use super::*;
-    use crate::controllers::{ControllerManager, Controllers};
-
-    /// A server with the default configuration on a store, and the state of its controllers, which are not running.
-    pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<ControllerManager>) {
-        let derived = Arc::new(ControllerManager::new(&Controllers::default(), false));
-        let (admission, components) = Default::default();
-        let (runtime, gates) = Default::default();
-        let prepared = prepare(Storage::own(store), admission, components, derived.clone(), runtime, gates);
-        (prepared.await.unwrap(), derived)
-    }
-
-    /// [`server`] on an empty store in memory.
-    pub async fn empty_server() -> (Arc<Context>, Arc<ControllerManager>) {
-        server(Arc::new(Memory::default())).await
-    }
 
     #[tokio::test(start_paused = true)]
     async fn lasting_fault_is_reported_after_grace_period() {

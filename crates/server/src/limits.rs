@@ -205,3 +205,8 @@ pub const OPENAPI_PIECE_BYTES: usize = 1 << 20;
 pub const IMPORT_PARALLEL: usize = 64;
 /// Timeout in seconds for connections to kubelets and Pods; kube-apiserver's for kubelets.
 pub const DIAL_SECONDS: u64 = 5;
+/// Time after its last request at which the context of a workspace is dropped: long enough for the pauses of a test, short enough
+/// that thousands of workspaces that were used once do not stay in memory.
+pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
+/// Interval of the search for such contexts.
+pub const WORKSPACE_SWEEP: Duration = Duration::from_secs(30);

@@ -149,9 +149,11 @@ pub trait Store: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// A store in memory with the live keys of this one at its newest revision, from which it counts on. Later changes of one are
-    /// not seen by the other, history is not copied, and values are shared. `None` if the engine does not keep its keys in memory.
-    fn fork(&self) -> Option<Arc<dyn Store>> {
+    /// A store in memory with the live keys of this one. It counts on from the newest revision, or from `after` if that is later.
+    /// Later changes of one are not seen by the other, history is not copied, and values are shared. `None` if the engine does not
+    /// keep its keys in memory.
+    fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
+        let _ = after;
         None
     }
 

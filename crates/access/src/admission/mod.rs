@@ -56,13 +56,13 @@ impl ClusterState<'_> {
 /// The plugins, and the compiled policies.
 #[derive(Default)]
 pub struct Admission {
-    plugins: Plugins,
+    plugins: Arc<Plugins>,
     policies: Policies,
     webhooks: Webhooks,
 }
 
 impl Admission {
-    pub fn new(plugins: Plugins, client: Arc<Client>) -> Admission {
+    pub fn new(plugins: Arc<Plugins>, client: Arc<Client>) -> Admission {
         Admission { plugins, policies: Policies::default(), webhooks: Webhooks::new(client) }
     }
 

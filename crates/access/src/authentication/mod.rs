@@ -25,7 +25,7 @@ use objects::Objects;
 
 pub use self::certificate::{ClientCertificate, Verified};
 
-pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED, Reference};
+pub use accounts::{AccountOptions, Accounts, Bound, LAST_USED, Realm, Reference};
 pub use issuers::{Anonymous, AuthenticationConfiguration};
 pub use jose::Algorithm;
 pub use names::Subject;
@@ -43,14 +43,25 @@ pub struct Credentials<'a> {
     pub path: &'a str,
 }
 
-/// The configured authenticators, in the order in which they are used.
-#[derive(Default)]
+impl Credentials<'_> {
+    /// The bearer token, if there is one.
+    fn token(&self) -> Result<Option<String>, Status> {
+        let authorization = self.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        match authorization.and_then(bearer) {
+            Some(token) => Ok(Some(token.to_owned())),
+            None => self.protocols.map(websocket::token).transpose().map(Option::flatten),
+        }
+    }
+}
+
+/// The configured authenticators, in the order in which they are used. Clones share them: a reload changes all.
+#[derive(Clone, Default)]
 pub struct Authentication {
     pub proxy: ProxyHeaders,
     pub tokens: StaticTokens,
     pub accounts: Accounts,
-    pub issuers: ArcSwap<Vec<issuers::Issuer>>,
-    pub reviewer: Option<TokenReviewer>,
+    pub issuers: Arc<ArcSwap<Vec<issuers::Issuer>>>,
+    pub reviewer: Option<Arc<TokenReviewer>>,
     pub anonymous: Anonymous,
 }
 
@@ -133,6 +144,11 @@ impl Authentication {
         audiences.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
+    /// The realm that a token of a ServiceAccount names, if this server has signed it; empty for the server's own accounts.
+    pub fn realm_of(&self, credentials: &Credentials<'_>) -> Option<Text> {
+        self.accounts.realm_of(&credentials.token().ok()??)
+    }
+
     /// Authenticates a request. The error is 401.
     pub async fn authenticate(
         &self,
@@ -151,11 +167,7 @@ impl Authentication {
         }
         let authorization = credentials.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         remarks.warnings.extend(authorization.and_then(header_warning));
-        let token = match authorization.and_then(bearer) {
-            Some(token) => Some(token.to_owned()),
-            None => credentials.protocols.map(websocket::token).transpose()?.flatten(),
-        };
-        match token {
+        match credentials.token()? {
             Some(token) => match self.token(objects, &token, &[]).await {
                 Ok(identity) => {
                     remarks.warnings.extend(identity.remarks.warnings);

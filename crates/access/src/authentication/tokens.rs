@@ -1,14 +1,15 @@
 //! The token file.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use base::request::User;
 use machinery::Text;
 
 /// Users by their tokens, which are valid only for this server's audiences.
-#[derive(Debug, Default)]
-pub struct StaticTokens(ArcSwap<HashMap<String, User>>);
+#[derive(Clone, Debug, Default)]
+pub struct StaticTokens(Arc<ArcSwap<HashMap<String, User>>>);
 
 impl StaticTokens {
     /// Reads the lines `token,user,uid[,"group1,group2"]` of a token file.
@@ -31,7 +32,7 @@ impl StaticTokens {
             };
             tokens.insert(token.trim().to_owned(), user.authenticated());
         }
-        Ok(StaticTokens(ArcSwap::from_pointee(tokens)))
+        Ok(StaticTokens(Arc::new(ArcSwap::from_pointee(tokens))))
     }
 
     pub fn user(&self, token: &str) -> Option<User> {
@@ -40,7 +41,7 @@ impl StaticTokens {
 
     /// Replaces the tokens by those of another file.
     pub fn replace(&self, others: StaticTokens) {
-        self.0.store(others.0.into_inner());
+        self.0.store(others.0.load_full());
     }
 }
 

@@ -42,17 +42,25 @@ pub struct UserRules {
     pub incomplete: bool,
 }
 
+/// The authorizers of a server, which may be replaced.
+pub type Modes = Arc<ArcSwap<Vec<AuthorizationMode>>>;
+
+/// The holder of authorizers.
+pub fn modes(modes: Vec<AuthorizationMode>) -> Modes {
+    Arc::new(ArcSwap::from_pointee(modes))
+}
+
 /// The chain. Members of `system:masters` are allowed before any authorizer decides.
 pub struct Authorizer {
     rbac: Arc<Rbac>,
-    modes: ArcSwap<Vec<AuthorizationMode>>,
+    modes: Modes,
     release: Release,
 }
 
 impl Authorizer {
     /// The authorizer of a server, and the server's right to make requests that bypass it.
-    pub fn new(rbac: Arc<Rbac>, modes: Vec<AuthorizationMode>, release: Release) -> (Authorizer, Loopback) {
-        (Authorizer { rbac, modes: ArcSwap::from_pointee(modes), release }, Loopback(()))
+    pub fn new(rbac: Arc<Rbac>, modes: Modes, release: Release) -> (Authorizer, Loopback) {
+        (Authorizer { rbac, modes, release }, Loopback(()))
     }
 
     /// Replaces the authorizers.

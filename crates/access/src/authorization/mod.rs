@@ -20,7 +20,7 @@ use base::request::{RequestInfo, User, Verb};
 use machinery::value::quote;
 use machinery::{Status, Text, Value};
 
-pub use authorizer::{AuthorizationMode, Authorizer, UserRules};
+pub use authorizer::{AuthorizationMode, Authorizer, Modes, UserRules, modes};
 pub use configuration::parse as parse_configuration;
 pub use coverage::{TooManyParts, missing};
 pub use decision::Decision;
@@ -222,7 +222,7 @@ mod tests {
 
     fn judge(info: RequestInfo) -> Result<Authorized, Status> {
         let (authorizer, _) =
-            Authorizer::new(Default::default(), vec![AuthorizationMode::Rbac], machinery::Release::NEWEST);
+            Authorizer::new(Default::default(), modes(vec![AuthorizationMode::Rbac]), machinery::Release::NEWEST);
         authorize(&authorizer, User::anonymous(), info).now_or_never().unwrap().map_err(|refusal| match refusal {
             Refusal::Forbidden { status, .. } => status,
             Refusal::Failed(why) => panic!("{why}"),

@@ -52,7 +52,7 @@ pub struct Remote {
 #[derive(Default)]
 pub struct Aggregation {
     client: Arc<Client>,
-    identity: Option<Identity>,
+    identity: Option<Arc<Identity>>,
     remotes: ArcSwap<Remotes>,
     /// Increased with every change of the discovery documents.
     generation: AtomicU64,
@@ -66,7 +66,7 @@ pub struct Aggregation {
 
 impl Aggregation {
     /// `identity` is the client certificate for requests to the servers.
-    pub fn new(client: Arc<Client>, identity: Option<Identity>) -> Aggregation {
+    pub fn new(client: Arc<Client>, identity: Option<Arc<Identity>>) -> Aggregation {
         Aggregation { client, identity, ..Aggregation::default() }
     }
 
@@ -121,7 +121,7 @@ impl Aggregation {
             available: schema::definition::is_condition_true(service, "Available"),
             backend: match known {
                 Some(known) => known.backend.clone(),
-                None => Arc::new(Backend::parse(&spec, self.identity.as_ref())),
+                None => Arc::new(Backend::parse(&spec, self.identity.as_deref())),
             },
             document: match known {
                 Some(known) => known.document.clone(),

@@ -10,7 +10,7 @@ use super::*;
 use crate::verbs::{self, Context, Document, Effect, Outcome, Request};
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
-    crate::tests::server(store).await.0
+    crate::assembly::tests::server(store).await.0
 }
 
 fn request(context: &Context, method: &Method, name: &str) -> Request {

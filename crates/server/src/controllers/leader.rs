@@ -194,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_holder_releases_the_lease() {
-        let (context, _) = crate::tests::empty_server().await;
+        let (context, _) = crate::assembly::tests::empty_server().await;
         verbs::create_namespaces(&context).await.unwrap();
         let candidate = |identity: &str| Candidate {
             context: context.clone(),

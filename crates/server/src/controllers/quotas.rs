@@ -246,7 +246,7 @@ mod tests {
 
     #[tokio::test]
     async fn objects_of_a_kind_are_counted_for_all_of_its_names() {
-        let (context, _) = crate::tests::empty_server().await;
+        let (context, _) = crate::assembly::tests::empty_server().await;
         create(&context, "serviceaccounts", json!({"metadata": {"name": "default"}})).await;
         for (name, cpu) in [("a", "1"), ("b", "250m")] {
             let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});

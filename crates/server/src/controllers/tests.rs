@@ -44,7 +44,7 @@ struct TestServer {
 
 impl TestServer {
     async fn new() -> TestServer {
-        let (context, derived) = crate::tests::empty_server().await;
+        let (context, derived) = crate::assembly::tests::empty_server().await;
         let stop = watch::Sender::new(false);
         start(&context, &derived, Duration::from_secs(300), &stop.subscribe());
         TestServer { context, _stop: stop }

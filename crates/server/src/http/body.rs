@@ -77,10 +77,38 @@ impl Body {
         Body::Parts { _held: UnsentBytes::new(parts.iter().map(Bytes::len).sum()), parts }
     }
 
+    /// The body, which keeps `guard` until it is sent or dropped.
+    pub fn guarded(self, guard: Box<dyn Send>) -> Body {
+        match self {
+            Body::Stream(piece) => Body::Stream(guarded(piece, guard)),
+            Body::Document(piece, size) => Body::Document(guarded(piece, guard), size),
+            body => body,
+        }
+    }
+
     /// Whether the body waits for room in its connection.
     fn is_streamed(&self) -> bool {
         matches!(self, Body::Parts { .. } | Body::Stream(_) | Body::Document(..) | Body::Relayed(_))
     }
+}
+
+/// A source that keeps a guard.
+struct Guarded {
+    source: Box<dyn PieceSource>,
+    guard: Box<dyn Send>,
+}
+
+impl PieceSource for Guarded {
+    fn next(self: Box<Self>) -> NextPiece {
+        guarded(self.source.next(), self.guard)
+    }
+}
+
+fn guarded(piece: NextPiece, guard: Box<dyn Send>) -> NextPiece {
+    Box::pin(async move {
+        let next = piece.await?;
+        Ok(next.map(|(bytes, source)| (bytes, Box::new(Guarded { source, guard }) as Box<dyn PieceSource>)))
+    })
 }
 
 impl http_body::Body for Body {

@@ -12,7 +12,7 @@ use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::status::Reason;
-use machinery::{Status, Value};
+use machinery::{Status, Text, Value};
 
 use super::arrival::Arrival;
 use super::body::Body;
@@ -55,6 +55,8 @@ pub struct Edge {
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
     pub impersonation: Impersonation,
+    /// What precedes the paths of the API, such as `/clusters/NAME`.
+    prefix: Text,
 }
 
 /// The parts of an [`Edge`] that other components share with it, and its configuration.
@@ -68,6 +70,8 @@ pub struct EdgeParts {
     pub flags: BTreeMap<String, String>,
     pub compatible_minor: u32,
     pub audit: Arc<Audit>,
+    /// What precedes the paths of the API, such as `/clusters/NAME`.
+    pub prefix: Text,
 }
 
 pub type HttpResponse = Response<Body>;
@@ -101,6 +105,7 @@ impl Edge {
             panics: AtomicU64::new(0),
             audit: parts.audit,
             impersonation: Impersonation::new(gates.constrained_impersonation()),
+            prefix: parts.prefix,
         }
     }
 
@@ -131,7 +136,10 @@ impl Edge {
         request: http::Request<RequestBody>,
     ) -> HttpResponse {
         let (mut parts, body) = request.into_parts();
-        let info = RequestInfo::parse(&parts.method, parts.uri.path(), parts.uri.query().unwrap_or_default());
+        let path = parts.uri.path();
+        let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
+        let path = if path.is_empty() { "/" } else { path };
+        let info = RequestInfo::parse(&parts.method, path, parts.uri.query().unwrap_or_default());
         let measured = Measured::begin(&self.context.registry, &info, &parts.headers);
         let mut reply = reply(self.served, &info, &parts.headers);
         reply.gzip &= self.compresses;

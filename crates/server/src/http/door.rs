@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use base::request::Query;
+use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use machinery::Status;
 use machinery::status::{Details, Reason};
 
 use super::body::Body;
-use super::chain::Edge;
+use super::chain::{Edge, HttpResponse};
 use super::client::Client;
 use super::health::Health;
 use super::host;
@@ -23,16 +24,29 @@ pub struct Door {
     /// Open connections and WebSockets, which a shutdown waits for.
     pub open: Arc<OpenCount>,
     edge: OnceLock<Arc<Edge>>,
+    branches: OnceLock<Arc<dyn Branches>>,
 }
+
+/// APIs of their own below [`BRANCHES`].
+pub trait Branches: Send + Sync {
+    /// Responds to a request whose path begins with [`BRANCHES`].
+    fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse>;
+}
+
+/// The prefix of the paths of branches.
+pub const BRANCHES: &str = "/clusters/";
 
 impl Door {
     pub fn new(health: Arc<Health>) -> Door {
-        Door { health, open: Arc::new(OpenCount::new()), edge: OnceLock::new() }
+        Door { health, open: Arc::new(OpenCount::new()), edge: OnceLock::new(), branches: OnceLock::new() }
     }
 
     /// Serves all requests from now on, and reports the server as loaded.
-    pub fn serve_all(&self, edge: Arc<Edge>) {
+    pub fn serve_all(&self, edge: Arc<Edge>, branches: Option<Arc<dyn Branches>>) {
         self.health.loaded();
+        if let Some(branches) = branches {
+            let _ = self.branches.set(branches);
+        }
         let _ = self.edge.set(edge);
     }
 
@@ -41,9 +55,12 @@ impl Door {
         if let Some(refusal) = host::refusal(request.version(), request.method(), request.headers()) {
             return refusal;
         }
-        match self.edge.get() {
-            Some(edge) => edge.clone().serve(client, request).await,
-            None => self.loading(request.uri()),
+        let Some(edge) = self.edge.get() else { return self.loading(request.uri()) };
+        match self.branches.get() {
+            Some(branches) if request.uri().path().starts_with(BRANCHES) => {
+                branches.clone().serve(client, request).await
+            }
+            _ => edge.clone().serve(client, request).await,
         }
     }
 
@@ -54,9 +71,6 @@ impl Door {
         }
         let status = Status::new(Reason::ServiceUnavailable, "the server is starting: its objects are not loaded yet");
         let status = status.with_details(Details { retry_after_seconds: 1, ..Details::default() });
-        let mut response = respond::text(503, &status.to_value().to_json());
-        respond::set(response.headers_mut(), "content-type", "application/json");
-        respond::set(response.headers_mut(), "retry-after", "1");
-        response
+        respond::status_response(&status)
     }
 }

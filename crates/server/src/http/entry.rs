@@ -11,8 +11,8 @@ use base::request::{RequestInfo, User, Verb};
 use base::{clock, trace, wording};
 use http::HeaderMap;
 use http::header::USER_AGENT;
-use machinery::Status;
 use machinery::status::{Details, Reason};
+use machinery::{Status, Text};
 
 use super::arrival::Arrival;
 use super::chain::{Early, Edge, HttpResponse, out_of_time};
@@ -37,6 +37,23 @@ enum RequestSlot<'a> {
 }
 
 impl Edge {
+    /// Authenticates a client and authorizes a request on its behalf, which is not made.
+    pub async fn vouch(&self, client: &Client, headers: &HeaderMap, info: RequestInfo) -> Result<(), Status> {
+        let user = self.identify(client, headers, &info, &mut CredentialWarnings::default()).await?;
+        self.authorize(user, info).await.map(drop).map_err(|refusal| match refusal {
+            Refusal::Forbidden { status, .. } => status,
+            Refusal::Failed(why) => Status::internal(&why),
+        })
+    }
+
+    /// The realm of the ServiceAccount whose token a client sends, see [`access::authentication::Authentication::realm_of`].
+    pub fn realm_of(&self, client: &Client, headers: &HeaderMap, path: &str) -> Option<Text> {
+        let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));
+        let credentials =
+            Credentials { certificate: &client.certificate, headers, protocols: protocols.as_deref(), path };
+        self.context.authentication.realm_of(&credentials)
+    }
+
     /// Whether the connection ends after the response, because the client is anonymous or its credentials are invalid.
     fn closes_after<E>(&self, version: http::Version, identified: &Result<User, E>) -> bool {
         let is_anonymous = identified.as_ref().map_or(true, User::is_anonymous);

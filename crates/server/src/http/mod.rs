@@ -35,10 +35,14 @@ mod websocket;
 mod window;
 mod zpages;
 
-pub use chain::{Edge, EdgeParts};
-pub use door::Door;
+pub use chain::{Edge, EdgeParts, HttpResponse};
+pub use client::Client;
+pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;
 pub use inflight::InFlightMax;
 pub use listener::Listener;
+pub use open::OpenCount;
+pub use request_body::RequestBody;
 pub use request_log::REQUESTS;
+pub use respond::status_response;
 pub use tls::{Acceptors, ProxyAuthority, Tls, TlsError};

@@ -426,6 +426,17 @@ pub fn set(headers: &mut HeaderMap, name: &str, value: &str) {
     }
 }
 
+/// A Status as JSON, for requests that no handler has seen.
+pub fn status_response(status: &Status) -> Response<Body> {
+    let mut response = text(status.code, &status.to_value().to_json());
+    set(response.headers_mut(), CONTENT_TYPE.as_str(), "application/json");
+    set(response.headers_mut(), "cache-control", "no-cache, private");
+    if let Some(details) = status.details.as_ref().filter(|details| details.retry_after_seconds > 0) {
+        set(response.headers_mut(), "retry-after", &details.retry_after_seconds.to_string());
+    }
+    response
+}
+
 /// A response in plain text.
 pub fn text(code: u16, message: &str) -> Response<Body> {
     let mut response = Response::new(Body::Full(Bytes::copy_from_slice(message.as_bytes())));

@@ -50,7 +50,7 @@ struct TestServer {
 
 impl TestServer {
     async fn new(seed: u64) -> TestServer {
-        let (context, _) = crate::tests::empty_server().await;
+        let (context, _) = crate::assembly::tests::empty_server().await;
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let server = TestServer { context, stop: tokio::sync::watch::Sender::new(false), random };
         for name in ["n", "m"] {

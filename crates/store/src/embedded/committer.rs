@@ -30,7 +30,7 @@ pub enum Job {
     },
 }
 
-/// A writer, and what it is told.
+/// A writer, and the reply to it.
 type Reply = (state::Reply, Result<Revision, Refused>);
 type Written = (Write, state::Reply);
 type Waiting = Vec<Written>;

@@ -19,7 +19,7 @@ pub struct Follower {
     precedes: Option<u64>,
 }
 
-/// Nobody waits for a reader that is gone.
+/// Writers do not wait for a reader that is gone.
 impl Drop for Follower {
     fn drop(&mut self) {
         if let Some(reader) = self.precedes {

@@ -64,7 +64,7 @@ impl Store for Memory {
         Box::pin(async { Ok(()) })
     }
 
-    fn fork(&self) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(Memory::of(self.shared.lock().fork())))
+    fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Memory::of(self.shared.lock().fork(after))))
     }
 }

@@ -211,8 +211,8 @@ impl Store for Embedded {
         Box::pin(async move { self.submit(|reply| Job::Sync { each: true, reply }).await? })
     }
 
-    fn fork(&self) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(Memory::of(self.shared.lock().fork())))
+    fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Memory::of(self.shared.lock().fork(after))))
     }
 
     fn size(&self) -> Option<u64> {

@@ -138,8 +138,8 @@ impl State {
     }
 
     /// The state of a store in memory that begins with the same live keys at the same revision, and without their history.
-    pub fn fork(&mut self) -> State {
-        let head = self.head;
+    pub fn fork(&mut self, after: Revision) -> State {
+        let head = self.head.max(after);
         State { index: self.index.fork(), tail_after: head, head, compacted: head, ..State::default() }
     }
 

@@ -37,6 +37,11 @@ impl AccountClaims {
         Ok(claims)
     }
 
+    /// The realm of the account; empty for an account of the server itself.
+    pub fn realm(&self) -> &str {
+        self.all.str_at(&[super::REALM_CLAIM])
+    }
+
     /// A claim of Kubernetes; null if there is none.
     pub fn private(&self, name: &str) -> &Value {
         self.all.get(name).unwrap_or(&Value::Null)

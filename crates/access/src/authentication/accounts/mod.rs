@@ -35,6 +35,8 @@ pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 /// Prefix of the claims of tokens in Secrets.
 const SECRET_CLAIM: &str = "kubernetes.io/serviceaccount/";
+/// The claim that names the realm of an account.
+const REALM_CLAIM: &str = "pintle.dev/realm";
 /// The accepted algorithms of signatures.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorithm::Es384, Algorithm::Es512];
 
@@ -66,12 +68,27 @@ struct Keys {
 #[derive(Clone)]
 pub struct Accounts {
     inner: Arc<Inner>,
+    /// Set for accounts that are not the server's own.
+    realm: Option<Realm>,
+    /// The first issuer signs, tokens of all are accepted.
+    issuers: Vec<Text>,
+    audiences: Vec<Text>,
+    uses: Arc<Uses>,
+}
+
+/// Accounts of their own, whose tokens no other accounts accept, although the keys are the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Realm {
+    /// The path of its API, which is appended to the issuers, so that others who verify tokens can distinguish them.
+    pub path: Text,
+    /// Identifies the realm in a claim: another realm with the same path does not accept the tokens either.
+    pub id: Text,
 }
 
 #[derive(Default)]
 struct Inner {
+    /// The issuers of the server's own accounts; those of realms begin with one of them.
     issuers: Vec<Text>,
-    audiences: Vec<Text>,
     max_expiration: i64,
     extend_expiration: bool,
     jwks_uri: OnceLock<String>,
@@ -81,17 +98,39 @@ struct Inner {
     /// The claims of tokens whose signature has been verified, by the digest of the token. Keys are never removed, so the
     /// result of the verification can be cached; everything else is checked every time.
     verified: Mutex<HashMap<[u8; 32], Arc<AccountClaims>>>,
-    uses: Uses,
 }
 
 impl Default for Accounts {
     fn default() -> Accounts {
         let issuer = vec![Text::new_static(DEFAULT_ISSUER)];
-        Accounts { inner: Arc::new(Inner { issuers: issuer.clone(), audiences: issuer, ..Inner::default() }) }
+        Accounts::of(Inner { issuers: issuer.clone(), ..Inner::default() }, issuer)
     }
 }
 
 impl Accounts {
+    fn of(inner: Inner, audiences: Vec<Text>) -> Accounts {
+        let issuers = inner.issuers.clone();
+        Accounts { inner: Arc::new(inner), realm: None, issuers, audiences, uses: Arc::default() }
+    }
+
+    /// The accounts of a realm, with the same keys.
+    pub fn in_realm(&self, realm: Realm) -> Accounts {
+        let own = |issuer: &Text| Text::from(format!("{}{}", issuer.trim_end_matches('/'), realm.path));
+        let issuers: Vec<Text> = self.issuers.iter().map(own).collect();
+        let is_default = self.audiences == self.issuers;
+        let audiences = if is_default { issuers.clone() } else { self.audiences.clone() };
+        Accounts { inner: self.inner.clone(), realm: Some(realm), issuers, audiences, uses: Arc::default() }
+    }
+
+    /// The id of the realm that a token names, if one of the keys has signed it; empty for the server's own accounts.
+    pub fn realm_of(&self, token: &str) -> Option<Text> {
+        self.verified_claims(token)?.ok().map(|claims| claims.realm().into())
+    }
+
+    fn realm(&self) -> &str {
+        self.realm.as_ref().map_or("", |realm| &realm.id)
+    }
+
     /// Creates the authenticator without a signing key, see [`Accounts::set_signing_key`]. The error is one line.
     pub fn new(options: AccountOptions) -> Result<Accounts, String> {
         let texts = |list: Vec<String>| -> Vec<Text> { list.into_iter().map(Text::from).collect() };
@@ -108,8 +147,8 @@ impl Accounts {
         let keys = watch::Sender::new(Keys { signing: None, verifying: verifying.into() });
         let AccountOptions { max_expiration, extend_expiration, .. } = options;
         let jwks_uri = options.jwks_uri.map_or_else(OnceLock::new, OnceLock::from);
-        let inner = Inner { issuers, audiences, max_expiration, extend_expiration, jwks_uri, keys, ..Inner::default() };
-        Ok(Accounts { inner: Arc::new(inner) })
+        let inner = Inner { issuers, max_expiration, extend_expiration, jwks_uri, keys, ..Inner::default() };
+        Ok(Accounts::of(inner, audiences))
     }
 
     /// Sets the signing key, a private key in PEM, whose public key verifies from now on. An error is stored as well, so that
@@ -136,7 +175,7 @@ impl Accounts {
 
     /// The audiences of this server.
     pub fn audiences(&self) -> &[Text] {
-        &self.inner.audiences
+        &self.audiences
     }
 
     /// Seconds that a token may be good for; 0 for any number.
@@ -146,7 +185,7 @@ impl Accounts {
 
     /// The Secrets whose tokens were used.
     pub fn uses(&self) -> &Uses {
-        &self.inner.uses
+        &self.uses
     }
 
     /// Waits until a signing key is needed and not set, see [`Accounts::set_signing_key`].
@@ -178,7 +217,8 @@ impl Accounts {
         seconds: i64,
     ) -> Result<(String, Text), String> {
         let key = self.signing_key().await?;
-        let claims = self.claims(account, bound, audiences, now, seconds);
+        let mut claims = self.claims(account, bound, audiences, now, seconds);
+        self.name_realm(&mut claims);
         let token = jose::sign(&claims, &key).ok_or("the token cannot be signed")?;
         Ok((token, credential(claims.str_at(&["jti"]))))
     }
@@ -198,12 +238,19 @@ impl Accounts {
         for (claim, value) in private_claims {
             claims.set_at(&[&format!("{SECRET_CLAIM}{claim}")], Value::from(value));
         }
+        self.name_realm(&mut claims);
         jose::sign(&claims, &key).ok_or_else(|| "the token cannot be signed".to_owned())
+    }
+
+    fn name_realm(&self, claims: &mut Value) {
+        if let Some(realm) = &self.realm {
+            claims.set_at(&[REALM_CLAIM], Value::from(&realm.id));
+        }
     }
 
     fn claims(&self, account: &Stored, bound: Option<&Bound>, audiences: &[Text], now: i64, seconds: i64) -> Value {
         let (namespace, name, uid) = (&account.meta.namespace, &account.meta.name, &account.meta.uid);
-        let issuer = self.inner.issuers.first().cloned().unwrap_or_default();
+        let issuer = self.issuers.first().cloned().unwrap_or_default();
         let subject = format!("system:serviceaccount:{namespace}:{name}");
         let mut private_claims =
             json!({"namespace": (namespace.clone()), "serviceaccount": {"name": (name.clone()), "uid": (uid.clone())}});
@@ -229,13 +276,16 @@ impl Accounts {
         self.inner.extend_expiration
             && matches!(bound, Some(Bound::Pod { .. }))
             && seconds == limits::INJECTED_SECONDS
-            && audiences.iter().all(|audience| self.inner.audiences.contains(audience))
+            && audiences.iter().all(|audience| self.audiences.contains(audience))
     }
 
     /// Authenticates a token for one of `audiences`. `None` if it has another issuer; the error says why it is invalid.
     pub fn authenticate(&self, objects: &Objects, token: &str, audiences: &[Text]) -> Option<Result<Identity, String>> {
         let identify = |claims: Arc<AccountClaims>| {
-            let audiences = claims.accepted_audiences(audiences, &self.inner.audiences)?;
+            if claims.realm() != self.realm() {
+                return Err("the token is not of this realm".to_owned());
+            }
+            let audiences = claims.accepted_audiences(audiences, &self.audiences)?;
             let mut remarks = CredentialWarnings::default();
             if claims.audiences.is_empty() {
                 METRICS.tokens.legacy.inc();
@@ -243,7 +293,7 @@ impl Accounts {
             }
             let now = clock::now_seconds();
             if claims.issuer == SECRET_ISSUER {
-                let user = secrets::account(objects, &claims, token, &self.inner.uses, now, &mut remarks)?;
+                let user = secrets::account(objects, &claims, token, &self.uses, now, &mut remarks)?;
                 return Ok(Identity { user, audiences, remarks });
             }
             claims.check_times(now)?;
@@ -251,10 +301,25 @@ impl Accounts {
             claims.remark_age(now, &mut remarks);
             Ok(Identity { user, audiences, remarks })
         };
-        Some(self.verified_claims(token)?.and_then(identify))
+        let claims = self.verified_claims(token)?;
+        let is_ours = |claims: &Arc<AccountClaims>| {
+            claims.issuer == SECRET_ISSUER || self.issuers.iter().any(|known| *known == claims.issuer)
+        };
+        if claims.as_ref().is_ok_and(|claims| !is_ours(claims)) {
+            return None;
+        }
+        Some(claims.and_then(identify))
     }
 
-    /// The claims of a token that one of the keys has signed; `None` if it has another issuer.
+    /// Whether an issuer is one of the server, or of a realm.
+    fn is_issuer(&self, issuer: &str) -> bool {
+        self.inner.issuers.iter().any(|known| {
+            let path = issuer.strip_prefix(known.trim_end_matches('/'));
+            issuer == known || path.is_some_and(|path| path.starts_with('/') && path.len() > 1)
+        })
+    }
+
+    /// The claims of a token that one of the keys has signed; `None` if it has an issuer of others.
     fn verified_claims(&self, token: &str) -> Option<Result<Arc<AccountClaims>, String>> {
         let digest = base::digest::sha256(token.as_bytes());
         let verified = || self.inner.verified.lock();
@@ -263,7 +328,7 @@ impl Accounts {
         }
         let token = jose::Unverified::parse(token)?;
         let issuer = token.claims.str_at(&["iss"]);
-        if issuer != SECRET_ISSUER && !self.inner.issuers.iter().any(|known| known == issuer) {
+        if issuer != SECRET_ISSUER && !self.is_issuer(issuer) {
             return None;
         }
         let keys = self.inner.keys.borrow().verifying.clone();
@@ -287,7 +352,7 @@ impl Accounts {
 
     /// The document at `/.well-known/openid-configuration`; `None` if the issuer is not a valid one of OpenID Connect.
     pub async fn configuration(&self) -> Option<Value> {
-        let issuer = self.inner.issuers.first().filter(|issuer| issuer.starts_with("https://"))?.clone();
+        let issuer = self.issuers.first().filter(|issuer| issuer.starts_with("https://"))?.clone();
         let keys = self.keys().await.verifying;
         let mut algorithms: Vec<&str> = keys.iter().map(|key| key.family.algorithm().as_str()).collect();
         algorithms.sort_unstable();

@@ -197,7 +197,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, http::HeaderValue::from_static(value));
         }
-        let (authorizer, _) = Authorizer::new(Default::default(), vec![], machinery::Release::NEWEST);
+        let (authorizer, _) = Authorizer::new(Default::default(), Default::default(), machinery::Release::NEWEST);
         let (impersonation, user) = (Impersonation::new(constrained), User::system("admin"));
         let info = RequestInfo::parse(&http::Method::GET, "/version", "");
         let found = impersonation.impersonate(&authorizer, &user, &info, &map).now_or_never().unwrap();

@@ -17,7 +17,7 @@ type Reference<'a> = (&'a str, &'a str, &'a str, bool);
 
 impl TestServer {
     async fn new() -> TestServer {
-        let (context, derived) = crate::tests::empty_server().await;
+        let (context, derived) = crate::assembly::tests::empty_server().await;
         let server = TestServer { context, graph: derived.owners.clone().unwrap() };
         for name in ["n", "m"] {
             server.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;

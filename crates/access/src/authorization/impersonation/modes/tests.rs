@@ -22,7 +22,7 @@ fn authorizer(rules: &[Value]) -> Authorizer {
         let path = key.path.clone();
         rbac.observe(&key, &Event { revision: 1, kind: EventKind::Added, path, object, previous: None });
     }
-    Authorizer::new(Arc::new(rbac), vec![By::Rbac], machinery::Release::NEWEST).0
+    Authorizer::new(Arc::new(rbac), crate::authorization::modes(vec![By::Rbac]), machinery::Release::NEWEST).0
 }
 
 /// A rule of a mode, for one name or, if `name` is empty, for all.

@@ -1,0 +1,217 @@
+//! Assembles a context: the objects of a store, the state that is derived from them, and its controllers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use access::admission::Admission;
+use access::admission::plugins::Plugins;
+use access::authentication::{Authentication, Realm};
+use access::authorization::{self, Modes};
+use access::flow::Flow;
+use base::request::FeatureGates;
+use base::task;
+use base::webhook::{self, Address, Identity};
+use objects::{Event, Key, Objects, Storage};
+use resource::{Registry, RuntimeConfig, builtin};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::aggregation::Aggregation;
+use crate::allocation::{Allocation, Ranges, Unowned, UnownedReservations};
+use crate::controllers::{self, ControllerManager, Controllers};
+use crate::limits;
+use crate::verbs::control_plane::ControlPlane;
+use crate::verbs::{self, Context};
+
+/// Called with every event of a context.
+pub type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
+
+/// What every context of a server is made with.
+#[derive(Default)]
+pub struct Blueprint {
+    pub plugins: Arc<Plugins>,
+    /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
+    pub service_addresses: HashMap<String, Address>,
+    pub authentication: Authentication,
+    pub modes: Modes,
+    /// Client certificate for aggregated API servers.
+    pub proxy_identity: Option<Arc<Identity>>,
+    pub service_ranges: Ranges,
+    pub controllers: Controllers,
+    /// The seats of API priority and fairness, if it is enabled.
+    pub seats: Option<usize>,
+    pub runtime: RuntimeConfig,
+    pub gates: FeatureGates,
+    /// The identity of the server in the objects of the control plane.
+    pub control_plane: Option<ControlPlane>,
+    /// Interval of compactions of a shared store.
+    pub compaction_interval: Duration,
+}
+
+/// A context, and its controllers, which are not running yet.
+pub struct Assembled {
+    pub context: Arc<Context>,
+    pub controllers: Arc<ControllerManager>,
+}
+
+impl Blueprint {
+    /// Loads a store, registers its resources and creates the objects that a new store lacks. `realm` is that of its
+    /// ServiceAccounts, unless they are those of the server itself; `also` observes events too, after all others. The error is one
+    /// line.
+    pub async fn assemble(
+        &self,
+        storage: Storage,
+        realm: Option<Realm>,
+        also: Option<Observer>,
+    ) -> Result<Assembled, String> {
+        let fairness = self.seats.is_some();
+        let derived = Arc::new(ControllerManager::new(&self.controllers, fairness));
+        let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
+        let client = Arc::new(self.webhook_client(loaded_objects.clone()));
+        let aggregation = Arc::new(Aggregation::new(client.clone(), self.proxy_identity.clone()));
+        let admission = Arc::new(Admission::new(self.plugins.clone(), client));
+        let flow = self.seats.map(|seats| Arc::new(Flow::new(seats)));
+        let registry = Arc::new(Registry::new(self.gates.clone()));
+        let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
+        let authorization = authorization::Authorizer::new(rbac.clone(), self.modes.clone(), self.runtime.release);
+        let followers = Followers {
+            registry: registry.clone(),
+            rbac,
+            admission: admission.clone(),
+            flow: flow.clone(),
+            aggregation: aggregation.clone(),
+            derived: derived.clone(),
+            runtime: self.runtime.clone(),
+        };
+        let observer = move |objects: &Objects, key: &Key, event: &Event| {
+            followers.observe(objects, key, event);
+            also.iter().for_each(|also| also(objects, key, event));
+        };
+        let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
+        let _ = loaded_objects.set(Arc::downgrade(&objects));
+        self.register(&objects, &registry);
+        let mut authentication = self.authentication.clone();
+        if let Some(realm) = realm {
+            authentication.accounts = authentication.accounts.in_realm(realm);
+        }
+        let allocation = Allocation::new(self.service_ranges.clone());
+        let context =
+            Context::new(objects, registry, admission, authentication, authorization, flow, aggregation, allocation);
+        let context = Arc::new(context);
+        self.complete(&context).await?;
+        Ok(Assembled { context, controllers: derived })
+    }
+
+    /// Registers the built-in kinds.
+    fn register(&self, objects: &Arc<Objects>, registry: &Registry) {
+        for versions in builtin::served(&self.runtime) {
+            let Some((newest, older)) = versions.split_first() else { continue };
+            let resource = resource::from_row(newest, older, objects, registry.gates());
+            let (group, plural) = (resource.group.clone(), resource.plural.clone());
+            registry.replace(&group, &plural, Some(resource));
+        }
+    }
+
+    /// Creates the objects that a new store lacks, and completes what an earlier run has begun.
+    async fn complete(&self, context: &Arc<Context>) -> Result<(), String> {
+        // no client learns of a write before the start has ended, and one sync is faster than one for each write
+        context.objects.store().defer_sync().await.map_err(|error| error.to_string())?;
+        while let Err(status) = verbs::bootstrap(context, self.control_plane.as_ref()).await {
+            let store = context.objects.store();
+            if !store.is_shared() || store.health().is_ok() {
+                return Err(status.message.clone());
+            }
+            // the store may become writable again
+            tokio::time::sleep(limits::LEASE_RETRY).await;
+        }
+        verbs::establish_all(context).await;
+        if !context.objects.store().is_shared() {
+            // no request is served yet, so no Service is being written
+            let repaired = context
+                .allocation
+                .repair(context.as_ref(), &mut UnownedReservations::default(), Unowned::ReleasedNow)
+                .await;
+            repaired.map_err(|status| status.message.clone())?;
+        }
+        Ok(())
+    }
+
+    /// The client of webhooks, which resolves services from stored objects once they are loaded. Cluster IPs are not used if
+    /// they cannot be reached.
+    fn webhook_client(&self, objects: Arc<OnceLock<Weak<Objects>>>) -> webhook::Client {
+        let routed = self.service_ranges.are_routed();
+        let lookup = move |namespace: &str, name: &str| {
+            let objects = objects.get()?.upgrade()?;
+            let services = objects.collection(&"".into(), &"services".into());
+            let stored = services.get(&format!("{namespace}/{name}"))?;
+            let mut service = stored.body.to_value(stored.revision);
+            if !routed {
+                service.remove_at(&["spec", "clusterIP"]);
+            }
+            Some(service)
+        };
+        webhook::Client::new(webhook::Services::new(self.service_addresses.clone(), Box::new(lookup)))
+    }
+}
+
+impl Assembled {
+    /// Starts the controllers and the other tasks of the context, until `stop` becomes true. The returned task ends when it has
+    /// released the Lease of the leader.
+    pub fn start(&self, blueprint: &Blueprint, stop: &watch::Receiver<bool>) -> Option<JoinHandle<()>> {
+        let context = &self.context;
+        task::spawn("remote discovery", context.aggregation.clone().follow(stop.clone()));
+        let candidate = controllers::start(context, &self.controllers, blueprint.compaction_interval, stop);
+        if let Some(plane) = &blueprint.control_plane {
+            let keeping = controllers::keep_control_plane(context.clone(), plane.clone(), stop.clone());
+            task::spawn("control plane", keeping);
+        }
+        candidate
+    }
+}
+
+/// State derived from objects, updated by their events.
+struct Followers {
+    registry: Arc<Registry>,
+    rbac: Arc<authorization::Rbac>,
+    admission: Arc<Admission>,
+    flow: Option<Arc<Flow>>,
+    aggregation: Arc<Aggregation>,
+    derived: Arc<ControllerManager>,
+    runtime: RuntimeConfig,
+}
+
+impl Followers {
+    fn observe(&self, objects: &Objects, key: &Key, event: &Event) {
+        self.rbac.observe(key, event);
+        self.admission.observe(key, event);
+        self.flow.iter().for_each(|flow| flow.observe(key, event));
+        self.aggregation.observe(key, event);
+        if let Some((group, plural)) = resource::defined_by(key) {
+            let client = self.admission.client();
+            let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
+            self.registry.define(&group, &plural, defined);
+        }
+        // controllers come last, since they read the state that the others derive from the event
+        self.derived.observe(key, event);
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use store::Memory;
+
+    use super::*;
+
+    /// A server with the default configuration on a store, and the state of its controllers, which are not running.
+    pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<ControllerManager>) {
+        let Assembled { context, controllers } =
+            Blueprint::default().assemble(Storage::own(store), None, None).await.unwrap();
+        (context, controllers)
+    }
+
+    /// [`server`] on an empty store in memory.
+    pub async fn empty_server() -> (Arc<Context>, Arc<ControllerManager>) {
+        server(Arc::new(Memory::default())).await
+    }
+}

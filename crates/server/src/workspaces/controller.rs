@@ -1,0 +1,125 @@
+//! Writes the status of workspaces, deletes those whose time is over, and drops contexts that no request uses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock;
+use machinery::{Status, Value, json};
+use resource::Resource;
+use tokio::sync::watch;
+
+use super::Workspaces;
+use super::definition::{self, GROUP, PLURAL, Spec};
+use crate::http::BRANCHES;
+use crate::limits;
+use crate::verbs::{self, Context, SERVER, Subresource};
+
+/// Creates the kind in `default`, or brings it up to date.
+pub async fn create_definition(context: &Context) -> Result<(), Status> {
+    let Some(definitions) = context.registry.get("apiextensions.k8s.io", "customresourcedefinitions") else {
+        return Ok(());
+    };
+    let wanted = definition::definition().map_err(|why| Status::internal(&why))?;
+    let (name, spec) = (wanted.str_at(&["metadata", "name"]).to_owned(), wanted.get("spec").cloned());
+    verbs::create_missing(context, &definitions, [wanted]).await?;
+    let update = |object: &mut Value| {
+        if let Some(spec) = &spec {
+            object.set_at(&["spec"], spec.clone());
+        }
+    };
+    verbs::change_as(SERVER, context, &definitions, &name, Subresource::None, update).await
+}
+
+/// Runs until `stop` becomes true.
+pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
+    workspaces.delete_lost().await;
+    let mut sweep = tokio::time::interval(limits::WORKSPACE_SWEEP);
+    loop {
+        let expiry = workspaces.expire().await;
+        tokio::select! {
+            () = workspaces.has_changed.notified() => workspaces.report_changed().await,
+            () = tokio::time::sleep(expiry) => {}
+            _ = sweep.tick() => workspaces.rest(),
+            _ = stop.changed() => return workspaces.close(),
+        }
+    }
+}
+
+impl Workspaces {
+    fn kind(&self) -> Option<(Arc<Context>, Arc<Resource>)> {
+        let context = self.home()?.context.clone();
+        let resource = context.registry.get(GROUP, PLURAL)?;
+        Some((context, resource))
+    }
+
+    /// Deletes the workspaces of an earlier run of the server, whose content was in its memory.
+    async fn delete_lost(&self) {
+        let Some((context, resource)) = self.kind() else { return };
+        let lost = std::mem::take(&mut *self.lost.lock());
+        let lost = lost.into_iter().filter_map(|name| resource.collection.get(&name)).collect();
+        if let Err(status) = verbs::delete_as_server(&context, &resource, lost).await {
+            tracing::warn!(error = %status, "workspaces of the previous run of the server cannot be deleted");
+        }
+    }
+
+    /// Deletes the workspaces whose time is over, and returns the time until the next one's is.
+    async fn expire(&self) -> Duration {
+        let Some((context, resource)) = self.kind() else { return limits::WORKSPACE_SWEEP };
+        let now = clock::now_seconds();
+        let mut next = limits::WORKSPACE_SWEEP;
+        let mut over = vec![];
+        for stored in resource.collection.latest().0.values().filter(|stored| !stored.meta.deleting) {
+            let object = stored.body.to_value(stored.revision);
+            let Some(ttl) = Spec::read(&object).ttl else { continue };
+            let created = machinery::time::parse_rfc3339(object.str_at(&["metadata", "creationTimestamp"]));
+            let age =
+                u64::try_from(now.saturating_sub(created.map_or(now, |(seconds, _)| seconds))).unwrap_or_default();
+            match ttl.checked_sub(Duration::from_secs(age)).filter(|left| !left.is_zero()) {
+                Some(left) => next = next.min(left),
+                None => over.push(stored.clone()),
+            }
+        }
+        if let Err(status) = verbs::delete_as_server(&context, &resource, over).await {
+            tracing::warn!(error = %status, "workspaces whose time is over cannot be deleted; will retry");
+        }
+        next
+    }
+
+    async fn report_changed(&self) {
+        let changed = std::mem::take(&mut *self.changed.lock());
+        for name in changed {
+            self.report(&name).await;
+        }
+    }
+
+    /// Writes the status of a workspace.
+    async fn report(&self, name: &str) {
+        let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
+        let url = format!("{}{BRANCHES}{name}", self.parts.url);
+        let mut status = match workspace.failure() {
+            None => json!({"phase": "Ready", "url": url}),
+            Some(why) => json!({"phase": "Failed", "message": why}),
+        };
+        let reset = workspace.spec().reset;
+        if !reset.is_empty() {
+            status.set_at(&["reset"], Value::from(reset));
+        }
+        let update = |object: &mut Value| object.set_at(&["status"], status.clone());
+        let done = verbs::change_as(SERVER, &context, &resource, name, Subresource::Status, update).await;
+        if let Err(error) = done {
+            tracing::warn!(%error, name, "the status of a workspace cannot be written");
+        }
+    }
+
+    /// Drops the contexts of workspaces that have not been used for some time.
+    fn rest(&self) {
+        let all: Vec<_> = self.all.lock().values().cloned().collect();
+        all.iter().for_each(|workspace| workspace.rest(limits::WORKSPACE_IDLE));
+    }
+
+    /// Ends all workspaces, with the server.
+    fn close(&self) {
+        let all: Vec<_> = self.all.lock().drain().collect();
+        all.iter().for_each(|(_, workspace)| workspace.close());
+    }
+}

@@ -1,0 +1,73 @@
+//! The kind Workspace: its definition, and the specification as the server reads it.
+
+use std::time::Duration;
+
+use machinery::{Release, Value};
+
+/// The group of workspaces.
+pub const GROUP: &str = "workspaces.pintle.dev";
+/// The plural of the kind, which is also the resource that requests for the content of a workspace are authorized with.
+pub const PLURAL: &str = "workspaces";
+
+/// The CustomResourceDefinition of workspaces.
+pub fn definition() -> Result<Value, String> {
+    machinery::yaml::decode(include_bytes!("workspaces.yaml"))
+        .map(|decoded| decoded.value)
+        .map_err(|error| error.to_string())
+}
+
+/// What a workspace is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spec {
+    /// The workspace that is forked; `None` for an API without objects of users.
+    pub from: Option<String>,
+    /// The revision of the source that the fork is to have, if that matters.
+    pub revision: String,
+    /// Whether the workspace can be read and forked only.
+    pub template: bool,
+    /// Whether it ends with the server.
+    pub ephemeral: bool,
+    /// The release that it emulates; `None` for that of its source.
+    pub release: Option<Release>,
+    /// Its lifetime.
+    pub ttl: Option<Duration>,
+    /// A text whose change resets the workspace.
+    pub reset: String,
+    pub limits: Limits,
+}
+
+/// What a workspace may use; 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub objects: usize,
+    pub requests_in_flight: usize,
+    pub watches: usize,
+}
+
+impl Spec {
+    /// Reads an object that its schema has validated.
+    pub fn read(object: &Value) -> Spec {
+        let spec = object.get("spec").unwrap_or(&Value::Null);
+        let text = |path: &[&str]| spec.str_at(path).to_owned();
+        let flag = |name: &str| spec.get(name) == Some(&Value::Bool(true));
+        let count = |name: &str| {
+            let limit = spec.at(&["limits", name]).and_then(Value::as_int);
+            limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or_default()
+        };
+        let version = text(&["kubernetesVersion"]);
+        Spec {
+            from: Some(text(&["from", "workspace"])).filter(|source| !source.is_empty()),
+            revision: text(&["from", "resourceVersion"]),
+            template: flag("template"),
+            ephemeral: flag("ephemeral"),
+            release: Release::ALL.into_iter().find(|release| version == format!("1.{}", release.minor())),
+            ttl: machinery::time::parse_duration(spec.str_at(&["ttl"])).ok().filter(|ttl| !ttl.is_zero()),
+            reset: text(&["reset"]),
+            limits: Limits {
+                objects: count("objects"),
+                requests_in_flight: count("requestsInFlight"),
+                watches: count("watches"),
+            },
+        }
+    }
+}

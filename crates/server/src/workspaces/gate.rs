@@ -1,0 +1,108 @@
+//! The gate of workspaces: who may enter which one, and what is refused there before its API is asked.
+//!
+//! Invariant: a client that may not enter a workspace gets the same response whether or not it exists.
+
+use std::sync::Arc;
+
+use base::request::RequestInfo;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, Method, Request};
+use machinery::Status;
+use machinery::names;
+use machinery::status::{Details, Reason};
+
+use super::Workspaces;
+use super::definition::{GROUP, PLURAL, Spec};
+use super::workspace::{Opened, Workspace};
+use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
+
+/// Groups whose objects are not stored: a template responds to them too.
+const REVIEWS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
+
+impl Branches for Workspaces {
+    fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse> {
+        Box::pin(async move { self.respond(client, request).await.unwrap_or_else(|status| status_response(&status)) })
+    }
+}
+
+impl Workspaces {
+    async fn respond(
+        self: &Arc<Self>,
+        client: Arc<Client>,
+        request: Request<RequestBody>,
+    ) -> Result<HttpResponse, Status> {
+        let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default();
+        let (name, path) = below.find('/').map_or((below, ""), |end| below.split_at(end));
+        let workspace = self.admit(&client, request.headers(), name).await?;
+        let spec = workspace.spec();
+        if spec.template && writes(request.method(), path) {
+            return Err(sealed(name));
+        }
+        // no retry helps, so clients must not make one
+        let failed = |why: String| Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"));
+        let (opened, guard) = match workspace.enter() {
+            Some(entered) => entered,
+            None => self.open(&workspace).await.map_err(failed)?,
+        };
+        check_limits(&spec, &opened, &request)?;
+        let watch = is_watch(&request).then(|| opened.watches.clone());
+        let response = opened.edge.clone().serve(client, request).await;
+        Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
+    }
+
+    /// The workspace of a name, if the client may enter it: with a token of one of its own ServiceAccounts, or as a user who may
+    /// `get` the resource `workspaces/content` in `default`.
+    async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Arc<Workspace>, Status> {
+        if !names::dns1123_label(name).is_empty() {
+            return Err(Status::not_found(GROUP, PLURAL, name));
+        }
+        let home = self.home().ok_or_else(|| unavailable("the server is stopping"))?;
+        let workspace = self.workspace(name);
+        let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content");
+        if let Some(workspace) = &workspace
+            && home.realm_of(client, headers, &path).is_some_and(|realm| realm == workspace.uid)
+        {
+            return Ok(workspace.clone());
+        }
+        home.vouch(client, headers, RequestInfo::parse(&Method::GET, &path, "")).await?;
+        workspace.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))
+    }
+}
+
+/// Whether a request may change the content of a workspace.
+fn writes(method: &Method, path: &str) -> bool {
+    let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
+    !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
+}
+
+fn is_watch(request: &Request<RequestBody>) -> bool {
+    let info = RequestInfo::parse(request.method(), "/api/v1/pods", request.uri().query().unwrap_or_default());
+    info.verb == base::request::Verb::Watch
+}
+
+/// Refuses what is beyond the limits of a workspace. The count of objects includes those of requests in flight only once they are
+/// written, so that a burst may exceed it by the number of requests in flight.
+fn check_limits(spec: &Spec, opened: &Opened, request: &Request<RequestBody>) -> Result<(), Status> {
+    let of = spec.limits;
+    if of.watches > 0 && is_watch(request) && opened.watches() >= of.watches {
+        return Err(too_many(&format!("the workspace has its {} watches already", of.watches)));
+    }
+    let creates = [Method::POST, Method::PUT, Method::PATCH].contains(request.method());
+    if of.objects > 0 && creates && opened.edge.context.objects.count() >= of.objects {
+        let why = format!("the workspace has reached its limit of {} objects", of.objects);
+        return Err(Status::new(Reason::Forbidden, why));
+    }
+    Ok(())
+}
+
+fn sealed(name: &str) -> Status {
+    Status::new(Reason::MethodNotAllowed, format!("workspace {name:?} is a template and cannot be changed; fork it"))
+}
+
+fn unavailable(why: &str) -> Status {
+    Status::new(Reason::ServiceUnavailable, why).with_details(Details { retry_after_seconds: 1, ..Details::default() })
+}
+
+fn too_many(why: &str) -> Status {
+    Status::new(Reason::TooManyRequests, why).with_details(Details { retry_after_seconds: 1, ..Details::default() })
+}

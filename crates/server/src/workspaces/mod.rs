@@ -1,0 +1,183 @@
+//! Workspaces: whole APIs of their own below `/clusters/NAME`, each with its objects, CRDs, RBAC, controllers and revisions.
+//!
+//! The API at `/` is the workspace `default`. The others are objects of `workspaces.pintle.dev` in it; a workspace begins as a fork
+//! of another one, or of an empty API, and shares with it what neither changes. The rooms below know nothing of this: each
+//! workspace has a store and, while it is used, a context of its own.
+
+mod controller;
+mod definition;
+mod gate;
+mod open;
+#[cfg(test)]
+mod tests;
+mod workspace;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock, Weak};
+
+use access::audit::Audit;
+use base::request::FeatureGates;
+use base::task;
+use machinery::{Release, Text};
+use objects::{Event, EventKind, Key};
+use parking_lot::Mutex;
+use resource::RuntimeConfig;
+use store::Store;
+use tokio::sync::{Notify, watch};
+
+use crate::assembly::{Blueprint, Observer};
+use crate::http::{Branches, Edge, Health, InFlightMax};
+
+use definition::{GROUP, PLURAL, Spec};
+use workspace::{Origin, Workspace};
+
+/// The name of the workspace at `/`.
+pub const DEFAULT: &str = "default";
+
+/// The optional APIs and the feature gates of a release.
+pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates), String> + Send + Sync>;
+
+/// What workspaces need of the server.
+pub struct Parts {
+    pub blueprint: Arc<Blueprint>,
+    pub features: Features,
+    pub health: Arc<Health>,
+    pub audit: Arc<Audit>,
+    pub request_timeout: std::time::Duration,
+    pub inflight_max: InFlightMax,
+    pub compatible_minor: u32,
+    /// The URL of the server, for the status of workspaces.
+    pub url: String,
+    /// Whether the workspace `default` is kept on a disk, where others cannot be kept yet.
+    pub durable: bool,
+}
+
+/// An API without objects of users, and what it was made with.
+struct Pristine {
+    blueprint: Blueprint,
+    store: Arc<dyn Store>,
+}
+
+/// The workspaces of a server.
+pub struct Workspaces {
+    parts: Parts,
+    /// The workspace `default`, once it serves.
+    home: OnceLock<Weak<Edge>>,
+    all: Mutex<HashMap<Text, Arc<Workspace>>>,
+    /// The empty API of each release, from which workspaces begin that name no source.
+    pristine: tokio::sync::Mutex<BTreeMap<Release, Arc<Pristine>>>,
+    /// Workspaces whose content was in the memory of an earlier run of the server.
+    lost: Mutex<Vec<Text>>,
+    /// Names whose object has changed, for the controller.
+    changed: Mutex<BTreeSet<Text>>,
+    has_changed: Notify,
+}
+
+/// Serves workspaces beside `default` until `stop` becomes true. The error is one line.
+pub async fn start(
+    workspaces: Option<Arc<Workspaces>>,
+    home: &Arc<Edge>,
+    stop: watch::Receiver<bool>,
+) -> Result<Option<Arc<dyn Branches>>, String> {
+    let Some(workspaces) = workspaces else { return Ok(None) };
+    let _ = workspaces.home.set(Arc::downgrade(home));
+    controller::create_definition(&home.context).await.map_err(|status| status.message.clone())?;
+    task::spawn("workspaces", controller::run(workspaces.clone(), stop));
+    Ok(Some(workspaces))
+}
+
+impl Workspaces {
+    /// The workspaces of a server, none yet.
+    pub fn new(parts: Parts) -> Arc<Workspaces> {
+        let (home, all, pristine, lost, changed, has_changed) = Default::default();
+        Arc::new(Workspaces { parts, home, all, pristine, lost, changed, has_changed })
+    }
+
+    /// The observer of `default`.
+    pub fn observer(self: &Arc<Self>) -> Observer {
+        let workspaces = Arc::downgrade(self);
+        Box::new(move |objects, key, event| {
+            if let Some(workspaces) = workspaces.upgrade() {
+                workspaces.observe(&**objects.store(), key, event);
+            }
+        })
+    }
+
+    fn home(&self) -> Option<Arc<Edge>> {
+        self.home.get()?.upgrade()
+    }
+
+    fn workspace(&self, name: &str) -> Option<Arc<Workspace>> {
+        self.all.lock().get(name).cloned()
+    }
+
+    /// Follows the objects of `default`: a workspace begins, and forks its source, before the request returns that creates it.
+    fn observe(&self, store: &dyn Store, key: &Key, event: &Event) {
+        if key.group != GROUP || key.plural != PLURAL {
+            return;
+        }
+        let name = &key.path;
+        let object = event.object.body.to_value(event.revision);
+        let uid = &event.object.meta.uid;
+        if self.home.get().is_none() {
+            // the server is loading its objects
+            return self.lost.lock().push(name.clone());
+        }
+        if event.kind == EventKind::Deleted {
+            self.remove(name, uid);
+        } else {
+            let spec = Spec::read(&object);
+            match self.workspace(name).filter(|workspace| workspace.uid == *uid) {
+                Some(workspace) => workspace.change(spec),
+                None => self.insert(name, Workspace::new(name, uid, spec, |spec| self.begin(store, spec))),
+            }
+        }
+        self.changed.lock().insert(name.clone());
+        self.has_changed.notify_one();
+    }
+
+    fn insert(&self, name: &Text, workspace: Workspace) {
+        self.all.lock().insert(name.clone(), Arc::new(workspace));
+    }
+
+    fn remove(&self, name: &Text, uid: &Text) {
+        let mut all = self.all.lock();
+        if all.get(name).is_some_and(|workspace| workspace.uid == *uid)
+            && let Some(workspace) = all.remove(name)
+        {
+            drop(all);
+            workspace.close();
+        }
+    }
+
+    /// What a new workspace begins from.
+    fn begin(&self, home: &dyn Store, spec: &Spec) -> Result<Option<Origin>, String> {
+        if self.parts.durable && !spec.ephemeral {
+            return Err("this server keeps workspaces in memory only: set spec.ephemeral to true".to_owned());
+        }
+        self.source(home, spec)
+    }
+
+    /// A fork of a workspace; `None` for one that have not been used yet. The error is one line.
+    fn source(&self, home: &dyn Store, spec: &Spec) -> Result<Option<Origin>, String> {
+        let Some(name) = &spec.from else { return Ok(None) };
+        let fork = if name == DEFAULT {
+            Some(self.fork_home(home)?)
+        } else {
+            self.workspace(name).ok_or_else(|| format!("there is no workspace {name:?} to fork"))?.fork()?
+        };
+        match fork.as_ref().map(Origin::revision) {
+            Some(revision) if !spec.revision.is_empty() && spec.revision != revision.to_string() => {
+                Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {}", spec.revision))
+            }
+            _ => Ok(fork),
+        }
+    }
+
+    fn fork_home(&self, store: &dyn Store) -> Result<Origin, String> {
+        let store = store.fork(0).ok_or("the store of the workspace \"default\" cannot be forked")?;
+        let home = self.home().ok_or("the server is stopping")?;
+        let layout = home.context.objects.layout().clone();
+        Ok(Origin { store, layout, release: self.parts.blueprint.runtime.release, has_workspaces: true })
+    }
+}
