@@ -65,6 +65,18 @@ impl Blueprint {
         realm: Option<Realm>,
         also: Option<Observer>,
     ) -> Result<Assembled, String> {
+        let assembled = self.load(storage, realm, also).await?;
+        self.complete(&assembled.context).await?;
+        Ok(assembled)
+    }
+
+    /// Loads a store and registers its resources, see [`Blueprint::assemble`].
+    pub async fn load(
+        &self,
+        storage: Storage,
+        realm: Option<Realm>,
+        also: Option<Observer>,
+    ) -> Result<Assembled, String> {
         let fairness = self.seats.is_some();
         let derived = Arc::new(ControllerManager::new(&self.controllers, fairness));
         let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
@@ -98,9 +110,7 @@ impl Blueprint {
         let allocation = Allocation::new(self.service_ranges.clone());
         let context =
             Context::new(objects, registry, admission, authentication, authorization, flow, aggregation, allocation);
-        let context = Arc::new(context);
-        self.complete(&context).await?;
-        Ok(Assembled { context, controllers: derived })
+        Ok(Assembled { context: Arc::new(context), controllers: derived })
     }
 
     /// Registers the built-in kinds.

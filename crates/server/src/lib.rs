@@ -9,6 +9,7 @@ mod assembly;
 mod controllers;
 mod discovery;
 mod http;
+mod in_process;
 mod limits;
 mod openapi;
 pub mod transfer;
@@ -34,7 +35,7 @@ pub use access::authorization::{
     AccessReviewer, AuthorizationMode, DecisionTtl, parse_configuration as parse_authorization,
 };
 use base::metrics::{METRICS, Reload};
-pub use base::request::FeatureGates;
+pub use base::request::{FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace};
@@ -48,7 +49,8 @@ use prometheus_client::metrics::family::Family;
 pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
 use tokio::sync::watch;
 
-pub use self::http::{InFlightMax, ProxyAuthority, Tls, TlsError};
+pub use self::http::{Body, InFlightMax, ProxyAuthority, Tls, TlsError};
+pub use self::in_process::{Caller, InProcess, InProcessConfig, Mapping};
 pub use allocation::Ranges as ServiceRanges;
 use assembly::Blueprint;
 pub use controllers::{CertificateSigner, Controllers};

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Maximum size of a request body in bytes.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Time limit of a request to a server without connections; the default of `--request-timeout`.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of a body that are read and discarded if the response does not depend on them, and the time limit for that.
 pub const BODY_BYTES_DISCARDED: usize = 16 * 1024 * 1024;
 pub const BODY_DISCARD: Duration = Duration::from_secs(10);

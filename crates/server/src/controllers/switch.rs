@@ -52,6 +52,12 @@ pub struct Controllers {
 }
 
 impl Controllers {
+    /// No controller that can be switched.
+    pub fn none() -> Controllers {
+        // a list without `*` enables only those that it names
+        Controllers { chosen: KNOWN.iter().map(|known| format!("-{}", known.name)).collect(), ..Controllers::default() }
+    }
+
     /// Parses the list of the flag: `*` stands for all that are on by default, `name` enables one, `-name` disables one; an
     /// empty list is `*`. The error is one line.
     pub fn parse(list: &[String]) -> Result<Controllers, String> {

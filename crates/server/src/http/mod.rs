@@ -35,6 +35,7 @@ mod websocket;
 mod window;
 mod zpages;
 
+pub use body::Body;
 pub use chain::{Edge, EdgeParts, HttpResponse};
 pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};

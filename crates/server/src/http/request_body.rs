@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::Request;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 
 use crate::limits;
@@ -16,14 +16,25 @@ use crate::limits;
 /// Invariant: what a handler does not read is read and discarded in the background, within bounds. Otherwise the connection
 /// of HTTP/1, or the stream of HTTP/2, would be reset while the client is still sending, and many clients would lose the
 /// response.
-pub struct RequestBody {
-    /// `None` at the end of the body.
-    body: Option<Incoming>,
+pub struct RequestBody(Source);
+
+enum Source {
+    /// The body of a request that arrives over a connection.
+    Received(Incoming),
+    /// The body of a request from this process.
+    Own(Full<Bytes>),
+    /// The end of the body.
+    End,
 }
 
 impl RequestBody {
     pub fn of(request: Request<Incoming>) -> Request<RequestBody> {
-        request.map(|body| RequestBody { body: Some(body) })
+        request.map(|body| RequestBody(Source::Received(body)))
+    }
+
+    /// The body of a request that did not arrive over a connection.
+    pub fn own(bytes: Bytes) -> RequestBody {
+        RequestBody(Source::Own(Full::new(bytes)))
     }
 }
 
@@ -35,26 +46,39 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
-        let polled = Pin::new(body).poll_frame(context);
+        let polled = match &mut self.0 {
+            Source::Received(body) => Pin::new(body).poll_frame(context),
+            Source::Own(body) => {
+                Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
+            }
+            Source::End => return Poll::Ready(None),
+        };
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
-            self.body = None;
+            self.0 = Source::End;
         }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        match &self.0 {
+            Source::Received(body) => body.is_end_stream(),
+            Source::Own(body) => body.is_end_stream(),
+            Source::End => true,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+        match &self.0 {
+            Source::Received(body) => body.size_hint(),
+            Source::Own(body) => body.size_hint(),
+            Source::End => SizeHint::default(),
+        }
     }
 }
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let Some(body) = self.body.take()
+        if let Source::Received(body) = std::mem::replace(&mut self.0, Source::End)
             && !body.is_end_stream()
             // when the process exits, there is no runtime left to read the body
             && tokio::runtime::Handle::try_current().is_ok()

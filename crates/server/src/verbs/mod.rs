@@ -15,6 +15,7 @@ pub mod control_plane;
 mod definitions;
 mod delete;
 mod deletion;
+mod deposit;
 mod hooks;
 mod inflight;
 mod items;
@@ -64,6 +65,7 @@ pub use bootstrap::{
 pub use connect::connect;
 pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};
+pub use deposit::{deposit, withdraw};
 pub use inflight::WritesInFlight;
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};

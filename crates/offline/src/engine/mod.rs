@@ -1,0 +1,318 @@
+//! The engine: the API server itself, in this process, on a store in memory.
+//!
+//! Requests pass the handler chain that serves connections, as a user who may do everything unless another one is named.
+//! Nothing exists in the cluster but what was defined: plugins that would look for objects of a running cluster, such as the
+//! ServiceAccount of a Pod, are off, and a namespace exists as soon as a request names it.
+
+mod request;
+mod verdict;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use http::Method;
+use machinery::{Release, Value};
+use server::{
+    AuthorizationMode, EnabledPlugins, FeatureGates, InProcess, InProcessConfig, PluginFlags, PluginSettings, Plugins,
+    RuntimeConfig,
+};
+use store::Memory;
+use tokio::sync::Mutex;
+
+pub use request::{Content, Patch, RequestOptions, Target};
+pub use server::{Caller, Mapping, User};
+pub use verdict::Verdict;
+
+/// The number of locks that updates of different objects share.
+const TURNS: usize = 64;
+
+/// The plugins that decide by objects of a running cluster: ServiceAccounts, classes, quotas.
+const OF_CLUSTER: [&str; 4] = ["ServiceAccount", "Priority", "RuntimeClass", "ResourceQuota"];
+
+/// What an engine emulates.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub release: Release,
+    /// The values of `--feature-gates`, such as `MutatingAdmissionPolicy=true`.
+    pub feature_gates: Vec<String>,
+    /// The values of `--runtime-config`, such as `api/all=true`.
+    pub runtime_config: Vec<String>,
+    /// Whether the cluster is a bare one, as a test environment starts it: with the objects that every cluster has, all plugins,
+    /// and only the namespaces that were created.
+    pub is_bare: bool,
+}
+
+/// A server in this process. It can be shared between tasks.
+pub struct Engine {
+    server: InProcess,
+    admin: Caller,
+    release: Release,
+    /// The namespaces that were created because a request named them; `None` if they have to be created by requests.
+    namespaces: Option<Mutex<HashSet<String>>>,
+    turns: Vec<Mutex<()>>,
+}
+
+/// Makes the runtime of engines, with a thread for each core. The error is one line.
+pub fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let builder = builder.thread_stack_size(server::WORKER_STACK_BYTES).enable_all();
+    builder.build().map_err(|error| format!("cannot start: {error}"))
+}
+
+impl Engine {
+    /// Starts a server on an empty store, within a runtime. The error is one line.
+    pub async fn start(options: &Options) -> Result<Engine, String> {
+        let gates = FeatureGates::parse(&options.feature_gates, options.release)?;
+        let runtime = RuntimeConfig::parse(&options.runtime_config, &gates)?;
+        let disable = if options.is_bare { vec![] } else { OF_CLUSTER.map(str::to_owned).to_vec() };
+        let selection = EnabledPlugins::parse(&PluginFlags { disable, ..PluginFlags::default() })?;
+        let settings = PluginSettings { release: options.release, ..PluginSettings::default() };
+        let config = InProcessConfig {
+            feature_gates: gates,
+            runtime,
+            plugins: Plugins { selection, settings },
+            authorization: vec![AuthorizationMode::AlwaysAllow],
+            has_default_objects: options.is_bare,
+        };
+        let server = InProcess::start(server::Storage::own(Arc::new(Memory::default())), config).await?;
+        Ok(Engine {
+            server,
+            admin: Caller::admin(),
+            release: options.release,
+            namespaces: (!options.is_bare).then(Mutex::default),
+            turns: (0..TURNS).map(|_| Mutex::default()).collect(),
+        })
+    }
+
+    /// The release that is emulated.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// How the objects of a kind are addressed, if it is served: built in, or defined by a CRD that was created.
+    pub fn mapping(&self, api_version: &str, kind: &str) -> Option<Mapping> {
+        self.server.mapping(api_version, kind)
+    }
+
+    /// The target of requests for an object, if its kind is served. An object of a namespaced kind without a namespace is in
+    /// `default`.
+    pub fn target(&self, object: &Value) -> Option<Target> {
+        let mapping = self.mapping(object.str_at(&["apiVersion"]), object.str_at(&["kind"]))?;
+        let namespace = object.str_at(&["metadata", "namespace"]);
+        Some(Target::new(mapping, namespace, object.str_at(&["metadata", "name"])))
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, target: &Target, content: impl Into<Content>, options: &RequestOptions) -> Verdict {
+        self.ensure_namespace(target).await;
+        self.call(Method::POST, &target.collection(), content.into(), options).await
+    }
+
+    /// Replaces an object that exists, or a subresource of it, such as `status`; empty for the object itself.
+    pub async fn update(
+        &self,
+        target: &Target,
+        part: &str,
+        content: impl Into<Content>,
+        options: &RequestOptions,
+    ) -> Verdict {
+        self.call(Method::PUT, &target.path(part), content.into(), options).await
+    }
+
+    /// Patches an object that exists, or applies a configuration, which may create it.
+    pub async fn patch(
+        &self,
+        target: &Target,
+        part: &str,
+        patch: Patch,
+        content: &Value,
+        options: &RequestOptions,
+    ) -> Verdict {
+        self.ensure_namespace(target).await;
+        self.call(Method::PATCH, &target.path(part), Content::patch(patch, content), options).await
+    }
+
+    /// Reads an object.
+    pub async fn get(&self, target: &Target) -> Verdict {
+        self.call(Method::GET, &target.path(""), Content::default(), &RequestOptions::default()).await
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, target: &Target) -> Verdict {
+        self.call(Method::DELETE, &target.path(""), Content::default(), &RequestOptions::default()).await
+    }
+
+    /// Creates an object that later requests depend on, such as a CRD, a policy or a namespace, or replaces the one of its name.
+    /// When this returns, a CRD is established and a policy is in force.
+    pub async fn define(&self, target: &Target, object: &Value) -> Verdict {
+        let options = RequestOptions::strict();
+        let created = self.create(target, object, &options).await;
+        let exists = matches!(&created.outcome, Err(status) if status.code == 409);
+        if !exists || target.name().is_empty() {
+            return created;
+        }
+        let Ok(found) = self.get(target).await.object() else { return created };
+        let mut object = object.clone();
+        object.set_at(&["metadata", "resourceVersion"], Value::from(found.str_at(&["metadata", "resourceVersion"])));
+        self.update(target, "", &object, &options).await
+    }
+
+    /// The verdict on an update of an object that is stored as it is, without being validated itself: the rules may be
+    /// younger than it. Nothing is kept.
+    pub async fn update_of(&self, target: &Target, old: &Value, new: &Value, options: &RequestOptions) -> Verdict {
+        let _turn = self.turns[target.slot(TURNS)].lock().await;
+        self.ensure_namespace(target).await;
+        let revision = match self.server.deposit(target.mapping(), target.namespace(), old).await {
+            Ok(revision) => revision,
+            Err(status) => return Verdict::refused(status),
+        };
+        let mut new = new.clone();
+        new.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+        let options = RequestOptions { dry_run: true, ..options.clone() };
+        let verdict = self.update(target, "", &new, &options).await;
+        let _ = self.server.withdraw(target.mapping(), target.namespace(), target.name()).await;
+        verdict
+    }
+
+    /// Stores an object as it is, in place of one of its name, without validation and admission.
+    pub async fn deposit(&self, target: &Target, object: &Value) -> Verdict {
+        self.ensure_namespace(target).await;
+        match self.server.deposit(target.mapping(), target.namespace(), object).await {
+            Ok(_) => self.get(target).await,
+            Err(status) => Verdict::refused(status),
+        }
+    }
+
+    /// Sends any request, with a path and a query.
+    pub async fn call(&self, method: Method, path: &str, content: Content, options: &RequestOptions) -> Verdict {
+        let caller = options.caller.as_ref().unwrap_or(&self.admin);
+        match request::build(method, path, content, options) {
+            Ok(request) => Verdict::read(self.server.call(caller, request).await).await,
+            Err(why) => Verdict::refused(machinery::Status::bad_request(why)),
+        }
+    }
+
+    /// Creates the namespace of a target unless it exists.
+    async fn ensure_namespace(&self, target: &Target) {
+        let Some(namespaces) = self.namespaces.as_ref().filter(|_| !target.namespace().is_empty()) else { return };
+        let mut known = namespaces.lock().await;
+        if known.contains(target.namespace()) {
+            return;
+        }
+        known.insert(target.namespace().to_owned());
+        let namespace = machinery::json!({"metadata": {"name": (target.namespace())}});
+        // a namespace whose name is invalid stays missing, which is the verdict on the objects in it
+        let content = Content::from(&namespace);
+        self.call(Method::POST, "/api/v1/namespaces", content, &RequestOptions::default()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    pub fn definition(schema: Value) -> Value {
+        let names = json!({"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"});
+        let version = json!({
+            "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}
+        });
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "boats.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+        })
+    }
+
+    fn boat(name: &str, length: i64) -> Value {
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": name, "namespace": "n"},
+            "spec": {"length": length}
+        })
+    }
+
+    fn schema(maximum: i64) -> Value {
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "length": {"type": "integer", "maximum": maximum}, "sail": {"type": "string", "default": "red"}
+        }}}})
+    }
+
+    async fn engine(maximum: i64) -> Engine {
+        let engine = Engine::start(&Options::default()).await.unwrap();
+        let crd = definition(schema(maximum));
+        let target = engine.target(&crd).unwrap();
+        assert_eq!(engine.define(&target, &crd).await.error(), None);
+        engine
+    }
+
+    #[tokio::test]
+    async fn custom_resource_is_served_as_soon_as_it_is_defined() {
+        let engine = engine(10).await;
+        let target = engine.target(&boat("a", 9)).unwrap();
+        let verdict = engine.create(&target, &boat("a", 9), &RequestOptions::dry()).await;
+        assert_eq!(verdict.object().unwrap().str_at(&["spec", "sail"]), "red");
+        assert_eq!(engine.get(&target).await.error().map(|(code, _)| code), Some(404), "a dry run keeps nothing");
+        let message = "Boat.example.com \"a\" is invalid: spec.length: Invalid value: 11: spec.length in body should be less \
+                       than or equal to 10";
+        let verdict = engine.create(&target, &boat("a", 11), &RequestOptions::dry()).await;
+        assert_eq!(verdict.error(), Some((422, message)));
+        let crd = definition(schema(11));
+        let target_of_crd = engine.target(&crd).unwrap();
+        assert_eq!(engine.define(&target_of_crd, &crd).await.error(), None, "a CRD can be replaced");
+        assert!(engine.create(&target, &boat("a", 11), &RequestOptions::dry()).await.is_good());
+    }
+
+    #[tokio::test]
+    async fn updates_are_compared_with_objects_that_are_older_than_the_rules() {
+        let engine = engine(10).await;
+        let target = engine.target(&boat("a", 12)).unwrap();
+        let dry = RequestOptions::dry();
+        for (new, is_good) in [(12, true), (13, false), (9, true)] {
+            let mut new = boat("a", new);
+            new.set_at(&["spec", "sail"], Value::from("blue"));
+            let verdict = engine.update_of(&target, &boat("a", 12), &new, &dry).await;
+            assert_eq!(verdict.is_good(), is_good, "{new:?}: {:?}", verdict.error());
+        }
+        assert_eq!(engine.get(&target).await.error().map(|(code, _)| code), Some(404), "an update keeps nothing");
+    }
+
+    #[tokio::test]
+    async fn policies_are_in_force_as_soon_as_they_are_defined() {
+        let engine = engine(10).await;
+        let rule = json!({
+            "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["boats"]
+        });
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "short"}, "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "validations": [{"expression": "object.spec.length < 5 || request.userInfo.username == 'ann'"}]
+            }
+        });
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "short"}, "spec": {"policyName": "short", "validationActions": ["Deny"]}
+        });
+        for object in [&policy, &binding] {
+            let target = engine.target(object).unwrap();
+            assert_eq!(engine.define(&target, object).await.error(), None);
+        }
+        let target = engine.target(&boat("a", 5)).unwrap();
+        let verdict = engine.create(&target, &boat("a", 5), &RequestOptions::dry()).await;
+        let (code, message) = verdict.error().unwrap();
+        assert!(code == 422 && message.contains("ValidatingAdmissionPolicy 'short'"), "{code} {message}");
+        let user = User { name: "ann".into(), ..User::default() };
+        let options = RequestOptions { caller: Some(Caller::new(user)), ..RequestOptions::dry() };
+        assert_eq!(engine.create(&target, &boat("a", 5), &options).await.error(), None);
+    }
+
+    #[tokio::test]
+    async fn releases_differ() {
+        for (release, is_served) in [(Release::V1_35, false), (Release::V1_37, true)] {
+            let engine = Engine::start(&Options { release, ..Options::default() }).await.unwrap();
+            let mapping = engine.mapping("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy");
+            assert_eq!(mapping.is_some(), is_served, "{release}");
+        }
+    }
+}

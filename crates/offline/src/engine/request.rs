@@ -1,0 +1,185 @@
+//! Requests to the engine: targets, options and bodies.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use machinery::{Text, Value};
+use server::{Caller, Mapping};
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+
+/// An object that requests are for.
+#[derive(Clone)]
+pub struct Target {
+    mapping: Mapping,
+    namespace: Text,
+    name: Text,
+}
+
+impl Target {
+    /// The object of a name; an empty namespace is `default` if the kind is namespaced.
+    pub fn new(mapping: Mapping, namespace: &str, name: &str) -> Target {
+        let namespace = match (mapping.is_namespaced(), namespace) {
+            (false, _) => "",
+            (true, "") => "default",
+            (true, namespace) => namespace,
+        };
+        Target { namespace: namespace.into(), name: name.into(), mapping }
+    }
+
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// Empty if the kind is cluster-scoped.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn collection(&self) -> String {
+        self.mapping.path(&self.namespace, "")
+    }
+
+    /// The path of the object, or of a subresource.
+    pub(super) fn path(&self, part: &str) -> String {
+        let path = self.mapping.path(&self.namespace, &self.name);
+        if part.is_empty() { path } else { format!("{path}/{part}") }
+    }
+
+    /// A number below `slots` that is the same for the same object.
+    pub(super) fn slot(&self, slots: usize) -> usize {
+        let mut hasher = DefaultHasher::new();
+        (self.mapping.plural(), &self.namespace, &self.name).hash(&mut hasher);
+        usize::try_from(hasher.finish() % slots as u64).unwrap_or_default()
+    }
+}
+
+/// How a request is sent.
+#[derive(Clone, Default)]
+pub struct RequestOptions {
+    /// Whether nothing is kept.
+    pub dry_run: bool,
+    /// Whether unknown and duplicate fields are errors, as kubectl requests it; otherwise they are warnings.
+    pub strict: bool,
+    /// The field manager of a write.
+    pub field_manager: String,
+    /// Whether an apply takes fields from other managers.
+    pub force: bool,
+    /// The media type of the response; empty for JSON.
+    pub accept: String,
+    /// The user; a user who may do everything if it is `None`.
+    pub caller: Option<Caller>,
+}
+
+impl RequestOptions {
+    /// A write that is kept, with strict validation of fields.
+    pub fn strict() -> RequestOptions {
+        RequestOptions { strict: true, ..RequestOptions::default() }
+    }
+
+    /// The request of a verdict: strict, and nothing is kept.
+    pub fn dry() -> RequestOptions {
+        RequestOptions { dry_run: true, ..RequestOptions::strict() }
+    }
+
+    fn query(&self, is_patch: bool) -> Vec<String> {
+        let mut query = vec![];
+        if self.dry_run {
+            query.push("dryRun=All".to_owned());
+        }
+        if self.strict {
+            query.push("fieldValidation=Strict".to_owned());
+        }
+        if !self.field_manager.is_empty() {
+            query.push(format!("fieldManager={}", encoded(&self.field_manager)));
+        }
+        if self.force && is_patch {
+            query.push("force=true".to_owned());
+        }
+        query
+    }
+}
+
+/// The kinds of patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patch {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug, Default)]
+pub struct Content {
+    bytes: Bytes,
+    media_type: &'static str,
+}
+
+impl Content {
+    /// A YAML document, decoded by the server.
+    pub fn yaml(bytes: impl Into<Bytes>) -> Content {
+        Content { bytes: bytes.into(), media_type: YAML }
+    }
+
+    /// A JSON document, decoded by the server.
+    pub fn json(bytes: impl Into<Bytes>) -> Content {
+        Content { bytes: bytes.into(), media_type: JSON }
+    }
+
+    /// A body of another media type.
+    pub fn new(bytes: impl Into<Bytes>, media_type: &'static str) -> Content {
+        Content { bytes: bytes.into(), media_type }
+    }
+
+    pub(super) fn patch(patch: Patch, content: &Value) -> Content {
+        let media_type = match patch {
+            Patch::Json => "application/json-patch+json",
+            Patch::Merge => "application/merge-patch+json",
+            Patch::Strategic => "application/strategic-merge-patch+json",
+            Patch::Apply => "application/apply-patch+yaml",
+        };
+        Content { bytes: content.to_json().into(), media_type }
+    }
+}
+
+impl From<&Value> for Content {
+    fn from(value: &Value) -> Content {
+        Content::json(value.to_json())
+    }
+}
+
+/// A request. The error says why the path is invalid.
+pub(super) fn build(
+    method: Method,
+    path: &str,
+    content: Content,
+    options: &RequestOptions,
+) -> Result<http::Request<Bytes>, String> {
+    let is_write = matches!(method, Method::POST | Method::PUT | Method::PATCH);
+    let query = if is_write { options.query(method == Method::PATCH).join("&") } else { String::new() };
+    let uri = match (query.as_str(), path.contains('?')) {
+        ("", _) => path.to_owned(),
+        (query, true) => format!("{path}&{query}"),
+        (query, false) => format!("{path}?{query}"),
+    };
+    let mut request = http::Request::builder().method(method).uri(uri).header(USER_AGENT, "pintle");
+    if !content.media_type.is_empty() {
+        request = request.header(CONTENT_TYPE, content.media_type);
+    }
+    request = request.header(ACCEPT, if options.accept.is_empty() { JSON } else { &options.accept });
+    request.body(content.bytes).map_err(|error| error.to_string())
+}
+
+/// Percent-encodes a value of a query.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}

@@ -1,0 +1,166 @@
+//! A server without connections: the whole API in this process, for programs that embed it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use access::admission::plugins::Plugins;
+use access::audit::Audit;
+use access::authentication::ClientCertificate;
+use access::authorization::{self, AuthorizationMode};
+use base::request::{FeatureGates, User, encode_path};
+use bytes::Bytes;
+use machinery::{Status, Text, Value};
+use objects::Storage;
+use resource::{Resource, RuntimeConfig, Version};
+use tokio::sync::watch;
+
+use crate::assembly::Blueprint;
+use crate::controllers::Controllers;
+use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, InFlightMax, RequestBody};
+use crate::limits;
+use crate::verbs::{self, Request, Subresource};
+
+/// The configuration of a server without connections.
+#[derive(Default)]
+pub struct InProcessConfig {
+    /// The feature gates, which have the release whose behavior is served.
+    pub feature_gates: FeatureGates,
+    /// The APIs that are enabled, of the same release.
+    pub runtime: RuntimeConfig,
+    pub plugins: Plugins,
+    /// The authorization modes, in order. Without one, all requests of users outside `system:masters` are denied.
+    pub authorization: Vec<AuthorizationMode>,
+    /// Whether the objects are created that every cluster has: namespaces, roles, classes, APIServices.
+    pub has_default_objects: bool,
+}
+
+/// A server without connections: requests go to the handler chain that also serves connections.
+///
+/// It runs no controllers; a CRD is established when the request that creates it has returned. It belongs to the Tokio
+/// runtime on which it was started.
+pub struct InProcess {
+    edge: Arc<Edge>,
+    /// Watches end when this is dropped.
+    _stop: watch::Sender<bool>,
+}
+
+impl InProcess {
+    /// Loads the store. The error is one line.
+    pub async fn start(storage: Storage, config: InProcessConfig) -> Result<InProcess, String> {
+        let health = Arc::new(Health::new(storage.store.clone()));
+        let door = Door::new(health.clone());
+        let stop = watch::Sender::new(false);
+        let blueprint = Blueprint {
+            plugins: Arc::new(config.plugins),
+            modes: authorization::modes(config.authorization),
+            controllers: Controllers::none(),
+            runtime: config.runtime,
+            gates: config.feature_gates,
+            ..Blueprint::default()
+        };
+        let context = match config.has_default_objects {
+            true => blueprint.assemble(storage, None, None).await?.context,
+            false => blueprint.load(storage, None, None).await?.context,
+        };
+        health.watch(&context.objects);
+        health.loaded();
+        let edge = Edge::new(EdgeParts {
+            compatible_minor: context.registry.release().minor() - 1,
+            context,
+            health,
+            open: door.open.clone(),
+            stop: stop.subscribe(),
+            request_timeout: limits::REQUEST_TIMEOUT,
+            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
+            flags: BTreeMap::new(),
+            audit: Arc::new(Audit::default()),
+            prefix: Default::default(),
+        });
+        Ok(InProcess { edge: Arc::new(edge), _stop: stop })
+    }
+
+    /// Handles a request of a user. A response is always returned; its body may be a stream, such as that of a watch.
+    pub async fn call(&self, caller: &Caller, request: http::Request<Bytes>) -> http::Response<Body> {
+        self.edge.clone().serve(caller.0.clone(), request.map(RequestBody::own)).await
+    }
+}
+
+/// How objects of a kind are addressed.
+#[derive(Clone)]
+pub struct Mapping {
+    resource: Arc<Resource>,
+    version: Arc<Version>,
+}
+
+impl Mapping {
+    pub fn is_namespaced(&self) -> bool {
+        self.resource.namespaced
+    }
+
+    /// Whether a CRD defines the kind.
+    pub fn is_custom(&self) -> bool {
+        self.resource.is_custom()
+    }
+
+    pub fn plural(&self) -> &Text {
+        &self.resource.plural
+    }
+
+    /// The name of the version.
+    pub fn version(&self) -> &Text {
+        &self.version.name
+    }
+
+    /// The path of an object, or of the collection if `name` is empty. The namespace of a cluster-scoped kind is ignored.
+    pub fn path(&self, namespace: &str, name: &str) -> String {
+        let namespace = if self.resource.namespaced { namespace } else { "" };
+        let path = verbs::path_in(&self.resource, &self.version, &encode_path(namespace), &encode_path(name));
+        path.trim_end_matches('/').to_owned()
+    }
+}
+
+impl InProcess {
+    /// The mapping of a kind, if it is served. `api_version` is `version` or `group/version`.
+    pub fn mapping(&self, api_version: &str, kind: &str) -> Option<Mapping> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = self.edge.context.registry.of_kind(group, version, kind)?;
+        let version = resource.served(version)?.clone();
+        Some(Mapping { resource, version })
+    }
+
+    /// Stores an object as it is, in place of one with its name, as if an earlier server had written it: without
+    /// validation and admission. It keeps its status and its system fields. Returns its resourceVersion.
+    pub async fn deposit(&self, mapping: &Mapping, namespace: &str, object: &Value) -> Result<u64, Status> {
+        verbs::deposit(&self.edge.context, &self.own_request(mapping, namespace), object).await
+    }
+
+    /// Removes an object without admission and finalizers. If there is none, nothing happens.
+    pub async fn withdraw(&self, mapping: &Mapping, namespace: &str, name: &str) -> Result<(), Status> {
+        verbs::withdraw(&self.edge.context, &self.own_request(mapping, namespace), name).await
+    }
+
+    fn own_request(&self, mapping: &Mapping, namespace: &str) -> Request {
+        let path = mapping.path(namespace, "");
+        let request =
+            self.edge.context.server_request(&mapping.resource, &http::Method::POST, &path, Subresource::None);
+        request.in_version(mapping.version.clone())
+    }
+}
+
+/// The authenticated user of requests.
+#[derive(Clone)]
+pub struct Caller(Arc<Client>);
+
+impl Caller {
+    pub fn new(user: User) -> Caller {
+        let user = Some(Box::new(user.authenticated()));
+        let certificate = ClientCertificate::Valid { user, proxy: false, not_after: i64::MAX };
+        Caller(Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) }))
+    }
+
+    /// A user that may do everything.
+    pub fn admin() -> Caller {
+        Caller::new(User::system("kubernetes-admin"))
+    }
+}

@@ -1,0 +1,43 @@
+//! Objects that are stored as they are, as if an earlier server had written them.
+
+use base::clock;
+use base::request::{FieldValidation, WriteOptions};
+use machinery::{Status, Value};
+use store::Revision;
+
+use super::change::{Change, Write};
+use super::{Context, Document, Request, stored};
+
+/// Stores the object of a request in place of one with its name, without validation and admission: it may violate rules that
+/// are younger than it. It is decoded in the version of the request, and keeps its status and its system fields. Returns its
+/// revision.
+pub async fn deposit(context: &Context, request: &Request, object: &Value) -> Result<Revision, Status> {
+    let codec = request.strategy.codec();
+    let mut object = codec.decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
+    for (field, value) in [("uid", clock::uuid()), ("creationTimestamp", clock::now_rfc3339())] {
+        if object.str_at(&["metadata", field]).is_empty() {
+            object.set_at(&["metadata", field], Value::from(value));
+        }
+    }
+    if object.at(&["metadata", "generation"]).is_none() && request.resource.is_custom() {
+        object.set_at(&["metadata", "generation"], Value::Int(1));
+    }
+    if request.resource.namespaced {
+        object.set_at(&["metadata", "namespace"], Value::from(request.namespace().as_str()));
+    }
+    object.remove_at(&["metadata", "resourceVersion"]);
+    let options = WriteOptions::default();
+    let write = Write::new(context, request, Change::Create(Value::Null), &options);
+    withdraw(context, request, object.str_at(&["metadata", "name"])).await?;
+    let stored = write.put(object, None).await?;
+    stored.map(|stored| stored.revision).ok_or_else(|| request.resource.modified(request.name()))
+}
+
+/// Removes the object of a name, without admission and finalizers. If there is none, nothing happens.
+pub async fn withdraw(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
+    let key = request.resource.key(request.namespace(), name);
+    match request.resource.collection.get(&key.path) {
+        Some(found) => stored::remove(context, &key, found.revision).await.map(drop),
+        None => Ok(()),
+    }
+}
