@@ -5,15 +5,14 @@ use std::collections::HashMap;
 
 use super::error::{ParseProblem, YamlError, YamlProblem};
 use super::scanner::Scanner;
-use super::token::TokenKind;
+use super::token::{Place, TokenKind};
 use crate::value::Text;
 
 /// The index of a node in [`Document::nodes`].
 pub type Id = u32;
 
 pub struct YamlNode {
-    /// The line of the node, counted from 0.
-    pub line: usize,
+    pub place: Place,
     pub content: Content,
 }
 
@@ -71,7 +70,7 @@ struct Open {
 struct Properties {
     anchor: Option<String>,
     tag: Option<String>,
-    line: usize,
+    place: Place,
 }
 
 /// Composes the first document; `None` if there is none.
@@ -88,8 +87,8 @@ pub fn compose(text: &[u8]) -> Result<Option<Document>, YamlError> {
     Ok(composer.root.map(|root| Document { nodes: composer.nodes, root }))
 }
 
-fn parse_error(line: usize, problem: ParseProblem) -> YamlError {
-    YamlError::at(line, YamlProblem::Parse(problem))
+fn parse_error(place: Place, problem: ParseProblem) -> YamlError {
+    YamlError::at(place.line as usize, YamlProblem::Parse(problem))
 }
 
 struct Composer<'a> {
@@ -114,7 +113,7 @@ impl Composer<'_> {
         if is_explicit {
             let token = self.scanner.peek()?;
             if token.kind != TokenKind::DocumentStart {
-                return Err(parse_error(token.line, ParseProblem::MissingDocumentStart));
+                return Err(parse_error(token.place, ParseProblem::MissingDocumentStart));
             }
             self.scanner.pop();
         }
@@ -124,9 +123,9 @@ impl Composer<'_> {
             TokenKind::Version { .. } | TokenKind::TagDirective { .. } => is_explicit,
             _ => false,
         };
-        let line = token.line;
+        let place = token.place;
         if is_empty {
-            self.empty(line)
+            self.empty(place)
         } else {
             self.node(true, false)?
         }
@@ -143,13 +142,13 @@ impl Composer<'_> {
             let token = self.scanner.peek()?;
             match &token.kind {
                 TokenKind::Version { .. } if has_version => {
-                    return Err(parse_error(token.line, ParseProblem::DuplicateVersionDirective));
+                    return Err(parse_error(token.place, ParseProblem::DuplicateVersionDirective));
                 }
                 TokenKind::Version { major: 1, minor: 1 } => has_version = true,
-                TokenKind::Version { .. } => return Err(parse_error(token.line, ParseProblem::UnsupportedVersion)),
+                TokenKind::Version { .. } => return Err(parse_error(token.place, ParseProblem::UnsupportedVersion)),
                 TokenKind::TagDirective { handle, prefix } => {
                     if self.handles.insert(handle.clone(), prefix.clone()).is_some() {
-                        return Err(parse_error(token.line, ParseProblem::DuplicateTagDirective));
+                        return Err(parse_error(token.place, ParseProblem::DuplicateTagDirective));
                     }
                 }
                 _ => break,
@@ -180,9 +179,9 @@ impl Composer<'_> {
             State::FlowKey => self.flow_key(false),
             State::FlowValue => self.flow_value(),
             State::FlowNoValue => {
-                let line = self.scanner.peek()?.line;
+                let place = self.scanner.peek()?.place;
                 self.expect(State::FlowKey);
-                self.empty(line);
+                self.empty(place);
                 Ok(())
             }
         }
@@ -191,8 +190,8 @@ impl Composer<'_> {
 
 /// Nodes.
 impl Composer<'_> {
-    fn add(&mut self, line: usize, content: Content) -> Id {
-        self.nodes.push(YamlNode { line, content });
+    fn add(&mut self, place: Place, content: Content) -> Id {
+        self.nodes.push(YamlNode { place, content });
         Id::try_from(self.nodes.len() - 1).unwrap_or(Id::MAX)
     }
 
@@ -205,13 +204,13 @@ impl Composer<'_> {
     }
 
     /// Appends an empty scalar in place of an omitted node.
-    fn empty(&mut self, line: usize) {
-        let id = self.add(line, Content::Scalar { text: Text::default(), tag: None, is_implicit: true });
+    fn empty(&mut self, place: Place) {
+        let id = self.add(place, Content::Scalar { text: Text::default(), tag: None, is_implicit: true });
         self.attach(id);
     }
 
     fn start(&mut self, properties: Properties, state: State, content: Content) {
-        let id = self.add(properties.line, content);
+        let id = self.add(properties.place, content);
         self.name(properties.anchor, id);
         self.attach(id);
         self.open.push(Open { state, id, children: vec![] });
@@ -244,7 +243,7 @@ impl Composer<'_> {
     }
 
     fn properties(&mut self) -> Result<Properties, YamlError> {
-        let mut properties = Properties { line: self.scanner.peek()?.line, ..Properties::default() };
+        let mut properties = Properties { place: self.scanner.peek()?.place, ..Properties::default() };
         let mut tag = None;
         loop {
             let token = self.scanner.peek()?;
@@ -256,14 +255,14 @@ impl Composer<'_> {
             let Some(token) = fits.then(|| self.scanner.pop()).flatten() else { break };
             match token.kind {
                 TokenKind::Anchor(name) => properties.anchor = Some(name),
-                TokenKind::Tag { handle, suffix } => tag = Some((handle, suffix, token.line)),
+                TokenKind::Tag { handle, suffix } => tag = Some((handle, suffix, token.place)),
                 _ => {}
             }
         }
-        if let Some((handle, suffix, line)) = tag {
+        if let Some((handle, suffix, place)) = tag {
             let prefix = if handle.is_empty() { Some("") } else { self.handles.get(&handle).map(String::as_str) };
             let name = prefix.map(|prefix| format!("{prefix}{suffix}")).filter(|name| !name.is_empty());
-            properties.tag = Some(name.ok_or_else(|| parse_error(line, ParseProblem::UndefinedTagHandle))?);
+            properties.tag = Some(name.ok_or_else(|| parse_error(place, ParseProblem::UndefinedTagHandle))?);
         }
         Ok(properties)
     }
@@ -294,7 +293,7 @@ impl Composer<'_> {
                 let is_implicit = properties.tag.is_none();
                 self.add_scalar(properties, Text::default(), is_implicit);
             }
-            _ => return Err(parse_error(token.line, ParseProblem::MissingNode)),
+            _ => return Err(parse_error(token.place, ParseProblem::MissingNode)),
         }
         Ok(())
     }
@@ -309,8 +308,9 @@ impl Composer<'_> {
         let Some(token) = self.scanner.pop() else { return Ok(()) };
         if let TokenKind::Alias(name) = token.kind {
             let target = self.anchors.get(&name).copied();
-            let target = target.ok_or_else(|| YamlError::at(token.line, YamlProblem::UnknownAnchor(name.clone())))?;
-            let id = self.add(token.line, Content::Alias { name: name.into(), target });
+            let target = target
+                .ok_or_else(|| YamlError::at(token.place.line as usize, YamlProblem::UnknownAnchor(name.clone())))?;
+            let id = self.add(token.place, Content::Alias { name: name.into(), target });
             self.attach(id);
         }
         Ok(())
@@ -325,7 +325,7 @@ impl Composer<'_> {
 
     fn add_scalar(&mut self, properties: Properties, text: Text, is_implicit: bool) {
         let tag = properties.tag.map(String::into_boxed_str);
-        let id = self.add(properties.line, Content::Scalar { text, tag, is_implicit });
+        let id = self.add(properties.place, Content::Scalar { text, tag, is_implicit });
         self.name(properties.anchor, id);
         self.attach(id);
     }
@@ -335,31 +335,31 @@ impl Composer<'_> {
 impl Composer<'_> {
     fn block_entry(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         match token.kind {
             TokenKind::BlockEntry => {
                 self.scanner.pop();
                 match self.scanner.peek()?.kind {
-                    TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty(line),
+                    TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty(place),
                     _ => self.node(true, false)?,
                 }
             }
             TokenKind::BlockEnd => self.close(true),
-            _ => return Err(parse_error(line, ParseProblem::MissingBlockEntry)),
+            _ => return Err(parse_error(place, ParseProblem::MissingBlockEntry)),
         }
         Ok(())
     }
 
     fn indentless_entry(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         if token.kind != TokenKind::BlockEntry {
             self.close(false);
             return Ok(());
         }
         self.scanner.pop();
         match self.scanner.peek()?.kind {
-            TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(line),
+            TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(place),
             _ => self.node(true, false)?,
         }
         Ok(())
@@ -367,37 +367,37 @@ impl Composer<'_> {
 
     fn block_key(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         match token.kind {
             TokenKind::Key => {
                 self.expect(State::BlockValue);
-                self.block_node(line)
+                self.block_node(place)
             }
             TokenKind::BlockEnd => {
                 self.close(true);
                 Ok(())
             }
-            _ => Err(parse_error(line, ParseProblem::MissingKey)),
+            _ => Err(parse_error(place, ParseProblem::MissingKey)),
         }
     }
 
     fn block_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         let has_value = token.kind == TokenKind::Value;
         self.expect(State::BlockKey);
         if has_value {
-            return self.block_node(line);
+            return self.block_node(place);
         }
-        self.empty(line);
+        self.empty(place);
         Ok(())
     }
 
     /// Consumes `?` or `:` and parses the node after it.
-    fn block_node(&mut self, line: usize) -> Result<(), YamlError> {
+    fn block_node(&mut self, place: Place) -> Result<(), YamlError> {
         self.scanner.pop();
         match self.scanner.peek()?.kind {
-            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(line),
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(place),
             _ => self.node(true, true)?,
         }
         Ok(())
@@ -413,7 +413,7 @@ impl Composer<'_> {
             return Ok(());
         }
         if token.kind != TokenKind::FlowEntry {
-            return Err(parse_error(token.line, problem));
+            return Err(parse_error(token.place, problem));
         }
         self.scanner.pop();
         self.scanner.peek().map(drop)
@@ -424,12 +424,12 @@ impl Composer<'_> {
             self.flow_comma(is_first, ParseProblem::UnclosedFlowSequence)?;
         }
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         match token.kind {
             TokenKind::FlowSequenceEnd => self.close(true),
             TokenKind::Key => {
                 self.expect(State::FlowEntry);
-                let properties = Properties { line, ..Properties::default() };
+                let properties = Properties { place, ..Properties::default() };
                 self.start_after(properties, State::PairKey, Content::Mapping(vec![]));
             }
             _ => {
@@ -442,7 +442,7 @@ impl Composer<'_> {
 
     fn pair_key(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         let is_empty = matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd);
         self.expect(State::PairValue);
         if !is_empty {
@@ -450,13 +450,13 @@ impl Composer<'_> {
         }
         // as in upstream, a pair without a key loses its value
         self.scanner.pop();
-        self.empty(line);
+        self.empty(place);
         Ok(())
     }
 
     fn pair_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         let has_value = token.kind == TokenKind::Value;
         self.expect(State::PairEnd);
         if has_value {
@@ -465,7 +465,7 @@ impl Composer<'_> {
                 return self.node(false, false);
             }
         }
-        self.empty(line);
+        self.empty(place);
         Ok(())
     }
 
@@ -492,18 +492,18 @@ impl Composer<'_> {
 
     fn flow_value(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         let has_value = token.kind == TokenKind::Value;
         self.expect(State::FlowKey);
         if !has_value {
-            self.empty(line);
+            self.empty(place);
             return Ok(());
         }
         self.scanner.pop();
         match self.scanner.peek()?.kind {
             TokenKind::FlowEntry | TokenKind::FlowMappingEnd => {
-                let line = self.scanner.peek()?.line;
-                self.empty(line);
+                let place = self.scanner.peek()?.place;
+                self.empty(place);
                 Ok(())
             }
             _ => self.node(false, false),
@@ -513,11 +513,11 @@ impl Composer<'_> {
     /// Parses the key after `?`.
     fn flow_explicit_key(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        let line = token.line;
+        let place = token.place;
         if !matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
             return self.node(false, false);
         }
-        self.empty(line);
+        self.empty(place);
         Ok(())
     }
 }

@@ -176,7 +176,7 @@ impl<'a> Expander<'a> {
         let share = self.aliased as f64 / self.counted as f64;
         let has_too_many = self.aliased > ALIASED_NODES_MIN && self.counted > ALIASED_OF_NODES_MIN && share > allowed;
         if has_too_many || self.aliased_bytes > ALIASED_BYTES_MAX {
-            return Err(YamlError::at(node.line, YamlProblem::ExcessiveAliasing));
+            return Err(YamlError::at(node.place.line as usize, YamlProblem::ExcessiveAliasing));
         }
         Ok(())
     }
@@ -202,7 +202,9 @@ impl<'a> Expander<'a> {
             }
             Content::Scalar { text, tag, is_implicit } => {
                 let scalar = match tag {
-                    Some(tag) => tagged(text, tag).map_err(|problem| YamlError::at(node.line, problem))?,
+                    Some(tag) => {
+                        tagged(text, tag).map_err(|problem| YamlError::at(node.place.line as usize, problem))?
+                    }
                     None if *is_implicit => untagged(text),
                     None => Scalar::Text(text.clone()),
                 };
@@ -221,7 +223,7 @@ impl<'a> Expander<'a> {
     fn enter_alias(&mut self, id: Id, node: &YamlNode) -> Result<(), YamlError> {
         if !self.active.insert(id) {
             let Content::Alias { name, .. } = &node.content else { return Ok(()) };
-            return Err(YamlError::at(node.line, YamlProblem::CyclicAnchor(name.to_string())));
+            return Err(YamlError::at(node.place.line as usize, YamlProblem::CyclicAnchor(name.to_string())));
         }
         self.stack.push(Frame::Alias(id));
         Ok(())
@@ -238,7 +240,7 @@ impl<'a> Expander<'a> {
             Some(Frame::Mapping { rest, key, line, target }) => {
                 let Some(&id) = rest.next() else { return self.finish() };
                 if key.is_some() {
-                    *line = self.nodes[id as usize].line;
+                    *line = self.nodes[id as usize].place.line as usize;
                     return self.enter(id);
                 }
                 if !is_merge(&self.nodes[id as usize]) {

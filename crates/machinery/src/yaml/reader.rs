@@ -1,6 +1,7 @@
 //! The reader: decodes the bytes of a stream, checks its characters, and tracks the position of the scanner.
 
 use super::error::{EncodingProblem, YamlError, YamlProblem};
+use super::token::Place;
 
 /// The input is decoded in chunks of this many bytes, as go-yaml does it: an error in a later chunk is not seen when
 /// the scanner finds another one first, or when the first document ends before it.
@@ -19,6 +20,13 @@ pub struct Mark {
     pub index: usize,
     pub line: usize,
     pub column: usize,
+}
+
+impl Mark {
+    pub fn place(self) -> Place {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Place { line: number(self.line), column: number(self.column) }
+    }
 }
 
 /// The characters of a text. After the end, it returns NUL characters, which texts cannot contain.

@@ -91,15 +91,17 @@ impl<'a> Scanner<'a> {
         isize::try_from(self.reader.mark.column).unwrap_or(isize::MAX)
     }
 
-    fn push(&mut self, kind: TokenKind, line: usize) {
-        self.queue.push_back(Token { kind, line });
+    fn push(&mut self, kind: TokenKind, mark: Mark) {
+        self.queue.push_back(Token { kind, place: mark.place() });
     }
 
     /// Inserts a token before the token `number`, or at the end of the queue if that one has been returned already.
-    fn insert(&mut self, number: usize, kind: TokenKind, line: usize) {
+    fn insert(&mut self, number: usize, kind: TokenKind, mark: Mark) {
         match number.checked_sub(self.taken) {
-            Some(place) if place <= self.queue.len() => self.queue.insert(place, Token { kind, line }),
-            _ => self.push(kind, line),
+            Some(index) if index <= self.queue.len() => {
+                self.queue.insert(index, Token { kind, place: mark.place() });
+            }
+            _ => self.push(kind, mark),
         }
     }
 
@@ -118,7 +120,7 @@ impl<'a> Scanner<'a> {
                 return self.fetch_document_indicator();
             }
         }
-        let line = self.reader.mark.line;
+        let mark = self.reader.mark;
         let in_flow = self.in_flow();
         match self.reader.byte(0) {
             b'[' => self.fetch_opening(TokenKind::FlowSequenceStart),
@@ -129,12 +131,12 @@ impl<'a> Scanner<'a> {
             b'-' if self.reader.is_space_or_end(1) => self.fetch_block_entry(),
             b'?' if in_flow || self.reader.is_space_or_end(1) => self.fetch_key(),
             b':' if in_flow || self.reader.is_space_or_end(1) => self.fetch_value(),
-            b'*' => self.fetch_content(line, Scanner::scan_alias),
-            b'&' => self.fetch_content(line, Scanner::scan_anchor),
-            b'!' => self.fetch_content(line, Scanner::scan_tag),
-            b'|' | b'>' if !in_flow => self.fetch_block_scalar(line),
-            b'\'' | b'"' => self.fetch_content(line, Scanner::scan_quoted),
-            _ if self.may_start_plain() => self.fetch_content(line, Scanner::scan_plain),
+            b'*' => self.fetch_content(mark, Scanner::scan_alias),
+            b'&' => self.fetch_content(mark, Scanner::scan_anchor),
+            b'!' => self.fetch_content(mark, Scanner::scan_tag),
+            b'|' | b'>' if !in_flow => self.fetch_block_scalar(mark),
+            b'\'' | b'"' => self.fetch_content(mark, Scanner::scan_quoted),
+            _ if self.may_start_plain() => self.fetch_content(mark, Scanner::scan_plain),
             _ => Err(self.error(ScanProblem::InvalidFirstCharacter)),
         }
     }
@@ -240,8 +242,8 @@ impl Scanner<'_> {
             return Err(self.error(ScanProblem::TooManyOpenCollections));
         }
         match before {
-            Some(number) => self.insert(number, kind, mark.line),
-            None => self.push(kind, mark.line),
+            Some(number) => self.insert(number, kind, mark),
+            None => self.push(kind, mark),
         }
         Ok(())
     }
@@ -249,7 +251,7 @@ impl Scanner<'_> {
     /// Closes the block collections that are indented more than `column`.
     fn unroll(&mut self, column: isize) {
         while !self.in_flow() && self.indent > column {
-            self.push(TokenKind::BlockEnd, self.reader.mark.line);
+            self.push(TokenKind::BlockEnd, self.reader.mark);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
@@ -265,7 +267,7 @@ impl Scanner<'_> {
         self.unroll(-1);
         self.forget_key()?;
         self.key_allowed = false;
-        self.push(TokenKind::StreamEnd, self.reader.mark.line);
+        self.push(TokenKind::StreamEnd, self.reader.mark);
         Ok(())
     }
 
@@ -273,9 +275,9 @@ impl Scanner<'_> {
         self.unroll(-1);
         self.forget_key()?;
         self.key_allowed = false;
-        let line = self.reader.mark.line;
+        let mark = self.reader.mark;
         let kind = self.scan_directive()?;
-        self.push(kind, line);
+        self.push(kind, mark);
         Ok(())
     }
 
@@ -284,14 +286,14 @@ impl Scanner<'_> {
         self.forget_key()?;
         self.key_allowed = false;
         let kind = if self.reader.byte(0) == b'-' { TokenKind::DocumentStart } else { TokenKind::DocumentEnd };
-        self.push(kind, self.reader.mark.line);
+        self.push(kind, self.reader.mark);
         self.reader.skip_many(3);
         Ok(())
     }
 
     /// Appends an indicator of one character.
     fn push_indicator(&mut self, kind: TokenKind) {
-        self.push(kind, self.reader.mark.line);
+        self.push(kind, self.reader.mark);
         self.reader.skip();
     }
 
@@ -358,7 +360,7 @@ impl Scanner<'_> {
         let place = self.keys.len() - 1;
         if self.is_key_valid(place)? {
             let key = self.keys[place];
-            self.insert(key.token, TokenKind::Key, key.mark.line);
+            self.insert(key.token, TokenKind::Key, key.mark);
             self.roll(key.mark, Some(key.token), TokenKind::BlockMappingStart)?;
             self.keys[place].possible = false;
             self.key_of_token.remove(&key.token);
@@ -379,21 +381,21 @@ impl Scanner<'_> {
     /// Scans a token that may become a key.
     fn fetch_content(
         &mut self,
-        line: usize,
+        mark: Mark,
         scan: fn(&mut Self) -> Result<TokenKind, YamlError>,
     ) -> Result<(), YamlError> {
         self.save_key()?;
         self.key_allowed = false;
         let kind = scan(self)?;
-        self.push(kind, line);
+        self.push(kind, mark);
         Ok(())
     }
 
-    fn fetch_block_scalar(&mut self, line: usize) -> Result<(), YamlError> {
+    fn fetch_block_scalar(&mut self, mark: Mark) -> Result<(), YamlError> {
         self.forget_key()?;
         self.key_allowed = true;
         let kind = self.scan_block()?;
-        self.push(kind, line);
+        self.push(kind, mark);
         Ok(())
     }
 }

@@ -25,9 +25,16 @@ pub enum TokenKind {
     Scalar { text: String, plain: bool },
 }
 
-/// A token and the line where it starts, counted from 0.
+/// A line and a column in characters, counted from 0. They have 32 bits, since every node has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// A token and the place where it starts.
 #[derive(Debug)]
 pub struct Token {
     pub kind: TokenKind,
-    pub line: usize,
+    pub place: Place,
 }
