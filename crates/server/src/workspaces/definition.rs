@@ -54,13 +54,12 @@ impl Spec {
             let limit = spec.at(&["limits", name]).and_then(Value::as_int);
             limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or_default()
         };
-        let version = text(&["kubernetesVersion"]);
         Spec {
             from: Some(text(&["from", "workspace"])).filter(|source| !source.is_empty()),
             revision: text(&["from", "resourceVersion"]),
             template: flag("template"),
             ephemeral: flag("ephemeral"),
-            release: Release::ALL.into_iter().find(|release| version == format!("1.{}", release.minor())),
+            release: text(&["kubernetesVersion"]).parse().ok(),
             ttl: machinery::time::parse_duration(spec.str_at(&["ttl"])).ok().filter(|ttl| !ttl.is_zero()),
             reset: text(&["reset"]),
             limits: Limits {

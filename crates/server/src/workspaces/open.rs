@@ -73,7 +73,7 @@ impl Workspaces {
             request_timeout: self.parts.request_timeout,
             inflight_max: if limit > 0 { of_workspace } else { self.parts.inflight_max },
             flags: BTreeMap::new(),
-            compatible_minor: self.parts.compatible_minor.min(blueprint.runtime.release.minor()),
+            compatible_minor: self.parts.compatible_minor.min(blueprint.runtime.release.minor() - 1),
             audit: self.parts.audit.clone(),
             prefix,
         });

@@ -1,1 +1,359 @@
-//! Workspaces in process.
+//! Workspaces in process: the requests of one, and what the others see of them.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::audit::Audit;
+use access::authentication::ClientCertificate;
+use access::authorization::{self, AuthorizationMode};
+use base::request::{FeatureGates, User};
+use http::Method;
+use http_body_util::BodyExt as _;
+use machinery::{Value, json};
+use objects::Storage;
+use resource::RuntimeConfig;
+use store::Memory;
+use tokio::sync::watch;
+
+use super::{Parts, Workspaces};
+use crate::assembly::Blueprint;
+use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
+
+const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
+
+/// A server with workspaces.
+struct TestServer {
+    home: Arc<Edge>,
+    workspaces: Arc<Workspaces>,
+    stop: watch::Sender<bool>,
+}
+
+fn client(user: User) -> Arc<Client> {
+    let certificate =
+        ClientCertificate::Valid { user: Some(Box::new(user.authenticated())), proxy: false, not_after: i64::MAX };
+    Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) })
+}
+
+fn user(name: &str) -> Arc<Client> {
+    client(User { name: name.into(), ..User::default() })
+}
+
+fn admin() -> Arc<Client> {
+    client(User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() })
+}
+
+impl TestServer {
+    async fn start() -> TestServer {
+        let storage = Storage::own(Arc::new(Memory::default()));
+        let health = Arc::new(Health::new(storage.store.clone()));
+        let audit = Arc::new(Audit::default());
+        let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
+        let blueprint = Arc::new(Blueprint { modes, ..Blueprint::default() });
+        let inflight_max = InFlightMax { read_only: 0, mutating: 0 };
+        let request_timeout = Duration::from_secs(60);
+        let features = |release| {
+            let gates = FeatureGates::parse(&[], release)?;
+            Ok((RuntimeConfig::parse(&[], &gates)?, gates))
+        };
+        let parts = Parts {
+            blueprint: blueprint.clone(),
+            features: Box::new(features),
+            health: health.clone(),
+            audit: audit.clone(),
+            request_timeout,
+            inflight_max,
+            compatible_minor: 36,
+            url: "https://pintle.example.com".to_owned(),
+            durable: false,
+        };
+        let workspaces = Workspaces::new(parts);
+        let assembled = blueprint.assemble(storage, None, Some(workspaces.observer())).await.unwrap();
+        let stop = watch::Sender::new(false);
+        let home = Arc::new(Edge::new(EdgeParts {
+            context: assembled.context,
+            health,
+            open: Arc::new(OpenCount::new()),
+            stop: stop.subscribe(),
+            request_timeout,
+            inflight_max,
+            flags: BTreeMap::new(),
+            compatible_minor: 36,
+            audit,
+            prefix: Default::default(),
+        }));
+        super::start(Some(workspaces.clone()), &home, stop.subscribe()).await.unwrap();
+        TestServer { home, workspaces, stop }
+    }
+
+    async fn send(
+        &self,
+        client: &Arc<Client>,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> http::Response<crate::Body> {
+        let patch = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(path).header("content-type", patch);
+        let bytes = if body.is_null() { String::new() } else { body.to_json() };
+        let request = request.body(RequestBody::own(bytes.into())).unwrap();
+        if path.starts_with(BRANCHES) {
+            self.workspaces.clone().serve(client.clone(), request).await
+        } else {
+            self.home.clone().serve(client.clone(), request).await
+        }
+    }
+
+    /// The code and the body of a response.
+    async fn call(&self, client: &Arc<Client>, method: Method, path: &str, body: Value) -> (u16, String) {
+        let response = self.send(client, method, path, &body).await;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        self.call(&admin(), Method::GET, path, Value::Null).await
+    }
+
+    /// Creates a workspace.
+    async fn create(&self, name: &str, spec: Value) {
+        let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
+            "metadata": {"name": name}, "spec": spec});
+        let (code, body) = self.call(&admin(), Method::POST, WORKSPACES, object).await;
+        assert_eq!(code, 201, "{body}");
+    }
+
+    async fn change(&self, name: &str, spec: Value) -> (u16, String) {
+        self.call(&admin(), Method::PATCH, &format!("{WORKSPACES}/{name}"), json!({"spec": spec})).await
+    }
+
+    /// Creates a ConfigMap in a workspace, and returns the code.
+    async fn put(&self, workspace: &str, name: &str) -> u16 {
+        let path = format!("/clusters/{workspace}/api/v1/namespaces/default/configmaps");
+        self.call(&admin(), Method::POST, &path, json!({"metadata": {"name": name}})).await.0
+    }
+
+    /// The names of the ConfigMaps of a workspace.
+    async fn names(&self, workspace: &str) -> Vec<String> {
+        let (code, body) = self.get(&format!("/clusters/{workspace}/api/v1/namespaces/default/configmaps")).await;
+        assert_eq!(code, 200, "{body}");
+        let list = machinery::value::decode(body.as_bytes()).unwrap();
+        list.items_at(&["items"]).iter().map(|map| map.str_at(&["metadata", "name"]).to_owned()).collect()
+    }
+
+    /// The status of a workspace, once its phase is the given one.
+    async fn reported(&self, name: &str, phase: &str) -> Value {
+        let kind = self.home.context.registry.get(super::GROUP, super::PLURAL).unwrap();
+        let mut cursor = kind.collection.subscribe(objects::Scope::All, 0).unwrap();
+        loop {
+            if let Some(stored) = kind.collection.get(name) {
+                let object = stored.body.to_value(0);
+                if object.str_at(&["status", "phase"]) == phase {
+                    return object.get("status").cloned().unwrap();
+                }
+            }
+            cursor.next().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn forks_begin_with_the_objects_of_their_source() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    assert_eq!(server.put("a", "one").await, 201);
+    server.create("b", json!({"from": {"workspace": "a"}})).await;
+    assert_eq!((server.put("a", "two").await, server.put("b", "three").await), (201, 201));
+    assert_eq!(
+        (server.names("a").await, server.names("b").await),
+        (vec!["one".into(), "two".into()], vec!["one".into(), "three".into()])
+    );
+    let status = server.reported("b", "Ready").await;
+    assert_eq!(status.str_at(&["url"]), "https://pintle.example.com/clusters/b");
+    // an API of another release, and a fork of what is at `/`, which does not show workspaces
+    server.create("c", json!({"from": {"workspace": "default"}, "kubernetesVersion": "1.35"})).await;
+    let (code, version) = server.get("/clusters/c/version").await;
+    assert!(code == 200 && version.contains("\"emulationMinor\": \"35\""), "{version}");
+    assert_eq!(server.get(&format!("/clusters/c{WORKSPACES}")).await.0, 404);
+    assert_eq!(server.get(WORKSPACES).await.0, 200);
+    for (name, source, why) in [
+        ("d", json!({"workspace": "none"}), "there is no workspace \"none\" to fork"),
+        ("e", json!({"workspace": "e"}), "there is no workspace \"e\" to fork"),
+        ("f", json!({"workspace": "d"}), "workspace \"d\" is not ready"),
+        ("g", json!({"workspace": "a", "resourceVersion": "1"}), "workspace \"a\" is at resourceVersion"),
+    ] {
+        server.create(name, json!({"from": source})).await;
+        let status = server.reported(name, "Failed").await;
+        assert!(status.str_at(&["message"]).starts_with(why), "{status:?}");
+        let (code, body) = server.get(&format!("/clusters/{name}/api/v1/pods")).await;
+        assert!(code == 403 && body.contains("cannot be used"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn reset_restores_the_source_and_ends_watches() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    server.put("a", "one").await;
+    server.create("b", json!({"from": {"workspace": "a"}})).await;
+    server.put("b", "two").await;
+    let maps = "/clusters/b/api/v1/namespaces/default/configmaps";
+    let list = machinery::value::decode(server.get(maps).await.1.as_bytes()).unwrap();
+    let before = list.str_at(&["metadata", "resourceVersion"]).to_owned();
+    let watch = format!("{maps}?watch=1&resourceVersion={before}");
+    let watching = server.send(&admin(), Method::GET, &watch, &Value::Null).await;
+    assert_eq!(server.change("b", json!({"reset": "1"})).await.0, 200);
+    assert!(watching.into_body().collect().await.unwrap().to_bytes().is_empty(), "the watch has ended");
+    assert_eq!(server.names("b").await, ["one"]);
+    let (code, body) = server.call(&admin(), Method::GET, &watch, Value::Null).await;
+    assert!(code == 200 && body.contains("\"code\":410"), "{code} {body}");
+    let continued = format!("{maps}?limit=1&continue={}", continue_token(&before));
+    assert_eq!(server.get(&continued).await.0, 410);
+    server.put("b", "three").await;
+    assert_eq!(server.change("b", json!({"reset": "2"})).await.0, 200);
+    assert_eq!(server.names("b").await, ["one"]);
+}
+
+/// A continue token of a list at a revision.
+fn continue_token(revision: &str) -> String {
+    use base64::Engine as _;
+    let token = json!({"v": "meta.k8s.io/v1", "rv": (revision.parse::<i64>().unwrap()), "start": "default/a\u{0}"});
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_json())
+}
+
+#[tokio::test]
+async fn templates_are_sealed_and_limits_hold() {
+    let server = TestServer::start().await;
+    server.create("t", json!({})).await;
+    server.put("t", "one").await;
+    assert_eq!(server.change("t", json!({"template": true})).await.0, 200);
+    assert_eq!(server.put("t", "two").await, 405);
+    let review = "/clusters/t/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let asked = json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});
+    assert_eq!(server.call(&admin(), Method::POST, review, asked).await.0, 201);
+    let (code, body) = server.change("t", json!({"template": false})).await;
+    assert!(code == 422 && body.contains("a template stays a template"), "{body}");
+    server.create("l", json!({"from": {"workspace": "t"}, "limits": {"objects": 1, "watches": 1}})).await;
+    assert_eq!(server.put("l", "two").await, 403);
+    let watch = "/clusters/l/api/v1/configmaps?watch=1";
+    let first = server.send(&admin(), Method::GET, watch, &Value::Null).await;
+    assert_eq!((first.status().as_u16(), server.get(watch).await.0), (200, 429));
+    for (name, spec) in [("default", json!({})), ("a.b", json!({})), ("x", json!({"kubernetesVersion": "1.2"}))] {
+        let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
+            "metadata": {"name": name}, "spec": spec});
+        let (code, body) = server.call(&admin(), Method::POST, WORKSPACES, object).await;
+        assert_eq!(code, 422, "{name}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn outsiders_learn_nothing_of_workspaces() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({"metadata": {"name": "enter"}, "rules": [{"apiGroups": ["workspaces.pintle.dev"],
+        "resources": ["workspaces/content"], "resourceNames": ["a", "gone"], "verbs": ["get"]}]});
+    let binding = json!({"metadata": {"name": "enter"}, "subjects": [{"kind": "User", "name": "jane"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "enter"}});
+    for (plural, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+        let (code, body) = server.call(&admin(), Method::POST, &format!("{rbac}/{plural}"), object).await;
+        assert_eq!(code, 201, "{body}");
+    }
+    for (who, workspace, path, code) in [
+        ("jane", "a", "/version", 200),
+        ("jane", "a", "/api/v1/pods", 403), // she may enter, and no role of the workspace is hers
+        ("jane", "gone", "/version", 404),
+        ("jane", "b", "/version", 403),
+        ("max", "a", "/version", 403),
+        ("max", "b", "/version", 403),
+        ("max", "a", "", 403),
+        ("max", "A", "/version", 404),
+        ("max", "a%2f", "/version", 404),
+        ("max", "..", "/clusters/a/version", 404),
+        ("max", "", "/version", 404),
+    ] {
+        let path = format!("/clusters/{workspace}{path}");
+        assert_eq!(server.call(&user(who), Method::GET, &path, Value::Null).await.0, code, "{who} {path}");
+    }
+    let max = user("max");
+    let of = |path: &'static str| server.call(&max, Method::GET, path, Value::Null);
+    let (real, unreal) = (of("/clusters/a/api").await.1, of("/clusters/b/api").await.1);
+    assert_eq!(real.replace("\\\"a\\\"", "\\\"b\\\"").replace("\"name\":\"a\"", "\"name\":\"b\""), unreal);
+}
+
+#[tokio::test]
+async fn requests_to_one_workspace_leave_the_others_as_they_are() {
+    let server = TestServer::start().await;
+    for name in ["a", "b"] {
+        server.create(name, json!({})).await;
+    }
+    let paths = [
+        "/api",
+        "/apis",
+        "/api/v1",
+        "/openapi/v3",
+        "/version",
+        "/api/v1/namespaces",
+        "/api/v1/configmaps",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/api/v1/events",
+        "/apis/g.example.com/v1/foos",
+        "/clusters/a/api",
+    ];
+    let seen = async |workspace: &str| {
+        let mut all = vec![];
+        for path in paths {
+            all.push(server.get(&format!("{workspace}{path}")).await);
+        }
+        all
+    };
+    let (b, home) = (seen("/clusters/b").await, seen("").await);
+    let crd = json!({"metadata": {"name": "foos.g.example.com"}, "spec": {"group": "g.example.com", "scope": "Cluster",
+        "names": {"plural": "foos", "kind": "Foo"}, "versions": [{"name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let role = json!({"metadata": {"name": "r"}, "rules": []});
+    for round in 0..20 {
+        let name = format!("x{round}");
+        for (method, path, body) in [
+            (Method::POST, "/api/v1/namespaces".to_owned(), json!({"metadata": {"name": (name.clone())}})),
+            (Method::POST, format!("/api/v1/namespaces/{name}/configmaps"), json!({"metadata": {"name": "m"}})),
+            (Method::PATCH, format!("/api/v1/namespaces/{name}"), json!({"metadata": {"labels": {"a": "b"}}})),
+            (Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(), crd.clone()),
+            (
+                Method::POST,
+                "/apis/g.example.com/v1/foos".to_owned(),
+                json!({"apiVersion": "g.example.com/v1", "kind": "Foo", "metadata": {"name": (name.clone())}}),
+            ),
+            (Method::POST, "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned(), role.clone()),
+            (Method::DELETE, format!("/api/v1/namespaces/{name}"), Value::Null),
+        ] {
+            let (code, body) = server.call(&admin(), method.clone(), &format!("/clusters/a{path}"), body).await;
+            assert!(code < 300 || code == 409, "{method} {path}: {body}");
+        }
+    }
+    assert!(server.get("/clusters/a/apis/g.example.com/v1/foos").await.1.contains("x19"));
+    // `default` shows the workspaces themselves, which have not changed either
+    assert_eq!((seen("/clusters/b").await, seen("").await), (b, home));
+}
+
+#[tokio::test]
+async fn deleted_workspaces_give_their_memory_back() {
+    let server = TestServer::start().await;
+    server.create("a", json!({"ttl": "1ms"})).await;
+    server.create("b", json!({})).await;
+    server.put("b", "one").await;
+    let (opened, guard) = server.workspaces.workspace("b").unwrap().enter().unwrap();
+    let context = Arc::downgrade(&opened.edge.context);
+    drop((opened, guard));
+    let (code, _) = server.call(&admin(), Method::DELETE, &format!("{WORKSPACES}/b"), Value::Null).await;
+    assert_eq!((code, server.get("/clusters/b/version").await.0), (200, 404));
+    // the tasks of its controllers end by themselves; `a` ends with its lifetime
+    while context.strong_count() > 0 || server.workspaces.workspace("a").is_some() {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    server.stop.send_replace(true);
+}
