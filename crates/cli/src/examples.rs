@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 24] = [
+const EXAMPLES: [(&str, &[&str]); 31] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     ("store check", &["store check --data-dir /var/lib/pintle", "store check --salvage salvaged.json"]),
@@ -30,6 +30,13 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
         "kubeconfig create",
         &["kubeconfig create jane --group viewers --ttl 30d > jane.kubeconfig", "kubeconfig create jane --merge"],
     ),
+    ("workspace create", &["workspace create test-1", "workspace create test-1 -o kubeconfig > test-1.kubeconfig"]),
+    ("workspace fork", &["workspace fork template test-1 --ttl 10m"]),
+    ("workspace list", &["workspace list", "workspace list -o json"]),
+    ("workspace reset", &["workspace reset test-1"]),
+    ("workspace delete", &["workspace delete test-1 test-2"]),
+    ("workspace kubeconfig", &["workspace kubeconfig test-1 > test-1.kubeconfig"]),
+    ("workspace diff", &["workspace diff template test-1", "workspace diff test-1 -o patch"]),
     ("config view", &["config view --config config.yaml"]),
     ("completion", &["completion bash > /etc/bash_completion.d/pintle"]),
     ("man", &["man /usr/local/share/man/man1"]),

@@ -18,6 +18,7 @@ use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
+use crate::workspaces::WorkspaceTask;
 use crate::{examples, short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
@@ -151,6 +152,11 @@ pub enum Command {
     /// Create kubeconfigs of users.
     #[command(subcommand)]
     Kubeconfig(KubeconfigTask),
+    /// Create, fork, reset and compare workspaces of a server that runs with --workspaces.
+    ///
+    /// A workspace is a whole API of its own at /clusters/NAME of the server's URL.
+    #[command(subcommand)]
+    Workspace(WorkspaceTask),
     /// Inspect the configuration of the server.
     #[command(subcommand)]
     Config(Config),

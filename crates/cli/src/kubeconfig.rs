@@ -108,6 +108,20 @@ impl Kubeconfig {
         Some(cluster.str_at(&["cluster", "server"])).filter(|server| !server.is_empty())
     }
 
+    /// A kubeconfig with the cluster and the user of the current context alone, for the API at another URL of the same server.
+    /// Its context has the name `name`. `None` without a current context.
+    pub fn for_branch(&self, name: &str, url: &str) -> Option<Kubeconfig> {
+        let context = self.named("contexts", self.0.str_at(&["current-context"]))?.get("context")?;
+        let mut cluster = self.named("clusters", context.str_at(&["cluster"]))?.get("cluster")?.clone();
+        let user = self.named("users", context.str_at(&["user"]))?.get("user")?.clone();
+        cluster.set_at(&["server"], Value::from(url));
+        Some(Kubeconfig(json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": name,
+            "clusters": [{"name": name, "cluster": cluster}], "users": [{"name": name, "user": user}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}]
+        })))
+    }
+
     pub fn text(&self) -> String {
         machinery::yaml::encode(&self.0)
     }

@@ -46,3 +46,6 @@ pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 pub const PARENT_LOOK: Duration = Duration::from_millis(100);
 /// Maximum number of unreadable objects of a damaged store that are named.
 pub const UNREADABLE_NAMED: usize = 1000;
+/// Interval and number of looks at the status of a workspace, which the server writes within milliseconds.
+pub const WORKSPACE_LOOK: Duration = Duration::from_millis(20);
+pub const WORKSPACE_LOOKS: u32 = 500;

@@ -45,6 +45,7 @@ mod transfer;
 mod upstream_flags;
 mod users;
 mod values;
+mod workspaces;
 
 use std::process::ExitCode;
 
@@ -80,6 +81,7 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Assets(task) => envtest::run(&task),
         flags::Command::Certificates(task) => certificate_tasks::run(&task),
         flags::Command::Kubeconfig(users::KubeconfigTask::Create(task)) => users::create(&task),
+        flags::Command::Workspace(task) => workspaces::run(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),
         flags::Command::Man { directory } => about::man(&directory),

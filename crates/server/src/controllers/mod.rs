@@ -40,6 +40,7 @@ use reconciler::{Controller, controller};
 use crate::limits;
 use crate::verbs::Context;
 
+pub use aggregation::aggregate_fully;
 pub use control_plane::keep_control_plane;
 pub use signing::CertificateSigner;
 pub use switch::Controllers;

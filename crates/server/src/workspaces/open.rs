@@ -15,6 +15,7 @@ use super::definition::{GROUP, PLURAL};
 use super::workspace::{Opened, Origin, Workspace};
 use super::{Pristine, Workspaces};
 use crate::assembly::Blueprint;
+use crate::controllers;
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
 
 impl Workspaces {
@@ -89,8 +90,13 @@ impl Workspaces {
         }
         let blueprint = self.blueprint(release)?;
         let store: Arc<dyn Store> = Arc::new(Memory::default());
-        // its context is dropped again: no controller has run, and no request has been served
-        blueprint.assemble(Storage::own(store.clone()), None, None).await?;
+        let assembled = blueprint.assemble(Storage::own(store.clone()), None, None).await?;
+        if assembled.controllers.aggregates() {
+            // once here instead of in every workspace
+            controllers::aggregate_fully(&assembled.context).await.map_err(|status| status.message.clone())?;
+        }
+        // its context is dropped again: its controllers have not run, and no request has been served
+        drop(assembled);
         let pristine = Arc::new(Pristine { blueprint, store });
         all.insert(release, pristine.clone());
         Ok(pristine)

@@ -1,0 +1,277 @@
+//! `pintle workspace`: creates, forks, resets and compares the workspaces of a running server.
+
+mod diff;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use client::Method;
+use machinery::{Value, json};
+
+use crate::client::Client;
+use crate::kubeconfig::Kubeconfig;
+use crate::place::RunningServer;
+use crate::values::TextOrJson;
+use crate::{limits, logs};
+
+/// The path of the objects that stand for workspaces.
+const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
+
+#[derive(Subcommand)]
+pub enum WorkspaceTask {
+    /// Create a workspace, wait until it is ready, and print its URL or a kubeconfig.
+    Create {
+        name: String,
+
+        /// Workspace to fork; "default" is the API at /. Without it, the workspace begins empty.
+        #[arg(long, value_name = "NAME")]
+        from: Option<String>,
+
+        #[command(flatten)]
+        spec: WorkspaceFlags,
+    },
+    /// Create a workspace as a fork of another one: create NAME --from SOURCE.
+    Fork {
+        /// Workspace to fork; "default" is the API at /.
+        source: String,
+
+        name: String,
+
+        #[command(flatten)]
+        spec: WorkspaceFlags,
+    },
+    /// List the workspaces.
+    List {
+        /// The form of the output.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: TextOrJson,
+
+        #[command(flatten)]
+        server: RunningServer,
+    },
+    /// Put workspaces back to what they began as. Their watches end.
+    Reset {
+        #[arg(required = true)]
+        names: Vec<String>,
+
+        #[command(flatten)]
+        server: RunningServer,
+    },
+    /// Delete workspaces, with all that is in them.
+    Delete {
+        #[arg(required = true)]
+        names: Vec<String>,
+
+        #[command(flatten)]
+        server: RunningServer,
+    },
+    /// Print a kubeconfig of a workspace, with the credentials of the current context.
+    Kubeconfig {
+        name: String,
+
+        #[command(flatten)]
+        server: RunningServer,
+    },
+    /// List the objects that differ between two workspaces: created, changed and deleted ones.
+    ///
+    /// Fields that the server maintains (resourceVersion, generation, managedFields) are not compared. The exit status is 0
+    /// whether or not there are differences.
+    Diff {
+        /// The workspace before.
+        old: String,
+
+        /// The workspace after. Without it, OLD is compared with the workspace that it was forked from, as that is now.
+        new: Option<String>,
+
+        /// The form of the output: one line an object, or all that was created, changed and deleted.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: DiffOutput,
+
+        #[command(flatten)]
+        server: RunningServer,
+    },
+}
+
+/// The form of the output of `pintle workspace diff`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffOutput {
+    /// One line an object.
+    Text,
+    /// The objects before and after, as a list.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// JSON merge patches of the changed objects.
+    Patch,
+}
+
+/// What a workspace is to be.
+#[derive(Args)]
+pub struct WorkspaceFlags {
+    /// Keep the workspace in memory; it ends with the server. Needed if the server keeps its data on a disk.
+    #[arg(long)]
+    ephemeral: bool,
+
+    /// Delete the workspace after this time, such as 30m.
+    #[arg(long, value_name = "DURATION")]
+    ttl: Option<String>,
+
+    /// Release of Kubernetes that the workspace emulates: 1.35, 1.36 or 1.37.
+    #[arg(long, value_name = "VERSION")]
+    kubernetes_version: Option<String>,
+
+    /// What to print.
+    #[arg(short, long, value_enum, default_value = "url")]
+    output: Created,
+
+    #[command(flatten)]
+    server: RunningServer,
+}
+
+/// What is printed of a new workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Created {
+    /// The URL of its API.
+    Url,
+    /// A kubeconfig with the credentials of the current context.
+    Kubeconfig,
+}
+
+/// Runs a task. The error is one line.
+pub fn run(task: &WorkspaceTask) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        match task {
+            WorkspaceTask::Create { name, from, spec } => create(name, from.as_deref(), spec).await,
+            WorkspaceTask::Fork { source, name, spec } => create(name, Some(source), spec).await,
+            WorkspaceTask::List { output, server } => list(*output, server).await,
+            WorkspaceTask::Reset { names, server } => {
+                each(names, server, async |client, name| reset(client, name).await).await
+            }
+            WorkspaceTask::Delete { names, server } => {
+                each(names, server, async |client, name| delete(client, name).await).await
+            }
+            WorkspaceTask::Kubeconfig { name, server } => {
+                let workspace = connect(server).await?.get(&path(name)).await?.ok()?;
+                print_kubeconfig(&workspace, &server.kubeconfigs())
+            }
+            WorkspaceTask::Diff { old, new, output, server } => {
+                diff::run(&mut connect(server).await?, old, new.as_deref(), *output).await
+            }
+        }
+    })
+}
+
+/// Connects, and makes sure that the server has workspaces.
+async fn connect(server: &RunningServer) -> Result<Client, String> {
+    let mut client = Client::connect(&server.kubeconfigs()).await?;
+    if client.get("/apis/workspaces.pintle.dev").await?.code == 404 {
+        return Err("the server has no workspaces: start it with --workspaces".to_owned());
+    }
+    Ok(client)
+}
+
+fn path(name: &str) -> String {
+    format!("{WORKSPACES}/{name}")
+}
+
+async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Result<(), String> {
+    let mut client = connect(&flags.server).await?;
+    let mut spec = json!({});
+    if let Some(source) = from {
+        spec.set_at(&["from", "workspace"], Value::from(source));
+    }
+    if flags.ephemeral {
+        spec.set_at(&["ephemeral"], Value::Bool(true));
+    }
+    for (field, text) in [("ttl", &flags.ttl), ("kubernetesVersion", &flags.kubernetes_version)] {
+        if let Some(text) = text {
+            spec.set_at(&[field], Value::from(text.as_str()));
+        }
+    }
+    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
+        "metadata": {"name": name}, "spec": spec});
+    client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?.ok()?;
+    let workspace = reported(&mut client, name, |status| !status.str_at(&["phase"]).is_empty()).await?;
+    if workspace.str_at(&["status", "phase"]) != "Ready" {
+        return Err(format!("workspace {name:?} has failed: {}", workspace.str_at(&["status", "message"])));
+    }
+    match flags.output {
+        Created::Url => logs::print(format!("{}\n", workspace.str_at(&["status", "url"])).as_bytes()),
+        Created::Kubeconfig => print_kubeconfig(&workspace, &flags.server.kubeconfigs()),
+    }
+}
+
+/// The workspace, once its status is as wanted. The error is one line.
+async fn reported(client: &mut Client, name: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value, String> {
+    for _ in 0..limits::WORKSPACE_LOOKS {
+        let workspace = client.get(&path(name)).await?.ok()?;
+        if is_it(workspace.get("status").unwrap_or(&Value::Null)) {
+            return Ok(workspace);
+        }
+        tokio::time::sleep(limits::WORKSPACE_LOOK).await;
+    }
+    let waited: Duration = limits::WORKSPACE_LOOK * limits::WORKSPACE_LOOKS;
+    Err(format!("the server has not reported the state of workspace {name:?} within {} seconds", waited.as_secs()))
+}
+
+/// Does something with each workspace of a list, and stops at the first error.
+async fn each(
+    names: &[String],
+    server: &RunningServer,
+    act: impl AsyncFn(&mut Client, &str) -> Result<String, String>,
+) -> Result<(), String> {
+    let mut client = connect(server).await?;
+    for name in names {
+        let done = act(&mut client, name).await?;
+        logs::say(&format!("workspace {name:?} has been {done}"));
+    }
+    Ok(())
+}
+
+async fn reset(client: &mut Client, name: &str) -> Result<String, String> {
+    let workspace = client.get(&path(name)).await?.ok()?;
+    // any other text resets it
+    let count: u64 = workspace.str_at(&["spec", "reset"]).parse().unwrap_or_default();
+    let text = (count + 1).to_string();
+    let patch = json!({"spec": {"reset": (text.clone())}});
+    client.call(Method::PATCH, &path(name), "application/json", Some(&patch)).await?.ok()?;
+    reported(client, name, |status| status.str_at(&["reset"]) == text).await?;
+    Ok("reset".to_owned())
+}
+
+async fn delete(client: &mut Client, name: &str) -> Result<String, String> {
+    client.call(Method::DELETE, &path(name), "application/json", None).await?.ok()?;
+    Ok("deleted".to_owned())
+}
+
+async fn list(output: TextOrJson, server: &RunningServer) -> Result<(), String> {
+    let list = connect(server).await?.get(WORKSPACES).await?.ok()?;
+    if output == TextOrJson::Json {
+        return logs::print((list.to_json() + "\n").as_bytes());
+    }
+    let mut text = format!("{:<32} {:<8} {:<24} URL\n", "NAME", "PHASE", "FROM");
+    for workspace in list.items_at(&["items"]) {
+        let cell = |path: &[&str]| workspace.str_at(path).to_owned();
+        let (name, phase) = (cell(&["metadata", "name"]), cell(&["status", "phase"]));
+        let (from, url) = (cell(&["spec", "from", "workspace"]), cell(&["status", "url"]));
+        text.push_str(format!("{name:<32} {phase:<8} {from:<24} {url}").trim_end());
+        text.push('\n');
+    }
+    logs::print(text.as_bytes())
+}
+
+fn print_kubeconfig(workspace: &Value, files: &[PathBuf]) -> Result<(), String> {
+    let (name, url) = (workspace.str_at(&["metadata", "name"]), workspace.str_at(&["status", "url"]));
+    if url.is_empty() {
+        return Err(format!("workspace {name:?} is not ready: {}", workspace.str_at(&["status", "message"])));
+    }
+    for file in files {
+        if let Some(found) = Kubeconfig::read(file)?.and_then(|kubeconfig| kubeconfig.for_branch(name, url)) {
+            return logs::print(found.text().as_bytes());
+        }
+    }
+    Err("the kubeconfig has no current context".to_owned())
+}

@@ -1,0 +1,176 @@
+"""Workspaces: tokens, clients, the command line, and servers that keep their data on a disk."""
+
+import json
+import os
+import subprocess
+import urllib.parse
+
+import pytest
+
+from pintle import eventually
+
+pytestmark = [pytest.mark.workspaces, pytest.mark.timeout(120)]
+
+WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def create(server, name, **spec):
+    server.ok("POST", WORKSPACES, {"metadata": {"name": name}, "spec": spec, "kind": "Workspace", "apiVersion": "workspaces.pintle.dev/v1alpha1"})
+    return f"/clusters/{name}"
+
+
+def token_of(server, prefix, name):
+    """A token of a new ServiceAccount that may do everything in its workspace."""
+    account = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    server.ok("POST", f"{prefix}/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": name}})
+    binding = {"metadata": {"name": name}, "subjects": [account], "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}}
+    server.ok("POST", f"{prefix}{ROLES}/clusterrolebindings", binding)
+    path = f"{prefix}/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    return server.ok("POST", path, {"spec": {}})["status"]["token"]
+
+
+@pytest.fixture
+def spaces(launch):
+    with launch("--workspaces") as server:
+        yield server
+
+
+def test_tokens_are_of_one_workspace(spaces):
+    """Even a fork, which has the same account with the same uid, does not accept them."""
+    a = create(spaces, "a")
+    inner, outer = token_of(spaces, a, "robo"), token_of(spaces, "", "robo")
+    b = create(spaces, "b", **{"from": {"workspace": "a"}})
+    c = create(spaces, "c", **{"from": {"workspace": "default"}})
+    pods = "/api/v1/namespaces/default/pods"
+    for token, prefix, expected in (
+        (inner, a, 200),
+        (inner, b, 401),
+        (inner, c, 401),
+        (inner, "", 401),
+        (inner, "/clusters/none", 401),
+        (outer, "", 200),
+        (outer, a, 401),
+        (outer, c, 401),
+        (outer, "/clusters/none", 404),
+    ):
+        status, body, _ = spaces.request("GET", prefix + pods, token=token)
+        assert status == expected, (prefix, body)
+    claims = spaces.ok("GET", f"{a}/.well-known/openid-configuration")
+    assert claims["issuer"] == "https://kubernetes.default.svc.cluster.local/clusters/a"
+    review = {"spec": {"token": inner}}
+    for prefix, known in ((a, True), (b, False), ("", False)):
+        status = spaces.ok("POST", f"{prefix}/apis/authentication.k8s.io/v1/tokenreviews", review)["status"]
+        assert status.get("authenticated", False) == known, (prefix, status)
+
+
+def test_full_rights_in_one_workspace_reach_no_other(spaces):
+    """Paths, continue tokens and impersonation, tried with the rights of a cluster administrator of one workspace."""
+    a, b = create(spaces, "a"), create(spaces, "b")
+    spaces.ok("POST", f"{b}/api/v1/namespaces/default/secrets", {"metadata": {"name": "hidden"}})
+    token = token_of(spaces, a, "robo")
+    secrets = "/api/v1/namespaces/default/secrets"
+    for path in (
+        f"{a}/../b{secrets}",
+        f"{a}/%2e%2e/b{secrets}",
+        f"{a}//clusters/b{secrets}",
+        f"{a}/clusters/b{secrets}",
+        f"/clusters/a%2f..%2fb{secrets}",
+        f"//clusters/b{secrets}",
+        f"{b}{secrets}",
+        f"{a}{WORKSPACES}",
+        f"{a}{secrets}/hidden",
+    ):
+        for headers in ({}, {"Impersonate-User": "admin", "Impersonate-Group": "system:masters"}):
+            status, body, _ = spaces.request("GET", path, token=token, headers=headers)
+            assert status in (401, 403, 404) and "uid" not in json.dumps(body), (path, body)
+    for i in range(3):
+        spaces.ok("POST", f"{b}/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{i}"}})
+    page = spaces.ok("GET", f"{b}/api/v1/configmaps?limit=1")["metadata"]["continue"]
+    path = f"{a}/api/v1/configmaps?limit=5&continue={urllib.parse.quote(page)}"
+    status, body, _ = spaces.request("GET", path, token=token)
+    assert "m1" not in [item["metadata"]["name"] for item in body.get("items", [])], body
+
+
+def test_audit_events_and_logs_name_the_workspace(launch, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
+    log = tmp_path / "audit.log"
+    with launch("--workspaces", "--audit-policy-file", str(policy), "--audit-log-path", str(log), "-v=3") as server:
+        server.ok("GET", create(server, "a") + "/api/v1/pods")
+        eventually(lambda: "/clusters/a/api/v1/pods" in log.read_text() and "/clusters/a/api/v1/pods" in server.log_tail())
+
+
+def test_the_number_of_series_does_not_grow(spaces):
+    """The metrics of the server do not depend on the number of its workspaces."""
+
+    def series():
+        status, text, _ = spaces.request("GET", "/metrics")
+        return len([line for line in str(text).splitlines() if not line.startswith("#")])
+
+    def use(name):
+        spaces.ok("GET", create(spaces, name) + "/api/v1/pods")
+
+    for i in range(3):
+        use(f"a{i}")
+    # the first request for the metrics has series of its own
+    series()
+    before = series()
+    for i in range(20):
+        use(f"b{i}")
+    # background work of the server may add a few
+    assert series() < before + 20
+
+
+def pintle(launch, *arguments, **options):
+    return subprocess.run([launch.binary, "workspace", *arguments], capture_output=True, text=True, timeout=60, **options)
+
+
+def test_command_line(launch, spaces, tmp_path, kubectl_binary):
+    env = {**os.environ, "KUBECONFIG": spaces.kubeconfig}
+
+    def done(*arguments):
+        result = pintle(launch, *arguments, env=env)
+        assert result.returncode == 0, result
+        return result.stdout
+
+    inner = tmp_path / "t.kubeconfig"
+    inner.write_text(done("create", "t", "-o", "kubeconfig"))
+    apply = [kubectl_binary, "--kubeconfig", str(inner), "create", "configmap", "one"]
+    assert subprocess.run(apply, capture_output=True, timeout=60).returncode == 0
+    assert done("fork", "t", "u") == f"{spaces.url}/clusters/u\n"
+    inner.write_text(done("kubeconfig", "u"))
+    apply[-1] = "two"
+    assert subprocess.run(apply, capture_output=True, timeout=60).returncode == 0
+    assert done("diff", "t", "u") == "created ConfigMap default/two\n1 difference: 1 created, 0 changed, 0 deleted\n"
+    done("reset", "u")
+    assert done("diff", "u") == "0 differences: 0 created, 0 changed, 0 deleted\n"
+    assert [line.split()[0] for line in done("list").splitlines()] == ["NAME", "t", "u"]
+    done("delete", "t", "u")
+    for arguments, why in (
+        (("create", "x", "--from", "none"), 'workspace "x" has failed: there is no workspace "none" to fork'),
+        (("create", "default"), 'the workspace "default" is the API at / and always exists'),
+        (("reset", "gone"), '"gone" not found'),
+        (("diff", "x"), "workspace"),
+        (("create", "y", "--ttl", "soon"), "ttl"),
+    ):
+        result = pintle(launch, *arguments, env=env)
+        assert result.returncode == 1 and why in result.stderr and len(result.stderr.splitlines()) == 1, result
+
+
+def test_on_a_disk_workspaces_are_ephemeral(launch, tmp_path):
+    """They end with the server, whose next run removes their objects; a workspace that should stay is refused."""
+    with launch("--workspaces", storage="embedded", data_dir=tmp_path / "data") as server:
+        create(server, "a", ephemeral=True)
+        create(server, "b")
+        server.ok("GET", "/clusters/a/api/v1/pods")
+        status, body, _ = server.request("GET", "/clusters/b/api/v1/pods")
+        assert status == 403 and "set spec.ephemeral to true" in body["message"], body
+        server.restart()
+        eventually(lambda: server.ok("GET", WORKSPACES)["items"] == [])
+        server.ok("GET", create(server, "a", ephemeral=True) + "/api/v1/pods")
+
+
+def test_without_the_flag_there_are_none(server):
+    for path in ("/clusters/a/api", WORKSPACES):
+        assert server.request("GET", path)[0] == 404
