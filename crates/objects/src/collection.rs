@@ -210,6 +210,16 @@ impl Collection {
         }
     }
 
+    /// Begins with the objects of a state, without events.
+    pub(super) fn load_state(&self, state: CollectionState) {
+        let mut inner = self.lock();
+        for object in state.root.values() {
+            self.measure(object);
+            inner.revision = inner.revision.max(object.revision);
+        }
+        inner.state = state;
+    }
+
     /// Inserts the events up to `start` before the events since the start; does nothing if some of the later events
     /// have been dropped already.
     pub(super) fn put_before(&self, start: Revision, earlier: Ring) {

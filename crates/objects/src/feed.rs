@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::collection::Collection;
 use super::event::Event;
 use super::faults::Faults;
+use super::frozen::Frozen;
 use super::key::Key;
 use super::layout::{Layout, Place, Storage};
 use super::ring::Ring;
@@ -79,8 +80,13 @@ impl Drop for Objects {
 }
 
 impl Objects {
-    /// Loads the store. `observer` is called for each existing object, then for each event.
-    pub async fn open(storage: Storage, observer: Observer) -> Result<Arc<Objects>, StoreError> {
+    /// Loads the store. `observer` is called for each existing object, then for each event. `frozen` has the objects of the store,
+    /// if they have been decoded already.
+    pub async fn open(
+        storage: Storage,
+        frozen: Option<Frozen>,
+        observer: Observer,
+    ) -> Result<Arc<Objects>, StoreError> {
         let Storage { store, layout } = storage;
         let objects = Objects {
             store,
@@ -96,7 +102,12 @@ impl Objects {
             foreign_keys: OnceLock::new(),
             feed: OnceLock::new(),
         };
-        let start = objects.load().await?;
+        let start = match frozen {
+            Some(frozen) => objects.load_frozen(frozen).await?,
+            None => objects.load().await?,
+        };
+        objects.unread.send_replace(start);
+        objects.applied.send_replace(start);
         let _ = objects.observer.set(observer);
         objects.notify_all();
         let objects = Arc::new(objects);
@@ -121,9 +132,24 @@ impl Objects {
         for ((group, plural), found) in self.read_snapshot(snapshot, Unreadable::Refused)? {
             self.collection(&group, &plural).load(found);
         }
-        self.unread.send_replace(start);
-        self.applied.send_replace(start);
         Ok(start)
+    }
+
+    /// Begins with the objects of a fork, whose store has the same ones, instead of reading them from it.
+    async fn load_frozen(&self, frozen: Frozen) -> Result<Revision, StoreError> {
+        let start = self.store.head().await?;
+        self.begin_at(start);
+        for ((group, plural), state) in frozen.0 {
+            self.collection(&group, &plural).load_state(state);
+        }
+        Ok(start)
+    }
+
+    /// The objects at a revision, once that is visible. `None` if the events since then are not known any more.
+    pub async fn frozen_at(&self, revision: Revision) -> Option<Frozen> {
+        self.wait_for(revision).await;
+        let states = self.all().into_iter().map(|(id, collection)| Some((id, collection.at(revision).ok()?)));
+        states.collect::<Option<_>>().map(Frozen)
     }
 
     /// Records that the history is known from `since` on instead of `start`.
@@ -606,7 +632,7 @@ mod tests {
     async fn feed_resumes_after_errors() {
         let failures = Arc::new(AtomicUsize::new(2));
         let store = Flaky { store: Memory::default(), failures: failures.clone() };
-        let objects = Objects::open(Storage::own(Arc::new(store)), Box::new(|_, _, _| {})).await.unwrap();
+        let objects = Objects::open(Storage::own(Arc::new(store)), None, Box::new(|_, _, _| {})).await.unwrap();
         while objects.faults.now().is_ok() {
             tokio::task::yield_now().await;
         }
@@ -619,7 +645,7 @@ mod tests {
     #[tokio::test]
     async fn history_that_is_read_after_the_first_writes_changes_nothing() {
         let storage = Storage::own(Arc::new(Memory::default()));
-        let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
+        let objects = Objects::open(storage, None, Box::new(|_, _, _| {})).await.unwrap();
         let first = put(&objects, "a").await;
         put(&objects, "b").await;
         objects.clone().load_history(0).await;
@@ -633,7 +659,7 @@ mod tests {
     async fn feed_survives_panicking_observer() {
         let observer: Observer = Box::new(|_, key, _| assert!(key.path != "bad", "an observer panics"));
         let storage = Storage::own(Arc::new(Memory::default()));
-        let objects = Objects::open(storage, observer).await.unwrap();
+        let objects = Objects::open(storage, None, observer).await.unwrap();
         put(&objects, "good").await;
         assert_eq!(objects.faults.now(), Ok(()));
         put(&objects, "bad").await;

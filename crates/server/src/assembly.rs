@@ -12,7 +12,7 @@ use access::flow::Flow;
 use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Identity};
-use objects::{Event, Key, Objects, Storage};
+use objects::{Event, Frozen, Key, Objects, Storage};
 use resource::{Registry, RuntimeConfig, builtin};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -49,6 +49,23 @@ pub struct Blueprint {
     pub compaction_interval: Duration,
 }
 
+/// What a context begins with.
+pub struct Beginning {
+    pub storage: Storage,
+    /// The objects of the store, if they have been decoded already.
+    pub frozen: Option<Frozen>,
+    /// The realm of its ServiceAccounts, unless they are those of the server itself.
+    pub realm: Option<Realm>,
+    /// Observes events too, after all others.
+    pub observer: Option<Observer>,
+}
+
+impl Beginning {
+    pub fn of(storage: Storage) -> Beginning {
+        Beginning { storage, frozen: None, realm: None, observer: None }
+    }
+}
+
 /// A context, and its controllers, which are not running yet.
 pub struct Assembled {
     pub context: Arc<Context>,
@@ -56,27 +73,16 @@ pub struct Assembled {
 }
 
 impl Blueprint {
-    /// Loads a store, registers its resources and creates the objects that a new store lacks. `realm` is that of its
-    /// ServiceAccounts, unless they are those of the server itself; `also` observes events too, after all others. The error is one
-    /// line.
-    pub async fn assemble(
-        &self,
-        storage: Storage,
-        realm: Option<Realm>,
-        also: Option<Observer>,
-    ) -> Result<Assembled, String> {
-        let assembled = self.load(storage, realm, also).await?;
+    /// Loads a store, registers its resources and creates the objects that a new store lacks. The error is one line.
+    pub async fn assemble(&self, beginning: Beginning) -> Result<Assembled, String> {
+        let assembled = self.load(beginning).await?;
         self.complete(&assembled.context).await?;
         Ok(assembled)
     }
 
     /// Loads a store and registers its resources, see [`Blueprint::assemble`].
-    pub async fn load(
-        &self,
-        storage: Storage,
-        realm: Option<Realm>,
-        also: Option<Observer>,
-    ) -> Result<Assembled, String> {
+    pub async fn load(&self, beginning: Beginning) -> Result<Assembled, String> {
+        let Beginning { storage, frozen, realm, observer: also } = beginning;
         let fairness = self.seats.is_some();
         let derived = Arc::new(ControllerManager::new(&self.controllers, fairness));
         let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
@@ -100,7 +106,7 @@ impl Blueprint {
             followers.observe(objects, key, event);
             also.iter().for_each(|also| also(objects, key, event));
         };
-        let objects = Objects::open(storage, Box::new(observer)).await.map_err(|error| error.to_string())?;
+        let objects = Objects::open(storage, frozen, Box::new(observer)).await.map_err(|error| error.to_string())?;
         let _ = loaded_objects.set(Arc::downgrade(&objects));
         self.register(&objects, &registry);
         let mut authentication = self.authentication.clone();
@@ -216,7 +222,7 @@ pub mod tests {
     /// A server with the default configuration on a store, and the state of its controllers, which are not running.
     pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<ControllerManager>) {
         let Assembled { context, controllers } =
-            Blueprint::default().assemble(Storage::own(store), None, None).await.unwrap();
+            Blueprint::default().assemble(Beginning::of(Storage::own(store))).await.unwrap();
         (context, controllers)
     }
 

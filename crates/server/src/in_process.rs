@@ -15,7 +15,7 @@ use objects::Storage;
 use resource::{Resource, RuntimeConfig, Version};
 use tokio::sync::watch;
 
-use crate::assembly::Blueprint;
+use crate::assembly::{Beginning, Blueprint};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, InFlightMax, RequestBody};
 use crate::limits;
@@ -60,8 +60,8 @@ impl InProcess {
             ..Blueprint::default()
         };
         let context = match config.has_default_objects {
-            true => blueprint.assemble(storage, None, None).await?.context,
-            false => blueprint.load(storage, None, None).await?.context,
+            true => blueprint.assemble(Beginning::of(storage)).await?.context,
+            false => blueprint.load(Beginning::of(storage)).await?.context,
         };
         health.watch(&context.objects);
         health.loaded();

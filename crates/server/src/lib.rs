@@ -52,7 +52,7 @@ use tokio::sync::watch;
 pub use self::http::{Body, InFlightMax, ProxyAuthority, Tls, TlsError};
 pub use self::in_process::{Caller, InProcess, InProcessConfig, Mapping};
 pub use allocation::Ranges as ServiceRanges;
-use assembly::Blueprint;
+use assembly::{Beginning, Blueprint};
 pub use controllers::{CertificateSigner, Controllers};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
@@ -306,7 +306,7 @@ impl Server {
         let audit = Arc::new(std::mem::take(&mut config.audit));
         let workspaces = config.workspaces(&blueprint, &health, &audit, &storage);
         let observer = workspaces.as_ref().map(Workspaces::observer);
-        let assembled = blueprint.assemble(storage, None, observer).await?;
+        let assembled = blueprint.assemble(Beginning { observer, ..Beginning::of(storage) }).await?;
         let (context, derived) = (assembled.context.clone(), assembled.controllers.clone());
         let identity = blueprint.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
         manifests.into_iter().for_each(|directory| directory.follow(&context.admission, &identity));
@@ -452,7 +452,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn lasting_fault_is_reported_after_grace_period() {
         let storage = Storage::own(Arc::new(Memory::default()));
-        let objects = Objects::open(storage, Box::new(|_, _, _| {})).await.unwrap();
+        let objects = Objects::open(storage, None, Box::new(|_, _, _| {})).await.unwrap();
         let (fault, begun) = (watch::Sender::new(None), clock::instant());
         let supervisor = task::spawn("supervisor", supervise(Arc::downgrade(&objects), fault.clone()));
         tokio::time::sleep(limits::FAULT_GRACE).await;

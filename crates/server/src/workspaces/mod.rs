@@ -19,7 +19,7 @@ use access::audit::Audit;
 use base::request::FeatureGates;
 use base::task;
 use machinery::{Release, Text};
-use objects::{Event, EventKind, Key};
+use objects::{Event, EventKind, Key, Objects};
 use parking_lot::Mutex;
 use resource::RuntimeConfig;
 use store::Store;
@@ -29,7 +29,7 @@ use crate::assembly::{Blueprint, Observer};
 use crate::http::{Branches, Edge, Health, InFlightMax};
 
 use definition::{GROUP, PLURAL, Spec};
-use workspace::{Origin, Workspace};
+use workspace::{Origin, Workspace, revision_of};
 
 /// The name of the workspace at `/`.
 pub const DEFAULT: &str = "default";
@@ -56,6 +56,8 @@ pub struct Parts {
 struct Pristine {
     blueprint: Blueprint,
     store: Arc<dyn Store>,
+    /// Its objects, which new workspaces share.
+    objects: Arc<Objects>,
 }
 
 /// The workspaces of a server.
@@ -166,7 +168,7 @@ impl Workspaces {
         } else {
             self.workspace(name).ok_or_else(|| format!("there is no workspace {name:?} to fork"))?.fork()?
         };
-        match fork.as_ref().map(Origin::revision) {
+        match fork.as_ref().map(|fork| revision_of(&*fork.store)) {
             Some(revision) if !spec.revision.is_empty() && spec.revision != revision.to_string() => {
                 Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {}", spec.revision))
             }
@@ -178,6 +180,13 @@ impl Workspaces {
         let store = store.fork(0).ok_or("the store of the workspace \"default\" cannot be forked")?;
         let home = self.home().ok_or("the server is stopping")?;
         let layout = home.context.objects.layout().clone();
-        Ok(Origin { store, layout, release: self.parts.blueprint.runtime.release, has_workspaces: true })
+        Ok(Origin {
+            store,
+            layout,
+            release: self.parts.blueprint.runtime.release,
+            has_workspaces: true,
+            objects: Weak::new(),
+            at: 0,
+        })
     }
 }

@@ -12,9 +12,9 @@ use store::{Expected, Memory, Refused, Store, Write};
 use tokio::sync::watch;
 
 use super::definition::{GROUP, PLURAL};
-use super::workspace::{Opened, Origin, Workspace};
+use super::workspace::{Opened, Origin, Workspace, revision_of};
 use super::{Pristine, Workspaces};
-use crate::assembly::Blueprint;
+use crate::assembly::{Beginning, Blueprint};
 use crate::controllers;
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
 
@@ -43,8 +43,10 @@ impl Workspaces {
             return Ok(origin);
         }
         let release = workspace.spec().release.unwrap_or(self.parts.blueprint.runtime.release);
-        let store = self.pristine(release).await?.store.clone();
-        workspace.begin(Origin { store, layout: Layout::own(), release, has_workspaces: false });
+        let pristine = self.pristine(release).await?;
+        let (store, objects) = (pristine.store.clone(), Arc::downgrade(&pristine.objects));
+        let at = revision_of(&*store);
+        workspace.begin(Origin { store, layout: Layout::own(), release, has_workspaces: false, objects, at });
         workspace.content()?.ok_or_else(|| "it has been deleted".to_owned())
     }
 
@@ -58,7 +60,9 @@ impl Workspaces {
         let prefix = Text::from(format!("{BRANCHES}{}", workspace.name));
         let realm = Realm { path: prefix.clone(), id: workspace.uid.clone() };
         let storage = Storage { store: origin.store.clone(), layout: origin.layout.clone() };
-        let assembled = blueprint.assemble(storage, Some(realm), None).await?;
+        let frozen = origin.frozen().await;
+        let beginning = Beginning { storage, frozen, realm: Some(realm), observer: None };
+        let assembled = blueprint.assemble(beginning).await?;
         let stop = watch::Sender::new(false);
         if !spec.template {
             assembled.start(blueprint, &stop.subscribe());
@@ -90,14 +94,14 @@ impl Workspaces {
         }
         let blueprint = self.blueprint(release)?;
         let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let assembled = blueprint.assemble(Storage::own(store.clone()), None, None).await?;
+        let assembled = blueprint.assemble(Beginning::of(Storage::own(store.clone()))).await?;
         if assembled.controllers.aggregates() {
             // once here instead of in every workspace
             controllers::aggregate_fully(&assembled.context).await.map_err(|status| status.message.clone())?;
         }
-        // its context is dropped again: its controllers have not run, and no request has been served
-        drop(assembled);
-        let pristine = Arc::new(Pristine { blueprint, store });
+        // its controllers do not run, and no request is served
+        let objects = assembled.context.objects.clone();
+        let pristine = Arc::new(Pristine { blueprint, store, objects });
         all.insert(release, pristine.clone());
         Ok(pristine)
     }

@@ -18,7 +18,7 @@ use store::Memory;
 use tokio::sync::watch;
 
 use super::{Parts, Workspaces};
-use crate::assembly::Blueprint;
+use crate::assembly::{Beginning, Blueprint};
 use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
 
 const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
@@ -69,7 +69,10 @@ impl TestServer {
             durable: false,
         };
         let workspaces = Workspaces::new(parts);
-        let assembled = blueprint.assemble(storage, None, Some(workspaces.observer())).await.unwrap();
+        let assembled = blueprint
+            .assemble(Beginning { observer: Some(workspaces.observer()), ..Beginning::of(storage) })
+            .await
+            .unwrap();
         let stop = watch::Sender::new(false);
         let home = Arc::new(Edge::new(EdgeParts {
             context: assembled.context,

@@ -1,12 +1,12 @@
 //! A workspace: what it is to be, its store, and its context while it is used.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::clock;
 use futures_util::FutureExt as _;
 use machinery::{Release, Text};
-use objects::Layout;
+use objects::{Frozen, Layout, Objects};
 use parking_lot::Mutex;
 use store::{Revision, Store};
 use tokio::sync::watch;
@@ -23,22 +23,35 @@ pub struct Origin {
     pub release: Release,
     /// Whether the store has the objects of workspaces, which are to be seen in `default` only.
     pub has_workspaces: bool,
+    /// The objects of the source, which has those of the store at its revision, as long as they are in memory.
+    pub objects: Weak<Objects>,
+    /// The revision of the source at which it was forked.
+    pub at: Revision,
 }
 
 impl Origin {
-    /// The newest revision.
-    pub fn revision(&self) -> Revision {
-        // stores in memory respond at once
-        self.store.head().now_or_never().and_then(Result::ok).unwrap_or_default()
+    /// The objects of the store, if they need not be decoded. `default` shows its workspaces, so its forks decode their own.
+    pub async fn frozen(&self) -> Option<Frozen> {
+        if self.has_workspaces {
+            return None;
+        }
+        self.objects.upgrade()?.frozen_at(self.at).await
     }
 }
 
+/// The newest revision of a store in memory, which responds at once.
+pub fn revision_of(store: &dyn Store) -> Revision {
+    store.head().now_or_never().and_then(Result::ok).unwrap_or_default()
+}
+
 /// The content of a workspace.
-enum Beginning {
+enum WorkspaceContent {
     /// An API without objects of users, which has not been used yet.
     Pristine,
     Begun {
         store: Arc<dyn Store>,
+        /// Whether the store has not changed since it was forked from that of the origin.
+        is_fresh: bool,
         /// What the workspace began from, for resets.
         origin: Origin,
     },
@@ -48,7 +61,7 @@ enum Beginning {
 
 struct WorkspaceState {
     spec: Spec,
-    content: Beginning,
+    content: WorkspaceContent,
     opened: Option<Arc<Opened>>,
     /// Whether the workspace has been deleted.
     is_gone: bool,
@@ -97,9 +110,9 @@ impl Workspace {
         fork: impl FnOnce(&Spec) -> Result<Option<Origin>, String>,
     ) -> Workspace {
         let content = match fork(&spec) {
-            Ok(None) => Beginning::Pristine,
-            Ok(Some(origin)) => Beginning::of(origin),
-            Err(why) => Beginning::Failed(why),
+            Ok(None) => WorkspaceContent::Pristine,
+            Ok(Some(origin)) => WorkspaceContent::of(origin),
+            Err(why) => WorkspaceContent::Failed(why),
         };
         let state = WorkspaceState { spec, content, opened: None, is_gone: false };
         Workspace { name: name.clone(), uid: uid.clone(), state: Mutex::new(state), turn: Default::default() }
@@ -127,37 +140,48 @@ impl Workspace {
     /// Why the workspace cannot be used, if so.
     pub fn failure(&self) -> Option<String> {
         match &self.state.lock().content {
-            Beginning::Failed(why) => Some(why.clone()),
+            WorkspaceContent::Failed(why) => Some(why.clone()),
             _ => None,
         }
     }
 
     /// What another workspace begins from; `None` if that is an empty API.
     pub fn fork(&self) -> Result<Option<Origin>, String> {
-        match &self.state.lock().content {
-            Beginning::Pristine => Ok(None),
-            Beginning::Begun { store, origin } => {
+        let state = self.state.lock();
+        match &state.content {
+            WorkspaceContent::Pristine => Ok(None),
+            WorkspaceContent::Begun { store, is_fresh, origin } => {
+                let objects = match &state.opened {
+                    Some(opened) => Arc::downgrade(&opened.edge.context.objects),
+                    None if *is_fresh => origin.objects.clone(),
+                    None => Weak::new(),
+                };
                 let store = store.fork(0).ok_or("its store cannot be forked")?;
-                Ok(Some(Origin { store, ..origin.clone() }))
+                let at = if state.opened.is_some() { revision_of(&*store) } else { origin.at };
+                Ok(Some(Origin { store, objects, at, ..origin.clone() }))
             }
-            Beginning::Failed(_) => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+            WorkspaceContent::Failed(_) => Err(format!("workspace {:?} is not ready", self.name.as_str())),
         }
     }
 
-    /// The store, and how it is read; `None` if the workspace has to [begin](Self::begin).
+    /// The store, and how it is read; `None` if the workspace has to [begin](Self::begin). Objects that are in memory already are
+    /// returned once, since the store changes afterwards.
     pub fn content(&self) -> Result<Option<Origin>, String> {
-        match &self.state.lock().content {
-            Beginning::Pristine => Ok(None),
-            Beginning::Begun { store, origin } => Ok(Some(Origin { store: store.clone(), ..origin.clone() })),
-            Beginning::Failed(why) => Err(why.clone()),
+        match &mut self.state.lock().content {
+            WorkspaceContent::Pristine => Ok(None),
+            WorkspaceContent::Begun { store, is_fresh, origin } => {
+                let objects = if std::mem::take(is_fresh) { origin.objects.clone() } else { Weak::new() };
+                Ok(Some(Origin { store: store.clone(), objects, ..origin.clone() }))
+            }
+            WorkspaceContent::Failed(why) => Err(why.clone()),
         }
     }
 
     /// Begins as a fork.
     pub fn begin(&self, origin: Origin) {
         let mut state = self.state.lock();
-        if let Beginning::Pristine = state.content {
-            state.content = Beginning::of(origin);
+        if let WorkspaceContent::Pristine = state.content {
+            state.content = WorkspaceContent::of(origin);
         }
     }
 
@@ -172,7 +196,8 @@ impl Workspace {
     /// Sets the context, unless the workspace has been deleted meanwhile, or reset: then `store` is not its own any more.
     pub fn set_opened(&self, opened: Arc<Opened>, store: &Arc<dyn Store>) {
         let mut state = self.state.lock();
-        let is_current = matches!(&state.content, Beginning::Begun { store: own, .. } if Arc::ptr_eq(own, store));
+        let is_current =
+            matches!(&state.content, WorkspaceContent::Begun { store: own, .. } if Arc::ptr_eq(own, store));
         if is_current && !state.is_gone {
             state.opened = Some(opened);
         } else {
@@ -204,21 +229,21 @@ fn close(opened: Option<Arc<Opened>>) {
     }
 }
 
-impl Beginning {
-    fn of(origin: Origin) -> Beginning {
+impl WorkspaceContent {
+    fn of(origin: Origin) -> WorkspaceContent {
         match origin.store.fork(0) {
-            Some(store) => Beginning::Begun { store, origin },
-            None => Beginning::Failed("the store of the source cannot be forked".to_owned()),
+            Some(store) => WorkspaceContent::Begun { store, is_fresh: true, origin },
+            None => WorkspaceContent::Failed("the store of the source cannot be forked".to_owned()),
         }
     }
 
     /// Goes back to the origin. Its revision is later than any that clients have seen, so that watches and continue tokens from
     /// before have expired.
     fn reset(&mut self) {
-        if let Beginning::Begun { store, origin } = self {
-            let head = Origin { store: store.clone(), ..origin.clone() }.revision();
+        if let WorkspaceContent::Begun { store, is_fresh, origin } = self {
+            let head = revision_of(&**store);
             if let Some(fresh) = origin.store.fork(head + 1) {
-                *store = fresh;
+                (*store, *is_fresh) = (fresh, true);
             }
         }
     }
