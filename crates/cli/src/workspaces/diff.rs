@@ -62,7 +62,7 @@ async fn objects(client: &mut Client, workspace: &str) -> Result<Objects, String
                 let path = format!("{prefix}{place}/{}/{plural}", version.str_at(&["version"]));
                 let list = client.get(&path).await?.ok()?;
                 let kind = resource.str_at(&["responseKind", "kind"]);
-                for object in list.items_at(&["items"]) {
+                for object in list.items_at(&["items"]).iter().filter(|object| !is_maintained(object)) {
                     let of = |field| object.str_at(&["metadata", field]).to_owned();
                     all.insert([name.to_owned(), kind.to_owned(), of("namespace"), of("name")], visible(object));
                 }
@@ -70,6 +70,11 @@ async fn objects(client: &mut Client, workspace: &str) -> Result<Objects, String
         }
     }
     Ok(all)
+}
+
+/// Whether the server itself writes an object whenever it is missing: an APIService of a group that it serves.
+fn is_maintained(object: &Value) -> bool {
+    object.at(&["metadata", "labels", "kube-aggregator.kubernetes.io/automanaged"]).is_some()
 }
 
 /// An object without the fields that the server maintains.

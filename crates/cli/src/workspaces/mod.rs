@@ -75,7 +75,7 @@ pub enum WorkspaceTask {
     },
     /// List the objects that differ between two workspaces: created, changed and deleted ones.
     ///
-    /// Fields that the server maintains (resourceVersion, generation, managedFields) are not compared. The exit status is 0
+    /// What the server maintains is not compared: resourceVersion, generation, managedFields, APIServices of its own groups. The exit status is 0
     /// whether or not there are differences.
     Diff {
         /// The workspace before.
