@@ -61,7 +61,7 @@ mod tests {
             let spec = api_service(group, version, "true");
             assert_eq!(spec.at(&["spec", "groupPriorityMinimum"]), Some(&Value::Int(of_group)), "{group}");
             assert_eq!(spec.at(&["spec", "versionPriority"]), Some(&Value::Int(of_version)), "{group} {version}");
-            assert_eq!((row.behaviour.validate)(&spec, None, machinery::Release::NEWEST), [], "{group}");
+            assert_eq!(row.errors(&spec, None, machinery::Release::NEWEST), [], "{group}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use machinery::{FieldError, Release, Value, names};
 use schema::apply::FieldSet;
 
+use super::at::{At, errors_of};
 use super::defaults::restore;
 use crate::rules::Deletion;
 
@@ -17,7 +18,7 @@ pub struct Behaviour {
     /// Changes an object before it is validated. The second argument is the stored object.
     pub prepare: fn(&mut Value, Option<&Value>),
     /// The errors that the table of rules does not report.
-    pub validate: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>,
+    pub validate: fn(At),
     /// Warnings about fields and values that are accepted but discouraged.
     pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
     /// The problems of a name.
@@ -41,7 +42,7 @@ pub struct Part {
     /// Changes an object before it is validated, and restores the fields that the endpoint does not write. The second
     /// argument is the stored object.
     pub prepare: fn(&mut Value, &Value),
-    pub validate: fn(&Value, &Value, Release) -> Vec<FieldError>,
+    pub validate: fn(At),
     pub warnings: fn(&Value, Release) -> Vec<String>,
     /// The fields that the endpoint does not write, for managedFields. If a status has none, they follow from the facts
     /// of the kind.
@@ -117,7 +118,7 @@ impl Behaviour {
         of: "",
         default: |_| {},
         prepare: |_, _| {},
-        validate: |_, _, _| vec![],
+        validate: |_| {},
         warnings: |_, _, _| vec![],
         name: |name, _| names::dns1123_subdomain(name),
         status: Part::PLAIN,
@@ -131,8 +132,14 @@ impl Behaviour {
 }
 
 impl Part {
-    pub const PLAIN: Part =
-        Part { prepare: |_, _| {}, validate: |_, _, _| vec![], warnings: |_, _| vec![], reset: None };
+    pub const PLAIN: Part = Part { prepare: |_, _| {}, validate: |_| {}, warnings: |_, _| vec![], reset: None };
+}
+
+impl Part {
+    /// The errors of a write to the endpoint.
+    pub fn errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+        errors_of(object, Some(old), release, self.validate)
+    }
 }
 
 impl StoredAs {

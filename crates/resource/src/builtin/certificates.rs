@@ -17,8 +17,12 @@ use super::defaults::restore;
 use super::{Part, pem};
 use crate::rules::metadata;
 
-pub const APPROVAL: Part =
-    Part { prepare: approve, validate: validate_approval, reset: Some(|| &APPROVAL_RESETS), ..Part::PLAIN };
+pub const APPROVAL: Part = Part {
+    prepare: approve,
+    validate: |at| at.run_part(validate_approval),
+    reset: Some(|| &APPROVAL_RESETS),
+    ..Part::PLAIN
+};
 
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));

@@ -45,7 +45,7 @@ fn holds(status: &Value, kind: &str) -> bool {
 pub fn validate_status(eviction: &Value, old: &Value, release: Release) -> Errors {
     let path = FieldPath::new("status");
     let (status, before) = (eviction.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
-    let mut errors = routing::validate_conditions(eviction, old, release);
+    let mut errors = super::at::errors_of(eviction, Some(old), release, routing::validate_conditions);
     let mut is_final = holds(status, "TargetEvicted") || holds(status, "Failed");
     for condition in list(before, "conditions") {
         let kind = text(condition, "type");

@@ -3,6 +3,8 @@
 mod accounts;
 mod admission;
 mod apiservices;
+mod at;
+mod at_checks;
 mod autoscaling;
 mod autoscaling_versions;
 mod behaviour;
@@ -231,7 +233,7 @@ impl BuiltIn {
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let validated = (self.behaviour.further.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
-        let mut errors = (self.behaviour.validate)(object, old, release);
+        let mut errors = at::errors_of(object, old, release, self.behaviour.validate);
         errors.extend(rules::errors(Pass::Written { of_status: false }, object, old, self.ruled(), &FieldPath::root()));
         rules::sort(self.ruled(), &mut errors);
         errors
@@ -259,7 +261,7 @@ impl BuiltIn {
 
     /// The errors of a status: first those of the kind's own code, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-        let mut errors = (self.behaviour.status.validate)(object, old, release);
+        let mut errors = at::errors_of(object, Some(old), release, self.behaviour.status.validate);
         let pass = Pass::Written { of_status: true };
         errors.extend(rules::errors(pass, object, Some(old), self.ruled(), &FieldPath::root()));
         rules::sort(self.ruled(), &mut errors);

@@ -14,12 +14,8 @@ use crate::rules::set_deletion_time;
 /// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-pub const FINALIZE: Part = Part {
-    prepare: finalize,
-    validate: |new, old, release| validate(new, Some(old), release),
-    reset: Some(|| &FINALIZE_RESETS),
-    ..Part::PLAIN
-};
+pub const FINALIZE: Part =
+    Part { prepare: finalize, validate: |at| at.run(validate), reset: Some(|| &FINALIZE_RESETS), ..Part::PLAIN };
 
 static FINALIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
 

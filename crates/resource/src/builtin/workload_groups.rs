@@ -100,7 +100,7 @@ pub fn validate_group(group: &Value, old: Option<&Value>, _release: Release) -> 
 }
 
 pub fn validate_group_status(group: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = routing::validate_conditions(group, old, release);
+    let mut errors = super::at::errors_of(group, Some(old), release, routing::validate_conditions);
     let (status, spec) = (group.get("status").unwrap_or(&Value::Null), group.get("spec").unwrap_or(&Value::Null));
     let is_known = |name: &str| list(spec, "resourceClaims").iter().any(|claim| text(claim, "name") == name);
     for (path, claim) in items(status, "resourceClaimStatuses", &FieldPath::new("status")) {

@@ -7,7 +7,7 @@ const NONE: Behaviour = Behaviour::NONE;
 
 const MUTATING_BINDING: Behaviour = Behaviour {
     of: "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding",
-    validate: mutations::validate_binding,
+    validate: |at| at.run(mutations::validate_binding),
     ..NONE
 };
 
@@ -16,31 +16,31 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "authentication.k8s.io/TokenReview", review: Some(Review::Token), ..NONE },
     Behaviour {
         of: "authorization.k8s.io/LocalSubjectAccessReview",
-        validate: |review, _, release| reviews::validate_local(review, release),
+        validate: |at| at.run(|review, _, release| reviews::validate_local(review, release)),
         review: Some(Review::Access),
         ..NONE
     },
     Behaviour {
         of: "authorization.k8s.io/SelfSubjectAccessReview",
-        validate: |review, _, release| reviews::validate(review, reviews::Subject::Requester, release),
+        validate: |at| at.run(|review, _, release| reviews::validate(review, reviews::Subject::Requester, release)),
         review: Some(Review::SelfAccess),
         ..NONE
     },
     Behaviour { of: "authorization.k8s.io/SelfSubjectRulesReview", review: Some(Review::SelfRules), ..NONE },
     Behaviour {
         of: "authorization.k8s.io/SubjectAccessReview",
-        validate: |review, _, release| reviews::validate(review, reviews::Subject::Named, release),
+        validate: |at| at.run(|review, _, release| reviews::validate(review, reviews::Subject::Named, release)),
         review: Some(Review::Access),
         ..NONE
     },
     Behaviour {
         of: "certificates.k8s.io/CertificateSigningRequest",
         prepare: certificates::prepare,
-        validate: certificates::validate,
+        validate: |at| at.run(certificates::validate),
         name: super::any_name,
         status: Part {
             prepare: certificates::prepare_status,
-            validate: certificates::validate_status,
+            validate: |at| at.run_part(certificates::validate_status),
             reset: Some(certificates::status_resets),
             ..Part::PLAIN
         },
@@ -51,49 +51,51 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "certificates.k8s.io/ClusterTrustBundle",
-        validate: certificates::validate_bundle,
+        validate: |at| at.run(certificates::validate_bundle),
         name: super::any_name,
         ..NONE
     },
     Behaviour {
         of: "certificates.k8s.io/PodCertificateRequest",
-        validate: pod_certificates::validate,
-        status: Part { validate: pod_certificates::validate_status, ..Part::PLAIN },
+        validate: |at| at.run(pod_certificates::validate),
+        status: Part { validate: |at| at.run_part(pod_certificates::validate_status), ..Part::PLAIN },
         conversion: Some(StoredAs::new(pod_certificates::to_stored, pod_certificates::to_shown)),
         hooks: Hooks::PodCertificateRequest,
         ..NONE
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/ClusterRoleBinding",
-        validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Cluster, release),
+        validate: |at| at.run(|new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Cluster, release)),
         name: super::path_segment,
         hooks: Hooks::RoleBinding,
         ..NONE
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/ClusterRole",
-        validate: rbac::validate_cluster_role,
+        validate: |at| at.run(rbac::validate_cluster_role),
         name: super::path_segment,
         hooks: Hooks::Role,
         ..NONE
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/RoleBinding",
-        validate: |new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Namespace, release),
+        validate: |at| {
+            at.run(|new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Namespace, release))
+        },
         name: super::path_segment,
         hooks: Hooks::RoleBinding,
         ..NONE
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/Role",
-        validate: |new, _, _| rbac::validate_rules(new, rbac::RoleScope::Namespace),
+        validate: |at| at.run(|new, _, _| rbac::validate_rules(new, rbac::RoleScope::Namespace)),
         name: super::path_segment,
         hooks: Hooks::Role,
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingAdmissionPolicy",
-        validate: mutations::validate_policy,
+        validate: |at| at.run(mutations::validate_policy),
         ..NONE
     },
     MUTATING_BINDING,
@@ -104,38 +106,38 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingWebhookConfiguration",
-        validate: webhooks::validate,
+        validate: |at| at.run(webhooks::validate),
         warnings: webhooks::warnings,
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
         prepare: policies::prepare_policy,
-        validate: policies::validate_policy,
+        validate: |at| at.run(policies::validate_policy),
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
-        validate: policies::validate_binding,
+        validate: |at| at.run(policies::validate_binding),
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
-        validate: webhooks::validate,
+        validate: |at| at.run(webhooks::validate),
         warnings: webhooks::warnings,
         ..NONE
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/FlowSchema",
-        validate: flow::validate_schema,
-        status: Part { validate: flow::validate_states, ..Part::PLAIN },
+        validate: |at| at.run(flow::validate_schema),
+        status: Part { validate: |at| at.run_part(flow::validate_states), ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
-        validate: flow::validate_level,
-        status: Part { validate: flow::validate_states, ..Part::PLAIN },
+        validate: |at| at.run(flow::validate_level),
+        status: Part { validate: |at| at.run_part(flow::validate_states), ..Part::PLAIN },
         ..NONE
     },
 ];

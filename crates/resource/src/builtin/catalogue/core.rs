@@ -3,6 +3,7 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
+use super::super::at::At;
 use super::super::behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
 use super::super::{
     accounts, components, config, events, limit_ranges, namespaces, nodes, object_warnings, pod_annotations,
@@ -19,17 +20,17 @@ pub static KINDS: &[Behaviour] = &[
         further: Further { computed: Some(components::all), ..Further::NONE },
         ..NONE
     },
-    Behaviour { of: "v1/ConfigMap", validate: config::validate, ..NONE },
+    Behaviour { of: "v1/ConfigMap", validate: |at| at.run(config::validate), ..NONE },
     Behaviour { of: "v1/Endpoints", warnings: object_warnings::of_endpoints, ..NONE },
     Behaviour {
         of: "v1/Event",
-        validate: |new, _, _| events::common_errors(new, "reportingComponent"),
+        validate: |at| at.run(|new, _, _| events::common_errors(new, "reportingComponent")),
         name: super::any_name,
         ..NONE
     },
     Behaviour {
         of: "events.k8s.io/Event",
-        validate: events::validate,
+        validate: |at| at.run(events::validate),
         conversion: Some(StoredAs::new(events::to_core, events::from_core)),
         ..NONE
     },
@@ -37,16 +38,16 @@ pub static KINDS: &[Behaviour] = &[
         of: "v1/LimitRange",
         default: limit_ranges::default,
         prepare: limit_ranges::prepare,
-        validate: limit_ranges::validate,
+        validate: |at| at.run(limit_ranges::validate),
         ..NONE
     },
     Behaviour {
         of: "v1/Namespace",
         default: namespaces::default,
         prepare: namespaces::prepare,
-        validate: namespaces::validate,
+        validate: |at| at.run(namespaces::validate),
         name: |name, _| label_name(name),
-        status: Part { validate: namespaces::validate_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(namespaces::validate_status), ..Part::PLAIN },
         parts: &[("finalize", namespaces::FINALIZE)],
         deletion: Deletion {
             preconditions: Preconditions::Storage { small_since: None },
@@ -62,24 +63,24 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "v1/Node",
         default: nodes::default,
-        validate: nodes::validate,
+        validate: |at| at.run(nodes::validate),
         warnings: nodes::warnings,
-        status: Part { validate: nodes::validate_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(nodes::validate_status), ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "v1/PersistentVolumeClaim",
         prepare: volumes::prepare_claim,
-        validate: volumes::validate_claim,
+        validate: |at| at.run(volumes::validate_claim),
         warnings: object_warnings::of_claim,
-        status: Part { validate: volumes::validate_claim_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(volumes::validate_claim_status), ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "v1/PersistentVolume",
         default: volumes::default_volume,
         prepare: volumes::prepare_volume,
-        validate: volumes::validate_volume,
+        validate: |at| at.run(volumes::validate_volume),
         warnings: object_warnings::of_volume,
         status: Part { prepare: volumes::prepare_volume_status, ..Part::PLAIN },
         ..NONE
@@ -88,19 +89,19 @@ pub static KINDS: &[Behaviour] = &[
         of: "v1/Pod",
         default: pods::default,
         prepare: pods::prepare,
-        validate: pods::validate,
+        validate: |at| at.run(pods::validate),
         warnings: pod_warnings::of_pod,
         status: Part {
             prepare: pod_status::prepare,
-            validate: pod_status::validate,
+            validate: |at| at.run_part(pod_status::validate),
             warnings: object_warnings::of_pod_status,
             ..Part::PLAIN
         },
         // kube-apiserver's storages of these name no reset fields, so that managedFields follow what a request would
         // have changed
         parts: &[
-            ("ephemeralcontainers", part(pods::add_ephemeral, pods::validate_ephemeral)),
-            ("resize", part(pods::resize, pods::validate_resize)),
+            ("ephemeralcontainers", part(pods::add_ephemeral, |at| at.run_part(pods::validate_ephemeral))),
+            ("resize", part(pods::resize, |at| at.run_part(pods::validate_resize))),
         ],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..Deletion::DEFAULT },
         further: Further {
@@ -114,38 +115,38 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "v1/PodTemplate",
         default: workloads::default_template,
-        validate: workloads::validate_pod_template,
+        validate: |at| at.run(workloads::validate_pod_template),
         warnings: pod_warnings::of_workload,
         ..NONE
     },
     Behaviour {
         of: "v1/ReplicationController",
         default: workloads::default_controller,
-        validate: workloads::validate_controller,
+        validate: |at| at.run(workloads::validate_controller),
         warnings: pod_warnings::of_workload,
         name: super::declared_name,
-        status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(workloads::validate_replicas), ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "v1/ResourceQuota",
         prepare: quotas::prepare,
-        validate: quotas::validate,
+        validate: |at| at.run(quotas::validate),
         warnings: object_warnings::of_quota,
-        status: Part { validate: quotas::validate_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(quotas::validate_status), ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "v1/Secret",
         default: secrets::default,
-        validate: secrets::validate,
+        validate: |at| at.run(secrets::validate),
         warnings: secrets::warnings,
         ..NONE
     },
     Behaviour { of: "v1/ServiceAccount", prepare: accounts::prepare, warnings: accounts::warnings, ..NONE },
     Behaviour {
         of: "authentication.k8s.io/v1/TokenRequest",
-        validate: |request, _, _| reviews::validate_request(request),
+        validate: |at| at.run(|request, _, _| reviews::validate_request(request)),
         review: Some(Review::TokenRequest),
         ..NONE
     },
@@ -153,16 +154,20 @@ pub static KINDS: &[Behaviour] = &[
         of: "v1/Service",
         default: services::default,
         prepare: services::prepare,
-        validate: services::validate,
+        validate: |at| at.run(services::validate),
         warnings: services::warnings,
         name: services::name,
-        status: Part { validate: services::validate_status, warnings: object_warnings::of_balancers, ..Part::PLAIN },
+        status: Part {
+            validate: |at| at.run_part(services::validate_status),
+            warnings: object_warnings::of_balancers,
+            ..Part::PLAIN
+        },
         hooks: Hooks::Service,
         ..NONE
     },
     Behaviour {
         of: "extensions/ThirdPartyResource",
-        validate: |registration, _, _| schema::definition::validate_third_party(registration),
+        validate: |at| at.run(|registration, _, _| schema::definition::validate_third_party(registration)),
         hooks: Hooks::ThirdPartyResource,
         further: Further {
             check_body: |registration| match registration.str_at(&["metadata", "namespace"]) {
@@ -175,6 +180,6 @@ pub static KINDS: &[Behaviour] = &[
     },
 ];
 
-const fn part(prepare: fn(&mut Value, &Value), validate: fn(&Value, &Value, Release) -> Vec<FieldError>) -> Part {
+const fn part(prepare: fn(&mut Value, &Value), validate: fn(At)) -> Part {
     Part { prepare, validate, reset: Some(|| &NO_RESETS), ..Part::PLAIN }
 }

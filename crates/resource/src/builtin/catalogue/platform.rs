@@ -22,11 +22,11 @@ const FLAT: Option<StoredAs> = Some(StoredAs {
 const DEFINITION: Behaviour = Behaviour {
     of: "apiextensions.k8s.io/CustomResourceDefinition",
     prepare: definition::prepare,
-    validate: definition::validate,
+    validate: |at| at.run(definition::validate),
     warnings: definition::warnings,
     status: Part {
         prepare: schema::definition::prepare_for_status_update,
-        validate: schema::definition::validate_status_update,
+        validate: |at| at.run_part(schema::definition::validate_status_update),
         ..Part::PLAIN
     },
     deletion: Deletion {
@@ -41,8 +41,12 @@ const DEFINITION: Behaviour = Behaviour {
 
 const RESOURCE_CLAIM: Behaviour = Behaviour {
     of: "resource.k8s.io/ResourceClaim",
-    validate: devices::validate_claim,
-    status: Part { prepare: devices::keep_allocated, validate: devices::validate_status, ..Part::PLAIN },
+    validate: |at| at.run(devices::validate_claim),
+    status: Part {
+        prepare: devices::keep_allocated,
+        validate: |at| at.run_part(devices::validate_status),
+        ..Part::PLAIN
+    },
     hooks: Hooks::ResourceClaim,
     ..NONE
 };
@@ -50,7 +54,7 @@ const RESOURCE_CLAIM: Behaviour = Behaviour {
 const RESOURCE_SLICE: Behaviour = Behaviour {
     of: "resource.k8s.io/ResourceSlice",
     prepare: devices::prepare_slice,
-    validate: devices::validate_slice,
+    validate: |at| at.run(devices::validate_slice),
     warnings: devices::slice_warnings,
     ..NONE
 };
@@ -59,9 +63,9 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "apiregistration.k8s.io/APIService",
         prepare: apiservices::prepare,
-        validate: apiservices::validate,
+        validate: |at| at.run(apiservices::validate),
         name: super::path_segment,
-        status: Part { validate: apiservices::validate_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(apiservices::validate_status), ..Part::PLAIN },
         ..NONE
     },
     Behaviour { of: "networking.k8s.io/IngressClass", validate: routing::validate_ingress_class, ..NONE },
@@ -83,44 +87,57 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "networking.k8s.io/ServiceCIDR", validate: routing::validate_service_cidr, ..NONE },
     Behaviour {
         of: "storage.k8s.io/CSIDriver",
-        validate: storage_kinds::validate_driver,
+        validate: |at| at.run(storage_kinds::validate_driver),
         warnings: volumes::driver_warnings,
         ..NONE
     },
-    Behaviour { of: "storage.k8s.io/CSINode", validate: storage_kinds::validate_node, ..NONE },
+    Behaviour { of: "storage.k8s.io/CSINode", validate: |at| at.run(storage_kinds::validate_node), ..NONE },
     Behaviour {
         of: "storage.k8s.io/CSIStorageCapacity",
-        validate: storage_kinds::validate_capacity,
+        validate: |at| at.run(storage_kinds::validate_capacity),
         warnings: object_warnings::of_capacity,
         ..NONE
     },
     Behaviour {
         of: "storage.k8s.io/StorageClass",
-        validate: storage_kinds::validate_class,
+        validate: |at| at.run(storage_kinds::validate_class),
         warnings: object_warnings::of_class,
         ..NONE
     },
-    Behaviour { of: "storage.k8s.io/VolumeAttachment", validate: storage_kinds::validate_attachment, ..NONE },
-    Behaviour { of: "storage.k8s.io/VolumeAttributesClass", validate: storage_kinds::validate_attributes, ..NONE },
+    Behaviour {
+        of: "storage.k8s.io/VolumeAttachment",
+        validate: |at| at.run(storage_kinds::validate_attachment),
+        ..NONE
+    },
+    Behaviour {
+        of: "storage.k8s.io/VolumeAttributesClass",
+        validate: |at| at.run(storage_kinds::validate_attributes),
+        ..NONE
+    },
     DEFINITION,
     Behaviour {
         of: "apiextensions.k8s.io/v1beta1/CustomResourceDefinition",
         prepare: definition::prepare_beta,
-        validate: definition::validate_beta,
+        validate: |at| at.run(definition::validate_beta),
         warnings: definition::beta_warnings,
         conversion: Some(StoredAs::new(definition::beta_to_stored, definition::to_beta)),
         ..DEFINITION
     },
-    Behaviour { of: "coordination.k8s.io/Lease", prepare: leases::prepare, validate: leases::validate, ..NONE },
+    Behaviour {
+        of: "coordination.k8s.io/Lease",
+        prepare: leases::prepare,
+        validate: |at| at.run(leases::validate),
+        ..NONE
+    },
     Behaviour {
         of: "coordination.k8s.io/LeaseCandidate",
-        validate: lease_candidates::validate,
+        validate: |at| at.run(lease_candidates::validate),
         name: |name, _| config::data_key(name),
         ..NONE
     },
     Behaviour {
         of: "node.k8s.io/RuntimeClass",
-        validate: runtime_classes::validate,
+        validate: |at| at.run(runtime_classes::validate),
         warnings: object_warnings::of_runtime_class,
         ..NONE
     },
@@ -133,7 +150,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "resource.k8s.io/DeviceClass",
-        validate: devices::validate_class,
+        validate: |at| at.run(devices::validate_class),
         name: super::declared_name,
         ..NONE
     },
@@ -141,7 +158,7 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "resource.k8s.io/DeviceTaintRule",
         prepare: devices::prepare_taint_rule,
-        validate: devices::validate_taint_rule,
+        validate: |at| at.run(devices::validate_taint_rule),
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
         ..NONE
     },
@@ -154,7 +171,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "resource.k8s.io/ResourceClaimTemplate",
-        validate: devices::validate_claim_template,
+        validate: |at| at.run(devices::validate_claim_template),
         hooks: Hooks::ResourceClaim,
         ..NONE
     },
@@ -169,19 +186,19 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "resource.k8s.io/v1beta1/ResourceSlice", conversion: FLAT, ..RESOURCE_SLICE },
     Behaviour {
         of: "resource.k8s.io/ResourcePoolStatusRequest",
-        status: Part { validate: pool_requests::validate_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(pool_requests::validate_status), ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "internal.apiserver.k8s.io/StorageVersion",
         name: |name, _| storage_versions::name_problems(name),
-        status: Part { validate: storage_versions::validate_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(storage_versions::validate_status), ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "storagemigration.k8s.io/StorageVersionMigration",
-        validate: migrations::validate,
-        status: Part { validate: migrations::validate_status, ..Part::PLAIN },
+        validate: |at| at.run(migrations::validate),
+        status: Part { validate: |at| at.run_part(migrations::validate_status), ..Part::PLAIN },
         ..NONE
     },
 ];

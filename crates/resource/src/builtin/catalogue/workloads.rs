@@ -17,22 +17,22 @@ const NONE: Behaviour = Behaviour::NONE;
 const CHILDREN: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour { of: "apps/ControllerRevision", validate: workloads::validate_revision, ..NONE },
+    Behaviour { of: "apps/ControllerRevision", validate: |at| at.run(workloads::validate_revision), ..NONE },
     Behaviour {
         of: "apps/DaemonSet",
         default: workloads::default_daemon_set,
         prepare: workloads::prepare_daemon_set,
-        validate: workloads::validate,
+        validate: |at| at.run(workloads::validate),
         ..WORKLOAD
     },
     Behaviour {
         of: "apps/Deployment",
         default: workloads::default_template,
         prepare: workloads::prepare_deployment,
-        validate: workloads::validate,
+        validate: |at| at.run(workloads::validate),
         status: Part {
             prepare: workloads::keep_labels,
-            validate: workloads::validate_replicas,
+            validate: |at| at.run_part(workloads::validate_replicas),
             reset: Some(workloads::status_resets),
             ..Part::PLAIN
         },
@@ -41,30 +41,30 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "apps/ReplicaSet",
         default: workloads::default_template,
-        validate: workloads::validate,
-        status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
+        validate: |at| at.run(workloads::validate),
+        status: Part { validate: |at| at.run_part(workloads::validate_replicas), ..Part::PLAIN },
         ..WORKLOAD
     },
     Behaviour {
         of: "apps/StatefulSet",
         default: workloads::default_stateful_set,
-        validate: workloads::validate,
+        validate: |at| at.run(workloads::validate),
         name: stateful_set_name,
-        status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(workloads::validate_replicas), ..Part::PLAIN },
         further: Further { validated: claim_templates::validated, ..Further::NONE },
         ..WORKLOAD
     },
     Behaviour {
         of: "autoscaling/v2/HorizontalPodAutoscaler",
         default: autoscaling::default,
-        validate: autoscaling::validate,
+        validate: |at| at.run(autoscaling::validate),
         ..NONE
     },
     Behaviour {
         of: "autoscaling/v1/HorizontalPodAutoscaler",
         default: autoscaling::default_v1,
         prepare: autoscaling_versions::keep_status,
-        validate: autoscaling::validate,
+        validate: |at| at.run(autoscaling::validate),
         // annotations hold what only v2 has; writers own them as they are shown
         conversion: Some(StoredAs {
             is_canonical: true,
@@ -75,15 +75,15 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "batch/CronJob",
         default: workloads::default_cron_job,
-        validate: workloads::validate_cron_job,
+        validate: |at| at.run(workloads::validate_cron_job),
         ..WORKLOAD
     },
     Behaviour {
         of: "batch/Job",
         default: workloads::default_job,
         prepare: workloads::prepare_job,
-        validate: workloads::validate_job,
-        status: Part { validate: job_rules::validate_status, ..Part::PLAIN },
+        validate: |at| at.run(workloads::validate_job),
+        status: Part { validate: |at| at.run_part(job_rules::validate_status), ..Part::PLAIN },
         deletion: Deletion { advice: CHILDREN, ..Deletion::DEFAULT },
         further: Further { complete_stored: workloads::default_labels, ..Further::NONE },
         ..WORKLOAD
@@ -107,11 +107,11 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "scheduling.k8s.io/PodGroup",
-        validate: workload_groups::validate_group,
-        status: Part { validate: workload_groups::validate_group_status, ..Part::PLAIN },
+        validate: |at| at.run(workload_groups::validate_group),
+        status: Part { validate: |at| at.run_part(workload_groups::validate_group_status), ..Part::PLAIN },
         ..NONE
     },
-    Behaviour { of: "scheduling.k8s.io/Workload", validate: workload_groups::validate_workload, ..NONE },
+    Behaviour { of: "scheduling.k8s.io/Workload", validate: |at| at.run(workload_groups::validate_workload), ..NONE },
     Behaviour {
         of: "scheduling.k8s.io/CompositePodGroup",
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
@@ -124,7 +124,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "lifecycle.k8s.io/Eviction",
-        status: Part { validate: evictions::validate_status, ..Part::PLAIN },
+        status: Part { validate: |at| at.run_part(evictions::validate_status), ..Part::PLAIN },
         ..NONE
     },
 ];

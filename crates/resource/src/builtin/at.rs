@@ -1,0 +1,383 @@
+//! A place in an object that is validated, so that one line states a check.
+//!
+//! A validator goes through an object with [`At`]: from a place to its fields and items, and at a place it reports
+//! errors. A place refers to the one above it, and paths are put together for errors only.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+use machinery::field::{FieldError, FieldPath};
+use machinery::types::internal_json;
+use machinery::{Map, Release, Value};
+
+/// The errors of an object, in the order in which they are found.
+pub struct Report {
+    errors: RefCell<Vec<FieldError>>,
+    release: Release,
+}
+
+impl Report {
+    pub fn new(release: Release) -> Report {
+        Report { errors: RefCell::default(), release }
+    }
+
+    /// The place of the whole object, which replaces `old`, if there is one.
+    pub fn root<'p, 'v>(&'p self, value: &'v Value, old: Option<&'v Value>) -> At<'p, 'v> {
+        At { value, old, place: Place::Root, report: self, go: None }
+    }
+
+    pub fn into_errors(self) -> Vec<FieldError> {
+        self.errors.into_inner()
+    }
+}
+
+/// The errors that `check` reports about an object.
+pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<FieldError> {
+    let report = Report::new(release);
+    check(report.root(object, old));
+    report.into_errors()
+}
+
+/// A place in an object.
+#[derive(Clone, Copy)]
+pub struct At<'p, 'v> {
+    /// The value at the place; null if it is absent.
+    pub value: &'v Value,
+    /// The value that the old object has there; null if it is absent. There is none for a new object and for items of
+    /// lists.
+    pub old: Option<&'v Value>,
+    place: Place<'p, 'v>,
+    report: &'p Report,
+    /// The Go type as which errors print the value, if they do not print it as it is.
+    go: Option<&'static str>,
+}
+
+#[derive(Clone, Copy)]
+enum Place<'p, 'v> {
+    Root,
+    Path(&'p FieldPath),
+    Field(&'p At<'p, 'v>, &'p str),
+    Index(&'p At<'p, 'v>, usize),
+    /// An item of a list that is a field.
+    Item(&'p At<'p, 'v>, &'p str, usize),
+    Key(&'p At<'p, 'v>, &'p str),
+    /// An entry of a map that is a field.
+    Entry(&'p At<'p, 'v>, &'p str, &'p str),
+}
+
+static NOTHING: Value = Value::Null;
+static NO_TEXT: Value = Value::String(machinery::Text::new_static(""));
+
+/// The value below a path of fields that are separated by dots; null if it is absent.
+fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
+    path.split('.').try_fold(value, |value, name| value.get(name)).unwrap_or(&NOTHING)
+}
+
+/// Steps to other places.
+impl<'p, 'v> At<'p, 'v> {
+    /// The place of a field, or of one further below, whose names are separated by dots.
+    pub fn field<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
+        let old = self.old.map(|old| find(old, name));
+        At { value: find(self.value, name), old, place: Place::Field(self, name), report: self.report, go: None }
+    }
+
+    /// As [`At::field`], for a field that is a text in Go: if it is absent, errors show an empty text.
+    pub fn string<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
+        let at = self.field(name);
+        if at.value.is_null() { At { value: &NO_TEXT, ..at } } else { at }
+    }
+
+    /// The place of a field, if it is set.
+    pub fn given<'q>(&'q self, name: &'q str) -> Option<At<'q, 'v>> {
+        Some(self.field(name)).filter(At::is_given)
+    }
+
+    /// The place of an item of a list.
+    pub fn index(&self, index: usize) -> At<'_, 'v> {
+        let value = self.value.as_array().and_then(|items| items.get(index)).unwrap_or(&NOTHING);
+        At { value, old: None, place: Place::Index(self, index), report: self.report, go: None }
+    }
+
+    /// The place of an entry of a map.
+    pub fn key<'q>(&'q self, key: &'q str) -> At<'q, 'v> {
+        let old = self.old.map(|old| old.get(key).unwrap_or(&NOTHING));
+        let value = self.value.get(key).unwrap_or(&NOTHING);
+        At { value, old, place: Place::Key(self, key), report: self.report, go: None }
+    }
+
+    /// The places of the items of a list that is a field.
+    pub fn each<'q>(&'q self, name: &'q str) -> impl DoubleEndedIterator<Item = At<'q, 'v>> + use<'q, 'p, 'v> {
+        self.list(name).iter().enumerate().map(move |(i, value)| At {
+            value,
+            old: None,
+            place: Place::Item(self, name, i),
+            report: self.report,
+            go: None,
+        })
+    }
+
+    /// The places of the items of this list.
+    pub fn items(&self) -> impl DoubleEndedIterator<Item = At<'_, 'v>> {
+        (0..self.value.as_array().map_or(0, <[Value]>::len)).map(|i| self.index(i))
+    }
+
+    /// The keys and places of the entries of a map that is a field.
+    pub fn entries<'q>(&'q self, name: &'q str) -> impl Iterator<Item = (&'v str, At<'q, 'v>)> + use<'q, 'p, 'v> {
+        find(self.value, name).as_object().into_iter().flat_map(Map::iter).map(move |(key, value)| {
+            let place = Place::Entry(self, name, key.as_str());
+            (key.as_str(), At { value, old: None, place, report: self.report, go: None })
+        })
+    }
+
+    /// This place with another value.
+    pub fn with(self, value: &'v Value) -> At<'p, 'v> {
+        At { value, ..self }
+    }
+
+    /// This field under the name that errors have for it.
+    pub fn called(self, name: &'p str) -> At<'p, 'v> {
+        match self.place {
+            Place::Field(above, _) => At { place: Place::Field(above, name), ..self },
+            _ => self,
+        }
+    }
+
+    /// This place, in whose errors the value is printed as a Go type.
+    pub fn printed_as(self, go: &'static str) -> At<'p, 'v> {
+        At { go: Some(go), ..self }
+    }
+
+    /// This place of a text that has a Go type of its own, whose errors print it as JSON.
+    pub fn named(self) -> At<'p, 'v> {
+        self.printed_as("string")
+    }
+}
+
+/// What is there.
+impl<'v> At<'_, 'v> {
+    /// Whether the place has a value.
+    pub fn is_given(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    /// Whether a field is set.
+    pub fn has(&self, name: &str) -> bool {
+        !find(self.value, name).is_null()
+    }
+
+    /// The text at this place; empty if there is none.
+    pub fn as_text(&self) -> &'v str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    /// The text of a field; empty if there is none.
+    pub fn text(&self, name: &str) -> &'v str {
+        find(self.value, name).as_str().unwrap_or_default()
+    }
+
+    /// The number of a field.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        find(self.value, name).as_int()
+    }
+
+    /// Whether a field is true.
+    pub fn is_true(&self, name: &str) -> bool {
+        find(self.value, name).as_bool() == Some(true)
+    }
+
+    /// The items of a list that is a field; none if it is absent.
+    pub fn list(&self, name: &str) -> &'v [Value] {
+        find(self.value, name).as_array().unwrap_or_default()
+    }
+
+    /// The texts that a field has in the items of a list.
+    pub fn texts<C: FromIterator<&'v str>>(&self, list: &str, field: &str) -> C {
+        self.list(list).iter().map(|item| item.str_at(&[field])).collect()
+    }
+
+    /// Whether the object replaces another one.
+    pub fn is_update(&self) -> bool {
+        self.old.is_some()
+    }
+
+    /// The release whose rules apply.
+    pub fn release(&self) -> Release {
+        self.report.release
+    }
+
+    /// The path of the place.
+    pub fn path(&self) -> FieldPath {
+        match self.place {
+            Place::Root => FieldPath::root(),
+            Place::Path(path) => path.clone(),
+            Place::Field(above, name) => above.path().child(name),
+            Place::Index(above, i) => above.path().index(i),
+            Place::Item(above, name, i) => above.path().child(name).index(i),
+            Place::Key(above, key) => above.path().key(key),
+            Place::Entry(above, name, key) => above.path().child(name).key(key),
+        }
+    }
+}
+
+/// Reports.
+impl<'v> At<'_, 'v> {
+    pub fn push(&self, error: FieldError) {
+        self.report.errors.borrow_mut().push(error);
+    }
+
+    pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
+        errors.into_iter().for_each(|error| self.push(error));
+    }
+
+    /// The number of errors of the object so far.
+    pub fn count(&self) -> usize {
+        self.report.errors.borrow().len()
+    }
+
+    /// The errors that a check finds at this place, which are not reported.
+    pub fn apart(&self, check: impl FnOnce(At<'_, 'v>)) -> Vec<FieldError> {
+        let report = Report::new(self.report.release);
+        check(At { report: &report, ..*self });
+        report.into_errors()
+    }
+
+    fn shown(&self, error: FieldError) {
+        self.push(match self.go {
+            Some(go) => FieldError { value: internal_json(self.value, go, false), ..error },
+            None => error,
+        });
+    }
+
+    pub fn required(&self, why: impl Into<String>) {
+        self.push(FieldError::required(&self.path(), why));
+    }
+
+    pub fn forbidden(&self, why: impl Into<String>) {
+        self.push(FieldError::forbidden(&self.path(), why));
+    }
+
+    pub fn invalid(&self, why: impl Into<String>) {
+        self.shown(FieldError::invalid(&self.path(), self.value, why));
+    }
+
+    /// An `Invalid value` error that shows another text.
+    pub fn invalid_text(&self, text: &str, why: impl Into<String>) {
+        self.push(FieldError::invalid(&self.path(), &Value::from(text), why));
+    }
+
+    /// An `Invalid value` error that shows the value in this form.
+    pub fn invalid_shown(&self, shown: String, why: impl Into<String>) {
+        self.push(FieldError { value: shown, ..FieldError::invalid(&self.path(), &NOTHING, why) });
+    }
+
+    pub fn duplicate(&self) {
+        self.shown(FieldError::duplicate(&self.path(), self.value));
+    }
+
+    pub fn not_found(&self) {
+        self.shown(FieldError::not_found(&self.path(), self.value));
+    }
+
+    pub fn unsupported(&self, known: &[&str]) {
+        self.shown(FieldError::not_supported(&self.path(), self.value, known));
+    }
+
+    pub fn too_long(&self, bytes_max: usize) {
+        self.push(FieldError::too_long(&self.path(), bytes_max));
+    }
+}
+
+/// Checks.
+impl<'v> At<'_, 'v> {
+    /// Requires a text that is not empty.
+    pub fn not_empty(&self) {
+        if self.as_text().is_empty() {
+            self.required("");
+        }
+    }
+
+    /// Requires one of these texts, if the place has a value.
+    pub fn one_of(&self, known: &[&str]) {
+        if self.is_given() && !known.contains(&self.as_text()) {
+            self.unsupported(known);
+        }
+    }
+
+    /// Requires a number in a range, if the place has a value.
+    pub fn within(&self, range: RangeInclusive<i64>) {
+        if self.is_given() && !self.value.as_int().is_some_and(|number| range.contains(&number)) {
+            self.invalid(format!("must be between {} and {}, inclusive", range.start(), range.end()));
+        }
+    }
+
+    /// Requires a text without problems.
+    pub fn must_be(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        let shown = if self.value.is_null() { At { value: &NO_TEXT, ..*self } } else { *self };
+        problems(self.as_text()).into_iter().for_each(|why| shown.invalid(why));
+    }
+
+    /// Reports the problems of a text, which errors show.
+    pub fn problems(&self, text: &str, problems: Vec<String>) {
+        problems.into_iter().for_each(|why| self.invalid_text(text, why));
+    }
+
+    /// Requires a text that is neither empty nor has problems.
+    pub fn required_name(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        if self.as_text().is_empty() { self.required("") } else { self.must_be(problems) }
+    }
+
+    /// Requires at most so many bytes.
+    pub fn max_bytes(&self, bytes_max: usize) {
+        if self.as_text().len() > bytes_max {
+            self.too_long(bytes_max);
+        }
+    }
+
+    /// Requires at most so many items, and returns whether there are no more.
+    pub fn max_items(&self, items_max: usize) -> bool {
+        let count = self.value.as_array().map_or(0, <[Value]>::len);
+        if count > items_max {
+            self.push(FieldError::too_many(&self.path(), count, items_max));
+        }
+        count <= items_max
+    }
+
+    /// Requires a text that is not known yet.
+    pub fn unique(&self, known: &mut HashSet<&'v str>) {
+        if !known.insert(self.as_text()) {
+            self.duplicate();
+        }
+    }
+
+    /// Requires the value of the old object.
+    pub fn immutable(&self) {
+        if self.old.is_some_and(|old| old != self.value) {
+            self.invalid("field is immutable");
+        }
+    }
+}
+
+/// Validators that do not use places yet.
+impl At<'_, '_> {
+    pub fn run(&self, check: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>) {
+        self.extend(check(self.value, self.old, self.release()));
+    }
+
+    pub fn run_part(&self, check: fn(&Value, &Value, Release) -> Vec<FieldError>) {
+        self.extend(check(self.value, self.old.unwrap_or(&NOTHING), self.release()));
+    }
+
+    pub fn call(&self, check: impl FnOnce(&Value, &FieldPath, &mut Vec<FieldError>)) {
+        let mut errors = vec![];
+        check(self.value, &self.path(), &mut errors);
+        self.extend(errors);
+    }
+}
+
+/// Runs a validator at a place of one that does not use places yet.
+pub fn at_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>, check: impl FnOnce(At)) {
+    let report = Report::new(Release::V1_37);
+    check(At { value, old: None, place: Place::Path(path), report: &report, go: None });
+    errors.extend(report.into_errors());
+}
