@@ -39,6 +39,17 @@ pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: i
     report.into_errors()
 }
 
+/// The errors that `check` reports about an object at a path.
+pub fn errors_at(
+    path: &FieldPath,
+    object: &Value,
+    old: Option<&Value>,
+    release: Release,
+    check: impl FnOnce(At),
+) -> Vec<FieldError> {
+    errors_of(object, old, release, |at| check(at.reported_at(path)))
+}
+
 /// A place in an object.
 #[derive(Clone, Copy)]
 pub struct At<'p, 'v> {
@@ -82,10 +93,14 @@ impl<'p, 'v> At<'p, 'v> {
         At { value: find(self.value, name), old, place: Place::Field(self, name), report: self.report, go: None }
     }
 
+    /// The place of a field whose name may have dots.
+    pub fn child<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
+        At { place: Place::Field(self, name), ..self.key(name) }
+    }
+
     /// As [`At::field`], for a field that is a text in Go: if it is absent, errors show an empty text.
     pub fn string<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
-        let at = self.field(name);
-        if at.value.is_null() { At { value: &NO_TEXT, ..at } } else { at }
+        self.field(name).or_empty()
     }
 
     /// The place of a field, if it is set.
@@ -118,7 +133,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// The places of the items of this list.
-    pub fn items(&self) -> impl DoubleEndedIterator<Item = At<'_, 'v>> {
+    pub fn items(&self) -> impl DoubleEndedIterator<Item = At<'_, 'v>> + ExactSizeIterator {
         (0..self.value.as_array().map_or(0, <[Value]>::len)).map(|i| self.index(i))
     }
 
@@ -133,6 +148,24 @@ impl<'p, 'v> At<'p, 'v> {
     /// This place with another value.
     pub fn with(self, value: &'v Value) -> At<'p, 'v> {
         At { value, ..self }
+    }
+
+    /// This place, whose errors have another path.
+    pub fn reported_at<'q>(&self, path: &'q FieldPath) -> At<'q, 'v>
+    where
+        'p: 'q,
+    {
+        At { place: Place::Path(path), ..*self }
+    }
+
+    /// This place of a text, which is empty if it is absent.
+    pub fn or_empty(self) -> At<'p, 'v> {
+        if self.value.is_null() { self.with(&NO_TEXT) } else { self }
+    }
+
+    /// This place in a walk that compares it with a value of the old object, if there is one.
+    pub fn compared_with(self, old: Option<&'v Value>) -> At<'p, 'v> {
+        At { old, ..self }
     }
 
     /// This field under the name that errors have for it.
@@ -159,6 +192,15 @@ impl<'v> At<'_, 'v> {
     /// Whether the place has a value.
     pub fn is_given(&self) -> bool {
         !self.value.is_null()
+    }
+
+    /// Whether the place is the whole object.
+    pub fn is_root(&self) -> bool {
+        match self.place {
+            Place::Root => true,
+            Place::Path(path) => path.as_str().is_empty(),
+            _ => false,
+        }
     }
 
     /// Whether a field is set.
@@ -228,6 +270,16 @@ impl<'v> At<'_, 'v> {
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
         errors.into_iter().for_each(|error| self.push(error));
+    }
+
+    /// A `Duplicate value` error with a reason.
+    pub fn duplicate_of(&self, why: impl Into<String>) {
+        self.shown(FieldError { detail: why.into(), ..FieldError::duplicate(&self.path(), self.value) });
+    }
+
+    /// A `Duplicate value` error that shows the value in this form.
+    pub fn duplicate_shown(&self, shown: String) {
+        self.push(FieldError { value: shown, ..FieldError::duplicate(&self.path(), &NOTHING) });
     }
 
     /// The number of errors of the object so far.
@@ -313,8 +365,7 @@ impl<'v> At<'_, 'v> {
 
     /// Requires a text without problems.
     pub fn must_be(&self, problems: impl FnOnce(&str) -> Vec<String>) {
-        let shown = if self.value.is_null() { At { value: &NO_TEXT, ..*self } } else { *self };
-        problems(self.as_text()).into_iter().for_each(|why| shown.invalid(why));
+        problems(self.as_text()).into_iter().for_each(|why| self.or_empty().invalid(why));
     }
 
     /// Reports the problems of a text, which errors show.

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath, drop_repetitions};
+use machinery::field::{FieldError, drop_repetitions};
 use machinery::{Release, Value};
 
 use super::BuiltIn;
+use super::at::errors_of;
 use super::rules::{self, Pass};
 
 /// The first release that enforces them.
@@ -25,7 +26,7 @@ impl BuiltIn {
         if release < SINCE || self.has_own_server() {
             return errors;
         }
-        let declared = rules::errors(Pass::Declared, object, old, self.ruled(), &FieldPath::root());
+        let declared = errors_of(object, old, release, |at| rules::check(Pass::Declared, at, self.ruled()));
         if !self.keeps_written {
             let replaced: HashSet<(&str, String)> =
                 declared.iter().map(|error| (error.kind.reason(), self.checked_path(&error.field))).collect();
@@ -39,7 +40,7 @@ impl BuiltIn {
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{FieldPath, json};
 
     use super::*;
 

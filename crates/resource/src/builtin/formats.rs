@@ -1,36 +1,33 @@
 //! The formats of texts that `rules/rules.txt` names.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::names;
 
+use super::at::At;
 use super::prefixed_names;
 
-/// Returns the errors of a text that does not have the format.
-pub type Format = fn(&str, &FieldPath) -> Vec<FieldError>;
+/// Reports what is wrong with a text that a place has as its value or as the key of an entry.
+pub type Format = fn(&str, At);
 
 /// The format with this name.
 pub fn named(name: &str) -> Option<Format> {
     Some(match name {
-        "short-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_label(text))),
-        "long-name" => |text, path| invalid(text, path, in_bytes(names::dns1123_subdomain(text))),
-        "long-name-caseless" => |text, path| invalid(text, path, caseless(&text.to_ascii_lowercase())),
-        "label-key" => |text, path| invalid(text, path, names::qualified_name(text)),
-        "uuid" => |text, path| {
-            let why = "must be a lowercase UUID in 8-4-4-4-12 format";
-            if is_uuid(text) { vec![] } else { invalid(text, path, vec![why.to_owned()]) }
+        "short-name" => |text, at| at.problems(text, in_bytes(names::dns1123_label(text))),
+        "long-name" => |text, at| at.problems(text, in_bytes(names::dns1123_subdomain(text))),
+        "long-name-caseless" => |text, at| at.problems(text, caseless(&text.to_ascii_lowercase())),
+        "label-key" => |text, at| at.problems(text, names::qualified_name(text)),
+        "uuid" => |text, at| {
+            if !is_uuid(text) {
+                at.invalid_text(text, "must be a lowercase UUID in 8-4-4-4-12 format");
+            }
         },
-        "path-segment" => |text, path| invalid(text, path, names::path_segment(text)),
-        "prefixed-label-key" => |text, path| invalid(text, path, prefixed_names::label_key_problems(text)),
-        "unreserved-domain" => |text, path| invalid(text, path, prefixed_names::reserved_problems(text)),
+        "path-segment" => |text, at| at.problems(text, names::path_segment(text)),
+        "prefixed-label-key" => |text, at| at.problems(text, prefixed_names::label_key_problems(text)),
+        "unreserved-domain" => |text, at| at.problems(text, prefixed_names::reserved_problems(text)),
         "pool-name" => pool_name,
-        "extended-resource-name" => |text, path| invalid(text, path, extended_resource_name(text)),
+        "extended-resource-name" => |text, at| at.problems(text, extended_resource_name(text)),
         "fully-qualified-name" => fully_qualified_name,
         _ => return None,
     })
-}
-
-fn invalid(text: &str, path: &FieldPath, problems: Vec<String>) -> Vec<FieldError> {
-    problems.into_iter().map(|why| FieldError::invalid(path, &Value::from(text), why)).collect()
 }
 
 /// Formats count bytes where the rules that are written by hand say characters.
@@ -57,22 +54,19 @@ pub fn caseless(lower: &str) -> Vec<String> {
     names::dns1123_subdomain(lower).into_iter().map(shown).collect()
 }
 
-fn pool_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
+fn pool_name(text: &str, at: At) {
     const BYTES_MAX: usize = 253;
-    let mut errors = vec![];
     if text.len() > BYTES_MAX {
-        errors.push(FieldError::too_long(path, BYTES_MAX));
+        at.too_long(BYTES_MAX);
     }
     for (i, part) in text.split('/').enumerate() {
-        let prefixed = |why: String| format!("segment {i}: {why}");
         if part.is_empty() {
-            errors.extend(invalid(text, path, vec![prefixed("must not be empty".to_owned())]));
-        } else {
-            let problems = in_bytes(names::dns1123_subdomain(part));
-            errors.extend(invalid(part, path, problems.into_iter().map(prefixed).collect()));
+            at.invalid_text(text, format!("segment {i}: must not be empty"));
+        }
+        for why in in_bytes(names::dns1123_subdomain(part)).into_iter().filter(|_| !part.is_empty()) {
+            at.invalid_text(part, format!("segment {i}: {why}"));
         }
     }
-    errors
 }
 
 fn extended_resource_name(text: &str) -> Vec<String> {
@@ -96,35 +90,31 @@ fn extended_resource_name(text: &str) -> Vec<String> {
     problems
 }
 
-fn fully_qualified_name(text: &str, path: &FieldPath) -> Vec<FieldError> {
+fn fully_qualified_name(text: &str, at: At) {
     const DOMAIN_BYTES_MAX: usize = 63;
-    let mut errors = vec![];
-    let missing = |why: &str| invalid("", path, vec![why.to_owned()]);
     match text.split('/').collect::<Vec<_>>()[..] {
-        [own] => identifier(own, path, &mut errors),
+        [own] => identifier(own, at),
         [domain, own] => {
             if domain.is_empty() {
-                errors.extend(missing("prefix must not be empty"));
+                at.invalid_text("", "prefix must not be empty");
             } else {
                 if domain.len() > DOMAIN_BYTES_MAX {
-                    errors.push(FieldError::too_long(path, DOMAIN_BYTES_MAX));
+                    at.too_long(DOMAIN_BYTES_MAX);
                 }
                 let problems = in_bytes(names::dns1123_subdomain(domain)).into_iter();
-                errors.extend(invalid(domain, path, problems.map(|why| format!("prefix: {why}")).collect()));
+                at.problems(domain, problems.map(|why| format!("prefix: {why}")).collect());
             }
             match own {
-                "" => errors.extend(missing("name must not be empty")),
-                _ => identifier(own, path, &mut errors),
+                "" => at.invalid_text("", "name must not be empty"),
+                _ => identifier(own, at),
             }
         }
         // upstream accepts more than one slash
         _ => {}
     }
     if !text.contains('/') {
-        let why = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.extend(invalid(text, path, vec![why.to_owned()]));
+        at.invalid_text(text, "a fully qualified name must be a domain and a name separated by a slash");
     }
-    errors
 }
 
 /// Whether a text is a lowercase UUID with hyphens.
@@ -138,16 +128,16 @@ pub fn is_uuid(text: &str) -> bool {
 }
 
 /// An identifier of C.
-pub fn identifier(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn identifier(name: &str, at: At) {
     /// The maximum size of the part of a name after the domain.
     const IDENTIFIER_BYTES_MAX: usize = 32;
     const NO_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
     if name.len() > IDENTIFIER_BYTES_MAX {
-        errors.push(FieldError::too_long(path, IDENTIFIER_BYTES_MAX));
+        at.too_long(IDENTIFIER_BYTES_MAX);
     }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(word) {
-        errors.push(FieldError::invalid(path, &Value::from(name), NO_IDENTIFIER));
+        at.invalid_text(name, NO_IDENTIFIER);
     }
 }
 

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use std::net::IpAddr;
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, value::quote};
+use machinery::field::FieldPath;
+use machinery::{Release, value::quote};
+
+use super::at::At;
 
 /// An IP family, as `spec.ipFamilies` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,36 +97,35 @@ pub fn is_strict(release: Release) -> bool {
     release >= Release::V1_36
 }
 
-/// The error of a text that is not an IP address, unless the stored object already had it.
-pub fn error(path: &FieldPath, value: &Value, before: &HashSet<&str>, release: Release) -> Option<FieldError> {
-    let text = value.as_str().unwrap_or_default();
+/// Validates an IP address, unless the stored object already had it.
+pub fn address(at: At, before: &HashSet<&str>) {
+    let text = at.as_text();
     if before.contains(text) {
-        return None;
+        return;
     }
-    let why = match text.parse::<IpAddr>() {
-        _ if parse(text).is_none() => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-        _ if !is_strict(release) => return None,
-        Err(_) => "must not have leading 0s",
-        Ok(address) if address.to_canonical() != address => "must not be an IPv4-mapped IPv6 address",
-        Ok(_) => return None,
-    };
-    Some(FieldError::invalid(path, value, why))
+    match text.parse::<IpAddr>() {
+        _ if parse(text).is_none() => at.invalid("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+        _ if !is_strict(at.release()) => {}
+        Err(_) => at.invalid("must not have leading 0s"),
+        Ok(address) if address.to_canonical() != address => at.invalid("must not be an IPv4-mapped IPv6 address"),
+        Ok(_) => {}
+    }
 }
 
-/// The error of a text that is not a CIDR, unless the stored object already had it.
-pub fn cidr_error(path: &FieldPath, text: &str, before: &HashSet<&str>, release: Release) -> Option<FieldError> {
+/// Validates a CIDR, unless the stored object already had it.
+pub fn cidr(at: At, text: &str, before: &HashSet<&str>, release: Release) {
     if before.contains(text) {
-        return None;
+        return;
     }
     let why = match (Cidr::parse(text), strict_address(text)) {
         (None, _) => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
-        _ if !is_strict(release) => return None,
+        _ if !is_strict(release) => return,
         (_, None) => "must not have leading 0s in IP or prefix length",
         (_, Some(address)) if address.to_canonical() != address => "must not have an IPv4-mapped IPv6 address",
         (Some(cidr), _) if cidr.network().address != cidr.address => "must not have bits set beyond the prefix length",
-        _ => return None,
+        _ => return,
     };
-    Some(FieldError::invalid(path, &Value::from(text), why))
+    at.invalid_text(text, why);
 }
 
 /// The address of a CIDR, unless one of its numbers has leading zeros.
@@ -139,25 +140,24 @@ fn verdict(release: Release) -> &'static str {
 }
 
 /// Reports an address that an endpoint cannot have.
-pub fn endpoint_errors(path: &FieldPath, value: &Value, errors: &mut Vec<FieldError>) {
-    let text = value.as_str().unwrap_or_default();
-    let mut refuse = |why: String| errors.push(FieldError::invalid(path, value, why));
-    let Some(address) = parse(text) else { return refuse("must be a valid IP address".to_owned()) };
+pub fn endpoint(at: At) {
+    let text = at.as_text();
+    let Some(address) = parse(text) else { return at.invalid("must be a valid IP address") };
     let (link_local, link_local_multicast) = match address {
         IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
         IpAddr::V6(v6) => (v6.segments()[0] & 0xffc0 == 0xfe80, v6.segments()[0] & 0xff0f == 0xff02),
     };
     if address.is_unspecified() {
-        refuse(format!("may not be unspecified ({text})"));
+        at.invalid(format!("may not be unspecified ({text})"));
     }
     if address.is_loopback() {
-        refuse("may not be in the loopback range (127.0.0.0/8, ::1/128)".to_owned());
+        at.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)");
     }
     if link_local {
-        refuse("may not be in the link-local range (169.254.0.0/16, fe80::/10)".to_owned());
+        at.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
     }
     if link_local_multicast {
-        refuse("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)".to_owned());
+        at.invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
     }
 }
 

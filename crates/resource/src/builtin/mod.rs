@@ -106,7 +106,7 @@ use std::borrow::Cow;
 use base::request::FeatureGates;
 use behaviour::AS_SERVER;
 use machinery::types::{go_struct, message_name};
-use machinery::{FieldError, FieldPath, Release, Text, Value};
+use machinery::{FieldError, Release, Text, Value};
 use row::Availability;
 use rules::{Pass, Ruled};
 use schema::definition::ApiVersion;
@@ -233,8 +233,10 @@ impl BuiltIn {
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let validated = (self.behaviour.further.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
-        let mut errors = at::errors_of(object, old, release, self.behaviour.validate);
-        errors.extend(rules::errors(Pass::Written { of_status: false }, object, old, self.ruled(), &FieldPath::root()));
+        let mut errors = at::errors_of(object, old, release, |at| {
+            (self.behaviour.validate)(at);
+            rules::check(Pass::Written { of_status: false }, at, self.ruled());
+        });
         rules::sort(self.ruled(), &mut errors);
         errors
     }
@@ -261,9 +263,10 @@ impl BuiltIn {
 
     /// The errors of a status: first those of the kind's own code, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-        let mut errors = at::errors_of(object, Some(old), release, self.behaviour.status.validate);
-        let pass = Pass::Written { of_status: true };
-        errors.extend(rules::errors(pass, object, Some(old), self.ruled(), &FieldPath::root()));
+        let mut errors = at::errors_of(object, Some(old), release, |at| {
+            (self.behaviour.status.validate)(at);
+            rules::check(Pass::Written { of_status: true }, at, self.ruled());
+        });
         rules::sort(self.ruled(), &mut errors);
         errors
     }

@@ -4,62 +4,53 @@ use std::collections::HashSet;
 
 use std::net::IpAddr;
 
-use machinery::field::{FieldError, FieldErrorKind, FieldPath};
+use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Release, Value, names};
+use machinery::{Map, Release, Value, names};
 
-use super::checks::{entries, invalid_each, invalid_internal, is_set, items, list, text};
+use super::at::At;
+use super::checks::is_set;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// The taints of a Node.
-pub fn taint_errors(taints: &Value, _path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn taints(at: At) {
     // upstream reports taints below the metadata
-    let path = FieldPath::new("metadata").child("taints");
-    let mut known = HashSet::new();
-    for (i, taint) in taints.as_array().unwrap_or_default().iter().enumerate() {
-        let path = path.index(i);
-        let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
-        invalid_each(&path.child("key"), key, names::qualified_name(key), errors);
-        invalid_each(&path.child("value"), value, names::label_value(value), errors);
-        effect_errors(effect, &path.child("effect"), errors);
-        if !known.insert((key, effect)) {
-            let mut error =
-                invalid_internal(&path, taint, "core.Taint", "taints must be unique by key and effect pair");
-            error.kind = FieldErrorKind::Duplicate;
-            errors.push(error);
+    let path = FieldPath::new("metadata.taints");
+    let (at, mut known) = (at.reported_at(&path), HashSet::new());
+    for taint in at.items() {
+        taint.field("key").must_be(names::qualified_name);
+        taint.field("value").must_be(names::label_value);
+        effect(taint.field("effect"));
+        if !known.insert((taint.text("key"), taint.text("effect"))) {
+            taint.printed_as("core.Taint").duplicate_of("taints must be unique by key and effect pair");
         }
     }
 }
 
-fn effect_errors(effect: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if effect.is_empty() {
-        errors.push(FieldError::required(path, ""));
-    } else if !EFFECTS.contains(&effect) {
-        errors.push(FieldError::not_supported(path, &Value::from(effect), &EFFECTS));
+fn effect(at: At) {
+    match at.as_text() {
+        "" => at.required(""),
+        _ => at.one_of(&EFFECTS),
     }
 }
 
-pub fn validate(node: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("spec");
-    let ranges = |node: &Value| node.get("spec").map(|spec| list(spec, "podCIDRs").to_vec()).unwrap_or_default();
-    family_errors(&ranges(node), &path.child("podCIDRs"), &mut errors);
-    let Some(old) = old else { return errors };
-    if !ranges(old).is_empty() && ranges(old) != ranges(node) {
-        let why = "node updates may not change podCIDR except from \"\" to valid";
-        errors.push(FieldError::forbidden(&path.child("podCIDRs"), why));
+pub fn validate(at: At) {
+    let (ranges, provider) = (at.field("spec.podCIDRs"), at.string("spec.providerID"));
+    families(ranges);
+    let old_ranges = ranges.old.and_then(Value::as_array).unwrap_or_default();
+    if !old_ranges.is_empty() && ranges.value.as_array() != Some(old_ranges) {
+        ranges.forbidden("node updates may not change podCIDR except from \"\" to valid");
     }
-    let provider = |node: &Value| node.str_at(&["spec", "providerID"]).to_owned();
-    if !provider(old).is_empty() && provider(old) != provider(node) {
-        let why = if provider(node).is_empty() { "cleared" } else { "modified" };
-        let why = format!("field cannot be {why} once set");
-        errors.push(FieldError::invalid(&path.child("providerID"), &Value::Null, why));
+    let old_provider = provider.old.and_then(Value::as_str).unwrap_or_default();
+    if !old_provider.is_empty() && old_provider != provider.as_text() {
+        let why = if provider.as_text().is_empty() { "cleared" } else { "modified" };
+        provider.invalid_shown("null".to_owned(), format!("field cannot be {why} once set"));
     }
-    if node.str_at(&["spec", "externalID"]) != old.str_at(&["spec", "externalID"]) {
-        errors.push(FieldError::forbidden(&path.child("externalID"), "may not be updated"));
+    let external = at.field("spec.externalID");
+    if external.old.is_some_and(|old| old.as_str().unwrap_or_default() != external.as_text()) {
+        external.forbidden("may not be updated");
     }
-    errors
 }
 
 /// Defaults: `podCIDR` and `podCIDRs` complete each other, and `allocatable` defaults to `capacity`.
@@ -81,25 +72,24 @@ pub fn default(node: &mut Value) {
 }
 
 /// If there are two networks, they must be of different IP families.
-fn family_errors(ranges: &[Value], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if ranges.len() < 2 {
+fn families(ranges: At) {
+    if ranges.items().len() < 2 {
         return;
     }
-    let family = |range: &Value| {
-        let (address, _) = range.as_str()?.split_once('/')?;
+    let family = |range: At| {
+        let (address, _) = range.as_text().split_once('/')?;
         address.parse::<IpAddr>().ok().map(|address| address.is_ipv6())
     };
-    let families: Vec<Option<bool>> = ranges.iter().map(family).collect();
+    let families: Vec<Option<bool>> = ranges.items().map(family).collect();
     if let Some(i) = families.iter().position(Option::is_none) {
-        let range = ranges[i].as_str().unwrap_or_default();
+        let range = ranges.index(i).as_text();
         let why = format!(
             "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{i}]: <nil> (invalid CIDR address: {range})"
         );
-        errors.push(FieldError::internal(path, why));
+        ranges.push(FieldError::internal(&ranges.path(), why));
     }
     if !matches!(families[..], [Some(one), Some(other)] if one != other) {
-        let why = "may specify no more than one CIDR for each IP family";
-        errors.push(FieldError::invalid(path, &Value::Array(ranges.to_vec()), why));
+        ranges.invalid("may specify no more than one CIDR for each IP family");
     }
 }
 
@@ -117,56 +107,47 @@ pub fn warnings(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<St
 }
 
 /// Validates the addresses, the amounts and the features of a Node.
-pub fn validate_status(node: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path) = (vec![], FieldPath::new("status"));
-    let status = node.get("status").unwrap_or(&Value::Null);
-    let mut known = HashSet::new();
-    for (path, address) in items(status, "addresses", &path) {
-        if !known.insert(address.to_json()) {
-            let mut error = invalid_internal(&path, address, "core.NodeAddress", "");
-            error.kind = FieldErrorKind::Duplicate;
-            errors.push(error);
-        }
+pub fn validate_status(at: At) {
+    let (status, mut known) = (at.field("status"), HashSet::new());
+    for address in status.each("addresses").filter(|address| !known.insert(address.value.to_json())) {
+        address.printed_as("core.NodeAddress").duplicate();
     }
     for kind in ["capacity", "allocatable"] {
-        for (name, amount) in entries(status, &[kind]) {
-            amount_errors(name, amount, &path.child(kind).child(name), &mut errors);
+        let amounts = status.field(kind);
+        for name in amounts.value.as_object().into_iter().flat_map(Map::keys) {
+            amount(name, amounts.child(name));
         }
     }
-    features(status, &path, &mut errors);
-    errors
+    features(status.field("declaredFeatures"));
 }
 
-fn amount_errors(name: &str, given: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Ok(amount) = Quantity::of(given) else { return };
-    let shown = Value::from(amount.to_string());
+fn amount(name: &str, at: At) {
+    let Ok(amount) = Quantity::of(at.value) else { return };
     if amount.signum() < 0 {
-        errors.push(FieldError::invalid(path, &shown, "must be greater than or equal to 0"));
+        at.invalid_text(&amount.to_string(), "must be greater than or equal to 0");
     }
     if name.contains('/') && !name.contains("kubernetes.io/") && !amount.is_whole() {
-        errors.push(FieldError::invalid(path, &shown, "must be an integer"));
+        at.invalid_text(&amount.to_string(), "must be an integer");
     }
 }
 
-fn features(status: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn features(at: At) {
     let mut last: Option<&str> = None;
-    for (path, feature) in items(status, "declaredFeatures", path) {
-        let name = feature.as_str().unwrap_or_default();
+    for feature in at.items() {
+        let name = feature.as_text();
         if last == Some(name) {
-            errors.push(FieldError::duplicate(&path, feature));
+            feature.duplicate();
         } else if last.is_some_and(|last| name < last) {
-            errors.push(FieldError::invalid(&path, feature, "list must be sorted alphabetically"));
+            feature.invalid("list must be sorted alphabetically");
         }
         let is_segment = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric());
         const BYTES_MAX: usize = 253;
         if name.len() > BYTES_MAX {
-            let why = format!("invalid feature name {name:?}: must be no more than {BYTES_MAX} characters");
-            errors.push(FieldError::invalid(&path, feature, why));
+            feature.invalid(format!("invalid feature name {name:?}: must be no more than {BYTES_MAX} characters"));
         } else if !name.starts_with(|c: char| c.is_ascii_uppercase()) || !name.split('/').all(is_segment) {
-            let why = format!(
+            feature.invalid(format!(
                 "invalid feature name {name:?}: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
-            );
-            errors.push(FieldError::invalid(&path, feature, why));
+            ));
         }
         last = Some(name);
     }

@@ -95,7 +95,7 @@ fn seccomp(profile: &str, path: &FieldPath, errors: &mut Errors) {
         return;
     }
     match profile.strip_prefix(LOCALHOST) {
-        Some(file) => rule_checks::local_path(&Value::from(file), path, errors),
+        Some(file) => crate::builtin::at::at_path(&Value::from(file), path, errors, rule_checks::local_path),
         None => errors.push(FieldError::invalid(path, &Value::from(profile), "must be a valid seccomp profile")),
     }
 }

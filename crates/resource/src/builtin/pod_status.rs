@@ -156,7 +156,7 @@ fn addresses(status: &Value, before: &Value, name: &str, path: &FieldPath, error
     let (given, path) = (texts(status, name), path.child(name));
     let known: HashSet<&str> = texts(before, name).into_iter().collect();
     for (i, address) in given.iter().enumerate().filter(|(_, address)| !known.contains(*address)) {
-        rule_checks::ip(address, &path.index(i), errors);
+        crate::builtin::at::at_path(&Value::from(*address), &path.index(i), errors, rule_checks::ip);
     }
     if given.len() < 2 {
         return;

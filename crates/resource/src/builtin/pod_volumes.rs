@@ -45,7 +45,7 @@ fn is_valid(object: &Value, go: &'static str) -> bool {
 
 /// Reports violations of the rules of an object's type.
 pub fn rule_errors(object: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
-    errors.extend(rules::errors(Pass::Written { of_status: false }, object, None, rules::of(go), path));
+    super::at::at_path(object, path, errors, |at| rules::check(Pass::Written { of_status: false }, at, rules::of(go)));
 }
 
 /// The errors of a volume that involve several of its fields.
@@ -212,7 +212,7 @@ fn registry_errors(source: &Value, path: &FieldPath, errors: &mut Errors) {
         let why = "must be a UUID and may not exceed a length of 64 characters";
         return errors.push(FieldError::required(&path.child("tenant"), why));
     }
-    rule_checks::host_ports(registry, &path.child("registry"), errors);
+    crate::builtin::at::at_path(registry, &path.child("registry"), errors, rule_checks::host_ports);
 }
 
 /// The form of the URI of a disk depends on the kind of the disk.

@@ -55,7 +55,7 @@ pub fn downward_files(source: &Value, path: &FieldPath, errors: &mut Errors) {
                 errors.push(FieldError::required(path, "one of fieldRef and resourceFieldRef is required"));
             }
         }
-        mode(file.get("mode").unwrap_or(&Value::Null), &path.child("mode"), errors);
+        crate::builtin::at::at_path(file.get("mode").unwrap_or(&Value::Null), &path.child("mode"), errors, mode);
     }
 }
 
@@ -119,7 +119,7 @@ impl<'v> Paths<'_, 'v> {
 
 fn path_errors(file: &Value, name: &str, path: &FieldPath, errors: &mut Errors) {
     if let Some(given) = file.get(name).filter(|given| given.as_str().is_some_and(|text| !text.is_empty())) {
-        own_path(given, &path.child(name), errors);
+        crate::builtin::at::at_path(given, &path.child(name), errors, own_path);
     }
 }
 

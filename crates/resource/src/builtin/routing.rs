@@ -111,7 +111,7 @@ fn port_range(at: At) {
 fn exceptions(block: At) {
     let Some(all) = Cidr::parse(block.text("cidr")) else { return };
     for exception in block.each("except") {
-        cidr(exception);
+        rule_checks::cidr(exception);
         let Some(part) = Cidr::parse(exception.as_text()) else { continue };
         let within = Cidr { address: part.address, bits: all.bits }.network().address;
         let is_below = part.address.is_ipv4() == all.address.is_ipv4() && within == all.network().address;
@@ -119,10 +119,6 @@ fn exceptions(block: At) {
             exception.invalid("must be a strict subset of `cidr`");
         }
     }
-}
-
-fn cidr(at: At) {
-    at.call(|value, path, errors| rule_checks::cidr(value.as_str().unwrap_or_default(), path, errors));
 }
 
 fn peer(at: At) {
@@ -191,7 +187,7 @@ pub fn validate_service_cidr(at: At) {
 fn range_families(ranges: At) {
     for range in ranges.items() {
         let (before, given) = (range.count(), range.as_text());
-        cidr(range);
+        rule_checks::cidr(range);
         let canonical = Cidr::parse(given).map(|cidr| cidr.to_string()).filter(|canonical| canonical != given);
         if let Some(canonical) = canonical.filter(|_| range.count() == before) {
             range.invalid(format!("must be in canonical form ({canonical:?})"));
@@ -313,7 +309,7 @@ fn endpoint_address(kind: &str, at: At, all: At) {
         "FQDN" => domain(at),
         "IPv4" | "IPv6" => {
             match kind {
-                "IPv4" => at.call(|_, path, errors| rule_checks::ip(address, path, errors)),
+                "IPv4" => rule_checks::ip(at),
                 _ => at.must_be(rule_checks::address_problems),
             }
             if at.count() > before {
@@ -323,7 +319,7 @@ fn endpoint_address(kind: &str, at: At, all: At) {
             if is_ipv6 != (kind == "IPv6") {
                 all.invalid_text(address, format!("must be an {kind} address"));
             }
-            at.call(|value, path, errors| ip::endpoint_errors(path, value, errors));
+            ip::endpoint(at);
         }
         _ => {}
     }

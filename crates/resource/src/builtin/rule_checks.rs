@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::field::FieldPath;
+use machinery::{FieldError, Release, Value, names};
 
-use super::checks::{invalid_each, labels, list, named, text};
+use super::at::At;
+use super::at_checks::labels;
 use super::config::data_key;
 use crate::limits::HOST_PORTS_REPORTED;
 
-/// A check of a value; the value is null if the field is absent.
-pub type Check = fn(&Value, &FieldPath, &mut Vec<FieldError>);
+/// A check of a place, which has no value if the field is absent.
+pub type Check = fn(At);
 
 /// The check with this name.
 pub fn by_name(name: &str) -> Option<Check> {
@@ -19,160 +20,129 @@ pub fn by_name(name: &str) -> Option<Check> {
 }
 
 const CHECKS: &[(&str, Check)] = &[
-    ("absolute", |value, path, errors| {
-        if !of(value).starts_with('/') {
-            errors.push(FieldError::invalid(path, &Value::from(of(value)), "must be an absolute path"));
+    ("absolute", |at| {
+        if !at.as_text().starts_with('/') {
+            at.or_empty().invalid("must be an absolute path");
         }
     }),
     ("access-modes", access_modes),
-    ("cidr", |value, path, errors| cidr(of(value), path, errors)),
-    ("cidrs", |value, path, errors| each(value, path, |value, path| cidr(value, path, errors))),
-    ("config-key", |value, path, errors| invalid_each(path, of(value), data_key(of(value)), errors)),
-    ("controller-length", |value, path, errors| {
-        if of(value).len() > 250 {
-            errors.push(FieldError::too_long(path, 250));
-        }
-    }),
+    ("cidr", cidr),
+    ("cidrs", |at| at.items().for_each(cidr)),
+    ("config-key", |at| at.must_be(data_key)),
+    ("controller-length", |at| at.max_bytes(250)),
     ("cron", super::schedules::check),
     ("csi-driver", csi_driver),
     ("domain-path", domain_path),
-    ("endpoint-ip", endpoint_ip),
-    ("endpoint-ports", endpoint_ports),
-    ("endpoints-namespace", |value, path, errors| match of(value) {
-        "" => {
-            let why = "if the endpointnamespace is set, it must be a valid namespace name";
-            errors.push(FieldError::invalid(path, value, why));
-        }
-        namespace => invalid_each(path, namespace, names::dns1123_label(namespace), errors),
+    ("endpoint-ip", |at| {
+        ip(at);
+        super::ip::endpoint(at.or_empty());
     }),
-    ("endpoint-subsets", |value, path, errors| {
-        for (i, subset) in value.as_array().unwrap_or_default().iter().enumerate() {
-            if ["addresses", "notReadyAddresses"].iter().all(|name| list(subset, name).is_empty()) {
-                let why = "must specify `addresses` or `notReadyAddresses`";
-                errors.push(FieldError::required(&path.index(i), why));
+    ("endpoint-ports", |at| {
+        // if there are several ports, each needs a name
+        at.items().skip_while(|_| at.items().len() < 2).for_each(|port| port.field("name").not_empty());
+    }),
+    ("endpoints-namespace", |at| match at.as_text() {
+        "" => at.invalid("if the endpointnamespace is set, it must be a valid namespace name"),
+        _ => at.must_be(names::dns1123_label),
+    }),
+    ("endpoint-subsets", |at| {
+        for subset in at.items() {
+            if ["addresses", "notReadyAddresses"].iter().all(|name| subset.list(name).is_empty()) {
+                subset.required("must specify `addresses` or `notReadyAddresses`");
             }
         }
     }),
     ("env-name", env_name),
-    ("host", |value, path, errors| host(of(value), path, errors)),
-    ("host-name", |value, path, errors| {
-        subdomain(of(value), path, errors);
-        no_address(of(value), path, errors);
+    ("host", |at| {
+        if !at.as_text().is_empty() {
+            no_address(at);
+            served_name(at);
+        }
+    }),
+    ("host-name", |at| {
+        subdomain(at);
+        no_address(at);
     }),
     ("host-path-type", host_path_type),
-    ("given", |value, path, errors| {
-        if value.is_null() {
-            errors.push(FieldError::required(path, ""));
+    ("given", |at| {
+        if !at.is_given() {
+            at.required("");
         }
     }),
-    ("hosts", |value, path, errors| {
-        each(value, path, |value, path| match value {
-            "" => subdomain(value, path, errors),
-            name => served_name(name, path, errors),
-        });
-    }),
+    ("hosts", |at| at.items().for_each(served_name)),
     ("http-header", http_header),
-    ("ip", |value, path, errors| ip(of(value), path, errors)),
-    ("ips", |value, path, errors| each(value, path, |value, path| ip(value, path, errors))),
-    ("iqn", |value, path, errors| {
-        if !of(value).is_empty() && !super::iscsi::is_qualified(of(value)) {
-            errors.push(FieldError::invalid(path, value, "must be valid format"));
+    ("ip", ip),
+    ("ips", |at| at.items().for_each(ip)),
+    ("iqn", |at| {
+        if !at.as_text().is_empty() && !super::iscsi::is_qualified(at.as_text()) {
+            at.invalid("must be valid format");
         }
     }),
-    ("label", |value, path, errors| invalid_each(path, of(value), names::dns1123_label(of(value)), errors)),
+    ("label", |at| at.must_be(names::dns1123_label)),
     ("labels", labels),
-    ("limit-type", |value, path, errors| {
-        let problems = names::qualified_name(of(value));
-        let is_name = problems.is_empty();
-        errors.extend(problems.into_iter().map(|why| named(FieldError::invalid(path, value, why), value)));
-        if is_name && !of(value).contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&of(value)) {
-            let why = "must be a standard limit type or fully qualified";
-            errors.push(FieldError::invalid(path, value, why));
+    ("limit-type", |at| {
+        let (before, kind) = (at.count(), at.as_text());
+        at.named().must_be(names::qualified_name);
+        let is_name = at.count() == before;
+        if is_name && !kind.contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&kind) {
+            at.invalid("must be a standard limit type or fully qualified");
         }
     }),
     ("local-path", local_path),
-    ("managed-by", |value, path, errors| match of(value) {
-        "" => errors.push(FieldError::required(path, "")),
-        name => {
-            domain_path(value, path, errors);
-            if name.len() > 63 {
-                errors.push(FieldError::too_long(path, 63));
-            }
+    ("managed-by", |at| match at.as_text() {
+        "" => at.required(""),
+        _ => {
+            domain_path(at);
+            at.max_bytes(63);
         }
     }),
     ("mode", mode),
-    ("group-version", |value, path, errors| {
-        if of(value).matches('/').count() > 1 {
-            errors.push(FieldError::invalid(path, value, format!("unexpected GroupVersion string: {}", of(value))));
+    ("group-version", |at| {
+        if at.as_text().matches('/').count() > 1 {
+            at.invalid(format!("unexpected GroupVersion string: {}", at.as_text()));
         }
     }),
     ("no-backsteps", no_backsteps),
     ("own-path", own_path),
-    ("not-empty", |value, path, errors| {
-        if of(value).is_empty() {
-            errors.push(FieldError::required(path, ""));
-        }
-    }),
-    ("parameters", |value, path, errors| {
-        if value.get("").is_some() {
-            errors.push(FieldError::invalid(path, &Value::from(""), "field can not be empty."));
+    ("not-empty", |at| at.not_empty()),
+    ("parameters", |at| {
+        if at.value.get("").is_some() {
+            at.invalid_text("", "field can not be empty.");
         }
     }),
     ("partition", partition),
-    ("path-segment", |value, path, errors| invalid_each(path, of(value), names::path_segment(of(value)), errors)),
-    ("policy-types", |value, path, errors| {
-        let kinds = value.as_array().unwrap_or_default();
+    ("path-segment", |at| at.must_be(names::path_segment)),
+    ("policy-types", |at| {
         // the kinds of a list that is too long are not checked
-        for (i, kind) in kinds.iter().enumerate().filter(|_| kinds.len() <= 2) {
-            if !["Ingress", "Egress"].contains(&of(kind)) {
-                errors.push(FieldError::not_supported(&path.index(i), kind, &["Ingress", "Egress"]));
-            }
-        }
+        at.items().take_while(|_| at.items().len() <= 2).for_each(|kind| kind.one_of(&["Ingress", "Egress"]));
     }),
     ("port", port),
-    ("port-name", port_name),
-    ("qualified", |value, path, errors| invalid_each(path, of(value), names::qualified_name(of(value)), errors)),
-    ("qualified-lower", |value, path, errors| {
-        let lower = of(value).to_lowercase();
-        invalid_each(path, &lower, names::qualified_name(&lower), errors);
+    ("port-name", |at| at.must_be(port_name_problems)),
+    ("qualified", |at| at.must_be(names::qualified_name)),
+    ("qualified-lower", |at| {
+        let lower = at.as_text().to_lowercase();
+        at.problems(&lower, names::qualified_name(&lower));
     }),
-    ("reclaim-policy", |value, path, errors| {
-        if !["Delete", "Retain"].contains(&of(value)) {
-            errors.push(FieldError::not_supported(path, value, &["Delete", "Retain"]));
-        }
-    }),
-    ("scaled", |value, path, errors| {
-        let (version, path) = (text(value, "apiVersion"), &path.child("apiVersion"));
+    ("reclaim-policy", |at| at.one_of(&["Delete", "Retain"])),
+    ("scaled", |at| {
+        let version = at.string("apiVersion");
         // a third part is an error of `group-version`
-        let has_group = version.split_once('/').is_some_and(|(group, rest)| !group.is_empty() || rest.contains('/'));
-        if !has_group && text(value, "kind") != "ReplicationController" {
-            errors.push(FieldError::invalid(path, &Value::from(version), "apiVersion must specify API group"));
+        let parts = version.as_text().split_once('/');
+        let has_group = parts.is_some_and(|(group, rest)| !group.is_empty() || rest.contains('/'));
+        if !has_group && at.text("kind") != "ReplicationController" {
+            version.invalid("apiVersion must specify API group");
         }
     }),
-    ("search-domains", |value, path, errors| {
-        each(value, path, |value, path| {
-            if value != "." {
-                underscored(value.strip_suffix('.').unwrap_or(value), path, errors);
-            }
-        });
-    }),
-    ("subdomain", |value, path, errors| subdomain(of(value), path, errors)),
-    ("subdomains", |value, path, errors| each(value, path, |value, path| subdomain(value, path, errors))),
+    ("search-domains", |at| at.items().filter(|domain| domain.as_text() != ".").for_each(underscored)),
+    ("subdomain", subdomain),
+    ("subdomains", |at| at.items().for_each(subdomain)),
     ("sysctl", sysctl),
-    ("taints", super::nodes::taint_errors),
+    ("taints", super::nodes::taints),
     ("time-zone", super::schedules::check_zone),
 ];
 
-fn of(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-fn each(value: &Value, path: &FieldPath, mut check: impl FnMut(&str, &FieldPath)) {
-    value.as_array().unwrap_or_default().iter().enumerate().for_each(|(i, value)| check(of(value), &path.index(i)));
-}
-
-fn subdomain(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    invalid_each(path, value, names::dns1123_subdomain(value), errors);
+fn subdomain(at: At) {
+    at.must_be(names::dns1123_subdomain);
 }
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -197,185 +167,137 @@ fn ip_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-pub fn ip(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    errors.extend(ip_problem(value).map(|why| FieldError::invalid(path, &Value::from(value), why)));
+pub fn ip(at: At) {
+    at.must_be(|text| ip_problem(text).map(str::to_owned).into_iter().collect());
 }
 
-pub fn cidr(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    errors.extend(super::ip::cidr_error(path, value, &HashSet::new(), Release::V1_37));
+pub fn cidr(at: At) {
+    super::ip::cidr(at, at.as_text(), &HashSet::new(), Release::V1_37);
 }
 
-fn access_modes(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn access_modes(at: At) {
     const KNOWN: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    let modes: Vec<&str> = value.as_array().unwrap_or_default().iter().map(of).collect();
-    for mode in &modes {
-        if !KNOWN.contains(mode) {
-            errors.push(FieldError::not_supported(path, &Value::from(*mode), &KNOWN));
-        }
+    let modes: Vec<&str> = at.items().map(|mode| mode.as_text()).collect();
+    for mode in modes.iter().filter(|mode| !KNOWN.contains(mode)) {
+        at.push(FieldError::not_supported(&at.path(), &Value::from(*mode), &KNOWN));
     }
     if modes.contains(&"ReadWriteOncePod") && modes.len() > 1 {
-        let why = "may not use ReadWriteOncePod with other access modes";
-        errors.push(FieldError::forbidden(path, why));
+        at.forbidden("may not use ReadWriteOncePod with other access modes");
     }
 }
 
 const PATH_BYTES_MAX: usize = 253;
 
-pub fn csi_driver(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let name = of(value);
-    if name.len() > 63 {
-        errors.push(FieldError::too_long(path, 63));
-    }
-    let lower = name.to_lowercase();
-    invalid_each(path, name, names::dns1123_subdomain(&lower), errors);
+pub fn csi_driver(at: At) {
+    at.max_bytes(63);
+    at.must_be(|name| names::dns1123_subdomain(&name.to_lowercase()));
 }
 
 /// The name of a driver, which may have letters of either case.
-pub fn driver_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+pub fn driver_name(at: At) {
     const CHARACTERS_MAX: usize = 63;
-    let name = of(value);
-    invalid_each(path, name, super::formats::caseless(&name.to_lowercase()), errors);
-    if name.len() > CHARACTERS_MAX {
-        let mut error = FieldError::too_long(path, CHARACTERS_MAX);
-        error.detail = error.detail.replace("bytes", "characters");
-        errors.push(error);
+    at.must_be(|name| super::formats::caseless(&name.to_lowercase()));
+    if at.as_text().len() > CHARACTERS_MAX {
+        let detail = format!("may not be more than {CHARACTERS_MAX} characters");
+        at.push(FieldError { detail, ..FieldError::too_long(&at.path(), CHARACTERS_MAX) });
     }
 }
 
-fn domain_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (part, why) in names::domain_prefixed_path(of(value)) {
-        errors.push(FieldError::invalid(path, &Value::from(part), why));
+fn domain_path(at: At) {
+    for (part, why) in names::domain_prefixed_path(at.as_text()) {
+        at.invalid_text(&part, why);
     }
 }
 
-fn endpoint_ip(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let value = Value::from(of(value));
-    ip(of(&value), path, errors);
-    super::ip::endpoint_errors(path, &value, errors);
-}
-
-/// If there are several ports, each needs a name.
-fn endpoint_ports(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let ports = value.as_array().unwrap_or_default();
-    for (i, port) in ports.iter().enumerate().filter(|_| ports.len() > 1) {
-        if text(port, "name").is_empty() {
-            errors.push(FieldError::required(&path.index(i).child("name"), ""));
-        }
-    }
-}
-
-pub fn env_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let name = of(value);
+pub fn env_name(at: At) {
     let is_name = |c: char| matches!(c, ' '..='~') && c != '=';
-    if !name.chars().all(is_name) {
-        let why = "a valid environment variable name must consist only of printable ASCII characters other than '='";
-        errors.push(FieldError::invalid(path, value, why));
+    if !at.as_text().chars().all(is_name) {
+        at.invalid("a valid environment variable name must consist only of printable ASCII characters other than '='");
     }
 }
 
-fn host(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if value.is_empty() {
-        return;
-    }
-    no_address(value, path, errors);
-    served_name(value, path, errors);
-}
-
-fn no_address(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if super::ip::parse(value).is_some() {
-        let why = "must be a DNS name, not an IP address";
-        errors.push(FieldError::invalid(path, &Value::from(value), why));
+fn no_address(at: At) {
+    if super::ip::parse(at.as_text()).is_some() {
+        at.invalid("must be a DNS name, not an IP address");
     }
 }
 
 /// A DNS subdomain, possibly with an asterisk as its first label.
-fn served_name(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    match value.strip_prefix("*.") {
-        Some(_) if names::dns1123_subdomain(&value[2..]).is_empty() => {}
-        _ if value.contains('*') => invalid_each(path, value, wildcard_problems(value), errors),
-        _ => subdomain(value, path, errors),
+fn served_name(at: At) {
+    match at.as_text().strip_prefix("*.") {
+        Some(rest) if names::dns1123_subdomain(rest).is_empty() => {}
+        _ if at.as_text().contains('*') => at.must_be(wildcard_problems),
+        _ => subdomain(at),
     }
 }
 
 /// The type of a `hostPath`, which is only checked if the path is set.
-fn host_path_type(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn host_path_type(at: At) {
     const KNOWN: [&str; 8] =
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
-    let kind = value.str_at(&["type"]);
-    if !value.str_at(&["path"]).is_empty() && !KNOWN.contains(&kind) {
-        errors.push(FieldError::not_supported(&path.child("type"), &Value::from(kind), &KNOWN));
+    if !at.text("path").is_empty() {
+        at.string("type").one_of(&KNOWN);
     }
 }
 
 /// Comma-separated `HOST:PORT` pairs. Each invalid pair causes an error that shows the whole text.
-pub fn host_ports(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for _ in of(value).split(',').filter(|pair| !is_host_port(pair)).take(HOST_PORTS_REPORTED) {
-        let why = "must be a host:port pair or multiple pairs separated by commas";
-        errors.push(FieldError::invalid(path, value, why));
+pub fn host_ports(at: At) {
+    for _ in at.as_text().split(',').filter(|pair| !is_host_port(pair)).take(HOST_PORTS_REPORTED) {
+        at.invalid("must be a host:port pair or multiple pairs separated by commas");
     }
 }
 
-fn http_header(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let name = of(value);
+fn http_header(at: At) {
+    let name = at.as_text();
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-        let why = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
         // upstream reports the error at the list of headers, not at the header
+        let path = at.path();
         let list = path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list);
-        errors.push(FieldError::invalid(&FieldPath::new(list), &Value::from(name), why));
+        at.or_empty().reported_at(&FieldPath::new(list)).invalid("a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
     }
 }
 
 /// The permission bits of a file.
-pub fn mode(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if value.as_int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
-        let why = "must be a number between 0 and 0777 (octal), both inclusive";
-        errors.push(FieldError::invalid(path, value, why));
+pub fn mode(at: At) {
+    if at.value.as_int().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
+        at.invalid("must be a number between 0 and 0777 (octal), both inclusive");
     }
 }
 
-pub fn no_backsteps(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if of(value).split('/').any(|part| part == "..") {
-        errors.push(FieldError::invalid(path, value, "must not contain '..'"));
+pub fn no_backsteps(at: At) {
+    if at.as_text().split('/').any(|part| part == "..") {
+        at.invalid("must not contain '..'");
     }
 }
 
 /// A relative path that does not begin with `..`, which volumes reserve for their own files.
-pub fn own_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    local_path(value, path, errors);
-    if of(value).starts_with("..") && !of(value).starts_with("../") {
-        errors.push(FieldError::invalid(path, value, "must not start with '..'"));
+pub fn own_path(at: At) {
+    local_path(at);
+    if at.as_text().starts_with("..") && !at.as_text().starts_with("../") {
+        at.invalid("must not start with '..'");
     }
 }
 
-pub fn local_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if of(value).starts_with('/') {
-        errors.push(FieldError::invalid(path, value, "must be a relative path"));
+pub fn local_path(at: At) {
+    if at.as_text().starts_with('/') {
+        at.invalid("must be a relative path");
     }
-    no_backsteps(value, path, errors);
+    no_backsteps(at);
 }
 
-pub fn port(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    match value {
-        Value::String(name) => invalid_each(path, name, port_name_problems(name), errors),
-        number => {
-            let number = number.as_int().unwrap_or_default();
-            if !(1..=65535).contains(&number) {
-                let why = "must be between 1 and 65535, inclusive";
-                errors.push(FieldError::invalid(path, &Value::Int(number), why));
-            }
-        }
+pub fn port(at: At) {
+    match at.value {
+        Value::String(_) => at.must_be(port_name_problems),
+        Value::Int(_) => at.within(1..=65535),
+        _ => at.with(&Value::Int(0)).within(1..=65535),
     }
-}
-
-fn port_name(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    invalid_each(path, of(value), port_name_problems(of(value)), errors);
 }
 
 /// The partition of a disk, where zero means the whole disk. Errors use upstream's name of the field.
-fn partition(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if value.as_int().is_some_and(|partition| !(0..=255).contains(&partition)) {
-        let path = FieldPath::new(path.as_str().replace("gcePersistentDisk", "persistentDisk"));
-        errors.push(FieldError::invalid(&path, value, "must be between 1 and 255, inclusive"));
+fn partition(at: At) {
+    if at.value.as_int().is_some_and(|partition| !(0..=255).contains(&partition)) {
+        let path = FieldPath::new(at.path().as_str().replace("gcePersistentDisk", "persistentDisk"));
+        at.reported_at(&path).invalid("must be between 1 and 255, inclusive");
     }
 }
 
@@ -407,10 +329,10 @@ pub fn port_name_problems(name: &str) -> Vec<String> {
     problems
 }
 
-fn underscored(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let mut invalid = |why: &str| errors.push(FieldError::invalid(path, &Value::from(value), why));
+fn underscored(at: At) {
+    let value = at.as_text().strip_suffix('.').unwrap_or(at.as_text());
     if value.len() > PATH_BYTES_MAX {
-        invalid("must be no more than 253 characters");
+        at.invalid_text(value, "must be no more than 253 characters");
     }
     let is_label = |label: &str| {
         let (word, label) =
@@ -418,7 +340,8 @@ fn underscored(value: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
         label.starts_with(word) && label.ends_with(word) && label.chars().all(|c| word(c) || matches!(c, '-' | '_'))
     };
     if !value.split('.').all(is_label) {
-        invalid(
+        at.invalid_text(
+            value,
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
         );
     }
@@ -433,10 +356,11 @@ pub fn is_sysctl(name: &str) -> bool {
     name.len() <= PATH_BYTES_MAX && name.split(['.', '/']).all(is_part)
 }
 
-fn sysctl(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if !is_sysctl(of(value)) {
-        let why = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-        errors.push(FieldError::invalid(path, value, why));
+fn sysctl(at: At) {
+    if !is_sysctl(at.as_text()) {
+        at.invalid(
+            "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+        );
     }
 }
 

@@ -1,42 +1,37 @@
 //! Validation of the schedules and time zones of CronJobs.
 
-use machinery::Value;
 use machinery::cron::Schedule;
-use machinery::field::{FieldError, FieldPath};
 
-use super::checks::named;
+use super::at::At;
 
-/// The error of an invalid schedule.
-pub fn check(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let schedule = value.as_str().unwrap_or_default();
-    if let Err(why) = Schedule::parse(schedule) {
-        errors.push(FieldError::invalid(path, value, why));
+/// Validates a schedule.
+pub fn check(at: At) {
+    if let Err(why) = Schedule::parse(at.as_text()) {
+        at.invalid(why);
     }
-    if schedule.contains("TZ") {
-        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        errors.push(FieldError::invalid(path, value, why));
+    if at.as_text().contains("TZ") {
+        at.invalid("cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
     }
 }
 
-/// The error of an invalid time zone. Without a time zone database, any name with valid syntax is accepted.
-pub fn check_zone(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(zone) = value.as_str() else { return };
-    let mut invalid = |why: String| errors.push(named(FieldError::invalid(path, value, why), value));
+/// Validates a time zone. Without a time zone database, any name with valid syntax is accepted.
+pub fn check_zone(at: At) {
+    let (Some(zone), at) = (at.value.as_str(), at.named()) else { return };
     if zone.is_empty() {
-        return invalid("timeZone must be nil or non-empty string".to_owned());
+        return at.invalid("timeZone must be nil or non-empty string");
     }
     let is_part = |part: &str| {
         let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
         !["", ".", ".."].contains(&part) && !part.starts_with('-') && part.len() <= 14 && part.chars().all(word)
     };
     if !zone.split('/').all(is_part) {
-        return invalid(format!("unknown time zone {zone}"));
+        return at.invalid(format!("unknown time zone {zone}"));
     }
     if zone.eq_ignore_ascii_case("Local") {
-        invalid("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".to_owned());
+        at.invalid("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
     }
     if zone != "Local" && !is_known(zone) && is_known("Europe/Berlin") {
-        invalid(unreadable(zone));
+        at.invalid(unreadable(zone));
     }
 }
 
@@ -62,6 +57,9 @@ fn unreadable(zone: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use machinery::{Release, Value};
+
+    use super::super::at::errors_of;
     use super::*;
 
     #[test]
@@ -74,8 +72,7 @@ mod tests {
             ("Europe", vec!["is a directory"]),
             ("a..b", vec!["time: invalid location name"]),
         ] {
-            let mut errors = vec![];
-            check_zone(&Value::from(zone), &FieldPath::new("zone"), &mut errors);
+            let errors = errors_of(&Value::from(zone), None, Release::NEWEST, check_zone);
             let details: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
             assert_eq!(details, if is_complete { want } else { vec![] }, "{zone}");
         }

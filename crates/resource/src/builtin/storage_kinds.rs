@@ -177,7 +177,12 @@ pub fn validate_attachment(attachment: &Value, old: Option<&Value>, _release: Re
     if !attacher.is_empty() {
         // the declared rules replace the others
         let check = if old.is_none() { rule_checks::driver_name } else { rule_checks::csi_driver };
-        check(&Value::from(attacher), &FieldPath::new("spec").child("attacher"), &mut errors);
+        crate::builtin::at::at_path(
+            &Value::from(attacher),
+            &FieldPath::new("spec").child("attacher"),
+            &mut errors,
+            check,
+        );
     }
     if old.is_some_and(|old| old.get("spec") != attachment.get("spec")) {
         errors.push(FieldError::invalid(&FieldPath::new("spec"), &Value::Null, "field is immutable"));

@@ -63,9 +63,9 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "v1/Node",
         default: nodes::default,
-        validate: |at| at.run(nodes::validate),
+        validate: nodes::validate,
         warnings: nodes::warnings,
-        status: Part { validate: |at| at.run_part(nodes::validate_status), ..Part::PLAIN },
+        status: Part { validate: nodes::validate_status, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
@@ -154,14 +154,10 @@ pub static KINDS: &[Behaviour] = &[
         of: "v1/Service",
         default: services::default,
         prepare: services::prepare,
-        validate: |at| at.run(services::validate),
+        validate: services::validate,
         warnings: services::warnings,
         name: services::name,
-        status: Part {
-            validate: |at| at.run_part(services::validate_status),
-            warnings: object_warnings::of_balancers,
-            ..Part::PLAIN
-        },
+        status: Part { validate: services::validate_status, warnings: object_warnings::of_balancers, ..Part::PLAIN },
         hooks: Hooks::Service,
         ..NONE
     },

@@ -46,7 +46,7 @@ pub fn label(name: &str, path: &FieldPath, errors: &mut Errors) {
 pub fn qualified_name(name: &str, path: &FieldPath, errors: &mut Errors) {
     let part_error = |why: &str| FieldError::invalid(path, &Value::from(""), why);
     match name.split('/').collect::<Vec<_>>()[..] {
-        [own] => identifier(own, path, errors),
+        [own] => crate::builtin::at::at_path(&Value::Null, path, errors, |at| identifier(own, at)),
         [domain, own] => {
             match domain {
                 "" => errors.push(part_error("the domain must not be empty")),
@@ -54,7 +54,7 @@ pub fn qualified_name(name: &str, path: &FieldPath, errors: &mut Errors) {
             }
             match own {
                 "" => errors.push(part_error("the name must not be empty")),
-                _ => identifier(own, path, errors),
+                _ => crate::builtin::at::at_path(&Value::Null, path, errors, |at| identifier(own, at)),
             }
         }
         // upstream accepts more than one slash

@@ -44,12 +44,12 @@ pub(super) fn environment(variable: &Value, path: &FieldPath, errors: &mut Error
 
 fn file_key(reference: &Value, path: &FieldPath, errors: &mut Errors) {
     let field = |name: &str| reference.get(name).unwrap_or(&Value::Null);
-    rule_checks::env_name(field("key"), &path.child("key"), errors);
+    crate::builtin::at::at_path(field("key"), &path.child("key"), errors, rule_checks::env_name);
     let volume = text(reference, "volumeName");
     if !volume.is_empty() {
         invalid_each(&path.child("volumeName"), volume, label_name(volume), errors);
     }
-    rule_checks::no_backsteps(field("path"), &path.child("path"), errors);
+    crate::builtin::at::at_path(field("path"), &path.child("path"), errors, rule_checks::no_backsteps);
 }
 
 pub(super) fn environment_source(source: &Value, path: &FieldPath, errors: &mut Errors) {

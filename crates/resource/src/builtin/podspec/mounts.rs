@@ -89,7 +89,12 @@ fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut 
     }
     let path = FieldPath::new(path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list));
     for name in ["subPath", "subPathExpr"] {
-        rule_checks::local_path(mount.get(name).unwrap_or(&Value::Null), &path.child(name), errors);
+        crate::builtin::at::at_path(
+            mount.get(name).unwrap_or(&Value::Null),
+            &path.child(name),
+            errors,
+            rule_checks::local_path,
+        );
     }
     propagation(mount, container, &path.child("mountPropagation"), errors);
     recursive_read_only(mount, &path.child("recursiveReadOnly"), errors);

@@ -90,7 +90,9 @@ fn profiles(context: &Value, path: &FieldPath, errors: &mut Errors) {
             ("Localhost", None) => {
                 errors.push(FieldError::required(&path, format!("must be set when {name} type is Localhost")));
             }
-            ("Localhost", Some(given)) if name == "seccomp" => local_path(given, &path, errors),
+            ("Localhost", Some(given)) if name == "seccomp" => {
+                crate::builtin::at::at_path(given, &path, errors, local_path)
+            }
             ("Localhost", Some(given)) => app_armor_file(given, &path, errors),
             // another type of AppArmor is the only error of its profile
             (kind, Some(_)) if name == "AppArmor" && !matches!(kind, "RuntimeDefault" | "Unconfined") => {}

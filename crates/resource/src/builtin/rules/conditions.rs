@@ -3,7 +3,7 @@
 
 use machinery::{Map, Value};
 
-use super::super::checks::{is_usable_selector, text};
+use super::super::at_checks::is_usable_selector;
 
 /// Whether fields of a value are not checked. The first argument is the struct that has the value as a field or as an
 /// item of a list.
@@ -17,7 +17,7 @@ pub fn named(name: &str) -> Option<Condition> {
         "no-selector" => {
             |_, spec| spec.get("selector").is_some_and(|selector| !selector.is_null() && !is_usable_selector(selector))
         }
-        "no-sidecar" => |_, container| text(container, "restartPolicy") != "Always",
+        "no-sidecar" => |_, container| container.str_at(&["restartPolicy"]) != "Always",
         _ => return None,
     })
 }

@@ -17,4 +17,4 @@ mod written;
 pub use order::sort;
 pub use table::{Ruled, of};
 pub use values::{drop_gated, set_defaults};
-pub use walk::{Pass, errors};
+pub use walk::{Pass, check};

@@ -1,9 +1,10 @@
 use machinery::field::{FieldError, FieldPath};
 use machinery::types::go_struct;
-use machinery::{Value, json};
+use machinery::{Release, Value, json};
 
+use super::super::at::errors_of;
 use super::table::Lines;
-use super::{Pass, errors, of, sort, values};
+use super::{Pass, check, of, sort, values};
 
 /// The first error of a table.
 fn problem(text: &'static str) -> Option<String> {
@@ -127,7 +128,8 @@ fn defaults_apply_at_every_depth() {
 #[test]
 fn violations_are_reported_at_their_position() {
     let pod = json!({"spec": {"restartPolicy": "Often", "containers": [{"env": [{"value": "x"}]}]}});
-    let errors = errors(Pass::Written { of_status: false }, &pod, None, of("core.v1.Pod"), &FieldPath::root());
+    let errors =
+        errors_of(&pod, None, Release::NEWEST, |at| check(Pass::Written { of_status: false }, at, of("core.v1.Pod")));
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
@@ -144,7 +146,7 @@ fn errors_of_new_and_changed_fields() {
     let sub = |name: &str, class: &str| json!({"name": (name), "deviceClassName": (class)});
     let two = of(json!({"name": "a", "firstAvailable": [(sub("b", "c")), (sub("b", "C"))]}));
     let texts = |new: &Value, old: Option<&Value>| -> Vec<String> {
-        errors(Pass::Declared, new, old, super::of("resource.v1.ResourceClaim"), &FieldPath::root())
+        errors_of(new, old, Release::NEWEST, |at| check(Pass::Declared, at, super::of("resource.v1.ResourceClaim")))
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -162,8 +164,9 @@ fn errors_of_new_and_changed_fields() {
 fn one_member_of_a_union_is_set() {
     let slice = |attribute: Value| json!({"spec": {"devices": [{"attributes": {"a": (attribute)}}]}});
     let texts = |attribute: Value| -> Vec<String> {
-        let found =
-            errors(Pass::Declared, &slice(attribute), None, of("resource.v1.ResourceSlice"), &FieldPath::root());
+        let found = errors_of(&slice(attribute), None, Release::NEWEST, |at| {
+            check(Pass::Declared, at, of("resource.v1.ResourceSlice"))
+        });
         found.iter().map(ToString::to_string).collect()
     };
     assert_eq!(texts(json!({"int": 1})), [""; 0]);

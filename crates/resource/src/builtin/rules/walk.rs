@@ -1,25 +1,18 @@
 //! The walk over an object, in the order of its Go structs.
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::Value;
 use machinery::types::{GoField, Printed};
-use machinery::{Map, Value};
 
+use super::super::at::At;
 use super::Ruled;
 use super::table::RuledField;
+use super::written::empty_union;
 
-/// The errors of an object, which replaces `old`, if there is one.
-pub fn errors(
-    pass: Pass,
-    object: &Value,
-    old: Option<&Value>,
-    of: Option<&'static Ruled>,
-    path: &FieldPath,
-) -> Vec<FieldError> {
-    let mut walk = Walk { pass, is_update: old.is_some(), errors: vec![] };
+/// Reports the errors of an object.
+pub fn check(pass: Pass, at: At, of: Option<&'static Ruled>) {
     if let Some(of) = of.filter(|of| of.is_enforced || pass != Pass::Declared) {
-        walk.structure(object, old, of, path, &[]);
+        Walk { pass, is_update: at.is_update() }.structure(at, of, &[]);
     }
-    walk.errors
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,73 +23,63 @@ pub enum Pass {
     Declared,
 }
 
-/// A walk over an object.
+/// A walk over an object. A place has an old value if the old object has a value there.
+#[derive(Clone, Copy)]
 pub struct Walk {
     pub pass: Pass,
     pub is_update: bool,
-    pub errors: Vec<FieldError>,
+}
+
+/// The place of a field.
+pub fn field<'q, 'v>(at: &'q At<'_, 'v>, name: &'static str) -> At<'q, 'v> {
+    let field = at.field(name);
+    field.compared_with(field.old.filter(|old| !old.is_null()))
 }
 
 impl Walk {
     /// Checks a struct, except its `hidden` fields.
-    pub fn structure(
-        &mut self,
-        value: &Value,
-        old: Option<&Value>,
-        of: &'static Ruled,
-        path: &FieldPath,
-        hidden: &[&str],
-    ) {
+    pub fn structure(self, at: At, of: &'static Ruled, hidden: &[&str]) {
         match self.pass {
-            Pass::Declared => self.declared(value, old, of, path),
+            Pass::Declared => self.declared(at, of),
             Pass::Written { of_status } => {
-                let Some(object) = value.as_object() else { return };
-                let is_root = path.as_str().is_empty();
+                if at.value.as_object().is_none() {
+                    return;
+                }
+                let is_root = at.is_root();
                 let fields = of.fields.iter().filter(|field| !is_root || (field.go.name == "status") == of_status);
                 for field in fields.filter(|field| !hidden.contains(&field.go.name)) {
-                    self.written(object, old, (of, field), path);
+                    self.written(at, of, field);
                 }
                 if !is_root {
-                    self.empty_union(object, of, path);
+                    empty_union(at, of);
                 }
             }
         }
     }
 
-    /// Checks the structs in a field. `outer` is the object that has the field, some of whose fields may be hidden.
-    pub fn inner(
-        &mut self,
-        outer: Option<&Map>,
-        given: &Value,
-        before: Option<&Value>,
-        field: &'static RuledField,
-        path: &FieldPath,
-    ) {
+    /// Checks the structs in a field. `outer` is the struct that has the field, some of whose fields may be hidden.
+    pub fn inner(self, outer: Option<&Value>, at: At, field: &'static RuledField) {
         let Some(of) = field.inner() else { return };
         let rules = field.rules.as_deref();
         let hidden = |item: &Value| -> Option<&[&str]> {
             let (is_hidden, names) = rules?.hides.as_ref()?;
-            is_hidden(outer?, item).then_some(&names[..])
+            is_hidden(outer?.as_object()?, item).then_some(&names[..])
         };
-        match given {
-            Value::Array(items) => {
+        let check = |item: At, old: Option<&Value>| {
+            if old.is_none_or(|old| old != item.value) {
+                self.structure(item.compared_with(old), of, hidden(item.value).unwrap_or_default());
+            }
+        };
+        let before = at.old.filter(|_| self.pass == Pass::Declared);
+        match at.value {
+            Value::Array(_) => {
                 let keys = rules.and_then(|rules| rules.declared.unique.as_deref()).unwrap_or_default();
-                for (i, item) in items.iter().enumerate() {
-                    let old = before.filter(|_| self.pass == Pass::Declared).and_then(|old| same_item(old, item, keys));
-                    if old.is_none_or(|old| old != item) {
-                        self.structure(item, old, of, &path.index(i), hidden(item).unwrap_or_default());
-                    }
-                }
+                at.items().for_each(|item| check(item, before.and_then(|old| same_item(old, item.value, keys))));
             }
             Value::Object(map) if field.is_map() => {
-                for (key, item) in Map::iter(map) {
-                    let old = before.filter(|_| self.pass == Pass::Declared).and_then(|before| before.get(key));
-                    if old.is_none_or(|old| old != item) {
-                        self.structure(item, old, of, &path.key(key), hidden(item).unwrap_or_default());
-                    }
-                }
+                map.keys().for_each(|key| check(at.key(key), before.and_then(|before| before.get(key))));
             }
-            value => self.structure(value, before, of, path, hidden(value).unwrap_or_default()),
+            value => self.structure(at, of, hidden(value).unwrap_or_default()),
         }
     }
 }

@@ -1,98 +1,84 @@
 //! Checks the rules that kube-apiserver implements as functions, which it calls for all fields at each write.
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::Value;
 use machinery::types::{Container, GoBase, GoField, Printed};
-use machinery::{Map, Value};
 
+use super::super::at::At;
 use super::Ruled;
 use super::table::RuledField;
-use super::walk::{Walk, is_pointer, is_same};
+use super::walk::{Walk, field, is_pointer, is_same};
 use super::words::{Checked, Rules, Union};
-use crate::builtin::checks::named;
 
 impl Walk {
-    /// Checks a field and everything below it.
-    pub fn written(
-        &mut self,
-        object: &Map,
-        old: Option<&Value>,
-        (of, field): (&'static Ruled, &'static RuledField),
-        parent: &FieldPath,
-    ) {
-        let go = field.go;
-        let value = object.get(go.name).filter(|value| !value.is_null());
-        if field.rules.is_none() && (value.is_none() || field.inner().is_none()) {
+    /// Checks a field of a struct and everything below it.
+    pub fn written(self, outer: At, of: &'static Ruled, ruled: &'static RuledField) {
+        let (go, at) = (ruled.go, field(&outer, ruled.go.name));
+        let value = Some(at.value).filter(|_| at.is_given());
+        if ruled.rules.is_none() && (value.is_none() || ruled.inner().is_none()) {
             return;
         }
-        let (old, path) =
-            (old.and_then(|old| old.get(go.name)).filter(|value| !value.is_null()), parent.child(go.name));
         let mut is_below_checked = true;
-        if let Some(rules) = field.rules.as_deref() {
-            if let Some(union) = rules.union.filter(|union| !rules.is_beside && is_superfluous(object, go.name, union))
-            {
+        if let Some(rules) = ruled.rules.as_deref() {
+            if let Some(union) = rules.union.filter(|union| !rules.is_beside && is_superfluous(outer, go.name, union)) {
                 let why = format!("may not specify more than 1 {} type", union.what);
-                let shown = rules.called.map_or(path, |name| parent.child(name));
-                return self.errors.push(FieldError::forbidden(&shown, why));
+                return at.called(rules.called.unwrap_or(go.name)).forbidden(why);
             }
             let is_skipped = self.is_update && rules.is_on_create;
             if !is_skipped {
-                self.value(value, rules, go, &path);
+                check(at, rules, go);
             }
-            if self.is_update && rules.is_immutable && !is_same(of, go, value, old) {
-                self.errors.push(immutable(value, rules, go, &path));
+            if self.is_update && rules.is_immutable && !is_same(of, go, value, at.old) {
+                immutable(at, rules, go);
             }
             is_below_checked = !rules.is_unchecked && !is_skipped;
         }
-        if let Some(value) = value.filter(|_| is_below_checked) {
-            self.inner(Some(object), value, old, field, &path);
+        if value.is_some() && is_below_checked {
+            self.inner(Some(outer.value), at, ruled);
         }
     }
+}
 
-    /// Reports a union in which no field is set.
-    pub fn empty_union(&mut self, object: &Map, of: &Ruled, path: &FieldPath) {
-        let union = of.union().filter(|union| !union.names.iter().any(|name| is_set(object, name)));
-        self.errors
-            .extend(union.map(|union| FieldError::required(path, format!("must specify a {} type", union.what))));
+/// Reports a union in which no field is set.
+pub fn empty_union(at: At, of: &Ruled) {
+    if let Some(union) = of.union().filter(|union| !union.names.iter().any(|name| at.has(name))) {
+        at.required(format!("must specify a {} type", union.what));
     }
+}
 
-    fn value(&mut self, value: Option<&Value>, rules: &Rules, go: &GoField, path: &FieldPath) {
-        let is_empty = match value {
-            None => true,
-            Some(Value::String(text)) => text.is_empty(),
-            Some(Value::Int(0)) => !is_pointer(go),
-            Some(Value::Array(items)) => items.is_empty(),
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(_) => false,
+fn check(at: At, rules: &Rules, go: &GoField) {
+    let is_empty = match at.value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Int(0) => !is_pointer(go),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    let is_missing = is_empty && rules.required.is_some();
+    if let Some(detail) = rules.required.filter(|_| is_missing) {
+        at.required(detail);
+    }
+    let number = at.value.as_int().or((go.printed == Printed::Always).then_some(0));
+    if let (Some(range), Some(number), false) = (&rules.range, number, is_missing)
+        && !(range.min..=range.max).contains(&number)
+    {
+        at.invalid_shown(number.to_string(), &range.detail);
+    }
+    if let Some(text) = at.value.as_str()
+        && !rules.values.is_empty()
+        && !(text.is_empty() && (rules.required.is_some() || go.printed == Printed::NonEmpty))
+    {
+        let is_named = go.go_type.container == Container::None && go.go_type.alias.is_some_and(|of| of != "string");
+        if is_named { at.named() } else { at }.one_of(&rules.values);
+    }
+    for (check, checked) in &rules.checks {
+        let is_checked = match checked {
+            Checked::NonEmpty => !is_empty,
+            Checked::Given => at.is_given(),
+            Checked::All => true,
         };
-        let is_missing = is_empty && rules.required.is_some();
-        if let Some(detail) = rules.required.filter(|_| is_missing) {
-            self.errors.push(FieldError::required(path, detail));
-        }
-        let number = value.and_then(Value::as_int).or((go.printed == Printed::Always).then_some(0));
-        if let (Some(range), Some(number), false) = (&rules.range, number, is_missing)
-            && !(range.min..=range.max).contains(&number)
-        {
-            self.errors.push(FieldError::invalid(path, &Value::Int(number), &range.detail));
-        }
-        if let Some(text) = value.and_then(Value::as_str)
-            && !rules.values.is_empty()
-            && !rules.values.contains(&text)
-            && !(text.is_empty() && (rules.required.is_some() || go.printed == Printed::NonEmpty))
-        {
-            let (error, given) =
-                (FieldError::not_supported(path, &Value::from(text), &rules.values), Value::from(text));
-            let is_named = go.go_type.container == Container::None && go.go_type.alias.is_some_and(|of| of != "string");
-            self.errors.push(if is_named { named(error, &given) } else { error });
-        }
-        for (check, checked) in &rules.checks {
-            let is_checked = match checked {
-                Checked::NonEmpty => !is_empty,
-                Checked::Given => value.is_some(),
-                Checked::All => true,
-            };
-            if is_checked {
-                check(value.unwrap_or(&Value::Null), path, &mut self.errors);
-            }
+        if is_checked {
+            check(at);
         }
     }
 }
@@ -104,28 +90,24 @@ impl Ruled {
     }
 }
 
-/// The error of a changed immutable field.
-fn immutable(value: Option<&Value>, rules: &Rules, go: &GoField, path: &FieldPath) -> FieldError {
-    let (is_single, is_pointer) = (go.go_type.container == Container::None, is_pointer(go));
-    let shown = match value {
-        _ if rules.is_unshown => Value::Null,
-        Some(value) => value.clone(),
-        None if is_single && go.go_type.base == GoBase::Text && !is_pointer => Value::from(""),
-        None => Value::Null,
+/// Reports a changed immutable field.
+fn immutable(at: At, rules: &Rules, go: &GoField) {
+    let is_single = go.go_type.container == Container::None;
+    let at = match (is_single, go.go_type.base) {
+        _ if rules.is_unshown => return at.invalid_shown("null".to_owned(), IMMUTABLE),
+        (true, GoBase::Text) if !is_pointer(go) => at.or_empty(),
+        (true, GoBase::Struct(name @ "meta.v1.LabelSelector")) if at.value.as_object().is_some() => {
+            return at.invalid_shown(machinery::types::published_json(at.value, name), IMMUTABLE);
+        }
+        _ => at,
     };
-    let mut error = FieldError::invalid(path, &shown, "field is immutable");
-    if let (true, GoBase::Struct("meta.v1.LabelSelector"), Value::Object(_)) = (is_single, go.go_type.base, &shown) {
-        error.value = machinery::types::published_json(&shown, "meta.v1.LabelSelector");
-    }
-    error
+    at.invalid(IMMUTABLE);
 }
 
-fn is_set(object: &Map, name: &str) -> bool {
-    object.get(name).is_some_and(|value| !value.is_null())
-}
+const IMMUTABLE: &str = "field is immutable";
 
 /// Whether a field of a union is set although another field before it is set, too.
-fn is_superfluous(object: &Map, name: &str, union: &Union) -> bool {
-    let first = union.names.iter().find(|name| is_set(object, name));
-    is_set(object, name) && first.is_some_and(|first| *first != name)
+fn is_superfluous(at: At, name: &str, union: &Union) -> bool {
+    let first = union.names.iter().find(|name| at.has(name));
+    at.has(name) && first.is_some_and(|first| *first != name)
 }

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
+use super::super::at::errors_at;
 use super::super::checks::{list, text};
 use super::{HEADLESS, is_external_name, node_ports, validate};
 use crate::builtin::ip::{self, Family};
@@ -144,7 +145,7 @@ fn complete_families(
         let policy = if without_selector { "RequireDualStack" } else { "SingleStack" };
         spec.set_at(&["ipFamilyPolicy"], before.unwrap_or_else(|| Value::from(policy)));
     }
-    let errors = validate::linked_errors(spec, old, release);
+    let errors = errors_at(&FieldPath::new("spec"), spec, old, release, validate::linked);
     if !errors.is_empty() {
         return Err(errors);
     }
