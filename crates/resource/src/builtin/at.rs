@@ -78,6 +78,7 @@ enum Place<'p, 'v> {
 }
 
 static NOTHING: Value = Value::Null;
+static ZERO: Value = Value::Int(0);
 static NO_TEXT: Value = Value::String(machinery::Text::new_static(""));
 
 /// The value below a path of fields that are separated by dots; null if it is absent.
@@ -101,6 +102,12 @@ impl<'p, 'v> At<'p, 'v> {
     /// As [`At::field`], for a field that is a text in Go: if it is absent, errors show an empty text.
     pub fn string<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
         self.field(name).or_empty()
+    }
+
+    /// As [`At::field`], for a field that is a number in Go: if it is absent, errors show zero.
+    pub fn number<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
+        let at = self.field(name);
+        if at.is_given() { at } else { at.with(&ZERO) }
     }
 
     /// The place of a field, if it is set.
@@ -238,6 +245,13 @@ impl<'v> At<'_, 'v> {
         self.list(list).iter().map(|item| item.str_at(&[field])).collect()
     }
 
+    /// The items of this list as Go prints them; `null` if there is no list.
+    pub fn printed_items(&self, go: &str) -> String {
+        let print =
+            |items: &[Value]| items.iter().map(|item| internal_json(item, go, false)).collect::<Vec<_>>().join(",");
+        self.value.as_array().map_or_else(|| "null".to_owned(), |items| format!("[{}]", print(items)))
+    }
+
     /// Whether the object replaces another one.
     pub fn is_update(&self) -> bool {
         self.old.is_some()
@@ -270,6 +284,26 @@ impl<'v> At<'_, 'v> {
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
         errors.into_iter().for_each(|error| self.push(error));
+    }
+
+    /// An `Invalid value` error that does not show the value.
+    pub fn invalid_unshown(&self, why: impl Into<String>) {
+        self.invalid_shown(String::new(), why);
+    }
+
+    /// A `Duplicate value` error that shows another text.
+    pub fn duplicate_text(&self, text: &str) {
+        self.push(FieldError::duplicate(&self.path(), &Value::from(text)));
+    }
+
+    /// An `Invalid value` error of a name, which has a Go type of its own.
+    pub fn invalid_name(&self, name: &str, why: impl Into<String>) {
+        self.showing(&Value::from(name), |at| at.named().invalid(why));
+    }
+
+    /// Calls `report` with this place and another value, for errors that show it.
+    pub fn showing(&self, value: &Value, report: impl FnOnce(At)) {
+        report(At { value, old: None, ..*self });
     }
 
     /// A `Duplicate value` error with a reason.

@@ -195,7 +195,9 @@ fn source_errors(field: &str, source: &Value, path: &FieldPath, errors: &mut Vec
 fn container_errors(source: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (resource, container, own) = (text(source, "name"), text(source, "container"), path.child("container"));
     if !resource.is_empty() {
-        podspec::container_resource(resource, &path.child("name"), errors);
+        crate::builtin::at::at_path(&Value::Null, &path.child("name"), errors, |at| {
+            podspec::container_resource(resource, at)
+        });
     }
     match container {
         "" => errors.push(FieldError::required(&own, "must specify a container")),

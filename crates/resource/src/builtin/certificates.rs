@@ -5,24 +5,20 @@ use std::sync::LazyLock;
 
 use base::clock;
 use base64::Engine as _;
-use machinery::field::{FieldError, FieldPath};
 use machinery::value::quote;
-use machinery::{Release, Value, names};
+use machinery::{Value, names};
 use schema::apply::FieldSet;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use super::checks::{items, list, named, text};
+use super::at::At;
+use super::checks::{list, text};
 use super::defaults::restore;
 use super::{Part, pem};
 use crate::rules::metadata;
 
-pub const APPROVAL: Part = Part {
-    prepare: approve,
-    validate: |at| at.run_part(validate_approval),
-    reset: Some(|| &APPROVAL_RESETS),
-    ..Part::PLAIN
-};
+pub const APPROVAL: Part =
+    Part { prepare: approve, validate: validate_approval, reset: Some(|| &APPROVAL_RESETS), ..Part::PLAIN };
 
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
@@ -133,38 +129,28 @@ fn set_times(request: &mut Value, old: &Value) {
     }
 }
 
-pub fn validate(request: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, spec) = (FieldPath::new("spec"), request.get("spec").unwrap_or(&Value::Null));
-    let request_text = base64::engine::general_purpose::STANDARD.decode(text(spec, "request")).unwrap_or_default();
-    if let Err(why) = super::request_pem::check(&request_text) {
-        let shown = spec.get("request").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("request"), &shown, why));
+pub fn validate(at: At) {
+    let spec = at.field("spec");
+    let request = base64::engine::general_purpose::STANDARD.decode(spec.text("request")).unwrap_or_default();
+    if let Err(why) = super::request_pem::check(&request) {
+        spec.field("request").invalid(why);
     }
     let mut known = HashSet::new();
-    if list(spec, "usages").is_empty() {
-        errors.push(FieldError::required(&path.child("usages"), ""));
+    if spec.list("usages").is_empty() {
+        spec.field("usages").required("");
     }
-    for (path, usage) in items(spec, "usages", &path) {
-        if !usage.as_str().is_some_and(|usage| USAGES.contains(&usage)) {
-            errors.push(FieldError::not_supported(&path, usage, &USAGES));
-        }
-        if !known.insert(usage.as_str()) {
-            errors.push(FieldError::duplicate(&path, usage));
-        }
+    for usage in spec.each("usages") {
+        usage.one_of(&USAGES);
+        usage.unique(&mut known);
     }
-    let signer = text(spec, "signerName");
-    if signer == "kubernetes.io/legacy-unknown" {
-        let why = "the legacy signerName is not allowed via this API version";
-        errors.push(FieldError::invalid(&path.child("signerName"), &Value::from(signer), why));
-    } else {
-        signer_errors(signer, &path.child("signerName"), &mut errors);
+    let name = spec.field("signerName");
+    match name.as_text() {
+        "kubernetes.io/legacy-unknown" => name.invalid("the legacy signerName is not allowed via this API version"),
+        _ => signer(name),
     }
-    if let Some(seconds) = spec.get("expirationSeconds").and_then(Value::as_int).filter(|seconds| *seconds < 600) {
-        let why = "may not specify a duration less than 600 seconds (10 minutes)";
-        errors.push(FieldError::invalid(&path.child("expirationSeconds"), &Value::Int(seconds), why));
+    if spec.int("expirationSeconds").is_some_and(|seconds| seconds < 600) {
+        spec.field("expirationSeconds").invalid("may not specify a duration less than 600 seconds (10 minutes)");
     }
-    errors
 }
 
 const DOMAIN_BYTES_MAX: usize = 253;
@@ -172,113 +158,96 @@ const DOMAIN_BYTES_MAX: usize = 253;
 const SIGNER_BYTES_MAX: usize = DOMAIN_BYTES_MAX + 1 + 63 + 1 + 253;
 
 /// The name of a signer is a domain and a path.
-pub(super) fn signer_errors(signer: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    const FORM: &str = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-    let invalid = |why: &str| FieldError::invalid(path, &Value::from(signer), why);
-    if signer.is_empty() {
-        return errors.push(FieldError::required(path, ""));
+pub(super) fn signer(at: At) {
+    if at.as_text().is_empty() {
+        return at.required("");
     }
-    let [domain, name] = signer.split('/').collect::<Vec<_>>()[..] else { return errors.push(invalid(FORM)) };
+    let [domain, name] = at.as_text().split('/').collect::<Vec<_>>()[..] else {
+        return at.invalid("must be a fully qualified domain and path of the form 'example.com/signer-name'");
+    };
     if domain.len() > DOMAIN_BYTES_MAX {
-        errors.push(FieldError::too_long(path, DOMAIN_BYTES_MAX));
+        at.too_long(DOMAIN_BYTES_MAX);
     }
-    part_errors(domain, names::dns1123_label, path, errors);
+    signer_part(at, domain, names::dns1123_label);
     if !domain.contains('.') {
-        let why = "should be a domain with at least two segments separated by dots";
-        errors.push(FieldError::invalid(path, &Value::from(domain), why));
+        at.invalid_text(domain, "should be a domain with at least two segments separated by dots");
     }
-    part_errors(name, names::dns1123_subdomain, path, errors);
-    if signer.len() > SIGNER_BYTES_MAX {
-        errors.push(FieldError::too_long(path, SIGNER_BYTES_MAX));
-    }
+    signer_part(at, name, names::dns1123_subdomain);
+    at.max_bytes(SIGNER_BYTES_MAX);
 }
 
 /// Reports the problems of the first invalid label in a part of the name of a signer.
-fn part_errors(part: &str, problems: fn(&str) -> Vec<String>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn signer_part(at: At, part: &str, problems: fn(&str) -> Vec<String>) {
     let found = part.split('.').map(|label| (label, problems(label))).find(|(_, problems)| !problems.is_empty());
     let (label, problems) = found.unwrap_or_default();
     for problem in problems {
-        let why = format!("validating label {}: {problem}", quote(label));
-        errors.push(FieldError::invalid(path, &Value::from(part), why));
+        at.invalid_text(part, format!("validating label {}: {problem}", quote(label)));
     }
 }
 
-fn of_kind<'a>(request: &'a Value, kind: &str) -> Vec<&'a Value> {
-    let conditions = request.get("status").map(|status| list(status, "conditions")).unwrap_or_default();
-    conditions.iter().filter(|condition| text(condition, "type") == kind).collect()
+/// The number of conditions of a type in a status.
+fn count(status: &Value, kind: &str) -> usize {
+    list(status, "conditions").iter().filter(|condition| text(condition, "type") == kind).count()
 }
 
-fn condition_errors(request: &Value, errors: &mut Vec<FieldError>) {
-    let (status, path) = (request.get("status").unwrap_or(&Value::Null), FieldPath::new("status"));
+fn conditions(status: At) {
     let mut known = HashSet::new();
-    for (path, condition) in items(status, "conditions", &path) {
-        let kind = text(condition, "type");
-        if kind.is_empty() {
-            errors.push(FieldError::required(&path.child("type"), ""));
+    for condition in status.each("conditions") {
+        let (kind, state) = (condition.string("type"), condition.field("status"));
+        kind.not_empty();
+        let is_final = FINAL.contains(&kind.as_text());
+        match state.as_text() {
+            "" => state.required(""),
+            _ if is_final => state.named().one_of(&["True"]),
+            _ => state.named().one_of(&["False", "True", "Unknown"]),
         }
-        let allowed: &[&str] = if FINAL.contains(&kind) { &["True"] } else { &["False", "True", "Unknown"] };
-        match text(condition, "status") {
-            "" => errors.push(FieldError::required(&path.child("status"), "")),
-            given if !allowed.contains(&given) => {
-                let given = Value::from(given);
-                errors.push(named(FieldError::not_supported(&path.child("status"), &given, allowed), &given));
-            }
-            _ => {}
-        }
-        let is_contradicted = match kind {
+        let is_contradicted = match kind.as_text() {
             "Approved" => known.contains("Denied"),
             "Denied" => known.contains("Approved"),
             _ => false,
         };
         if is_contradicted {
             let why = "Approved and Denied conditions are mutually exclusive";
-            errors.push(FieldError::invalid(&FieldPath::new("status").child("conditions"), &Value::from(kind), why));
+            status.field("conditions").invalid_text(kind.as_text(), why);
         }
-        if !known.insert(kind) {
-            errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
-        }
+        kind.unique(&mut known);
     }
 }
 
-fn removal_errors(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
-    for kind in FINAL {
-        if of_kind(new, kind).len() < of_kind(old, kind).len() {
-            let why = format!("updates may not remove a condition of type \"{kind}\"");
-            errors.push(FieldError::forbidden(&FieldPath::new("status").child("conditions"), &why));
-        }
+/// Reports conditions of types that an update must not remove, or must not add.
+fn changed(status: At, kinds: &[&str], what: &str, is_wrong: fn(&usize, &usize) -> bool) {
+    let before = status.old.unwrap_or(&Value::Null);
+    for kind in kinds.iter().filter(|kind| is_wrong(&count(status.value, kind), &count(before, kind))) {
+        let why = format!("updates may not {what} a condition of type \"{kind}\"");
+        status.field("conditions").forbidden(why);
     }
 }
 
-fn validate_approval(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = validate(new, Some(old), release);
-    condition_errors(new, &mut errors);
-    removal_errors(new, old, &mut errors);
-    errors
+fn validate_approval(at: At) {
+    let status = at.field("status");
+    validate(at);
+    conditions(status);
+    changed(status, &FINAL, "remove", usize::lt);
 }
 
 /// The subresource `status` sets the certificate, once, and all conditions except those of `approval`.
-pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = validate(new, Some(old), release);
-    condition_errors(new, &mut errors);
-    let certificate = |object: &Value| object.str_at(&["status", "certificate"]).to_owned();
-    let path = FieldPath::new("status").child("certificate");
-    let is_new = certificate(new) != certificate(old);
+pub fn validate_status(at: At) {
+    let status = at.field("status");
+    validate(at);
+    conditions(status);
+    let certificate = status.field("certificate");
+    let before = certificate.old.and_then(Value::as_str).unwrap_or_default();
+    let is_new = certificate.as_text() != before;
     // an invalid certificate that an older server has stored may stay or be replaced
-    if is_new && certificate_problem(&certificate(old)).is_none() {
-        let problem = certificate_problem(&certificate(new));
-        errors.extend(problem.map(|why| FieldError::invalid(&path, &Value::from("<certificate data>"), why)));
+    if is_new && certificate_problem(before).is_none() {
+        let problem = certificate_problem(certificate.as_text());
+        problem.into_iter().for_each(|why| certificate.invalid_text("<certificate data>", why));
     }
-    removal_errors(new, old, &mut errors);
-    for kind in DECIDED {
-        if of_kind(new, kind).len() > of_kind(old, kind).len() {
-            let why = format!("updates may not add a condition of type \"{kind}\"");
-            errors.push(FieldError::forbidden(&FieldPath::new("status").child("conditions"), &why));
-        }
+    changed(status, &FINAL, "remove", usize::lt);
+    changed(status, &DECIDED, "add", usize::gt);
+    if !before.is_empty() && is_new {
+        certificate.forbidden("updates may not modify existing certificate content");
     }
-    if !certificate(old).is_empty() && is_new {
-        errors.push(FieldError::forbidden(&path, "updates may not modify existing certificate content"));
-    }
-    errors
 }
 
 /// Why a base64 text does not hold PEM blocks of issued certificates. The empty text is accepted.
@@ -332,47 +301,42 @@ pub(super) fn bundle_name_problems(name: &str, signer: &str, is_prefix: bool) ->
     }
 }
 
-pub fn validate_bundle(bundle: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("spec");
-    let signer = bundle.str_at(&["spec", "signerName"]);
-    for field in ["generateName", "name"] {
-        let (name, path) = (bundle.str_at(&["metadata", field]), FieldPath::new("metadata").child(field));
-        let problems = bundle_name_problems(name, signer, field == "generateName").into_iter();
-        let problems = problems.filter(|_| !name.is_empty());
-        errors.extend(problems.map(|problem| FieldError::invalid(&path, &Value::from(name), problem)));
+pub fn validate_bundle(at: At) {
+    let (name_of_signer, trusted) = (at.field("spec.signerName"), at.field("spec.trustBundle"));
+    for (field, is_prefix) in [("metadata.generateName", true), ("metadata.name", false)] {
+        if !at.text(field).is_empty() {
+            at.field(field).must_be(|name| bundle_name_problems(name, name_of_signer.as_text(), is_prefix));
+        }
     }
-    if !signer.is_empty() {
-        signer_errors(signer, &path.child("signerName"), &mut errors);
+    if !name_of_signer.as_text().is_empty() {
+        signer(name_of_signer);
     }
-    let trusted = bundle.str_at(&["spec", "trustBundle"]);
-    if old.is_none_or(|old| old.str_at(&["spec", "trustBundle"]) != trusted) {
-        anchor_errors(trusted, &path.child("trustBundle"), &mut errors);
+    if trusted.old.is_none_or(|old| old.as_str().unwrap_or_default() != trusted.as_text()) {
+        anchors(trusted);
     }
-    errors
 }
 
 /// Trust anchors must be PEM blocks with CA certificates, without repetitions.
-fn anchor_errors(trusted: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn anchors(at: At) {
     const BYTES_MAX: usize = 1024 * 1024;
-    if trusted.len() > BYTES_MAX {
-        return errors.push(FieldError::too_long(path, BYTES_MAX));
+    if at.as_text().len() > BYTES_MAX {
+        return at.too_long(BYTES_MAX);
     }
-    let invalid = |why: String| FieldError::invalid(path, &Value::from("<value omitted>"), why);
-    let blocks = pem::blocks(trusted.as_bytes());
+    let invalid = |why: String| at.invalid_text("<value omitted>", why);
+    let blocks = pem::blocks(at.as_text().as_bytes());
     let problems: Vec<String> = blocks.iter().enumerate().filter_map(|(i, block)| anchor_problem(i, block)).collect();
     if !problems.is_empty() {
-        return errors.extend(problems.into_iter().map(invalid));
+        return problems.into_iter().for_each(invalid);
     }
     if blocks.is_empty() {
-        errors.push(invalid("at least one trust anchor must be provided".to_owned()));
+        invalid("at least one trust anchor must be provided".to_owned());
     }
     let mut places: BTreeMap<&[u8], Vec<String>> = BTreeMap::new();
     for (i, block) in blocks.iter().enumerate() {
         places.entry(&block.bytes).or_default().push(i.to_string());
     }
     for indices in places.into_values().filter(|indices| indices.len() > 1) {
-        errors.push(invalid(format!("duplicate trust anchor (indices [{}])", indices.join(" "))));
+        invalid(format!("duplicate trust anchor (indices [{}])", indices.join(" ")));
     }
 }
 

@@ -1,29 +1,20 @@
 //! The templates of a StatefulSet's claims.
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, json};
 
-use super::checks::{items, list, text};
+use super::at::At;
+use super::checks::{list, text};
 
 /// The templates of a StatefulSet's claims, which never change.
-pub fn check(object: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let spec = object.get("spec").unwrap_or(&Value::Null);
+pub fn check(spec: At) {
     let name = "volumeClaimTemplates";
+    let claims = spec.field(name);
     let form = schema::shape::named("apps.v1.StatefulSetSpec").field(name);
-    let is_same = |old: Option<&Value>| form.is_some_and(|form| schema::shape::same(spec.get(name), old, form));
-    match old.map(|old| old.at(&["spec", name])) {
-        None => {
-            for (path, claim) in items(spec, name, path) {
-                super::claims::spec(claim.get("spec").unwrap_or(&Value::Null), true, &path.child("spec"), errors);
-            }
-        }
+    let is_same = |old| form.is_some_and(|form| schema::shape::same(Some(claims.value), Some(old), form));
+    match claims.old {
+        None => claims.items().for_each(|claim| super::claims::spec(claim.field("spec"), true)),
         Some(old) if !is_same(old) => {
-            let shown = |claim| machinery::types::internal_json(claim, "core.PersistentVolumeClaim", false);
-            let claims = spec.get(name).and_then(Value::as_array);
-            let claims = claims.map(|claims| claims.iter().map(shown).collect::<Vec<_>>().join(","));
-            let shown = claims.map_or_else(|| "null".to_owned(), |claims| format!("[{claims}]"));
-            let error = FieldError::invalid(&path.child(name), &Value::Null, "field is immutable");
-            errors.push(FieldError { value: shown, ..error });
+            claims.invalid_shown(claims.printed_items("core.PersistentVolumeClaim"), "field is immutable");
         }
         Some(_) => {}
     }

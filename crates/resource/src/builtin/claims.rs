@@ -1,76 +1,67 @@
 //! The specs of claims: of PersistentVolumeClaims, and of the templates in StatefulSets and ephemeral volumes.
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 use machinery::{Value, names};
 use schema::metadata::annotation_errors;
 
-use super::checks::{invalid_each, labels, selector_operators, text};
-
-type Errors = Vec<FieldError>;
+use super::at::At;
+use super::at_checks::{labels, selector_operators};
 
 /// Validates the spec of a claim or of a template of claims.
-pub fn spec(spec: &Value, is_group_checked: bool, path: &FieldPath, errors: &mut Errors) {
-    let selector = spec.get("selector").filter(|selector| !selector.is_null());
-    selector_operators(selector, &path.child("selector"), errors);
-    storage_errors(spec.at(&["resources", "requests", "storage"]), &path.child("resources").key("storage"), errors);
-    if let (Some(source), Some(reference)) = (spec.get("dataSource"), spec.get("dataSourceRef"))
-        && !source.is_null()
-        && !reference.is_null()
-    {
-        let is_equal = ["apiGroup", "kind", "name"].iter().all(|name| source.get(name) == reference.get(name));
-        if !text(reference, "namespace").is_empty() {
-            let why = "may not be specified when dataSourceRef.namespace is specified";
-            errors.push(FieldError::invalid(path, &Value::object(), why));
+pub fn spec(spec: At, is_group_checked: bool) {
+    selector_operators(spec.field("selector"));
+    storage(spec.field("resources").key("storage").with(spec.field("resources.requests.storage").value));
+    let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
+    if source.is_given() && reference.is_given() {
+        let is_equal =
+            ["apiGroup", "kind", "name"].iter().all(|name| source.value.get(name) == reference.value.get(name));
+        if !reference.text("namespace").is_empty() {
+            spec.invalid_shown("{}".to_owned(), "may not be specified when dataSourceRef.namespace is specified");
         } else if !is_equal {
-            errors.push(FieldError::invalid(path, &Value::object(), "must match dataSourceRef"));
+            spec.invalid_shown("{}".to_owned(), "must match dataSourceRef");
         }
     }
-    for name in ["dataSource", "dataSourceRef"] {
-        if let Some(source) = spec.get(name).filter(|source| !source.is_null()) {
-            source_errors(source, is_group_checked, &path.child(name), errors);
-        }
+    for source in [source, reference].into_iter().filter(At::is_given) {
+        data_source(source, is_group_checked);
     }
 }
 
 /// The group and the kind of the source of a claim, and the namespace of a reference.
-fn source_errors(source: &Value, is_group_checked: bool, path: &FieldPath, errors: &mut Errors) {
-    let (group, kind, namespace) = (text(source, "apiGroup"), text(source, "kind"), text(source, "namespace"));
-    if group.is_empty() && kind != "PersistentVolumeClaim" {
+fn data_source(source: At, is_group_checked: bool) {
+    let (group, namespace) = (source.field("apiGroup"), source.field("namespace"));
+    let has_group = !group.as_text().is_empty();
+    if !has_group && source.text("kind") != "PersistentVolumeClaim" {
         let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        errors.push(FieldError::invalid(path, &Value::from(kind), why));
+        source.invalid_text(source.text("kind"), why);
     }
-    if !group.is_empty() && is_group_checked {
-        invalid_each(&path.child("apiGroup"), group, names::dns1123_subdomain(group), errors);
+    if has_group && is_group_checked {
+        group.must_be(names::dns1123_subdomain);
     }
-    if !namespace.is_empty() {
-        invalid_each(&path.child("namespace"), namespace, names::dns1123_label(namespace), errors);
+    if !namespace.as_text().is_empty() {
+        namespace.must_be(names::dns1123_label);
     }
 }
 
 /// The storage that a claim requests must be at least one byte, in whole bytes.
-fn storage_errors(amount: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
-    let Some(amount) = amount.filter(|amount| !amount.is_null()) else {
-        return errors.push(FieldError::required(path, ""));
-    };
-    if Quantity::of(amount).is_ok_and(|amount| amount.signum() <= 0) {
-        errors.push(FieldError::invalid(path, amount, "must be greater than zero"));
+fn storage(amount: At) {
+    if !amount.is_given() {
+        amount.required("");
+    } else if Quantity::of(amount.value).is_ok_and(|amount| amount.signum() <= 0) {
+        amount.invalid("must be greater than zero");
     }
 }
 
 /// The template of the claim of an ephemeral volume, whose metadata may have annotations and labels only.
-pub fn template(source: &Value, path: &FieldPath, errors: &mut Errors) {
-    let Some(template) = source.get("volumeClaimTemplate").filter(|template| !template.is_null()) else { return };
-    let (path, none) = (path.child("volumeClaimTemplate"), Value::object());
-    let (metadata, at) = (template.get("metadata").unwrap_or(&none), path.child("metadata"));
-    annotation_errors(metadata, &at.child("annotations"), errors);
-    labels(metadata.get("labels").unwrap_or(&none), &at.child("labels"), errors);
-    for name in FORBIDDEN_METADATA.into_iter().filter(|name| is_not_zero(metadata, name)) {
+pub fn template(source: At) {
+    let Some(template) = source.given("volumeClaimTemplate") else { return };
+    let metadata = template.field("metadata");
+    metadata.field("annotations").call(|_, path, errors| annotation_errors(metadata.value, path, errors));
+    labels(metadata.field("labels"));
+    for name in FORBIDDEN_METADATA.into_iter().filter(|name| is_not_zero(metadata.value, name)) {
         // kube-apiserver derives the name from that of the Go field
-        let name = if name == "uid" { "uID" } else { name };
-        errors.push(FieldError::forbidden(&at.child(name), "cannot be set"));
+        metadata.field(if name == "uid" { "uID" } else { name }).forbidden("cannot be set");
     }
-    spec(template.get("spec").unwrap_or(&none), true, &path.child("spec"), errors);
+    spec(template.field("spec"), true);
 }
 
 /// The fields that the metadata of a template of claims cannot have, in the order in which they are reported.

@@ -3,46 +3,37 @@
 use std::collections::{HashMap, HashSet};
 
 use machinery::Value;
-use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
 
-use super::checks::{entries, is_set, items, list, named, text};
-
-type Errors = Vec<FieldError>;
+use super::at::At;
+use super::checks::{entries, list, text};
 
 /// The lists of statuses in the status of a Pod, each with the list of containers in its spec.
 const STATUSES: [(&str, &str); 2] = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
 const EPHEMERAL: &str = "ephemeralContainerStatuses";
 
 /// Only a container that restarts may leave the terminated state. Paths have the indexes of the old statuses.
-pub fn transitions(status: &Value, before: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let restarts_all = STATUSES.iter().flat_map(|(_, kind)| list(spec, kind)).any(restarts_all);
+pub fn transitions(status: At, spec: At) {
+    let restarts_all = STATUSES.iter().flat_map(|(_, kind)| spec.list(kind)).any(restarts_all);
     for (name, kind) in STATUSES.into_iter().filter(|_| !restarts_all) {
-        let containers = by_name(list(spec, kind));
-        let may_restart = |name: &str, code: i64| {
-            containers.get(name).is_some_and(|container| restarts(container, text(spec, "restartPolicy"), code))
-        };
-        transitions_of(status, before, name, may_restart, path, errors);
+        let containers = by_name(spec.list(kind));
+        transitions_of(status, name, |name, code| {
+            containers.get(name).is_some_and(|container| restarts(container, spec.text("restartPolicy"), code))
+        });
     }
-    transitions_of(status, before, EPHEMERAL, |_, _| false, path, errors);
+    transitions_of(status, EPHEMERAL, |_, _| false);
 }
 
-fn transitions_of(
-    status: &Value,
-    before: &Value,
-    name: &str,
-    may_restart: impl Fn(&str, i64) -> bool,
-    path: &FieldPath,
-    errors: &mut Errors,
-) {
+fn transitions_of(status: At, name: &str, may_restart: impl Fn(&str, i64) -> bool) {
     let is_ended = |status: &Value| status.at(&["state", "terminated"]).is_some();
-    let statuses = list(status, name).iter().filter(|status| !is_ended(status));
+    let statuses = status.list(name).iter().filter(|status| !is_ended(status));
     let running: HashSet<&str> = statuses.map(|status| text(status, "name")).collect();
-    for (path, old) in items(before, name, path) {
+    let all = status.field(name);
+    for (i, old) in all.old.and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
         let Some(ended) = old.at(&["state", "terminated"]) else { continue };
         let code = ended.get("exitCode").and_then(Value::as_int).unwrap_or_default();
         if running.contains(text(old, "name")) && !may_restart(text(old, "name"), code) {
-            errors.push(FieldError::forbidden(&path.child("state"), "may not be transitioned to non-terminated state"));
+            all.index(i).field("state").forbidden("may not be transitioned to non-terminated state");
         }
     }
 }
@@ -81,84 +72,62 @@ fn matches(rule: &Value, code: i64) -> bool {
 }
 
 /// The users of containers must fit the operating system of the Pod.
-pub fn users(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let system = spec.str_at(&["os", "name"]);
-    let is_linux = !is_set(spec, "os") || system == "linux";
-    for (path, container) in [STATUSES[0].0, STATUSES[1].0, EPHEMERAL].iter().flat_map(|name| items(status, name, path))
-    {
-        let Some(user) = container.at(&["user", "linux"]).filter(|user| !user.is_null()) else { continue };
-        let path = path.child("user").child("linux");
-        match is_linux {
-            true => linux_user(user, &path, errors),
-            false if system == "windows" => {
-                errors.push(FieldError::forbidden(&path, "cannot be set for a windows pod"))
-            }
-            false => {}
-        }
-    }
-}
-
-fn linux_user(user: &Value, path: &FieldPath, errors: &mut Errors) {
-    let groups = items(user, "supplementalGroups", path);
-    let group = user.get("gid").map(|gid| (path.child("gid"), gid));
-    let own = user.get("uid").map(|uid| (path.child("uid"), uid, i64::from(u32::MAX)));
-    let groups = group.into_iter().chain(groups).map(|(path, id)| (path, id, i64::from(i32::MAX)));
-    for (path, id, max) in own.into_iter().chain(groups) {
-        if !(0..=max).contains(&id.as_int().unwrap_or_default()) {
-            errors.push(FieldError::invalid(&path, id, format!("must be between 0 and {max}, inclusive")));
+pub fn users(status: At, spec: At) {
+    let system = spec.text("os.name");
+    let is_linux = !spec.has("os") || system == "linux";
+    for container in [STATUSES[0].0, STATUSES[1].0, EPHEMERAL].iter().flat_map(|name| status.each(name)) {
+        let Some(user) = container.given("user.linux") else { continue };
+        if is_linux {
+            user.field("uid").within(0..=i64::from(u32::MAX));
+            user.field("gid").within(0..=i64::from(i32::MAX));
+            user.each("supplementalGroups").for_each(|group| group.within(0..=i64::from(i32::MAX)));
+        } else if system == "windows" {
+            user.forbidden("cannot be set for a windows pod");
         }
     }
 }
 
 /// Validates the health of the resources of containers. Ephemeral containers have no resources.
-pub fn allocated_resources(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
+pub fn allocated_resources(status: At, spec: At) {
     const FIELD: &str = "allocatedResourcesStatus";
-    let extended = status.get("extendedResourceClaimStatus").unwrap_or(&Value::Null);
+    let extended = status.field("extendedResourceClaimStatus");
     let mut mappings: HashMap<&str, Vec<&Value>> = HashMap::new();
-    for mapping in list(extended, "requestMappings") {
+    for mapping in extended.list("requestMappings") {
         mappings.entry(text(mapping, "containerName")).or_default().push(mapping);
     }
-    let claim = text(extended, "resourceClaimName");
+    let claim = extended.text("resourceClaimName");
     for (name, kind) in STATUSES {
         let mut containers = HashMap::new();
-        for (name, container) in by_name(list(spec, kind)) {
+        for (name, container) in by_name(spec.list(kind)) {
             let mut known = resources(container);
             let mappings = mappings.get(name).into_iter().flatten();
             known.extend(mappings.filter_map(|mapping| extended_name(container, claim, mapping)));
             containers.insert(name, known);
         }
-        for (path, container) in items(status, name, path) {
-            for (path, resource) in items(container, FIELD, &path) {
-                if let Some(known) = containers.get(text(container, "name")) {
-                    resource_name(resource, known, &path.child("name"), errors);
+        for container in status.each(name) {
+            for resource in container.each(FIELD) {
+                if let Some(known) = containers.get(container.text("name")) {
+                    resource_name(resource.string("name"), known);
                 }
-                health(resource, &path, errors);
+                health(resource);
             }
         }
     }
-    for (path, container) in items(status, EPHEMERAL, path) {
-        if !list(container, FIELD).is_empty() {
-            let why = "must not be specified in container status";
-            errors.push(FieldError::forbidden(&path.child(FIELD), why));
-        }
+    for container in status.each(EPHEMERAL).filter(|container| !container.list(FIELD).is_empty()) {
+        container.field(FIELD).forbidden("must not be specified in container status");
     }
 }
 
 const CLAIM: &str = "claim:";
 
-fn resource_name(resource: &Value, known: &HashSet<String>, path: &FieldPath, errors: &mut Errors) {
-    let name = text(resource, "name");
-    if known.contains(name) {
-        return;
+fn resource_name(at: At, known: &HashSet<String>) {
+    match at.as_text() {
+        name if known.contains(name) => {}
+        name if name.starts_with(CLAIM) => at.named().invalid(
+            "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty",
+        ),
+        _ => at.named().invalid("must match one of the container's resource requests"),
     }
-    let why = match name.starts_with(CLAIM) {
-        true => {
-            "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty"
-        }
-        false => "must match one of the container's resource requests",
-    };
-    let value = Value::from(name);
-    errors.push(named(FieldError::invalid(path, &value, why), &value));
 }
 
 /// The names of the resources of a container: what it requests, and its claims.
@@ -182,37 +151,29 @@ fn extended_name(container: &Value, claim: &str, mapping: &Value) -> Option<Stri
 }
 
 /// The health of each unit of a resource.
-fn health(resource: &Value, path: &FieldPath, errors: &mut Errors) {
-    const STATES: [&str; 3] = ["Healthy", "Unhealthy", "Unknown"];
+fn health(resource: At) {
     const MESSAGE_BYTES_MAX: usize = 1024;
     let mut known = HashSet::new();
-    for (path, unit) in items(resource, "resources", path) {
-        let (state, id) = (Value::from(text(unit, "health")), Value::from(text(unit, "resourceID")));
-        if !STATES.contains(&text(unit, "health")) {
-            errors.push(named(FieldError::not_supported(&path.child("health"), &state, &STATES), &state));
+    for unit in resource.each("resources") {
+        unit.string("health").named().one_of(&["Healthy", "Unhealthy", "Unknown"]);
+        let message = unit.field("message");
+        if message.value.as_str() == Some("") {
+            message.required("must be non-empty if specified");
         }
-        let length = unit.get("message").and_then(Value::as_str).map(str::len);
-        if length == Some(0) {
-            errors.push(FieldError::required(&path.child("message"), "must be non-empty if specified"));
-        }
-        if length > Some(MESSAGE_BYTES_MAX) {
-            errors.push(FieldError::too_long(&path.child("message"), MESSAGE_BYTES_MAX));
-        }
-        if !known.insert(text(unit, "resourceID")) {
-            errors.push(named(FieldError::duplicate(&path.child("resourceID"), &id), &id));
-        }
+        message.max_bytes(MESSAGE_BYTES_MAX);
+        unit.string("resourceID").named().unique(&mut known);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, json};
 
+    use super::super::at::errors_of;
     use super::*;
 
-    fn texts(check: impl Fn(&FieldPath, &mut Errors)) -> Vec<String> {
-        let mut errors = vec![];
-        check(&FieldPath::new("status"), &mut errors);
+    fn texts(pod: Value, old: Value, check: fn(At, At)) -> Vec<String> {
+        let errors = errors_of(&pod, Some(&old), Release::NEWEST, |pod| check(pod.field("status"), pod.field("spec")));
         errors.iter().map(ToString::to_string).collect()
     }
 
@@ -232,7 +193,8 @@ mod tests {
             let spec = json!({"restartPolicy": policy, "containers": [(container.clone())]});
             let before = json!({"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": code}}}]});
             let status = json!({"containerStatuses": [{"name": "c", "state": {"running": {}}}]});
-            let errors = texts(|path, errors| transitions(&status, &before, &spec, path, errors));
+            let pod = json!({"spec": spec, "status": status});
+            let errors = texts(pod, json!({"status": before}), transitions);
             let want = "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state";
             let want = if restarts { vec![] } else { vec![want] };
             assert_eq!(errors, want, "{policy} {} {code}", container.to_json());
@@ -254,7 +216,8 @@ mod tests {
                 "containerStatuses": [{"name": "c", "allocatedResourcesStatus": allocated}],
                 "extendedResourceClaimStatus": (extended.clone())
             });
-            texts(|path, errors| allocated_resources(&status, &spec, path, errors)).len()
+            let pod = json!({"spec": (spec.clone()), "status": status});
+            texts(pod, json!({}), allocated_resources).len()
         };
         for (name, errors) in
             [("cpu", 0), ("memory", 1), ("claim:k/r", 0), ("claim:k", 1), ("claim:e/x", 0), ("claim:e", 1)]

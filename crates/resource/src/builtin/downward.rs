@@ -1,10 +1,9 @@
 //! What the downward API may show of a Pod and of its containers.
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::names;
 use machinery::quantity::Quantity;
-use machinery::{Value, names};
 
-use super::checks::{invalid_each, text};
+use super::at::At;
 
 /// The fields of a Pod that a variable may show, beside single labels and annotations.
 pub const VARIABLES: [&str; 9] = [
@@ -30,24 +29,24 @@ const RESOURCES: [&str; 6] = [
 ];
 
 /// An amount of a container that a variable or a file shows.
-pub fn container_amount(reference: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let resource = text(reference, "resource");
+pub fn container_amount(reference: At) {
+    let resource = reference.field("resource");
+    let name = resource.as_text();
     let is_huge = ["limits.", "requests."]
         .iter()
-        .any(|kind| resource.strip_prefix(kind).is_some_and(|name| name.starts_with("hugepages-")));
-    if !resource.is_empty() && !RESOURCES.contains(&resource) && !is_huge {
-        return errors.push(FieldError::not_supported(&path.child("resource"), &Value::from(resource), &RESOURCES));
+        .any(|kind| name.strip_prefix(kind).is_some_and(|name| name.starts_with("hugepages-")));
+    if !name.is_empty() && !RESOURCES.contains(&name) && !is_huge {
+        return resource.unsupported(&RESOURCES);
     }
-    let divisor = reference.get("divisor").filter(|_| !resource.is_empty());
-    let divisor = divisor.and_then(|divisor| Quantity::of(divisor).ok());
-    let (divisors, of) = divisors(resource);
+    let divisor = Quantity::of(reference.field("divisor").value).ok().filter(|_| !name.is_empty());
+    let (divisors, of) = divisors(name);
     if let Some(divisor) = divisor.filter(|divisor| divisor.signum() != 0)
         && !divisors.contains(&divisor.to_string().as_str())
     {
         let (last, others) = divisors.split_last().unwrap_or((&"", &[]));
         let known = if of == "cpu" { format!("{} and {last}", others.join(", ")) } else { divisors.join(", ") };
         let why = format!("only divisor's values {known} are supported with the {of} resource");
-        errors.push(FieldError::invalid(&path.child("divisor"), &Value::from(resource), why));
+        reference.field("divisor").invalid_text(name, why);
     }
 }
 
@@ -68,24 +67,21 @@ fn subscripted(field: &str) -> Option<(&str, &str)> {
     field.strip_suffix("']")?.split_once("['").filter(|(name, _)| !name.is_empty())
 }
 
-/// The field of the Pod that a `fieldRef`, whose path is `path`, refers to: one of `shown`, a label or an annotation.
-pub fn field_path(reference: &Value, shown: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (whole, path) = (path, &path.child("fieldPath"));
-    let (version, field) = (text(reference, "apiVersion"), text(reference, "fieldPath"));
+/// The field of the Pod that a `fieldRef` refers to: one of `shown`, a label or an annotation.
+pub fn field_path(reference: At, shown: &[&str]) {
+    let (version, at) = (reference.text("apiVersion"), reference.string("fieldPath"));
+    let field = at.as_text();
     if !field.is_empty() && version != "v1" {
-        let why = format!("error converting fieldPath: unsupported pod version: {version}");
-        return errors.push(FieldError::invalid(path, &Value::from(field), why));
+        return at.invalid(format!("error converting fieldPath: unsupported pod version: {version}"));
     }
-    let value = Value::from(field);
     match subscripted(field) {
-        Some(("metadata.labels", key)) => return invalid_each(whole, key, names::qualified_name(key), errors),
+        Some(("metadata.labels", key)) => return reference.problems(key, names::qualified_name(key)),
         Some(("metadata.annotations", key)) => {
             let key = key.to_lowercase();
-            return invalid_each(whole, &key, names::qualified_name(&key), errors);
+            return reference.problems(&key, names::qualified_name(&key));
         }
         Some(_) => {
-            let why = format!("error converting fieldPath: field label does not support subscript: {field}");
-            return errors.push(FieldError::invalid(path, &value, why));
+            return at.invalid(format!("error converting fieldPath: field label does not support subscript: {field}"));
         }
         None if field.is_empty() || shown.contains(&field) => return,
         None => {}
@@ -93,9 +89,8 @@ pub fn field_path(reference: &Value, shown: &[&str], path: &FieldPath, errors: &
     // what the downward API knows and not every place may show
     const OTHERS: [&str; 5] =
         ["metadata.labels", "metadata.annotations", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
-    if OTHERS.contains(&field) || VARIABLES.contains(&field) {
-        return errors.push(FieldError::not_supported(path, &value, shown));
+    match OTHERS.contains(&field) || VARIABLES.contains(&field) {
+        true => at.unsupported(shown),
+        false => at.invalid(format!("error converting fieldPath: field label not supported: {field}")),
     }
-    let why = format!("error converting fieldPath: field label not supported: {field}");
-    errors.push(FieldError::invalid(path, &value, why));
 }

@@ -1,20 +1,15 @@
 //! iSCSI names.
 
-use machinery::Value;
-use machinery::field::{FieldError, FieldPath};
+use super::at::At;
 
-use super::checks::{is_set, text};
-
-/// The errors of a name in a volume of a Pod.
-pub fn name_errors(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let why = match name {
-        _ if !["iqn", "eui", "naa"].iter().any(|prefix| name.starts_with(prefix)) => {
-            "must be valid format starting with iqn, eui, or naa"
-        }
-        _ if !is_qualified(name) => "must be valid format",
-        _ => return,
-    };
-    errors.push(FieldError::invalid(path, &Value::from(name), why));
+/// Validates a name in a volume of a Pod.
+pub fn name(at: At) {
+    let name = at.as_text();
+    if !["iqn", "eui", "naa"].iter().any(|prefix| name.starts_with(prefix)) {
+        at.invalid("must be valid format starting with iqn, eui, or naa");
+    } else if !is_qualified(name) {
+        at.invalid("must be valid format");
+    }
 }
 
 /// The most bytes of a volume's name and its target portal together, if the initiator has a name.
@@ -22,15 +17,14 @@ const SESSION_MAX: usize = 64;
 pub const SESSION_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.";
 
 /// Whether the name of a volume and the portal of its source are too long for the name of an iSCSI session.
-pub fn is_session_too_long(name: &str, source: &Value) -> bool {
-    is_set(source, "initiatorName") && name.len() + 1 + text(source, "targetPortal").len() > SESSION_MAX
+pub fn is_session_too_long(name: &str, source: At) -> bool {
+    source.has("initiatorName") && name.len() + 1 + source.text("targetPortal").len() > SESSION_MAX
 }
 
 /// CHAP authentication needs a Secret.
-pub fn credentials(source: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let is_on = |field: &str| source.get(field).and_then(Value::as_bool) == Some(true);
-    if (is_on("chapAuthDiscovery") || is_on("chapAuthSession")) && !is_set(source, "secretRef") {
-        errors.push(FieldError::required(&path.child("secretRef"), ""));
+pub fn credentials(source: At) {
+    if (source.is_true("chapAuthDiscovery") || source.is_true("chapAuthSession")) && !source.has("secretRef") {
+        source.field("secretRef").required("");
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::Value;
 
-use super::checks::{invalid_internal, is_set, items, list, text};
-
-type Errors = Vec<FieldError>;
+use super::at::At;
+use super::checks::{list, text};
 
 /// Counts the indexes in a text such as `0-2,5`. They must be in ascending order and less than `completions`.
 fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
@@ -42,52 +40,40 @@ fn index(text: &str, completions: i64, last: Option<i64>) -> Result<i64, String>
 const ITEMS_MAX: usize = 20;
 
 /// Validates the policy that decides when a Job has succeeded.
-pub fn success_policy(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let Some(policy) = spec.get("successPolicy").filter(|policy| !policy.is_null()) else { return };
-    let path = path.child("successPolicy");
-    if text(spec, "completionMode") != "Indexed" {
-        let why = "requires indexed completion mode";
-        return errors.push(invalid_internal(&path, policy, "batch.SuccessPolicy", why));
+pub fn success_policy(spec: At) {
+    let Some(policy) = spec.given("successPolicy") else { return };
+    if spec.text("completionMode") != "Indexed" {
+        return policy.printed_as("batch.SuccessPolicy").invalid("requires indexed completion mode");
     }
-    let rules = list(policy, "rules").len();
-    if rules == 0 {
+    if policy.list("rules").is_empty() {
         let why = "at least one rules must be specified when the successPolicy is specified";
-        errors.push(FieldError::required(&path.child("rules"), why));
+        policy.field("rules").required(why);
     }
-    if rules > ITEMS_MAX {
-        errors.push(FieldError::too_many(&path.child("rules"), rules, ITEMS_MAX));
-    }
-    let completions = spec.get("completions").and_then(Value::as_int);
-    items(policy, "rules", &path).for_each(|(path, rule)| success_rule(rule, completions, &path, errors));
+    policy.field("rules").max_items(ITEMS_MAX);
+    policy.each("rules").for_each(|rule| success_rule(rule, spec.int("completions")));
 }
 
-fn success_rule(rule: &Value, completions: Option<i64>, path: &FieldPath, errors: &mut Errors) {
-    let (indexes, count) = ("succeededIndexes", "succeededCount");
-    if !is_set(rule, indexes) && !is_set(rule, count) {
-        let why = "at least one of succeededCount or succeededIndexes must be specified";
-        errors.push(FieldError::required(path, why));
+fn success_rule(rule: At, completions: Option<i64>) {
+    let (indexes, count) = (rule.field("succeededIndexes"), rule.field("succeededCount"));
+    if !indexes.is_given() && !count.is_given() {
+        rule.required("at least one of succeededCount or succeededIndexes must be specified");
     }
-    let mut total = is_set(rule, indexes).then_some(0);
-    if is_set(rule, indexes) {
-        let given = text(rule, indexes);
-        match count_indexes(given, completions.unwrap_or_default()) {
+    let mut total = indexes.is_given().then_some(0);
+    if indexes.is_given() {
+        match count_indexes(indexes.as_text(), completions.unwrap_or_default()) {
             Ok(number) => total = Some(number),
-            Err(why) => {
-                let why = format!("error parsing succeededIndexes: {why}");
-                errors.push(FieldError::invalid(&path.child(indexes), &Value::from(given), why));
-            }
+            Err(why) => indexes.invalid(format!("error parsing succeededIndexes: {why}")),
         }
     }
-    let Some(number) = rule.get(count).and_then(Value::as_int) else { return };
-    let mut invalid = |why: String| errors.push(FieldError::invalid(&path.child(count), &Value::Int(number), why));
+    let Some(number) = count.value.as_int() else { return };
     if number < 0 {
-        invalid("must be greater than or equal to 0".to_owned());
+        count.invalid("must be greater than or equal to 0");
     }
     if let Some(all) = completions.filter(|all| number > *all) {
-        invalid(format!("must be less than or equal to {all} (the number of specified completions)"));
+        count.invalid(format!("must be less than or equal to {all} (the number of specified completions)"));
     }
     if let Some(all) = total.filter(|all| number > *all) {
-        invalid(format!(
+        count.invalid(format!(
             "must be less than or equal to {all} (the number of indexes in the specified succeededIndexes field)"
         ));
     }
@@ -101,106 +87,90 @@ const EXCLUSIVE: [(&str, &str, &str); 4] = [
     ("SuccessCriteriaMet", "FailureTarget", "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"),
 ];
 
-pub fn validate_status(job: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path) = (vec![], FieldPath::new("status"));
-    let (status, before) = (job.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
-    let number = |status: &Value, name: &str| status.get(name).and_then(Value::as_int).unwrap_or_default();
+pub fn validate_status(job: At) {
+    let (status, spec) = (job.field("status"), job.field("spec"));
+    let number = |at: At| at.value.as_int().unwrap_or_default();
+    let before = |at: At| at.old.and_then(Value::as_int).unwrap_or_default();
     for name in ["failed", "succeeded"] {
-        let now = number(status, name);
-        if now < number(before, name) {
+        let counter = status.field(name);
+        if number(counter) < before(counter) {
             let why = format!("cannot decrease the {name} counter");
-            errors.push(FieldError::invalid(&path.child(name), &Value::Int(now), why));
+            counter.invalid_shown(number(counter).to_string(), why);
         }
     }
-    let is_changed = ["active", "ready"].into_iter().any(|name| number(status, name) != number(before, name));
-    let ready = number(status, "ready");
-    if is_changed && is_set(status, "ready") && ready > number(status, "active") {
-        let why = "cannot set more ready pods than active";
-        errors.push(FieldError::invalid(&path.child("ready"), &Value::Int(ready), why));
+    let (active, ready) = (status.field("active"), status.field("ready"));
+    let is_changed = [active, ready].into_iter().any(|at| number(at) != before(at));
+    if is_changed && ready.is_given() && number(ready) > number(active) {
+        ready.invalid("cannot set more ready pods than active");
     }
-    uncounted(status, &path, &mut errors);
-    indexes(job, status, &path, &mut errors);
-    conditions(status, before, &path, &mut errors);
-    errors
+    uncounted(status);
+    indexes(status, spec);
+    conditions(status);
 }
 
-fn uncounted(status: &Value, path: &FieldPath, errors: &mut Errors) {
-    let Some(pods) = status.get("uncountedTerminatedPods").filter(|pods| !pods.is_null()) else { return };
-    let (path, mut known) = (path.child("uncountedTerminatedPods"), HashSet::new());
-    for kind in ["succeeded", "failed"] {
-        for (path, uid) in items(pods, kind, &path) {
-            if uid.as_str() == Some("") {
-                errors.push(FieldError::invalid(&path, uid, "must not be empty"));
-            } else if !known.insert(uid.as_str().unwrap_or_default()) {
-                errors.push(FieldError::duplicate(&path, uid));
+fn uncounted(status: At) {
+    let mut known = HashSet::new();
+    for kind in ["uncountedTerminatedPods.succeeded", "uncountedTerminatedPods.failed"] {
+        for uid in status.each(kind) {
+            match uid.as_text() {
+                "" => uid.invalid("must not be empty"),
+                _ => uid.unique(&mut known),
             }
         }
     }
 }
 
-fn indexes(job: &Value, status: &Value, path: &FieldPath, errors: &mut Errors) {
-    let spec = job.get("spec").unwrap_or(&Value::Null);
-    let is_indexed = text(spec, "completionMode") == "Indexed";
-    let completions = spec.get("completions").and_then(Value::as_int).unwrap_or_default();
+fn indexes(status: At, spec: At) {
+    let completions = spec.int("completions").unwrap_or_default();
     for name in ["completedIndexes", "failedIndexes"] {
-        let (given, path) = (text(status, name), path.child(name));
-        let mut invalid = |why: String| errors.push(FieldError::invalid(&path, &Value::from(given), why));
-        if name == "failedIndexes" && is_set(status, name) && !is_set(spec, "backoffLimitPerIndex") {
-            invalid("cannot set non-null failedIndexes when backoffLimitPerIndex is null".to_owned());
+        let given = status.string(name);
+        if name == "failedIndexes" && status.has(name) && !spec.has("backoffLimitPerIndex") {
+            given.invalid("cannot set non-null failedIndexes when backoffLimitPerIndex is null");
             continue;
         }
-        if is_set(spec, "completions")
-            && let Err(why) = count_indexes(given, completions)
+        if spec.has("completions")
+            && let Err(why) = count_indexes(given.as_text(), completions)
         {
-            invalid(format!("error parsing {name}: {why}"));
+            given.invalid(format!("error parsing {name}: {why}"));
         }
-        if !given.is_empty() && !is_indexed {
-            invalid(format!("cannot set non-empty {name} when non-indexed completion mode"));
+        if !given.as_text().is_empty() && spec.text("completionMode") != "Indexed" {
+            given.invalid(format!("cannot set non-empty {name} when non-indexed completion mode"));
         }
     }
 }
 
-fn conditions(status: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
+fn conditions(status: At) {
     let is_true = |status: &Value, kind: &str| {
         list(status, "conditions").iter().any(|it| text(it, "type") == kind && text(it, "status") == "True")
     };
-    let has = |kind: &str| is_true(status, kind);
-    let all = path.child("conditions");
-    let refused = |why: &str| FieldError { value: String::new(), ..FieldError::invalid(&all, &Value::Null, why) };
+    let has = |kind: &str| is_true(status.value, kind);
+    let all = status.field("conditions");
+    let before = status.old.unwrap_or(&Value::Null);
     for kind in ["Complete", "Failed"].into_iter().filter(|kind| is_true(before, kind) && !has(kind)) {
-        errors.push(refused(&format!("cannot disable the terminal {kind}=True condition")));
+        all.invalid_unshown(format!("cannot disable the terminal {kind}=True condition"));
     }
-    for (one, other, why) in EXCLUSIVE {
-        if has(one) && has(other) {
-            errors.push(refused(why));
-        }
+    for (.., why) in EXCLUSIVE.into_iter().filter(|(one, other, _)| has(one) && has(other)) {
+        all.invalid_unshown(why);
     }
-    let completed = status.get("completionTime").filter(|time| !time.is_null());
-    let started = status.get("startTime").filter(|time| !time.is_null());
-    match completed {
-        None if has("Complete") => {
-            let why = "completionTime is required for Complete jobs";
-            errors.push(FieldError::required(&path.child("completionTime"), why));
-        }
-        Some(time) if !has("Complete") => {
-            let why = "cannot set completionTime when there is no Complete=True condition";
-            errors.push(FieldError::invalid(&path.child("completionTime"), time, why));
+    let (completed, started) = (status.field("completionTime"), status.field("startTime"));
+    match (completed.is_given(), has("Complete")) {
+        (false, true) => completed.required("completionTime is required for Complete jobs"),
+        (true, false) => {
+            completed.invalid("cannot set completionTime when there is no Complete=True condition");
         }
         _ => {}
     }
-    if let (Some(time), Some(started)) = (completed, started)
-        && started.as_str() > time.as_str()
-    {
-        errors.push(FieldError::invalid(&path.child("completionTime"), time, "must be equal to or after `startTime`"));
+    if completed.is_given() && started.is_given() && started.as_text() > completed.as_text() {
+        completed.invalid("must be equal to or after `startTime`");
     }
     if has("Failed") && !has("FailureTarget") {
-        errors.push(refused("cannot set Failed=True condition without the FailureTarget=true condition"));
+        all.invalid_unshown("cannot set Failed=True condition without the FailureTarget=true condition");
     }
     if has("Complete") && !has("SuccessCriteriaMet") {
-        errors.push(refused("cannot set Complete=True condition without the SuccessCriteriaMet=true condition"));
+        all.invalid_unshown("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
     }
-    if (has("Complete") || has("Failed")) && started.is_none() {
-        errors.push(FieldError::required(&path.child("startTime"), "startTime is required for finished job"));
+    if (has("Complete") || has("Failed")) && !started.is_given() {
+        started.required("startTime is required for finished job");
     }
 }
 

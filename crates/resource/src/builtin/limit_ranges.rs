@@ -52,8 +52,10 @@ fn names(item: &Value, path: &FieldPath, errors: &mut Errors) {
         for (name, _) in given(list).into_iter().flat_map(Map::iter) {
             let path = path.child(list).key(name);
             match kind {
-                "Container" | "Pod" => podspec::container_resource(name, &path, errors),
-                _ => podspec::resource_name(name, &path, errors),
+                "Container" | "Pod" => {
+                    crate::builtin::at::at_path(&Value::Null, &path, errors, |at| podspec::container_resource(name, at))
+                }
+                _ => crate::builtin::at::at_path(&Value::Null, &path, errors, |at| podspec::resource_name(name, at)),
             }
         }
     }

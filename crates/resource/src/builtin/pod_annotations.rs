@@ -1,12 +1,11 @@
 //! Annotations of Pods and Pod templates that stand for fields: profiles, tolerations, deletion costs, mirror Pods.
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::FieldPath;
 use machinery::{Map, Value};
 
+use super::at::At;
 use super::checks::{items, text};
 use super::{podspec, rule_checks};
-
-type Errors = Vec<FieldError>;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
@@ -25,48 +24,47 @@ fn annotation<'a>(pod: &'a Value, key: &str) -> Option<&'a str> {
     given(pod)?.get(key)?.as_str()
 }
 
-/// Validates the annotations of a Pod or a template at `path`. The deletion cost is not checked if that of the old
-/// object is invalid.
-pub fn errors(pod: &Value, old: Option<&Value>, path: &FieldPath, errors: &mut Errors) {
-    let Some(given) = given(pod) else { return };
-    for (key, value) in Map::iter(given) {
-        let value = value.as_str().unwrap_or_default();
-        let at = path.key(key);
+/// Validates the annotations of a Pod.
+pub fn check(pod: At) {
+    check_at(pod, pod.field("metadata.annotations"));
+}
+
+/// Validates the annotations of a Pod or a template. The deletion cost is not checked if that of the old object is
+/// invalid.
+pub fn check_at(pod: At, annotations: At) {
+    for (key, value) in given(pod.value).into_iter().flat_map(Map::iter) {
+        let at = annotations.key(key).with(value);
         match key.as_str() {
-            MIRROR if pod.str_at(&["spec", "nodeName"]).is_empty() => {
-                let why = "must set spec.nodeName if mirror pod annotation is set";
-                errors.push(FieldError::invalid(&at, &Value::from(value), why));
+            MIRROR if pod.text("spec.nodeName").is_empty() => {
+                at.invalid("must set spec.nodeName if mirror pod annotation is set");
             }
-            TOLERATIONS if !value.is_empty() => tolerations(value, path, errors),
-            DELETION_COST if !is_cost(value) && old.is_none_or(has_cost) => {
-                errors.push(FieldError::invalid(&at, &Value::from(value), "must be a 32bit integer"));
+            TOLERATIONS if !at.as_text().is_empty() => tolerations(at.as_text(), annotations),
+            DELETION_COST if !is_cost(at.as_text()) && pod.old.is_none_or(has_cost) => {
+                at.invalid("must be a 32bit integer");
             }
-            key if key == SECCOMP || key.starts_with(SECCOMP_OF) => seccomp(value, &path.child(key), errors),
-            key => {
-                if let Some(name) = key.strip_prefix(APP_ARMOR_OF) {
-                    app_armor(pod, name, value, &at, errors);
-                }
-            }
+            key if key == SECCOMP || key.starts_with(SECCOMP_OF) => seccomp(annotations.child(key).with(value)),
+            key => key.strip_prefix(APP_ARMOR_OF).into_iter().for_each(|name| app_armor(pod, name, at)),
         }
     }
 }
 
 /// Updates of a Pod must not add, change or remove annotations for AppArmor profiles or mirror Pods.
-pub fn change_errors(pod: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
+pub fn changes(pod: At) {
     let what = |key: &str| match key {
         MIRROR => Some("mirror pod annotation"),
         key if key.starts_with(APP_ARMOR_OF) => Some("AppArmor annotations"),
         _ => None,
     };
+    let (annotations, old) = (pod.field("metadata.annotations"), pod.old.unwrap_or(&Value::Null));
     for (key, value) in given(old).into_iter().flat_map(Map::iter) {
-        let is_changed = annotation(pod, key) != value.as_str();
+        let is_changed = annotation(pod.value, key) != value.as_str();
         if let Some(what) = what(key).filter(|_| is_changed) {
-            errors.push(FieldError::forbidden(&path.key(key), format!("may not remove or update {what}")));
+            annotations.key(key).forbidden(format!("may not remove or update {what}"));
         }
     }
-    for (key, _) in given(pod).into_iter().flat_map(Map::iter) {
+    for (key, _) in given(pod.value).into_iter().flat_map(Map::iter) {
         if let Some(what) = what(key).filter(|_| annotation(old, key).is_none()) {
-            errors.push(FieldError::forbidden(&path.key(key), format!("may not add {what}")));
+            annotations.key(key).forbidden(format!("may not add {what}"));
         }
     }
 }
@@ -80,83 +78,69 @@ fn has_cost(pod: &Value) -> bool {
     annotation(pod, DELETION_COST).is_none_or(is_cost)
 }
 
-fn tolerations(json: &str, path: &FieldPath, errors: &mut Errors) {
+fn tolerations(json: &str, annotations: At) {
     let list = match machinery::value::decode(json.as_bytes()) {
         Ok(list) => list,
-        Err(error) => return errors.push(FieldError::invalid(path, &Value::from(TOLERATIONS), error.to_string())),
+        Err(error) => return annotations.invalid_text(TOLERATIONS, error.to_string()),
     };
-    for (i, toleration) in list.as_array().unwrap_or_default().iter().enumerate() {
-        podspec::validate_toleration(toleration, &path.child(TOLERATIONS).index(i), errors);
+    annotations.child(TOLERATIONS).showing(&list, |at| at.items().for_each(podspec::toleration));
+}
+
+fn seccomp(at: At) {
+    match at.as_text().strip_prefix(LOCALHOST) {
+        _ if ["runtime/default", "docker/default", "unconfined"].contains(&at.as_text()) => {}
+        Some(file) => at.showing(&Value::from(file), rule_checks::local_path),
+        None => at.invalid("must be a valid seccomp profile"),
     }
 }
 
-fn seccomp(profile: &str, path: &FieldPath, errors: &mut Errors) {
-    if ["runtime/default", "docker/default", "unconfined"].contains(&profile) {
-        return;
-    }
-    match profile.strip_prefix(LOCALHOST) {
-        Some(file) => crate::builtin::at::at_path(&Value::from(file), path, errors, rule_checks::local_path),
-        None => errors.push(FieldError::invalid(path, &Value::from(profile), "must be a valid seccomp profile")),
-    }
-}
-
-fn app_armor(pod: &Value, name: &str, profile: &str, path: &FieldPath, errors: &mut Errors) {
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let mut containers = CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, path));
-    if !containers.any(|(_, container)| text(container, "name") == name) {
-        errors.push(FieldError::invalid(path, &Value::from(name), "container not found"));
+fn app_armor(pod: At, name: &str, at: At) {
+    let (spec, profile) = (pod.field("spec"), at.as_text());
+    if !CONTAINERS.iter().any(|kind| spec.list(kind).iter().any(|container| text(container, "name") == name)) {
+        at.invalid_text(name, "container not found");
     }
     if !["", "runtime/default", "unconfined"].contains(&profile) && !profile.starts_with(LOCALHOST) {
-        let why = format!("invalid AppArmor profile name: {}", machinery::value::quote(profile));
-        errors.push(FieldError::invalid(path, &Value::from(profile), why));
+        at.invalid(format!("invalid AppArmor profile name: {}", machinery::value::quote(profile)));
     }
 }
 
-/// Reports profiles in fields that contradict annotations; `path` is that of the spec.
-pub fn mismatches(pod: &Value, path: &FieldPath, errors: &mut Errors) {
-    if given(pod).is_none() {
-        return;
-    }
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let context = spec.get("securityContext").unwrap_or(&Value::Null);
-    let mut compare = |profile: Option<&Value>, key: &str, path: FieldPath, word: &str| {
-        if let (Some(profile), Some(annotation)) = (profile, annotation(pod, key)) {
-            errors.extend(mismatch(profile, annotation, &path, word));
+/// Reports profiles in fields of a Pod or a template that contradict annotations.
+pub fn mismatches(pod: At) {
+    let (spec, own) = (pod.field("spec"), pod.field("spec.securityContext"));
+    let compare = |profile: At, key: &str, at: At, word: &str| {
+        if let Some(annotation) = annotation(pod.value, key).filter(|_| profile.is_given()) {
+            mismatch(at.with(profile.value), annotation, word);
         }
     };
-    let at = |path: &FieldPath, field: &str| path.child("securityContext").child(field);
-    compare(context.get("seccompProfile"), SECCOMP, at(path, "seccompProfile"), "seccomp");
-    let is_windows = spec.str_at(&["os", "name"]) == "windows";
-    for (path, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, path)) {
-        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&Value::Null));
-        let key = format!("{SECCOMP_OF}{name}");
-        compare(own.get("seccompProfile"), &key, at(&path, "seccompProfile"), "seccomp");
-        let profile = own.get("appArmorProfile").or_else(|| context.get("appArmorProfile"));
-        let profile = profile.filter(|_| !is_windows);
-        compare(profile, &format!("{APP_ARMOR_OF}{name}"), at(&path, "appArmorProfile"), "apparmor");
+    compare(own.field("seccompProfile"), SECCOMP, own.field("seccompProfile"), "seccomp");
+    let is_windows = spec.text("os.name") == "windows";
+    for container in CONTAINERS.iter().flat_map(|kind| spec.each(kind)) {
+        let (name, context) = (container.text("name"), container.field("securityContext"));
+        let (seccomp, profile) = (context.field("seccompProfile"), context.field("appArmorProfile"));
+        compare(seccomp, &format!("{SECCOMP_OF}{name}"), seccomp, "seccomp");
+        if !is_windows {
+            let shown = if profile.is_given() { profile } else { own.field("appArmorProfile") };
+            compare(shown, &format!("{APP_ARMOR_OF}{name}"), profile, "apparmor");
+        }
     }
 }
 
-fn mismatch(profile: &Value, annotation: &str, path: &FieldPath, word: &str) -> Option<FieldError> {
-    let kind = |is_same: bool| {
-        let error =
-            || FieldError::forbidden(&path.child("type"), format!("{word} type in annotation and field must match"));
-        (!is_same).then(error)
-    };
-    match text(profile, "type") {
-        "Unconfined" => kind(annotation == "unconfined"),
-        "RuntimeDefault" => {
-            kind(annotation == "runtime/default" || word == "seccomp" && annotation == "docker/default")
-        }
+fn mismatch(profile: At, annotation: &str, word: &str) {
+    let is_same = match profile.text("type") {
+        "Unconfined" => annotation == "unconfined",
+        "RuntimeDefault" => annotation == "runtime/default" || word == "seccomp" && annotation == "docker/default",
         "Localhost" => match annotation.strip_prefix(LOCALHOST) {
-            None => kind(false),
-            Some(file) if profile.get("localhostProfile").and_then(Value::as_str) == Some(file) => None,
+            None => false,
+            Some(file) if profile.field("localhostProfile").value.as_str() == Some(file) => true,
             Some(_) => {
                 let why = format!("{word} profile in annotation and field must match");
-                Some(FieldError::forbidden(&path.child("localhostProfile"), why))
+                return profile.field("localhostProfile").forbidden(why);
             }
         },
-        _ => None,
+        _ => true,
+    };
+    if !is_same {
+        profile.field("type").forbidden(format!("{word} type in annotation and field must match"));
     }
 }
 
@@ -266,15 +250,17 @@ pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, json};
 
+    use super::super::at::errors_of;
     use super::*;
 
     fn texts(annotations: Value, spec: Value) -> Vec<String> {
         let pod = json!({"metadata": {"annotations": (annotations)}, "spec": (spec)});
-        let mut found = vec![];
-        errors(&pod, None, &FieldPath::new("metadata.annotations"), &mut found);
-        mismatches(&pod, &FieldPath::new("spec"), &mut found);
+        let found = errors_of(&pod, None, Release::NEWEST, |pod| {
+            check(pod);
+            mismatches(pod);
+        });
         found.iter().map(ToString::to_string).collect()
     }
 

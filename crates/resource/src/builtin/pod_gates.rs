@@ -1,27 +1,28 @@
 //! Pods with scheduling gates: until the last gate is removed, updates may add node selectors and node affinities.
 
 use machinery::Value;
-use machinery::field::{FieldError, FieldPath};
 
-use super::checks::{invalid_internal, invalid_shown, list};
+use super::at::At;
+use super::checks::list;
 use super::defaults::restore;
 
 const AFFINITY: [&str; 2] = ["affinity", "nodeAffinity"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const TERMS: &str = "nodeSelectorTerms";
 
-/// Checks that the spec `new` of a Pod that had gates only adds to where the Pod may run, and sets these fields back to
-/// those of `old`. A Pod without gates stays as it is.
-pub fn take_additions(new: &mut Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// Checks that the `spec` of a Pod that had gates only adds to where the Pod may run, and sets these fields of `new`, a
+/// copy, back to those of `old`. A Pod without gates stays as it is.
+pub fn take_additions(new: &mut Value, old: &Value, spec: At) {
     if list(old, "schedulingGates").is_empty() {
         return;
     }
-    added_selectors(new, old, &path.child("nodeSelector"), errors);
+    added_selectors(spec.field("nodeSelector"));
     restore(new, old, &["nodeSelector"]);
-    if new.at(&AFFINITY) == old.at(&AFFINITY) {
+    let affinity = spec.field("affinity.nodeAffinity");
+    if affinity.old == Some(affinity.value) {
         return;
     }
-    added_terms(new, old, &path.child("affinity").child("nodeAffinity"), errors);
+    added_terms(affinity);
     restore(new, old, &AFFINITY);
     let is_bare = new.get("affinity").and_then(Value::as_object).is_some_and(|affinity| affinity.is_empty());
     if is_bare && old.get("affinity").is_none() {
@@ -29,35 +30,27 @@ pub fn take_additions(new: &mut Value, old: &Value, path: &FieldPath, errors: &m
     }
 }
 
-fn added_selectors(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let selectors = |spec: &Value| spec.get("nodeSelector").and_then(Value::as_object).cloned().unwrap_or_default();
-    let (now, before) = (selectors(new), selectors(old));
-    if before.iter().any(|(key, value)| now.get(key) != Some(value)) {
-        let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        let shown = new.get("nodeSelector").map_or_else(|| "null".to_owned(), Value::to_json);
-        errors.push(invalid_shown(path, shown, why));
+fn added_selectors(at: At) {
+    let before = at.old.and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
+    if before.into_iter().any(|(key, value)| at.value.get(key) != Some(value)) {
+        at.invalid_shown(
+            at.value.to_json(),
+            "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+        );
     }
 }
 
 /// Required terms may only gain requirements, and only at the end.
-fn added_terms(new: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let terms = |spec: &Value| spec.at(&[AFFINITY[0], AFFINITY[1], REQUIRED]).cloned().unwrap_or_default();
-    let (now, before) = (terms(new), terms(old));
-    let is_given = now.get(TERMS).is_some_and(|terms| !terms.is_null());
-    let (now, before) = (list(&now, TERMS), list(&before, TERMS));
-    let path = path.child(REQUIRED).child(TERMS);
+fn added_terms(affinity: At) {
+    let required = affinity.field(REQUIRED);
+    let (terms, now) = (required.field(TERMS), required.list(TERMS));
+    let before = terms.old.and_then(Value::as_array).unwrap_or_default();
     if !before.is_empty() && before.len() != now.len() {
-        let print = |term| machinery::types::internal_json(term, "core.NodeSelectorTerm", false);
-        let shown: Vec<String> = now.iter().map(print).collect();
-        let shown = if !is_given { "null".to_owned() } else { format!("[{}]", shown.join(",")) };
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        return errors.push(invalid_shown(&path, shown, why));
+        return terms.invalid_shown(terms.printed_items("core.NodeSelectorTerm"), why);
     }
-    for (index, (term, before)) in now.iter().zip(before).enumerate() {
-        if !only_adds(term, before) {
-            let why = "only additions are allowed (no mutations or deletions)";
-            errors.push(invalid_internal(&path.index(index), term, "core.NodeSelectorTerm", why));
-        }
+    for (term, _) in terms.items().zip(before).filter(|(term, before)| !only_adds(term.value, before)) {
+        term.printed_as("core.NodeSelectorTerm").invalid("only additions are allowed (no mutations or deletions)");
     }
 }
 
@@ -72,8 +65,10 @@ fn only_adds(term: &Value, before: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::field::FieldPath;
+    use machinery::{Release, json};
 
+    use super::super::at::{errors_at, errors_of};
     use super::*;
 
     /// A term that wants one of the zones.
@@ -122,8 +117,10 @@ mod tests {
             (required(vec![zones(&["x"])]), json!({}), true, "nodeSelectorTerms: Invalid value: null: no additions"),
         ];
         for (old, spec, equal, want) in cases {
-            let (mut new, old, mut errors) = (with_gate(spec), with_gate(old), vec![]);
-            take_additions(&mut new, &old, &FieldPath::new("spec"), &mut errors);
+            let (spec, old) = (with_gate(spec), with_gate(old));
+            let mut new = spec.clone();
+            let check = |at: At| take_additions(&mut new, &old, at);
+            let errors = errors_at(&FieldPath::new("spec"), &spec, Some(&old), Release::NEWEST, check);
             assert_eq!(new == old, equal, "{new:?} {old:?}");
             let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
             assert_eq!(found.len(), usize::from(!want.is_empty()), "{found:?}");
@@ -134,8 +131,8 @@ mod tests {
     #[test]
     fn pods_without_gates_stay() {
         let (old, spec) = (json!({}), json!({"nodeSelector": {"a": "1"}}));
-        let (mut new, mut errors) = (spec.clone(), vec![]);
-        take_additions(&mut new, &old, &FieldPath::new("spec"), &mut errors);
+        let mut new = spec.clone();
+        let errors = errors_of(&spec, Some(&old), Release::NEWEST, |at| take_additions(&mut new, &old, at));
         assert_eq!((new, errors.len()), (spec, 0));
     }
 }

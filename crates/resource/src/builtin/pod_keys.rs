@@ -6,12 +6,10 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use machinery::Value;
-use machinery::field::{FieldError, FieldPath};
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-use super::checks::{invalid_shown, text};
+use super::at::At;
 use super::request_pem::RequestKey;
 
 const BYTES_MAX: usize = 10 * 1024;
@@ -21,47 +19,50 @@ pub fn parse(der: &[u8]) -> Option<SubjectPublicKeyInfo<'_>> {
     SubjectPublicKeyInfo::from_der(der).ok().filter(|(rest, _)| rest.is_empty()).map(|(_, info)| info)
 }
 
-/// The first error of the key and its proof in the spec at `path`, both in Base64.
-pub fn error(spec: &Value, path: &FieldPath) -> Option<FieldError> {
-    let (key_path, proof_path) = (path.child("pkixPublicKey"), path.child("proofOfPossession"));
-    let bytes = |name: &str| STANDARD.decode(text(spec, name)).unwrap_or_default();
-    let (der, proof) = (bytes("pkixPublicKey"), bytes("proofOfPossession"));
-    for (bytes, path) in [(&der, &key_path), (&proof, &proof_path)] {
+/// Validates the key and its proof in a spec, both in Base64. The first error ends the checks.
+pub fn check(spec: At) {
+    let (key_at, proof_at) = (spec.field("pkixPublicKey"), spec.field("proofOfPossession"));
+    let [der, proof] = [key_at, proof_at].map(|at| STANDARD.decode(at.as_text()).unwrap_or_default());
+    for (bytes, at) in [(&der, key_at), (&proof, proof_at)] {
         if bytes.len() > BYTES_MAX {
-            return Some(FieldError::too_long(path, BYTES_MAX));
+            return at.too_long(BYTES_MAX);
         }
     }
-    let invalid = |why: &str| Some(FieldError::invalid(&key_path, &Value::from(text(spec, "pkixPublicKey")), why));
     let found = parse(&der).and_then(|info| Some((RequestKey::of_info(&info).ok()?, info)));
-    let Some((key, info)) = found else { return invalid("must be a valid PKIX-serialized public key") };
-    let shown = |shown: String, why: &str| Some(FieldError::invalid(&key_path, &Value::from(shown), why));
+    let Some((key, info)) = found else { return key_at.invalid("must be a valid PKIX-serialized public key") };
     let algorithm: &'static dyn VerificationAlgorithm = match key {
         RequestKey::Ed25519 => &ED25519,
         RequestKey::Ecdsa("P-256") => &ECDSA_P256_SHA256_ASN1,
         RequestKey::Ecdsa("P-384") => &ECDSA_P384_SHA256_ASN1,
         RequestKey::Ecdsa("P-521") => &ECDSA_P521_SHA256_ASN1,
         RequestKey::Ecdsa(curve) => {
-            return shown(format!("curve {curve}"), "elliptic public keys must use curve P256 or P384");
+            let why = "elliptic public keys must use curve P256 or P384";
+            return key_at.invalid_text(&format!("curve {curve}"), why);
         }
         RequestKey::Rsa(3072 | 4096) => &RSA_PSS_2048_8192_SHA256,
         RequestKey::Rsa(bits) => {
-            return shown(format!("{bits}-bit modulus"), "RSA keys must have modulus size 3072 or 4096");
+            let why = "RSA keys must have modulus size 3072 or 4096";
+            return key_at.invalid_text(&format!("{bits}-bit modulus"), why);
         }
-        RequestKey::Other => return invalid("unknown public key type; supported types are Ed25519, ECDSA, and RSA"),
+        RequestKey::Other => {
+            return key_at.invalid("unknown public key type; supported types are Ed25519, ECDSA, and RSA");
+        }
     };
     let key = UnparsedPublicKey::new(algorithm, &*info.subject_public_key.data);
-    let is_proven = key.verify(text(spec, "podUID").as_bytes(), &proof).is_ok();
-    let why = "could not verify proof-of-possession signature";
-    (!is_proven).then(|| invalid_shown(&proof_path, String::new(), why))
+    if key.verify(spec.text("podUID").as_bytes(), &proof).is_err() {
+        proof_at.invalid_unshown("could not verify proof-of-possession signature");
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::rand::SystemRandom;
     use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
-    use machinery::json;
+    use machinery::field::FieldPath;
+    use machinery::{Release, json};
     use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, PublicKeyData as _};
 
+    use super::super::at::errors_at;
     use super::*;
 
     #[test]
@@ -72,7 +73,8 @@ mod tests {
         let proof = STANDARD.encode(signing.sign(&SystemRandom::new(), b"uid").unwrap());
         let found = |key: &str, uid: &str| {
             let spec = json!({"podUID": (uid), "pkixPublicKey": (key), "proofOfPossession": (proof.as_str())});
-            error(&spec, &FieldPath::new("spec")).map(|error| error.to_string())
+            let errors = errors_at(&FieldPath::new("spec"), &spec, None, Release::NEWEST, check);
+            errors.first().map(ToString::to_string)
         };
         assert_eq!(found(&key, "uid"), None);
         let why = "spec.proofOfPossession: Invalid value: could not verify proof-of-possession signature";

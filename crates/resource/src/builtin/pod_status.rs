@@ -2,14 +2,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::FieldError;
 use machinery::{Release, Value, json, names};
 
-use super::checks::{invalid_each, invalid_shown, items, list, named, text};
+use super::at::At;
+use super::checks::{list, text};
 use super::defaults::restore;
 use super::{container_statuses, ip, pod_annotations, rule_checks};
-
-type Errors = Vec<FieldError>;
 
 /// Completes `podIP` and the first of `podIPs` from each other.
 pub fn default(pod: &mut Value) {
@@ -60,71 +59,55 @@ fn keep_observed(pod: &mut Value, old: &Value) {
     }
 }
 
-pub fn validate(pod: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let (mut errors, path) = (vec![], FieldPath::new("status"));
-    let (status, spec) = (pod.get("status").unwrap_or(&Value::Null), pod.get("spec").unwrap_or(&Value::Null));
-    let before = old.get("status").unwrap_or(&Value::Null);
-    let annotations = FieldPath::new("metadata").child("annotations");
-    pod_annotations::errors(pod, Some(old), &annotations, &mut errors);
-    pod_annotations::change_errors(pod, old, &annotations, &mut errors);
-    conditions(status, &path, &mut errors);
-    nomination(pod, old, &path, &mut errors);
-    if let Some(seen) = status.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0)) {
-        errors.push(FieldError::invalid(&path.child("observedGeneration"), seen, NOT_NEGATIVE));
+pub fn validate(pod: At) {
+    let (status, spec) = (pod.field("status"), pod.field("spec"));
+    pod_annotations::check(pod);
+    pod_annotations::changes(pod);
+    conditions(status);
+    nomination(pod);
+    not_negative(status);
+    let class = status.string("qosClass");
+    if class.old.and_then(Value::as_str).unwrap_or_default() != class.as_text() {
+        class.named().invalid("field is immutable");
     }
-    let class = text(status, "qosClass");
-    if text(before, "qosClass") != class {
-        let value = Value::from(class);
-        errors.push(named(FieldError::invalid(&path.child("qosClass"), &value, "field is immutable"), &value));
+    container_statuses::transitions(status, spec);
+    claims(status, spec);
+    status.given("extendedResourceClaimStatus").into_iter().for_each(|claim| extended_claim(claim, spec));
+    pod_addresses(status);
+    host_addresses(status);
+    container_statuses::users(status, spec);
+    if pod.release() >= Release::V1_36 {
+        container_statuses::allocated_resources(status, spec);
     }
-    container_statuses::transitions(status, before, spec, &path, &mut errors);
-    claims(status, spec, &path, &mut errors);
-    if let Some(extended) = status.get("extendedResourceClaimStatus").filter(|extended| !extended.is_null()) {
-        extended_claim(extended, spec, &path.child("extendedResourceClaimStatus"), &mut errors);
-    }
-    pod_addresses(status, before, &path, &mut errors);
-    host_addresses(status, before, &path, &mut errors);
-    container_statuses::users(status, spec, &path, &mut errors);
-    if release >= Release::V1_36 {
-        container_statuses::allocated_resources(status, spec, &path, &mut errors);
-    }
-    errors
 }
 
-const NOT_NEGATIVE: &str = "must be a non-negative integer";
+fn not_negative(at: At) {
+    if at.int("observedGeneration").is_some_and(|seen| seen < 0) {
+        at.field("observedGeneration").invalid("must be a non-negative integer");
+    }
+}
 
 /// Types of conditions must be qualified names, except for those of the kubelet. Errors show the name of the Go field.
-fn conditions(status: &Value, path: &FieldPath, errors: &mut Errors) {
+fn conditions(status: At) {
     const OWN: [&str; 3] = ["Initialized", "PodScheduled", "Ready"];
-    for (path, condition) in items(status, "conditions", path) {
-        if let Some(seen) =
-            condition.get("observedGeneration").filter(|seen| seen.as_int().is_some_and(|seen| seen < 0))
-        {
-            errors.push(FieldError::invalid(&path.child("observedGeneration"), seen, NOT_NEGATIVE));
-        }
-        let kind = text(condition, "type");
-        if !OWN.contains(&kind) {
-            invalid_each(&path.child("Type"), kind, names::qualified_name(kind), errors);
+    for condition in status.each("conditions") {
+        not_negative(condition);
+        if !OWN.contains(&condition.text("type")) {
+            condition.field("type").called("Type").must_be(names::qualified_name);
         }
     }
 }
 
 /// A Node can only be nominated for a Pod that is not assigned to one.
-fn nomination(pod: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
-    const FIELD: [&str; 2] = ["status", "nominatedNodeName"];
-    let (node, path) = (pod.str_at(&FIELD), path.child(FIELD[1]));
-    if node.is_empty() || node == old.str_at(&FIELD) {
+fn nomination(pod: At) {
+    let node = pod.field("status.nominatedNodeName");
+    if node.as_text().is_empty() || node.old == Some(node.value) {
         return;
     }
-    invalid_each(&path, node, names::dns1123_subdomain(node), errors);
-    if !old.str_at(&["spec", "nodeName"]).is_empty() {
-        errors.push(FieldError::forbidden(&path, "may not be set on pods that are already bound to a node"));
+    node.must_be(names::dns1123_subdomain);
+    if pod.field("spec.nodeName").old.and_then(Value::as_str).is_some_and(|node| !node.is_empty()) {
+        node.forbidden("may not be set on pods that are already bound to a node");
     }
-}
-
-/// The addresses in a list.
-fn texts<'a>(status: &'a Value, name: &str) -> Vec<&'a str> {
-    list(status, name).iter().map(|address| text(address, "ip")).collect()
 }
 
 /// A list of addresses as Go prints it.
@@ -133,30 +116,31 @@ fn shown_addresses(given: &[&str]) -> String {
     format!("[{}]", shown.join(","))
 }
 
-fn pod_addresses(status: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
-    addresses(status, before, "podIPs", path, errors);
-    let (one, all, path) = (text(status, "podIP"), texts(status, "podIPs"), path.child("podIPs"));
-    if one.is_empty() && !all.is_empty() {
+fn pod_addresses(status: At) {
+    addresses(status, "podIPs");
+    let all: Vec<&str> = status.texts("podIPs", "ip");
+    if status.text("podIP").is_empty() && !all.is_empty() {
         let why = "podIP and podIPs must either both be set or both be unset";
-        errors.push(invalid_shown(&path, shown_addresses(&all), why));
+        status.field("podIPs").invalid_shown(shown_addresses(&all), why);
     }
 }
 
-fn host_addresses(status: &Value, before: &Value, path: &FieldPath, errors: &mut Errors) {
-    let host = list(status, "hostIPs").first().map(|host| text(host, "ip"));
-    if let Some(host) = host.filter(|host| *host != text(status, "hostIP")) {
-        let path = path.child("hostIPs").index(0).child("ip");
-        errors.push(FieldError::invalid(&path, &Value::from(host), "must be equal to `hostIP`"));
+fn host_addresses(status: At) {
+    let (hosts, first) = (status.field("hostIPs"), status.field("hostIPs"));
+    let first = first.index(0);
+    if hosts.items().len() > 0 && first.text("ip") != status.text("hostIP") {
+        first.string("ip").invalid("must be equal to `hostIP`");
     }
-    addresses(status, before, "hostIPs", path, errors);
+    addresses(status, "hostIPs");
 }
 
 /// There may be one address of each IP family. Addresses that the status had before are not validated.
-fn addresses(status: &Value, before: &Value, name: &str, path: &FieldPath, errors: &mut Errors) {
-    let (given, path) = (texts(status, name), path.child(name));
-    let known: HashSet<&str> = texts(before, name).into_iter().collect();
-    for (i, address) in given.iter().enumerate().filter(|(_, address)| !known.contains(*address)) {
-        crate::builtin::at::at_path(&Value::from(*address), &path.index(i), errors, rule_checks::ip);
+fn addresses(status: At, name: &str) {
+    let (all, given) = (status.field(name), status.texts::<Vec<&str>>(name, "ip"));
+    let before = all.old.and_then(Value::as_array).unwrap_or_default();
+    let known: HashSet<&str> = before.iter().map(|address| text(address, "ip")).collect();
+    for address in all.items().filter(|address| !known.contains(address.text("ip"))) {
+        rule_checks::ip(address.with(address.field("ip").value));
     }
     if given.len() < 2 {
         return;
@@ -164,72 +148,61 @@ fn addresses(status: &Value, before: &Value, name: &str, path: &FieldPath, error
     let families: Vec<_> = given.iter().map(|text| Some(ip::parse(text)?.is_ipv6())).collect();
     if let Some(i) = families.iter().position(Option::is_none) {
         let why = format!("failed to check for dual stack with error:invalid IP[{i}]: {}", given[i]);
-        errors.push(FieldError::internal(&path, why));
+        all.push(FieldError::internal(&all.path(), why));
     }
     let is_dual = given.len() == 2 && matches!(families[..], [Some(one), Some(other)] if one != other);
     if !is_dual {
-        let why = "may specify no more than one IP for each IP family";
-        errors.push(invalid_shown(&path, shown_addresses(&given), why));
+        all.invalid_shown(shown_addresses(&given), "may specify no more than one IP for each IP family");
     }
 }
 
-fn claims(status: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let of_spec: HashSet<&str> = list(spec, "resourceClaims").iter().map(|claim| text(claim, "name")).collect();
+fn claims(status: At, spec: At) {
+    let of_spec: HashSet<&str> = spec.texts("resourceClaims", "name");
     let mut known = HashSet::new();
-    for (path, claim) in items(status, "resourceClaimStatuses", path) {
-        let (name, at) = (text(claim, "name"), path.child("name"));
-        if !of_spec.contains(name) {
-            let why = "must match the name of an entry in `spec.resourceClaims`";
-            errors.push(FieldError::invalid(&at, &Value::from(name), why));
+    for claim in status.each("resourceClaimStatuses") {
+        let name = claim.string("name");
+        if !of_spec.contains(name.as_text()) {
+            name.invalid("must match the name of an entry in `spec.resourceClaims`");
         }
-        if !known.insert(name) {
-            errors.push(FieldError::duplicate(&at, &Value::from(name)));
-        }
-        if let Some(name) = claim.get("resourceClaimName") {
-            let path = path.child("resourceClaimName");
-            let problems = names::dns1123_subdomain(name.as_str().unwrap_or_default()).into_iter();
-            errors.extend(problems.map(|why| named(FieldError::invalid(&path, name, why), name)));
+        name.unique(&mut known);
+        if claim.has("resourceClaimName") {
+            claim.field("resourceClaimName").named().must_be(names::dns1123_subdomain);
         }
     }
 }
 
 /// Validates the claim for extended resources and the container requests that it stands for.
-fn extended_claim(claim: &Value, spec: &Value, path: &FieldPath, errors: &mut Errors) {
+fn extended_claim(claim: At, spec: At) {
+    const FIELDS: [&str; 3] = ["containerName", "resourceName", "requestName"];
     let containers: HashMap<&str, &Value> = ["initContainers", "containers"]
         .into_iter()
-        .flat_map(|kind| list(spec, kind))
+        .flat_map(|kind| spec.list(kind))
         .map(|container| (text(container, "name"), container))
         .collect();
-    if list(claim, "requestMappings").is_empty() {
-        errors.push(FieldError::required(&path.child("requestMappings"), "at least one request mapping is required"));
+    if claim.list("requestMappings").is_empty() {
+        claim.field("requestMappings").required("at least one request mapping is required");
     }
     let mut known = HashSet::new();
-    for (at, mapping) in items(claim, "requestMappings", path) {
-        const FIELDS: [&str; 3] = ["containerName", "resourceName", "requestName"];
-        let [container, resource, request] = FIELDS.map(|field| text(mapping, field));
+    for mapping in claim.each("requestMappings") {
+        let [container, resource, request] = FIELDS.map(|field| mapping.text(field));
         match containers.get(container) {
             None => {
                 let why = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
-                errors.push(FieldError::invalid(&at.child("containerName"), &Value::from(container), why));
+                mapping.string("containerName").invalid(why);
             }
             Some(container) if container.at(&["resources", "requests", resource]).is_none() => {
                 let why = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
-                errors.push(FieldError::invalid(&at.child("resourceName"), &Value::from(resource), why));
+                mapping.string("resourceName").invalid(why);
             }
             Some(_) => {}
         }
-        invalid_each(&path.child("requestName"), request, names::dns1123_label(request), errors);
+        // upstream leaves out the index
+        claim.field("requestName").problems(request, names::dns1123_label(request));
         if !known.insert([container, resource, request]) {
-            errors.extend(
-                FIELDS.map(|field| FieldError::duplicate(&at.child(field), &Value::from(text(mapping, field)))),
-            );
+            FIELDS.iter().for_each(|field| mapping.string(field).duplicate());
         }
     }
-    let (name, path) = (text(claim, "resourceClaimName"), path.child("resourceClaimName"));
-    match name.is_empty() {
-        true => errors.push(FieldError::required(&path, "")),
-        false => invalid_each(&path, name, names::dns1123_subdomain(name), errors),
-    }
+    claim.field("resourceClaimName").required_name(names::dns1123_subdomain);
 }
 
 /// The condition of the row of a Pod that has ended.

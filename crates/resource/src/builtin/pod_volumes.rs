@@ -2,196 +2,171 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Value, names};
+use machinery::field::FieldPath;
+use machinery::names;
 
-use super::checks::{entries, invalid_each, is_set, items, list, text};
+use super::at::At;
 use super::projections::{downward_files, projected};
 use super::rules::{self, Pass};
 use super::{claims, iscsi, rule_checks};
 use crate::limits::REPEATED_BYTES_MAX;
 
-type Errors = Vec<FieldError>;
-
 /// Validates the volumes and returns the names of the valid ones.
-pub fn valid_names<'a>(spec: &'a Value, path: &FieldPath, errors: &mut Errors) -> HashSet<&'a str> {
+pub fn valid_names<'v>(spec: At<'_, 'v>) -> HashSet<&'v str> {
     let mut known = HashSet::new();
-    for (path, volume) in items(spec, "volumes", path) {
-        let name = text(volume, "name");
-        let own = volume_errors(volume, &path);
-        if name.is_empty() {
-            errors.push(FieldError::required(&path.child("name"), ""));
+    for volume in spec.each("volumes") {
+        let name = volume.field("name");
+        let own = volume.apart(of_pod);
+        if name.as_text().is_empty() {
+            name.required("");
         } else {
-            let problems = names::dns1123_label(name);
-            let is_name = problems.is_empty();
-            invalid_each(&path.child("name"), name, problems, errors);
-            if known.contains(name) {
-                errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
-            } else if is_name && own.is_empty() && is_valid(volume, "core.v1.Volume") {
-                known.insert(name);
+            let before = name.count();
+            name.must_be(names::dns1123_label);
+            let is_name = name.count() == before;
+            if known.contains(name.as_text()) {
+                name.duplicate();
+            } else if is_name && own.is_empty() && volume.apart(|at| rules(at, "core.v1.Volume")).is_empty() {
+                known.insert(name.as_text());
             }
         }
-        errors.extend(own);
+        volume.extend(own);
     }
     known
 }
 
-/// Whether an object meets all rules of its type.
-fn is_valid(object: &Value, go: &'static str) -> bool {
-    let mut errors = vec![];
-    rule_errors(object, go, &FieldPath::new("spec"), &mut errors);
-    errors.is_empty()
-}
-
 /// Reports violations of the rules of an object's type.
-pub fn rule_errors(object: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
-    super::at::at_path(object, path, errors, |at| rules::check(Pass::Written { of_status: false }, at, rules::of(go)));
+pub fn rules(at: At, go: &'static str) {
+    rules::check(Pass::Written { of_status: false }, at.compared_with(None), rules::of(go));
 }
 
-/// The errors of a volume that involve several of its fields.
-fn volume_errors(volume: &Value, path: &FieldPath) -> Errors {
-    let mut errors = vec![];
-    if let Some(source) = volume.get("emptyDir")
-        && source.str_at(&["sizeLimit"]).starts_with('-')
-    {
-        let why = "SizeLimit field must be a valid resource quantity";
-        errors.push(FieldError::forbidden(&path.child("emptyDir").child("sizeLimit"), why));
+/// Validates a volume, as far as several of its fields are involved.
+fn of_pod(volume: At) {
+    if volume.text("emptyDir.sizeLimit").starts_with('-') {
+        volume.field("emptyDir.sizeLimit").forbidden("SizeLimit field must be a valid resource quantity");
     }
-    source_errors(volume, "core.v1.VolumeSource", path, &mut errors);
-    let source = first_source(volume, "core.v1.VolumeSource").unwrap_or_default();
-    let fields = volume.get(source).unwrap_or(&Value::Null);
-    if source == "iscsi" && iscsi::is_session_too_long(text(volume, "name"), fields) {
-        let name = Value::from(text(volume, "name"));
-        errors.push(FieldError::invalid(&path.child("name"), &name, iscsi::SESSION_TOO_LONG));
+    source(volume, "core.v1.VolumeSource");
+    let kind = first_source(volume, "core.v1.VolumeSource").unwrap_or_default();
+    let source = volume.field(kind);
+    if kind == "iscsi" && iscsi::is_session_too_long(volume.text("name"), source) {
+        volume.string("name").invalid(iscsi::SESSION_TOO_LONG);
     }
-    let path = path.child(source);
-    match source {
-        "cinder" => required(fields, "secretRef", &["name"], &path, &mut errors),
+    match kind {
+        "cinder" => required(source.field("secretRef"), &["name"]),
         "csi" => {
-            required(fields, "nodePublishSecretRef", &["name"], &path, &mut errors);
-            let secret = fields.str_at(&["nodePublishSecretRef", "name"]);
+            required(source.field("nodePublishSecretRef"), &["name"]);
+            let secret = source.text("nodePublishSecretRef.name");
             if !secret.is_empty() {
-                invalid_each(&path.child("name"), secret, names::dns1123_subdomain(secret), &mut errors);
+                source.field("name").problems(secret, names::dns1123_subdomain(secret));
             }
         }
-        "ephemeral" => claims::template(fields, &path, &mut errors),
-        "iscsi" => iscsi_errors(fields, &path, &mut errors),
+        "ephemeral" => claims::template(source),
+        "iscsi" => iscsi_target(source),
         _ => {}
     }
-    errors
 }
 
 /// Validates the names of the claims of ephemeral volumes, which contain the name of the Pod. Errors repeat that name,
 /// and their total size is bounded.
-pub fn claim_names(pod: &Value, path: &FieldPath, errors: &mut Errors) {
-    let (name, none) = (pod.str_at(&["metadata", "name"]), Value::object());
+pub fn claim_names(pod: At) {
+    let (name, spec) = (pod.text("metadata.name"), pod.field("spec"));
     let mut bytes_left = REPEATED_BYTES_MAX;
-    for (path, volume) in items(pod.get("spec").unwrap_or(&none), "volumes", path) {
-        let own = text(volume, "name");
-        if name.is_empty() || own.is_empty() || first_source(volume, "core.v1.VolumeSource") != Some("ephemeral") {
+    for volume in spec.each("volumes") {
+        let own = volume.field("name");
+        let is_ephemeral = first_source(volume, "core.v1.VolumeSource") == Some("ephemeral");
+        if name.is_empty() || own.as_text().is_empty() || !is_ephemeral {
             continue;
         }
-        let claim = format!("{name}-{own}");
+        let claim = format!("{name}-{}", own.as_text());
         let problems = names::dns1123_subdomain(&claim).into_iter();
         let shown = problems.map(|problem| format!("PVC name {}: {problem}", machinery::value::quote(&claim)));
         let shown: Vec<String> = shown.collect();
         let bytes = shown.iter().map(String::len).sum();
-        invalid_each(&path.child("name"), own, shown, errors);
+        own.must_be(|_| shown);
         let Some(left) = bytes_left.checked_sub(bytes) else { return };
         bytes_left = left;
     }
 }
 
-/// If the source has the object `name`, these fields of the object are required.
-pub fn required(source: &Value, name: &str, fields: &[&str], path: &FieldPath, errors: &mut Errors) {
-    let Some(object) = source.get(name).filter(|object| !object.is_null()) else { return };
-    for field in fields.iter().filter(|field| text(object, field).is_empty()) {
-        errors.push(FieldError::required(&path.child(name).child(field), ""));
-    }
+/// If the object is given, these fields of it are required.
+pub fn required(object: At, fields: &[&str]) {
+    fields.iter().filter(|_| object.is_given()).for_each(|name| object.field(name).not_empty());
 }
 
-fn iscsi_errors(target: &Value, path: &FieldPath, errors: &mut Errors) {
-    let name = text(target, "iqn");
-    if !name.is_empty() {
-        iscsi::name_errors(name, &path.child("iqn"), errors);
+fn iscsi_target(target: At) {
+    if !target.text("iqn").is_empty() {
+        iscsi::name(target.field("iqn"));
     }
-    if is_set(target, "initiatorName") {
-        iscsi::name_errors(text(target, "initiatorName"), &path.child("initiatorname"), errors);
+    if target.has("initiatorName") {
+        iscsi::name(target.field("initiatorName").called("initiatorname"));
     }
-    iscsi::credentials(target, path, errors);
+    iscsi::credentials(target);
 }
 
 /// The source of a volume that counts: the first one of the union that is set.
-pub fn first_source(volume: &Value, go: &'static str) -> Option<&'static str> {
-    rules::of(go)?.union()?.names.iter().find(|name| is_set(volume, name)).copied()
+pub fn first_source(volume: At, go: &'static str) -> Option<&'static str> {
+    rules::of(go)?.union()?.names.iter().find(|name| volume.has(name)).copied()
 }
 
-/// The errors of the source of a volume that involve several of its fields.
-pub fn source_errors(volume: &Value, go: &'static str, path: &FieldPath, errors: &mut Errors) {
+/// Validates the source of a volume, as far as several of its fields are involved.
+pub fn source(volume: At, go: &'static str) {
     let Some(name) = first_source(volume, go) else { return };
-    let (source, path) = (volume.get(name).unwrap_or(&Value::Null), path.child(name));
+    let source = volume.field(name);
     match name {
-        "fc" => {
-            let (names, ids) = (!list(source, "targetWWNs").is_empty(), !list(source, "wwids").is_empty());
-            let own = path.child("targetWWNs");
-            if names && ids {
-                let shown = source.get("targetWWNs").unwrap_or(&Value::Null);
-                let why = "targetWWNs and wwids can not be specified simultaneously";
-                errors.push(FieldError::invalid(&own, shown, why));
-            } else if !names && !ids {
-                errors.push(FieldError::required(&own, "must specify either targetWWNs or wwids, but not both"));
-            }
-            if let Some(number) = source.get("lun").filter(|lun| names && !lun.is_null())
-                && !number.as_int().is_some_and(|lun| (0..=255).contains(&lun))
-            {
-                errors.push(FieldError::invalid(&path.child("lun"), number, "must be between 0 and 255, inclusive"));
-            }
-            if names && !is_set(source, "lun") {
-                let why = "lun is required if targetWWNs is specified";
-                errors.push(FieldError::required(&path.child("lun"), why));
-            }
-        }
-        "flocker" => {
-            let (name, uuid) = (text(source, "datasetName"), text(source, "datasetUUID"));
-            if name.is_empty() && uuid.is_empty() {
-                errors.push(FieldError::required(&path, "one of datasetName and datasetUUID is required"));
-            } else if !name.is_empty() && !uuid.is_empty() {
-                let why = "datasetName and datasetUUID can not be specified simultaneously";
-                errors.push(FieldError::invalid(&path, &Value::from("resource"), why));
-            }
-            if name.contains('/') {
-                let why = "must not contain '/'";
-                errors.push(FieldError::invalid(&path.child("datasetName"), &Value::from(name), why));
-            }
-        }
+        "fc" => fibre_channel(source),
+        "flocker" => flocker(source),
         // upstream's name of the field
-        "gcePersistentDisk" if text(source, "pdName").is_empty() => {
-            let path = FieldPath::new(path.as_str().replace(name, "persistentDisk"));
-            errors.push(FieldError::required(&path.child("pdName"), ""));
+        "gcePersistentDisk" if source.text("pdName").is_empty() => {
+            let path = FieldPath::new(source.path().as_str().replace(name, "persistentDisk"));
+            source.reported_at(&path).field("pdName").required("");
         }
         "storageos" => {
-            if text(source, "volumeName").is_empty() {
-                errors.push(FieldError::required(&path.child("volumeName"), ""));
-            }
-            for field in ["volumeName", "volumeNamespace"].into_iter().filter(|field| !text(source, field).is_empty()) {
-                let problems = names::dns1123_label(text(source, field));
-                invalid_each(&path.child(field), text(source, field), problems, errors);
+            source.field("volumeName").not_empty();
+            for field in ["volumeName", "volumeNamespace"].into_iter().filter(|field| !source.text(field).is_empty()) {
+                source.field(field).must_be(names::dns1123_label);
             }
         }
-        "azureDisk" => disk_address(source, &path, errors),
-        "flexVolume" => own_options(source, &path, errors),
-        "quobyte" => registry_errors(source, &path, errors),
-        "downwardAPI" => downward_files(source, &path, errors),
-        "projected" => projected(source, &path, errors),
+        "azureDisk" => disk_address(source),
+        "flexVolume" => own_options(source),
+        "quobyte" => registry(source),
+        "downwardAPI" => downward_files(source),
+        "projected" => projected(source),
         _ => {}
     }
 }
 
+fn fibre_channel(source: At) {
+    let (targets, lun) = (source.field("targetWWNs"), source.field("lun"));
+    match (targets.items().len() > 0, source.list("wwids").is_empty()) {
+        (true, false) => targets.invalid("targetWWNs and wwids can not be specified simultaneously"),
+        (false, true) => targets.required("must specify either targetWWNs or wwids, but not both"),
+        _ => {}
+    }
+    if targets.items().len() > 0 {
+        lun.within(0..=255);
+        if !lun.is_given() {
+            lun.required("lun is required if targetWWNs is specified");
+        }
+    }
+}
+
+fn flocker(source: At) {
+    let name = source.field("datasetName");
+    match (name.as_text().is_empty(), source.text("datasetUUID").is_empty()) {
+        (true, true) => source.required("one of datasetName and datasetUUID is required"),
+        (false, false) => {
+            source.invalid_text("resource", "datasetName and datasetUUID can not be specified simultaneously");
+        }
+        _ => {}
+    }
+    if name.as_text().contains('/') {
+        name.invalid("must not contain '/'");
+    }
+}
+
 /// The options of a flexVolume belong to its driver and must not use the domains of Kubernetes.
-pub fn own_options(source: &Value, path: &FieldPath, errors: &mut Errors) {
-    for (key, _) in entries(source, &["options"]).filter(|(key, _)| is_reserved(key)) {
-        let why = "kubernetes.io and k8s.io namespaces are reserved";
-        errors.push(FieldError::invalid(&path.child("options").key(key), &Value::from(key.as_str()), why));
+pub fn own_options(source: At) {
+    for (key, option) in source.entries("options").filter(|(key, _)| is_reserved(key)) {
+        option.invalid_text(key, "kubernetes.io and k8s.io namespaces are reserved");
     }
 }
 
@@ -202,43 +177,42 @@ fn is_reserved(key: &str) -> bool {
 }
 
 /// Validates the `HOST:PORT` pairs of a registry. If the name of the tenant is too long, only that is reported.
-fn registry_errors(source: &Value, path: &FieldPath, errors: &mut Errors) {
+fn registry(source: At) {
     const TENANT_BYTES_MAX: usize = 64;
-    let registry = source.get("registry").unwrap_or(&Value::Null);
-    if registry.as_str().is_none_or(str::is_empty) {
+    if source.text("registry").is_empty() {
         return;
     }
-    if text(source, "tenant").len() > TENANT_BYTES_MAX {
+    if source.text("tenant").len() > TENANT_BYTES_MAX {
         let why = "must be a UUID and may not exceed a length of 64 characters";
-        return errors.push(FieldError::required(&path.child("tenant"), why));
+        return source.field("tenant").required(why);
     }
-    crate::builtin::at::at_path(registry, &path.child("registry"), errors, rule_checks::host_ports);
+    rule_checks::host_ports(source.field("registry"));
 }
 
 /// The form of the URI of a disk depends on the kind of the disk.
-fn disk_address(source: &Value, path: &FieldPath, errors: &mut Errors) {
+fn disk_address(source: At) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
-    let (uri, is_managed) = (text(source, "diskURI"), text(source, "kind") == "Managed");
+    let is_managed = source.text("kind") == "Managed";
     let (prefix, wanted) = if is_managed { ("/subscriptions/", MANAGED) } else { ("https://", BLOB) };
-    if !uri.starts_with(prefix) {
-        errors.push(FieldError::not_supported(&path.child("diskURI"), &Value::from(uri), &[wanted]));
+    if !source.text("diskURI").starts_with(prefix) {
+        source.string("diskURI").unsupported(&[wanted]);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, Value, json};
 
+    use super::super::at::errors_of;
     use super::*;
 
     #[test]
     fn errors_of_claims_of_a_long_name_stay_small() {
         let volumes = (0..2_000).map(|i| json!({"name": (format!("v{i}")), "ephemeral": {}})).collect();
         let pod = json!({"metadata": {"name": ("a".repeat(20_000))}, "spec": {"volumes": (Value::Array(volumes))}});
-        let mut errors = vec![];
-        claim_names(&pod, &FieldPath::new("spec"), &mut errors);
+        let errors = errors_of(&pod, None, Release::NEWEST, claim_names);
         let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
         assert!(!errors.is_empty() && bytes < 2 * REPEATED_BYTES_MAX, "{bytes}");
     }

@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value, json};
+use machinery::{Map, Value, json};
 use schema::shape::same_fields;
 
-use super::checks::{items, list, text};
+use super::at::At;
+use super::checks::{list, text};
 use super::defaults::restore;
 use super::pod_gates::take_additions;
-use super::podspec::{self, image_errors, take_label_keys};
-pub use super::podspec::{selector_operators, validate_spec};
+pub use super::podspec::validate_spec;
+use super::podspec::{self, take_label_keys};
 use super::{pod_annotations, pod_volumes};
 
 /// The lists of containers in a Pod's spec.
@@ -38,33 +38,29 @@ pub fn add_ephemeral(pod: &mut Value, old: &Value) {
 }
 
 /// Ephemeral containers can be added, but neither changed nor removed.
-pub fn validate_ephemeral(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
-    let path = FieldPath::new("spec");
-    let mut errors = vec![];
-    let (spec, old) = (pod.get("spec").unwrap_or(&Value::Null), old.get("spec").unwrap_or(&Value::Null));
-    validate_spec(spec, &path, &mut errors);
-    let list_path = path.child("ephemeralContainers");
+pub fn validate_ephemeral(pod: At) {
+    let spec = pod.field("spec");
+    validate_spec(spec);
+    let containers = spec.field("ephemeralContainers");
     let mut by_name = HashMap::new();
-    for container in list(spec, "ephemeralContainers") {
-        by_name.entry(text(container, "name")).or_insert(container);
+    for container in containers.items() {
+        by_name.entry(container.text("name")).or_insert(container.value);
     }
-    for former in list(old, "ephemeralContainers") {
+    for former in containers.old.and_then(Value::as_array).unwrap_or_default() {
         let name = text(former, "name");
         match by_name.get(name).copied() {
-            None => errors.push(FieldError::forbidden(
-                &list_path,
-                format!("existing ephemeral containers {name:?} may not be removed\n"),
-            )),
+            None => {
+                containers.forbidden(format!("existing ephemeral containers {name:?} may not be removed\n"));
+            }
             Some(container) if container != former => {
                 let print = |container| machinery::types::internal_json(container, "core.EphemeralContainer", true);
                 let difference = machinery::difflines::unified(&print(former), &print(container));
                 let why = format!("existing ephemeral containers {name:?} may not be changed\n{difference}");
-                errors.push(FieldError::forbidden(&list_path, why));
+                containers.forbidden(why);
             }
             Some(_) => {}
         }
     }
-    errors
 }
 
 /// The subresource `resize` writes only the resources of containers.
@@ -87,16 +83,12 @@ pub fn resize(pod: &mut Value, old: &Value) {
     });
 }
 
-pub fn validate_resize(pod: &Value, old: &Value, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("spec");
-    validate_spec(pod.get("spec").unwrap_or(&Value::Null), &path, &mut errors);
-    let class = old.str_at(&["status", "qosClass"]);
-    if podspec::quality_of_service(pod) != class {
-        let why = "Pod QOS Class may not change as a result of resizing";
-        errors.push(FieldError::invalid(&path, &Value::from(class), why));
+pub fn validate_resize(pod: At) {
+    validate_spec(pod.field("spec"));
+    let class = pod.field("status.qosClass").old.and_then(Value::as_str).unwrap_or_default();
+    if podspec::quality_of_service(pod.value) != class {
+        pod.field("spec").invalid_text(class, "Pod QOS Class may not change as a result of resizing");
     }
-    errors
 }
 
 /// The grace period for deleting a Pod, in seconds; 0 if the Pod is not assigned to a Node or has ended.
@@ -272,84 +264,66 @@ pub fn prepare(pod: &mut Value, old: Option<&Value>) {
 }
 
 /// A Pod without a ServiceAccount cannot have ServiceAccount tokens in its volumes.
-fn tokens_without_account(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for (path, volume) in items(spec, "volumes", path) {
-        let Some(volume) = volume.get("projected") else { continue };
-        for (path, source) in items(volume, "sources", &path.child("projected")) {
-            if source.get("serviceAccountToken").is_some() {
-                let why = "must not be specified when serviceAccountName is not set";
-                errors.push(FieldError::forbidden(&path.child("serviceAccountToken"), why));
-            }
+fn tokens_without_account(spec: At) {
+    for volume in spec.each("volumes") {
+        for source in volume.each("projected.sources").filter(|source| source.has("serviceAccountToken")) {
+            let why = "must not be specified when serviceAccountName is not set";
+            source.field("serviceAccountToken").forbidden(why);
         }
     }
 }
 
-pub fn validate(pod: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("spec");
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    pod_volumes::claim_names(pod, &path, &mut errors);
-    validate_spec(spec, &path, &mut errors);
-    for name in ["containers", "initContainers"] {
-        items(spec, name, &path).for_each(|(path, container)| image_errors(container, &path, &mut errors));
+pub fn validate(pod: At) {
+    let spec = pod.field("spec");
+    pod_volumes::claim_names(pod);
+    validate_spec(spec);
+    ["containers", "initContainers"].iter().for_each(|kind| spec.each(kind).for_each(podspec::image));
+    if !pod.is_update() && !spec.list("ephemeralContainers").is_empty() {
+        spec.field("ephemeralContainers").forbidden("cannot be set on create");
     }
-    if old.is_none() && !list(spec, "ephemeralContainers").is_empty() {
-        errors.push(FieldError::forbidden(&path.child("ephemeralContainers"), "cannot be set on create"));
+    if !pod.is_update() && !spec.text("nodeName").is_empty() && !spec.list("schedulingGates").is_empty() {
+        spec.field("nodeName").forbidden("cannot be set until all schedulingGates have been cleared");
     }
-    if old.is_none() && !text(spec, "nodeName").is_empty() && !list(spec, "schedulingGates").is_empty() {
-        let why = "cannot be set until all schedulingGates have been cleared";
-        errors.push(FieldError::forbidden(&path.child("nodeName"), why));
+    if spec.text("serviceAccountName").is_empty() {
+        tokens_without_account(spec);
     }
-    if text(spec, "serviceAccountName").is_empty() {
-        tokens_without_account(spec, &path, &mut errors);
+    pod_annotations::check(pod);
+    match spec.old {
+        None => pod_annotations::mismatches(pod),
+        Some(old) => {
+            pod_annotations::changes(pod);
+            validate_change(spec, old);
+        }
     }
-    let annotations = FieldPath::new("metadata").child("annotations");
-    pod_annotations::errors(pod, old, &annotations, &mut errors);
-    match old {
-        None => pod_annotations::mismatches(pod, &path, &mut errors),
-        Some(old) => pod_annotations::change_errors(pod, old, &annotations, &mut errors),
-    }
-    if let Some(old) = old.and_then(|old| old.get("spec")) {
-        validate_change(spec, old, &path, &mut errors);
-    }
-    errors
 }
 
 const CHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 const SECONDS_MAX: i64 = i32::MAX as i64;
 
-fn validate_change(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn validate_change(spec: At, old: &Value) {
     for kind in ["containers", "initContainers"] {
-        if list(spec, kind).len() != list(old, kind).len() {
-            errors.push(FieldError::forbidden(&path.child(kind), "pod updates may not add or remove containers"));
-            return;
+        if spec.list(kind).len() != list(old, kind).len() {
+            return spec.field(kind).forbidden("pod updates may not add or remove containers");
         }
     }
-    let seconds = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_int);
-    match (seconds(spec), seconds(old)) {
-        (Some(new), _) if !(0..=SECONDS_MAX).contains(&new) => {
-            let why = format!("must be between 0 and {SECONDS_MAX}, inclusive");
-            return errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Int(new), why));
-        }
+    let seconds = spec.field("activeDeadlineSeconds");
+    match (seconds.value.as_int(), seconds.old.and_then(Value::as_int)) {
+        (Some(new), _) if !(0..=SECONDS_MAX).contains(&new) => return seconds.within(0..=SECONDS_MAX),
         (Some(new), Some(old)) if new > old => {
-            let why = "must be less than or equal to previous value";
-            return errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Int(new), why));
+            return seconds.invalid("must be less than or equal to previous value");
         }
-        (None, Some(_)) => {
-            let why = "must not update from a positive integer to nil value";
-            errors.push(FieldError::invalid(&path.child("activeDeadlineSeconds"), &Value::Null, why));
-        }
+        (None, Some(_)) => seconds.invalid("must not update from a positive integer to nil value"),
         _ => {}
     }
-    added_tolerations(spec, old, path, errors);
-    removed_gates(spec, old, path, errors);
-    let mut new = with_changeable(spec, old);
-    take_additions(&mut new, old, path, errors);
+    added_tolerations(spec, old);
+    removed_gates(spec, old);
+    let mut new = with_changeable(spec.value, old);
+    take_additions(&mut new, old, spec);
     if !same_fields(&new, old, schema::shape::named("core.v1.PodSpec"), &[]) {
         let print = |spec: &Value| machinery::types::internal_json(spec, "core.PodSpec", true);
         let difference = machinery::difflines::unified(&print(old), &print(&new));
-        errors.push(FieldError::forbidden(path, format!("{CHANGEABLE}\n{difference}")));
+        spec.forbidden(format!("{CHANGEABLE}\n{difference}"));
     }
 }
 
@@ -370,33 +344,28 @@ fn with_changeable(spec: &Value, old: &Value) -> Value {
 }
 
 /// Tolerations can be added. Existing ones can only change `tolerationSeconds`.
-fn added_tolerations(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn added_tolerations(spec: At, old: &Value) {
     let untimed = |toleration: &Value| {
         let mut toleration = toleration.clone();
         toleration.remove_at(&["tolerationSeconds"]);
-        toleration
+        toleration.to_json()
     };
-    let kept: HashSet<String> =
-        list(spec, "tolerations").iter().map(|toleration| untimed(toleration).to_json()).collect();
-    let is_changed = |toleration: &Value| !kept.contains(&untimed(toleration).to_json());
-    if list(old, "tolerations").iter().any(is_changed) {
-        let why = "existing toleration can not be modified except its tolerationSeconds";
-        errors.push(FieldError::forbidden(&path.child("tolerations"), why));
+    let kept: HashSet<String> = spec.list("tolerations").iter().map(untimed).collect();
+    if list(old, "tolerations").iter().any(|toleration| !kept.contains(&untimed(toleration))) {
+        spec.field("tolerations").forbidden("existing toleration can not be modified except its tolerationSeconds");
     }
 }
 
 /// Scheduling gates can only be removed. If a new gate occurs twice, upstream reports the last occurrence.
-fn removed_gates(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn removed_gates(spec: At, old: &Value) {
     let mut known: HashSet<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
-    let (path, start) = (path.child("schedulingGates"), errors.len());
-    for (i, gate) in list(spec, "schedulingGates").iter().enumerate().rev() {
-        let name = text(gate, "name");
-        if known.insert(name) {
-            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            errors.push(FieldError::forbidden(&path.index(i).child("name"), why));
-        }
+    let mut added: Vec<At> =
+        spec.each("schedulingGates").rev().filter(|gate| known.insert(gate.text("name"))).collect();
+    added.reverse();
+    for gate in added {
+        let why = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.text("name"));
+        gate.field("name").forbidden(why);
     }
-    errors[start..].reverse();
 }
 
 /// The labels of a template of Pods.

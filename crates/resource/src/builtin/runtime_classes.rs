@@ -2,35 +2,30 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldErrorKind, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::names;
 
-use super::checks::{invalid_each, invalid_internal, items, labels, text};
+use super::at::At;
+use super::at_checks::labels;
 use super::podspec;
 
-pub fn validate(class: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let handler = text(class, "handler");
-    if !handler.is_empty() {
-        let mut problems = names::dns1123_label(handler);
-        if old.is_none() {
-            // the declared rule replaces the other one
-            problems.iter_mut().for_each(|why| *why = why.replace("63 characters", "63 bytes"));
-        }
-        invalid_each(&FieldPath::new("handler"), handler, problems, &mut errors);
+pub fn validate(at: At) {
+    if !at.text("handler").is_empty() {
+        at.field("handler").must_be(|handler| {
+            let mut problems = names::dns1123_label(handler);
+            if !at.is_update() {
+                // the declared rule replaces the other one
+                problems.iter_mut().for_each(|why| *why = why.replace("63 characters", "63 bytes"));
+            }
+            problems
+        });
     }
-    podspec::overhead(class.at(&["overhead", "podFixed"]), &FieldPath::new("overhead"), &mut errors);
-    let (scheduling, path) = (class.get("scheduling").unwrap_or(&Value::Null), FieldPath::new("scheduling"));
-    let selector = scheduling.get("nodeSelector").unwrap_or(&Value::Null);
-    labels(selector, &path.child("nodeSelector"), &mut errors);
+    podspec::overhead(at.field("overhead.podFixed"), at.field("overhead"));
+    labels(at.field("scheduling.nodeSelector"));
     let mut known = HashSet::new();
-    for (path, toleration) in items(scheduling, "tolerations", &path) {
-        podspec::validate_toleration(toleration, &path, &mut errors);
-        if !known.insert(toleration.to_json()) {
-            let mut error = invalid_internal(&path, toleration, "core.Toleration", "");
-            error.kind = FieldErrorKind::Duplicate;
-            errors.push(error);
+    for toleration in at.each("scheduling.tolerations") {
+        podspec::toleration(toleration);
+        if !known.insert(toleration.value.to_json()) {
+            toleration.printed_as("core.Toleration").duplicate();
         }
     }
-    errors
 }

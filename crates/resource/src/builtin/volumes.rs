@@ -1,11 +1,12 @@
 //! PersistentVolumes and PersistentVolumeClaims.
 
 use base::clock;
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
 use machinery::{Release, Value, json};
 
-use super::checks::{entries, list, text};
+use super::at::At;
+use super::checks::{list, text};
 use super::defaults::{at_mut, restore, set_default};
 use super::object_warnings::CLASS;
 use super::{claims, pod_volumes, podspec, volume_sources};
@@ -71,17 +72,14 @@ fn is_known_source(source: &Value) -> bool {
 const FIXED: &str =
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-pub fn validate_claim(claim: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, spec) = (FieldPath::new("spec"), claim.get("spec").unwrap_or(&Value::Null));
-    let is_group_checked = !old.is_some_and(has_group);
-    claims::spec(spec, is_group_checked, &path, &mut errors);
-    if let Some((before, old)) = old.and_then(|old| Some((old, old.get("spec")?))) {
-        claim_changes(claim, before, &path, &mut errors);
-        shrunk(spec, old, before, &path, &mut errors);
-        attributes_class_removed(claim, before, &path, &mut errors);
+pub fn validate_claim(claim: At) {
+    let spec = claim.field("spec");
+    claims::spec(spec, !claim.old.is_some_and(has_group));
+    if let Some(before) = claim.old {
+        claim_changes(claim, before);
+        shrunk(claim);
+        attributes_class_removed(claim);
     }
-    errors
 }
 
 /// Whether the data source of a claim has an API group.
@@ -91,24 +89,24 @@ fn has_group(claim: &Value) -> bool {
         .any(|name| claim.at(&["spec", name, "apiGroup"]).is_some_and(|group| !group.is_null()))
 }
 
-/// The error of a negative amount, which the error shows as a whole number.
-fn basic_error(amount: &Value, path: &FieldPath) -> Option<FieldError> {
-    let number = Quantity::of(amount).ok()?.units();
-    (number < 0).then(|| FieldError::invalid(path, &Value::Int(number), "must be a valid resource quantity"))
+/// Reports a negative amount, which the error shows as a whole number.
+fn basic_amount(at: At) {
+    let number = Quantity::of(at.value).map_or(0, |amount| amount.units());
+    if number < 0 {
+        at.invalid_shown(number.to_string(), "must be a valid resource quantity");
+    }
 }
 
 /// A claim whose storage request is reduced must still request more than its current capacity.
-fn shrunk(spec: &Value, old: &Value, claim: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let storage = |object: &Value, at: &[&str]| {
-        let none = Quantity::from_int(0);
-        object.at(at).and_then(|amount| Quantity::of(amount).ok()).unwrap_or(none)
+fn shrunk(claim: At) {
+    let amount = |value: Option<&Value>| {
+        value.and_then(|amount| Quantity::of(amount).ok()).unwrap_or_else(|| Quantity::from_int(0))
     };
-    let requested = ["resources", "requests", "storage"];
-    let (new, before) = (storage(spec, &requested), storage(old, &requested));
-    let has = storage(claim, &["status", "capacity", "storage"]);
+    let request = claim.field("spec.resources.requests.storage");
+    let (new, before) = (amount(Some(request.value)), amount(request.old));
+    let has = amount(claim.field("status.capacity.storage").old);
     if new.compare(&before).is_lt() && new.compare(&has).is_le() {
-        let path = path.child("resources").child("requests").child("storage");
-        errors.push(FieldError::forbidden(&path, "field can not be less than status.capacity"));
+        request.forbidden("field can not be less than status.capacity");
     }
 }
 
@@ -121,117 +119,107 @@ const RESIZING: [&str; 5] = [
 ];
 
 /// The resources that the status of a claim names must be known or have a domain; only `storage` needs none.
-pub fn validate_claim_status(claim: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    for (resource, amount) in entries(claim, &["status", "capacity"]) {
-        errors.extend(basic_error(amount, &FieldPath::new("status").child("capacity").key(resource)));
-    }
-    for name in ["allocatedResourceStatuses", "allocatedResources"] {
-        let path = FieldPath::new("status").child(name);
-        for (resource, given) in entries(claim, &["status", name]) {
+pub fn validate_claim_status(claim: At) {
+    claim.entries("status.capacity").for_each(|(_, amount)| basic_amount(amount));
+    for name in ["status.allocatedResourceStatuses", "status.allocatedResources"] {
+        let (resources, is_amount) = (claim.field(name), name == "status.allocatedResources");
+        for (resource, given) in claim.entries(name) {
             let problems = machinery::names::qualified_name(resource);
             let is_native = !resource.contains('/') || resource.contains("kubernetes.io/");
-            if problems.is_empty() && is_native && resource.as_str() != "storage" {
-                let value = Value::from(resource.as_str());
-                errors.push(FieldError::not_supported(&path, &value, &["storage"]));
+            let refuse = |known: &[&str]| resources.showing(&Value::from(resource), |at| at.unsupported(known));
+            if problems.is_empty() && is_native && resource != "storage" {
+                refuse(&["storage"]);
             }
-            if problems.is_empty() && name == "allocatedResources" && (!is_native || resource.as_str() == "storage") {
-                errors.extend(basic_error(given, &path.key(resource)));
+            if problems.is_empty() && is_amount && (!is_native || resource == "storage") {
+                basic_amount(given);
             }
-            super::checks::invalid_each(&path, resource, problems, &mut errors);
-            if name == "allocatedResourceStatuses" && !given.as_str().is_some_and(|state| RESIZING.contains(&state)) {
-                errors.push(FieldError::not_supported(&path, &Value::from(resource.as_str()), &RESIZING));
+            resources.problems(resource, problems);
+            if !is_amount && !RESIZING.contains(&given.as_text()) {
+                refuse(&RESIZING);
             }
         }
     }
-    errors
 }
 
 /// The storage class of a claim is set only once. It may move from the annotation to the field that replaced it.
-fn class_changes(claim: &Value, before: &Value, new: &mut Value, errors: &mut Vec<FieldError>) {
-    let field = |claim: &Value| claim.at(&["spec", "storageClassName"]).filter(|class| !class.is_null()).cloned();
-    let annotation = |claim: &Value| claim.at(&["metadata", "annotations", CLASS]).cloned();
-    let (set, given, was_given) = (field(claim), annotation(claim), annotation(before));
-    if field(before).is_none() && set.is_some() && (was_given.is_none() || was_given == set) {
+fn class_changes(claim: At, new: &mut Value) {
+    let (field, annotations) = (claim.field("spec.storageClassName"), claim.field("metadata.annotations"));
+    let annotation = annotations.child(CLASS);
+    let nothing = &Value::Null;
+    let (before, was_given) = (field.old.unwrap_or(nothing), annotation.old.unwrap_or(nothing));
+    if before.is_null() && field.is_given() && (was_given.is_null() || was_given == field.value) {
         new.remove_at(&["storageClassName"]);
-        if was_given.is_some() && (given.is_none() || given == was_given) {
+        if !was_given.is_null() && (!annotation.is_given() || annotation.value == was_given) {
             return;
         }
     }
-    if given.clone().unwrap_or_else(|| Value::from("")) != was_given.unwrap_or_else(|| Value::from("")) {
-        let path = FieldPath::new("metadata").child("annotations").child(CLASS);
-        let shown = given.unwrap_or_else(|| Value::from(""));
-        errors.push(FieldError::invalid(&path, &shown, "field is immutable"));
+    if annotation.as_text() != was_given.as_str().unwrap_or_default() {
+        annotation.or_empty().invalid(FIXED_FIELD);
     }
 }
 
+const FIXED_FIELD: &str = "field is immutable";
+
 /// A claim that has a current VolumeAttributesClass must keep requesting one.
-fn attributes_class_removed(claim: &Value, before: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let class =
-        |claim: &Value| claim.at(&["spec", "volumeAttributesClassName"]).filter(|class| !class.is_null()).cloned();
-    let given = class(claim);
-    let has = before.at(&["status", "currentVolumeAttributesClassName"]).is_some_and(|class| !class.is_null());
-    if !has || given == class(before) {
+fn attributes_class_removed(claim: At) {
+    let class = claim.field("spec.volumeAttributesClassName");
+    let has = claim.field("status.currentVolumeAttributesClassName").old.is_some_and(|class| !class.is_null());
+    if !has || class.old == Some(class.value) {
         return;
     }
-    let what = match given.as_ref().and_then(Value::as_str) {
+    let what = match class.value.as_str() {
         None => "nil",
         Some("") => "empty string",
         Some(_) => return,
     };
-    let why = format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
-    errors.push(FieldError::forbidden(&path.child("volumeAttributesClassName"), why));
+    class.forbidden(format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"));
 }
 
-fn claim_changes(claim: &Value, before: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let class = "volumeAttributesClassName";
-    let (spec, old) = (claim.get("spec").unwrap_or(&Value::Null), before.get("spec").unwrap_or(&Value::Null));
-    let mut new = spec.clone();
-    let bound = claim.str_at(&["status", "phase"]) == "Bound";
-    class_changes(claim, before, &mut new, errors);
+fn claim_changes(claim: At, before: &Value) {
+    let (spec, mut old) = (claim.field("spec"), before.get("spec").cloned().unwrap_or_default());
+    let mut new = spec.value.clone();
+    let bound = claim.text("status.phase") == "Bound";
+    class_changes(claim, &mut new);
     let storage = ["resources", "requests", "storage"];
     if bound && new.at(&storage[..2]).is_some_and(|requests| !requests.is_null()) {
         new.set_at(&storage, old.at(&storage).cloned().unwrap_or_else(|| Value::from("0")));
     }
     if bound {
-        restore(&mut new, old, &[class]);
+        restore(&mut new, &old, &["volumeAttributesClassName"]);
     }
-    let mut old = old.clone();
     if text(&old, "volumeName").is_empty() {
         // the binding
         restore(&mut old, &new, &["volumeName"]);
     }
-    let old = &old;
-    if !schema::shape::same_fields(&new, old, schema::shape::named("core.v1.PersistentVolumeClaimSpec"), &[]) {
+    if !schema::shape::same_fields(&new, &old, schema::shape::named("core.v1.PersistentVolumeClaimSpec"), &[]) {
         let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeClaimSpec", true);
-        let difference = machinery::difflines::unified(&print(old), &print(&new));
-        errors.push(FieldError::forbidden(path, format!("{FIXED}\n{difference}")));
+        spec.forbidden(format!("{FIXED}\n{}", machinery::difflines::unified(&print(&old), &print(&new))));
     }
-    let mode = |spec: &Value| spec.get("volumeMode").cloned().unwrap_or_default();
-    if mode(spec) != mode(old) {
-        errors.push(FieldError::invalid(&FieldPath::new("volumeMode"), &mode(spec), "field is immutable"));
-    }
+    mode_change(spec);
+}
+
+/// The volume mode is immutable. Upstream leaves out the path of the spec.
+fn mode_change(spec: At) {
+    spec.field("volumeMode").reported_at(&FieldPath::new("volumeMode")).immutable();
 }
 
 /// Only CSI volumes may have a VolumeAttributesClass, and its name must not be empty.
-fn attributes_class(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(class) = spec.get("volumeAttributesClassName").and_then(Value::as_str) else { return };
-    let own = path.child("volumeAttributesClassName");
-    if class.is_empty() {
-        errors.push(FieldError::required(&own, "an empty string is disallowed"));
-    } else {
-        super::checks::invalid_each(&own, class, machinery::names::dns1123_subdomain(class), errors);
+fn attributes_class(spec: At) {
+    let class = spec.field("volumeAttributesClassName");
+    match class.value.as_str() {
+        None => return,
+        Some("") => class.required("an empty string is disallowed"),
+        Some(_) => class.must_be(machinery::names::dns1123_subdomain),
     }
-    if !super::checks::is_set(spec, "csi") {
-        let why = "has to be specified when using volumeAttributesClassName";
-        errors.push(FieldError::required(&path.child("csi"), why));
+    if !spec.has("csi") {
+        spec.field("csi").required("has to be specified when using volumeAttributesClassName");
     }
 }
 
 /// The source and the node affinity of a volume are immutable.
-fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn volume_changes(spec: At, old: &Value) {
     let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
-    let mut source = spec.clone();
+    let mut source = spec.value.clone();
     // the Secret for expansion may be added later
     let expansion = ["csi", "controllerExpandSecretRef"];
     if super::checks::is_set(old, "csi") && old.at(&expansion).is_none_or(Value::is_null) {
@@ -240,23 +228,22 @@ fn volume_changes(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Vec<
     if !schema::shape::same_fields(&source, old, schema::shape::named("core.v1.PersistentVolumeSource"), &[]) {
         let difference = machinery::difflines::unified(&print(old), &print(&source));
         let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
-        errors.push(FieldError::forbidden(&path.child("persistentvolumesource"), why));
+        spec.field("persistentvolumesource").forbidden(why);
     }
-    let affinity = |spec: &Value| spec.get("nodeAffinity").filter(|affinity| !affinity.is_null()).cloned();
+    let (class, affinity) = (spec.field("volumeAttributesClassName"), spec.field("nodeAffinity"));
+    if class.old.is_some_and(|old| !old.is_null()) && !class.is_given() {
+        class.forbidden("update from non-nil value to nil is forbidden");
+    }
     let of = schema::shape::named("core.v1.VolumeNodeAffinity");
-    let is_same = |old: &Value, new: &Value| schema::shape::same_fields(old, new, of, &[]);
-    let is_changed = |old: Value| affinity(spec).is_none_or(|new| !is_same(&with_stable_labels(old, &new), &new));
-    let class = "volumeAttributesClassName";
-    if super::checks::is_set(old, class) && !super::checks::is_set(spec, class) {
-        let error = FieldError::forbidden(&path.child(class), "update from non-nil value to nil is forbidden");
-        errors.push(error);
-    }
-    if affinity(old).is_some_and(is_changed) {
-        let print = |affinity: Value| machinery::types::internal_json(&affinity, "core.VolumeNodeAffinity", false);
-        let shown = affinity(spec).map_or_else(|| "null".to_owned(), print);
+    let is_same = |old: &Value| {
+        let new = affinity.value;
+        affinity.is_given() && schema::shape::same_fields(&with_stable_labels(old.clone(), new), new, of, &[])
+    };
+    if affinity.old.is_some_and(|old| !old.is_null() && !is_same(old)) {
+        let print = |affinity: At| machinery::types::internal_json(affinity.value, "core.VolumeNodeAffinity", false);
+        let shown = if affinity.is_given() { print(affinity) } else { "null".to_owned() };
         let why = "field is immutable, except for updating from beta label to GA";
-        let error = FieldError::invalid(&FieldPath::new("nodeAffinity"), &Value::Null, why);
-        errors.push(FieldError { value: shown, ..error });
+        affinity.reported_at(&FieldPath::new("nodeAffinity")).invalid_shown(shown, why);
     }
 }
 
@@ -292,78 +279,64 @@ fn with_stable_labels(mut affinity: Value, new: &Value) -> Value {
 }
 
 /// The capacity of a volume must be positive; an absent amount counts as zero.
-fn capacity_errors(amount: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Ok(quantity) = (if amount.is_null() { Ok(Quantity::from_int(0)) } else { Quantity::of(amount) }) else {
-        return;
-    };
-    errors.extend(basic_error(amount, path));
-    if quantity.signum() <= 0 {
-        errors.push(FieldError::invalid(path, &Value::from(quantity.to_string()), "must be greater than zero"));
+fn capacity_amount(at: At) {
+    let amount = if at.is_given() { Quantity::of(at.value) } else { Ok(Quantity::from_int(0)) };
+    let Ok(amount) = amount else { return };
+    basic_amount(at);
+    if amount.signum() <= 0 {
+        at.invalid_text(&amount.to_string(), "must be greater than zero");
     }
 }
 
 /// The inline volume of an attachment must be a CSI volume, without the fields that bind a PersistentVolume to a claim.
-pub fn inline_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    const WHERE: &str = "in the context of inline volumes";
-    let mut forbid =
-        |name: &str, why: &str| errors.push(FieldError::forbidden(&path.child(name), format!("{why} {WHERE}")));
-    let is_given = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
-    for name in ["claimRef", "nodeAffinity"].into_iter().filter(|name| is_given(name)) {
+pub fn inline(spec: At) {
+    let forbid = |name: &str, why: &str| {
+        spec.field(name).forbidden(format!("{why} in the context of inline volumes"));
+    };
+    for name in ["claimRef", "nodeAffinity"].into_iter().filter(|name| spec.has(name)) {
         forbid(name, "may not be specified");
     }
-    if spec.get("capacity").and_then(Value::as_object).is_some_and(|capacity| !capacity.is_empty()) {
+    if spec.entries("capacity").next().is_some() {
         forbid("capacity", "may not be specified");
     }
-    if !["", "Retain"].contains(&text(spec, "persistentVolumeReclaimPolicy")) {
+    if !["", "Retain"].contains(&spec.text("persistentVolumeReclaimPolicy")) {
         forbid("persistentVolumeReclaimPolicy", "may only be Retain");
     }
-    if !text(spec, "storageClassName").is_empty() {
+    if !spec.text("storageClassName").is_empty() {
         forbid("storageClassName", "may not be specified");
     }
-    if is_given("volumeMode") && text(spec, "volumeMode") != "Filesystem" {
+    if spec.has("volumeMode") && spec.text("volumeMode") != "Filesystem" {
         forbid("volumeMode", "may not specify volumeMode other than Filesystem");
     }
-    if !is_given("csi") {
-        let why = format!("has to be specified {WHERE}");
-        errors.push(FieldError::required(&path.child("csi"), why));
+    if !spec.has("csi") {
+        spec.field("csi").required("has to be specified in the context of inline volumes");
     }
-    volume_sources::errors("", spec, path, errors);
-    let mut rest = spec.clone();
+    volume_sources::source("", spec);
+    let mut rest = spec.value.clone();
     ["claimRef", "nodeAffinity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode"]
         .iter()
         .for_each(|name| drop(rest.remove_at(&[name])));
     rest.set_at(&["capacity"], json!({"storage": "1"}));
-    pod_volumes::rule_errors(&rest, "core.v1.PersistentVolumeSpec", path, errors);
+    spec.showing(&rest, |at| pod_volumes::rules(at, "core.v1.PersistentVolumeSpec"));
 }
 
-pub fn validate_volume(volume: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let (path, spec) = (FieldPath::new("spec"), volume.get("spec").unwrap_or(&Value::Null));
-    let capacity = spec.get("capacity").and_then(Value::as_object);
-    if capacity.is_none_or(|capacity| capacity.get("storage").is_none() || capacity.len() > 1) {
-        let given = spec.get("capacity").cloned().unwrap_or_default();
-        errors.push(FieldError::not_supported(&path.child("capacity"), &given, &["storage"]));
+pub fn validate_volume(volume: At) {
+    let spec = volume.field("spec");
+    let capacity = spec.field("capacity");
+    if !capacity.has("storage") || capacity.value.as_object().is_some_and(|capacity| capacity.len() > 1) {
+        capacity.unsupported(&["storage"]);
     }
-    for (name, amount) in capacity.into_iter().flat_map(machinery::Map::iter) {
-        capacity_errors(amount, &path.child("capacity").key(name), &mut errors);
+    spec.entries("capacity").for_each(|(_, amount)| capacity_amount(amount));
+    if spec.text("persistentVolumeReclaimPolicy") == "Recycle" && spec.text("hostPath.path") == "/" {
+        spec.field("persistentVolumeReclaimPolicy").forbidden("may not be 'recycle' for a hostPath mount of '/'");
     }
-    if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" && spec.str_at(&["hostPath", "path"]) == "/" {
-        let why = "may not be 'recycle' for a hostPath mount of '/'";
-        errors.push(FieldError::forbidden(&path.child("persistentVolumeReclaimPolicy"), why));
+    podspec::node_selector(spec.field("nodeAffinity.required"));
+    volume_sources::source(volume.text("metadata.name"), spec);
+    attributes_class(spec);
+    if let Some(old) = spec.old {
+        volume_changes(spec, old);
+        mode_change(spec);
     }
-    if let Some(required) = spec.at(&["nodeAffinity", "required"]) {
-        podspec::node_selector(required, &path.child("nodeAffinity").child("required"), &mut errors);
-    }
-    volume_sources::errors(volume.str_at(&["metadata", "name"]), spec, &path, &mut errors);
-    attributes_class(spec, &path, &mut errors);
-    if let Some(old) = old.and_then(|old| old.get("spec")) {
-        volume_changes(spec, old, &path, &mut errors);
-        let mode = |spec: &Value| spec.get("volumeMode").cloned().unwrap_or_default();
-        if mode(spec) != mode(old) {
-            errors.push(FieldError::invalid(&FieldPath::new("volumeMode"), &mode(spec), "field is immutable"));
-        }
-    }
-    errors
 }
 
 /// Warns about CSI drivers that receive ServiceAccount tokens in volume attributes rather than in Secrets.

@@ -36,11 +36,11 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "certificates.k8s.io/CertificateSigningRequest",
         prepare: certificates::prepare,
-        validate: |at| at.run(certificates::validate),
+        validate: certificates::validate,
         name: super::any_name,
         status: Part {
             prepare: certificates::prepare_status,
-            validate: |at| at.run_part(certificates::validate_status),
+            validate: certificates::validate_status,
             reset: Some(certificates::status_resets),
             ..Part::PLAIN
         },
@@ -51,14 +51,14 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "certificates.k8s.io/ClusterTrustBundle",
-        validate: |at| at.run(certificates::validate_bundle),
+        validate: certificates::validate_bundle,
         name: super::any_name,
         ..NONE
     },
     Behaviour {
         of: "certificates.k8s.io/PodCertificateRequest",
-        validate: |at| at.run(pod_certificates::validate),
-        status: Part { validate: |at| at.run_part(pod_certificates::validate_status), ..Part::PLAIN },
+        validate: pod_certificates::validate,
+        status: Part { validate: pod_certificates::validate_status, ..Part::PLAIN },
         conversion: Some(StoredAs::new(pod_certificates::to_stored, pod_certificates::to_shown)),
         hooks: Hooks::PodCertificateRequest,
         ..NONE

@@ -71,16 +71,16 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "v1/PersistentVolumeClaim",
         prepare: volumes::prepare_claim,
-        validate: |at| at.run(volumes::validate_claim),
+        validate: volumes::validate_claim,
         warnings: object_warnings::of_claim,
-        status: Part { validate: |at| at.run_part(volumes::validate_claim_status), ..Part::PLAIN },
+        status: Part { validate: volumes::validate_claim_status, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "v1/PersistentVolume",
         default: volumes::default_volume,
         prepare: volumes::prepare_volume,
-        validate: |at| at.run(volumes::validate_volume),
+        validate: volumes::validate_volume,
         warnings: object_warnings::of_volume,
         status: Part { prepare: volumes::prepare_volume_status, ..Part::PLAIN },
         ..NONE
@@ -89,19 +89,19 @@ pub static KINDS: &[Behaviour] = &[
         of: "v1/Pod",
         default: pods::default,
         prepare: pods::prepare,
-        validate: |at| at.run(pods::validate),
+        validate: pods::validate,
         warnings: pod_warnings::of_pod,
         status: Part {
             prepare: pod_status::prepare,
-            validate: |at| at.run_part(pod_status::validate),
+            validate: pod_status::validate,
             warnings: object_warnings::of_pod_status,
             ..Part::PLAIN
         },
         // kube-apiserver's storages of these name no reset fields, so that managedFields follow what a request would
         // have changed
         parts: &[
-            ("ephemeralcontainers", part(pods::add_ephemeral, |at| at.run_part(pods::validate_ephemeral))),
-            ("resize", part(pods::resize, |at| at.run_part(pods::validate_resize))),
+            ("ephemeralcontainers", part(pods::add_ephemeral, pods::validate_ephemeral)),
+            ("resize", part(pods::resize, pods::validate_resize)),
         ],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..Deletion::DEFAULT },
         further: Further {
@@ -115,17 +115,17 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "v1/PodTemplate",
         default: workloads::default_template,
-        validate: |at| at.run(workloads::validate_pod_template),
+        validate: workloads::validate_pod_template,
         warnings: pod_warnings::of_workload,
         ..NONE
     },
     Behaviour {
         of: "v1/ReplicationController",
         default: workloads::default_controller,
-        validate: |at| at.run(workloads::validate_controller),
+        validate: workloads::validate_controller,
         warnings: pod_warnings::of_workload,
         name: super::declared_name,
-        status: Part { validate: |at| at.run_part(workloads::validate_replicas), ..Part::PLAIN },
+        status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {

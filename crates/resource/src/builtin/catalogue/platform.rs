@@ -87,33 +87,25 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "networking.k8s.io/ServiceCIDR", validate: routing::validate_service_cidr, ..NONE },
     Behaviour {
         of: "storage.k8s.io/CSIDriver",
-        validate: |at| at.run(storage_kinds::validate_driver),
+        validate: storage_kinds::validate_driver,
         warnings: volumes::driver_warnings,
         ..NONE
     },
-    Behaviour { of: "storage.k8s.io/CSINode", validate: |at| at.run(storage_kinds::validate_node), ..NONE },
+    Behaviour { of: "storage.k8s.io/CSINode", validate: storage_kinds::validate_node, ..NONE },
     Behaviour {
         of: "storage.k8s.io/CSIStorageCapacity",
-        validate: |at| at.run(storage_kinds::validate_capacity),
+        validate: storage_kinds::validate_capacity,
         warnings: object_warnings::of_capacity,
         ..NONE
     },
     Behaviour {
         of: "storage.k8s.io/StorageClass",
-        validate: |at| at.run(storage_kinds::validate_class),
+        validate: storage_kinds::validate_class,
         warnings: object_warnings::of_class,
         ..NONE
     },
-    Behaviour {
-        of: "storage.k8s.io/VolumeAttachment",
-        validate: |at| at.run(storage_kinds::validate_attachment),
-        ..NONE
-    },
-    Behaviour {
-        of: "storage.k8s.io/VolumeAttributesClass",
-        validate: |at| at.run(storage_kinds::validate_attributes),
-        ..NONE
-    },
+    Behaviour { of: "storage.k8s.io/VolumeAttachment", validate: storage_kinds::validate_attachment, ..NONE },
+    Behaviour { of: "storage.k8s.io/VolumeAttributesClass", validate: storage_kinds::validate_attributes, ..NONE },
     DEFINITION,
     Behaviour {
         of: "apiextensions.k8s.io/v1beta1/CustomResourceDefinition",
@@ -137,7 +129,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "node.k8s.io/RuntimeClass",
-        validate: |at| at.run(runtime_classes::validate),
+        validate: runtime_classes::validate,
         warnings: object_warnings::of_runtime_class,
         ..NONE
     },

@@ -17,22 +17,22 @@ const NONE: Behaviour = Behaviour::NONE;
 const CHILDREN: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour { of: "apps/ControllerRevision", validate: |at| at.run(workloads::validate_revision), ..NONE },
+    Behaviour { of: "apps/ControllerRevision", validate: workloads::validate_revision, ..NONE },
     Behaviour {
         of: "apps/DaemonSet",
         default: workloads::default_daemon_set,
         prepare: workloads::prepare_daemon_set,
-        validate: |at| at.run(workloads::validate),
+        validate: workloads::validate,
         ..WORKLOAD
     },
     Behaviour {
         of: "apps/Deployment",
         default: workloads::default_template,
         prepare: workloads::prepare_deployment,
-        validate: |at| at.run(workloads::validate),
+        validate: workloads::validate,
         status: Part {
             prepare: workloads::keep_labels,
-            validate: |at| at.run_part(workloads::validate_replicas),
+            validate: workloads::validate_replicas,
             reset: Some(workloads::status_resets),
             ..Part::PLAIN
         },
@@ -41,16 +41,16 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "apps/ReplicaSet",
         default: workloads::default_template,
-        validate: |at| at.run(workloads::validate),
-        status: Part { validate: |at| at.run_part(workloads::validate_replicas), ..Part::PLAIN },
+        validate: workloads::validate,
+        status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
         ..WORKLOAD
     },
     Behaviour {
         of: "apps/StatefulSet",
         default: workloads::default_stateful_set,
-        validate: |at| at.run(workloads::validate),
+        validate: workloads::validate,
         name: stateful_set_name,
-        status: Part { validate: |at| at.run_part(workloads::validate_replicas), ..Part::PLAIN },
+        status: Part { validate: workloads::validate_replicas, ..Part::PLAIN },
         further: Further { validated: claim_templates::validated, ..Further::NONE },
         ..WORKLOAD
     },
@@ -75,15 +75,15 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "batch/CronJob",
         default: workloads::default_cron_job,
-        validate: |at| at.run(workloads::validate_cron_job),
+        validate: workloads::validate_cron_job,
         ..WORKLOAD
     },
     Behaviour {
         of: "batch/Job",
         default: workloads::default_job,
         prepare: workloads::prepare_job,
-        validate: |at| at.run(workloads::validate_job),
-        status: Part { validate: |at| at.run_part(job_rules::validate_status), ..Part::PLAIN },
+        validate: workloads::validate_job,
+        status: Part { validate: job_rules::validate_status, ..Part::PLAIN },
         deletion: Deletion { advice: CHILDREN, ..Deletion::DEFAULT },
         further: Further { complete_stored: workloads::default_labels, ..Further::NONE },
         ..WORKLOAD

@@ -141,7 +141,7 @@ fn allocation_result(allocation: &Value, names: &RequestNames<'_>, path: &FieldP
         }
     }
     if let Some(selector) = allocation.get("nodeSelector").filter(|selector| !selector.is_null()) {
-        podspec::node_selector(selector, &path.child("nodeSelector"), errors);
+        crate::builtin::at::at_path(selector, &path.child("nodeSelector"), errors, podspec::node_selector);
     }
 }
 

@@ -118,7 +118,7 @@ fn nodes(spec: &Value, path: &FieldPath, errors: &mut Errors) {
     }
     if let Some(selector) = spec.get("nodeSelector").filter(|selector| !selector.is_null()) {
         let path = path.child("nodeSelector");
-        podspec::node_selector(selector, &path, errors);
+        crate::builtin::at::at_path(selector, &path, errors, podspec::node_selector);
         let terms = list(selector, "nodeSelectorTerms");
         if terms.len() != 1 {
             let shown = |term| machinery::types::internal_json(term, "core.NodeSelectorTerm", false);
@@ -183,7 +183,7 @@ fn device_nodes(device: &Value, is_per_device: bool, path: &FieldPath, errors: &
         node_name(text(device, "nodeName"), &path.child("nodeName"), "must not be empty", errors);
     }
     if let Some(selector) = device.get("nodeSelector").filter(|selector| !selector.is_null()) {
-        podspec::node_selector(selector, &path.child("nodeSelector"), errors);
+        crate::builtin::at::at_path(selector, &path.child("nodeSelector"), errors, podspec::node_selector);
     }
     match chosen(device, &WAYS, path, errors)[..] {
         [] => errors.push(FieldError::required(path, ONE)),

@@ -2,79 +2,62 @@
 
 use std::collections::HashSet;
 
-use machinery::Value;
-use machinery::field::{FieldError, FieldPath};
-
-use super::{Errors, Pod, one_of_named, truth};
-use crate::builtin::checks::{is_set, items, list, text};
+use super::Pod;
+use crate::builtin::at::At;
 use crate::builtin::rule_checks;
 
 const NOT_UNIQUE: &str = "must be unique";
 
-/// The values of a field of the items of a list.
-fn values<'a>(object: &'a Value, list_name: &str, name: &str) -> HashSet<&'a str> {
-    list(object, list_name).iter().map(|item| text(item, name)).collect()
-}
-
-fn invalid(path: &FieldPath, value: &str, why: &str) -> FieldError {
-    FieldError::invalid(path, &Value::from(value), why)
-}
-
-impl Pod<'_> {
-    pub(super) fn mounts(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
+impl Pod<'_, '_> {
+    pub(super) fn mounts(&self, container: At) {
         let mut places = HashSet::new();
-        let names = values(container, "volumeDevices", "name");
-        let device_paths = values(container, "volumeDevices", "devicePath");
-        for (path, mount) in items(container, "volumeMounts", path) {
-            let (name, place) = (text(mount, "name"), text(mount, "mountPath"));
-            if name.is_empty() {
-                errors.push(FieldError::required(&path.child("name"), ""));
+        let device_names: HashSet<_> = container.texts("volumeDevices", "name");
+        let device_paths: HashSet<_> = container.texts("volumeDevices", "devicePath");
+        for mount in container.each("volumeMounts") {
+            let (name, place) = (mount.string("name"), mount.string("mountPath"));
+            name.not_empty();
+            if !self.volumes.contains(name.as_text()) {
+                name.not_found();
             }
-            if !self.volumes.contains(name) {
-                errors.push(FieldError::not_found(&path.child("name"), &Value::from(name)));
+            if !places.insert(place.as_text()) {
+                place.invalid(NOT_UNIQUE);
             }
-            if !places.insert(place) {
-                errors.push(invalid(&path.child("mountPath"), place, NOT_UNIQUE));
+            if device_names.contains(name.as_text()) {
+                name.invalid("must not already exist in volumeDevices");
             }
-            if names.contains(name) {
-                errors.push(invalid(&path.child("name"), name, "must not already exist in volumeDevices"));
+            if device_paths.contains(place.as_text()) {
+                place.invalid("must not already exist as a path in volumeDevices");
             }
-            if device_paths.contains(place) {
-                let why = "must not already exist as a path in volumeDevices";
-                errors.push(invalid(&path.child("mountPath"), place, why));
-            }
-            mount_modes(mount, container, &path, errors);
+            mount_modes(mount, container);
         }
     }
 
-    pub(super) fn devices(&self, container: &Value, path: &FieldPath, errors: &mut Errors) {
+    pub(super) fn devices(&self, container: At) {
         let (mut names, mut places) = (HashSet::new(), HashSet::new());
-        let mounted_names = values(container, "volumeMounts", "name");
-        let mount_paths = values(container, "volumeMounts", "mountPath");
-        for (path, device) in items(container, "volumeDevices", path) {
-            let (name, place) = (text(device, "name"), text(device, "devicePath"));
-            let (name_path, device_path) = (path.child("name"), path.child("devicePath"));
-            if name.is_empty() {
-                errors.push(FieldError::required(&name_path, ""));
-            } else if !names.insert(name) {
-                errors.push(invalid(&name_path, name, NOT_UNIQUE));
+        let mounted_names: HashSet<_> = container.texts("volumeMounts", "name");
+        let mount_paths: HashSet<_> = container.texts("volumeMounts", "mountPath");
+        for device in container.each("volumeDevices") {
+            let (name, place) = (device.string("name"), device.string("devicePath"));
+            if name.as_text().is_empty() {
+                name.required("");
+            } else if !names.insert(name.as_text()) {
+                name.invalid(NOT_UNIQUE);
             }
-            if !self.volumes.contains(name) {
-                errors.push(FieldError::not_found(&name_path, &Value::from(name)));
-            } else if !self.claim_volumes.contains(name) {
-                let why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-                errors.push(invalid(&name_path, name, why));
+            if !self.volumes.contains(name.as_text()) {
+                name.not_found();
+            } else if !self.claim_volumes.contains(name.as_text()) {
+                name.invalid("can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode");
             }
-            if mounted_names.contains(name) {
-                errors.push(invalid(&name_path, name, "must not already exist in volumeMounts"));
+            if mounted_names.contains(name.as_text()) {
+                name.invalid("must not already exist in volumeMounts");
             }
-            if place.split('/').any(|part| part == "..") {
-                errors.push(invalid(&device_path, place, "can not contain backsteps ('..')"));
-            } else if !places.insert(place) {
-                errors.push(invalid(&device_path, place, NOT_UNIQUE));
+            if place.as_text().split('/').any(|part| part == "..") {
+                place.invalid("can not contain backsteps ('..')");
+            } else if !places.insert(place.as_text()) {
+                place.invalid(NOT_UNIQUE);
             }
-            if mount_paths.contains(place) {
-                errors.push(invalid(&device_path, place, "must not already exist as a path in volumeMounts"));
+            if mount_paths.contains(place.as_text()) {
+                place.invalid("must not already exist as a path in volumeMounts");
             }
         }
     }
@@ -82,51 +65,37 @@ impl Pod<'_> {
 
 /// The directory of a volume that is mounted, how mounts are seen outside of a container, and whether they are
 /// read-only below. Upstream leaves out their index.
-fn mount_modes(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
-    if !text(mount, "subPath").is_empty() && !text(mount, "subPathExpr").is_empty() {
-        let (path, given) = (path.child("subPathExpr"), text(mount, "subPathExpr"));
-        errors.push(invalid(&path, given, "subPathExpr and subPath are mutually exclusive"));
+fn mount_modes(mount: At, container: At) {
+    if !mount.text("subPath").is_empty() && !mount.text("subPathExpr").is_empty() {
+        mount.field("subPathExpr").invalid("subPathExpr and subPath are mutually exclusive");
     }
-    let path = FieldPath::new(path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list));
-    for name in ["subPath", "subPathExpr"] {
-        crate::builtin::at::at_path(
-            mount.get(name).unwrap_or(&Value::Null),
-            &path.child(name),
-            errors,
-            rule_checks::local_path,
-        );
-    }
-    propagation(mount, container, &path.child("mountPropagation"), errors);
-    recursive_read_only(mount, &path.child("recursiveReadOnly"), errors);
+    let mount = container.field("volumeMounts").with(mount.value);
+    rule_checks::local_path(mount.field("subPath"));
+    rule_checks::local_path(mount.field("subPathExpr"));
+    propagation(mount.field("mountPropagation"), container);
+    recursive_read_only(mount);
 }
 
-fn propagation(mount: &Value, container: &Value, path: &FieldPath, errors: &mut Errors) {
-    const MODES: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
-    let mode = text(mount, "mountPropagation");
-    if is_set(mount, "mountPropagation") {
-        one_of_named(mode, path, &MODES, errors);
-    }
-    if mode == "Bidirectional" && !truth(container, &["securityContext", "privileged"]) {
-        let why = "Bidirectional mount propagation is available only to privileged containers";
-        errors.push(FieldError::forbidden(path, why));
+fn propagation(mode: At, container: At) {
+    mode.named().one_of(&["Bidirectional", "HostToContainer", "None"]);
+    if mode.as_text() == "Bidirectional" && !container.is_true("securityContext.privileged") {
+        mode.forbidden("Bidirectional mount propagation is available only to privileged containers");
     }
 }
 
-fn recursive_read_only(mount: &Value, path: &FieldPath, errors: &mut Errors) {
-    const MODES: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
-    let mode = text(mount, "recursiveReadOnly");
-    if !is_set(mount, "recursiveReadOnly") || mode == "Disabled" {
-        return;
-    }
-    if !MODES.contains(&mode) {
-        return one_of_named(mode, path, &MODES, errors);
-    }
-    if !truth(mount, &["readOnly"]) {
-        let why = "may only be specified when readOnly is true";
-        errors.push(FieldError::forbidden(path, why));
-    }
-    if !["", "None"].contains(&text(mount, "mountPropagation")) {
-        let why = "may only be specified when mountPropagation is None or not specified";
-        errors.push(FieldError::forbidden(path, why));
+fn recursive_read_only(mount: At) {
+    let mode = mount.field("recursiveReadOnly");
+    match mode.as_text() {
+        _ if !mode.is_given() => {}
+        "Disabled" => {}
+        "Enabled" | "IfPossible" => {
+            if !mount.is_true("readOnly") {
+                mode.forbidden("may only be specified when readOnly is true");
+            }
+            if !["", "None"].contains(&mount.text("mountPropagation")) {
+                mode.forbidden("may only be specified when mountPropagation is None or not specified");
+            }
+        }
+        _ => mode.named().unsupported(&["Disabled", "Enabled", "IfPossible"]),
     }
 }

@@ -3,52 +3,48 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::FieldError;
 use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
-use super::Errors;
-use crate::builtin::checks::{OBJECT_COUNTS, entries, invalid_each, items, list, named, text};
+use crate::builtin::at::At;
+use crate::builtin::at_checks::OBJECT_COUNTS;
+use crate::builtin::checks::{entries, list, text};
 use crate::limits::REPEATED_BYTES_MAX;
 
 /// The resources without a domain that containers may have.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 
-/// Reports the errors in the name of a resource.
-type NameCheck = fn(&str, &FieldPath, &mut Errors);
+/// Reports what is wrong with the name of a resource.
+type NameCheck = fn(&str, At);
 
 /// Validates the resources of a container.
-pub(super) fn resources(container: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
-    let Some(resources) = container.get("resources") else { return };
-    let path = path.child("resources");
-    claim_errors(resources, &path, claims, errors);
-    amounts(resources, &path, container_resource, errors);
+pub(super) fn resources(container: At, of_pod: &Claims<'_>) {
+    claims(container.field("resources"), of_pod);
+    amounts(container.field("resources"), container_resource);
 }
 
 /// Validates the resources of a Pod as a whole.
-pub(super) fn of_pod(spec: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
-    let Some(resources) = spec.get("resources").filter(|resources| !resources.is_null()) else { return };
-    let path = path.child("resources");
-    if spec.str_at(&["os", "name"]) == "windows" {
-        return errors.push(FieldError::forbidden(&path, "may not be set for a windows pod"));
+pub(super) fn of_pod(spec: At, of_pod: &Claims<'_>) {
+    let Some(resources) = spec.given("resources") else { return };
+    if spec.text("os.name") == "windows" {
+        return resources.forbidden("may not be set for a windows pod");
     }
-    if resources.get("claims").is_some_and(|claims| !claims.is_null()) {
-        let why = "claims may not be set for Resources at pod-level";
-        errors.push(FieldError::forbidden(&path.child("claims"), why));
+    if resources.has("claims") {
+        resources.field("claims").forbidden("claims may not be set for Resources at pod-level");
     }
-    amounts(resources, &path, pod_resource, errors);
-    claim_errors(resources, &path, claims, errors);
-    covered(spec, resources, &path, errors);
+    amounts(resources, pod_resource);
+    claims(resources, of_pod);
+    covered(spec, resources);
 }
 
 /// Checks that Pods as a whole may have a resource of this name.
-fn pod_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
+fn pod_resource(name: &str, at: At) {
     const KNOWN: [&str; 3] = ["cpu", HUGE_PAGES, "memory"];
-    let before = errors.len();
-    resource_name(name, path, errors);
-    if errors.len() == before && !["cpu", "memory"].contains(&name) && !name.starts_with(HUGE_PAGES) {
-        let value = Value::from(name);
-        errors.push(named(FieldError::not_supported(path, &value, &KNOWN), &value));
+    let before = at.count();
+    resource_name(name, at);
+    if at.count() == before && !["cpu", "memory"].contains(&name) && !name.starts_with(HUGE_PAGES) {
+        at.showing(&Value::from(name), |at| at.named().unsupported(&KNOWN));
     }
 }
 
@@ -85,85 +81,80 @@ impl<'a> Claims<'a> {
 
 /// Validates the claims of a container. Each must be a claim of the Pod or one request of such a claim, and none may be
 /// repeated.
-fn claim_errors(resources: &Value, path: &FieldPath, claims: &Claims<'_>, errors: &mut Errors) {
+fn claims(resources: At, of_pod: &Claims<'_>) {
     // claims that are used as a whole, the number of used requests of the others, and these requests
     let (mut whole, mut parts, mut requests) = (HashSet::new(), HashMap::<&str, usize>::new(), HashSet::new());
-    for (path, claim) in items(resources, "claims", path) {
-        let (name, request) = (text(claim, "name"), text(claim, "request"));
+    for claim in resources.each("claims") {
+        let (name, request) = (claim.text("name"), claim.text("request"));
         if name.is_empty() {
-            errors.push(FieldError::required(&path, ""));
+            claim.required("");
             continue;
         }
-        let mut duplicate = |key: String| errors.push(FieldError::duplicate(&path, &Value::from(key)));
         if whole.contains(name) {
-            duplicate(name.to_owned());
+            claim.duplicate_text(name);
         } else if request.is_empty() {
-            (0..parts.get(name).copied().unwrap_or_default()).for_each(|_| duplicate(name.to_owned()));
+            (0..parts.get(name).copied().unwrap_or_default()).for_each(|_| claim.duplicate_text(name));
             whole.insert(name);
         } else {
-            let is_new = requests.insert((name, request));
-            if is_new {
-                *parts.entry(name).or_default() += 1;
-            } else {
-                duplicate(format!("{name}/{request}"));
+            match requests.insert((name, request)) {
+                true => *parts.entry(name).or_default() += 1,
+                false => claim.duplicate_text(&format!("{name}/{request}")),
             }
-            invalid_each(&path.child("request"), request, names::dns1123_label(request), errors);
+            claim.field("request").must_be(names::dns1123_label);
         }
-        if !claims.names.contains(name) {
-            let mut error = FieldError::not_found(&path, &Value::from(name));
-            error.detail = format!("must be one of the names in pod.spec.resourceClaims{}", claims.shown());
-            errors.push(error);
+        if !of_pod.names.contains(name) {
+            let detail = format!("must be one of the names in pod.spec.resourceClaims{}", of_pod.shown());
+            claim.push(FieldError { detail, ..FieldError::not_found(&claim.path(), &Value::from(name)) });
         }
     }
 }
 
 pub(super) const HUGE_PAGES: &str = "hugepages-";
 
+fn amount_of(resources: At, kind: &str, name: &str) -> Option<Quantity> {
+    Quantity::of(resources.value.at(&[kind, name])?).ok()
+}
+
 /// Requests must not exceed limits. They must equal them if the resource cannot be overcommitted.
-pub fn amounts(resources: &Value, path: &FieldPath, check_name: NameCheck, errors: &mut Errors) {
-    let amount = |kind: &str, name: &str| Quantity::of(resources.at(&[kind, name])?).ok();
-    let given = |kind: &str| entries(resources, &[kind]);
+pub fn amounts(resources: At, check_name: NameCheck) {
     for kind in ["limits", "requests"] {
-        for (name, value) in given(kind) {
-            let path = path.child(kind).key(name);
-            check_name(name, &path, errors);
-            let Ok(amount) = Quantity::of(value) else { continue };
-            let shown = Value::from(amount.to_string());
-            let mut invalid = |why: String| errors.push(FieldError::invalid(&path, &shown, why));
+        for (name, at) in resources.entries(kind) {
+            check_name(name, at);
+            let Ok(amount) = Quantity::of(at.value) else { continue };
+            let invalid = |why: &str| at.invalid_text(&amount.to_string(), why);
             if amount.signum() < 0 {
-                invalid("must be greater than or equal to 0".to_owned());
+                invalid("must be greater than or equal to 0");
             }
             if is_counted(name) && !amount.is_whole() {
-                invalid("must be an integer".to_owned());
+                invalid("must be an integer");
             }
             if name.strip_prefix(HUGE_PAGES).is_some_and(|size| !is_divisible(&amount, size)) {
-                invalid(format!("{amount} is not positive integer multiple of {name}"));
+                invalid(&format!("{amount} is not positive integer multiple of {name}"));
             }
         }
     }
-    for (name, _) in given("requests") {
-        let (request, limit, is_fixed) = (amount("requests", name), amount("limits", name), !is_overcommitted(name));
-        let mut invalid = |request: &Quantity, why: String| {
-            errors.push(FieldError::invalid(&path.child("requests"), &Value::from(request.to_string()), why));
-        };
-        match (request, limit) {
+    for (name, _) in resources.entries("requests") {
+        let is_fixed = !is_overcommitted(name);
+        let requests = resources.field("requests");
+        match (amount_of(resources, "requests", name), amount_of(resources, "limits", name)) {
             (Some(request), Some(limit)) if is_fixed && request.compare(&limit).is_ne() => {
-                invalid(&request, format!("must be equal to {name} limit of {limit}"));
+                requests.invalid_text(&request.to_string(), format!("must be equal to {name} limit of {limit}"));
             }
             (Some(request), Some(limit)) if request.compare(&limit).is_gt() => {
-                invalid(&request, format!("must be less than or equal to {name} limit of {limit}"));
+                let why = format!("must be less than or equal to {name} limit of {limit}");
+                requests.invalid_text(&request.to_string(), why);
             }
             (Some(_), None) if is_fixed => {
-                let why = "Limit must be set for non overcommitable resources";
-                errors.push(FieldError::required(&path.child("limits"), why));
+                resources.field("limits").required("Limit must be set for non overcommitable resources");
             }
             _ => {}
         }
     }
-    let has =
-        |is_it: fn(&str) -> bool| ["limits", "requests"].iter().any(|kind| given(kind).any(|(name, _)| is_it(name)));
+    let has = |is_it: fn(&str) -> bool| {
+        ["limits", "requests"].iter().any(|kind| resources.entries(kind).any(|(name, _)| is_it(name)))
+    };
     if has(|name| name.starts_with(HUGE_PAGES)) && !has(|name| ["cpu", "memory"].contains(&name)) {
-        errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
+        resources.forbidden("HugePages require cpu or memory");
     }
 }
 
@@ -221,25 +212,25 @@ pub(super) fn needed(spec: &Value, kind: &str) -> Amounts {
 }
 
 /// The resources of a Pod must cover what its containers need.
-fn covered(spec: &Value, resources: &Value, path: &FieldPath, errors: &mut Errors) {
-    let of_pod = |kind: &str, name: &str| Quantity::of(resources.at(&[kind, name])?).ok();
+fn covered(spec: At, resources: At) {
     for kind in ["requests", "limits"] {
-        for (name, amount) in needed(spec, kind) {
+        for (name, amount) in needed(spec.value, kind) {
             let is_compared = kind == "requests" || name.starts_with(HUGE_PAGES);
-            let Some(own) = of_pod(kind, &name).filter(|own| is_compared && amount.compare(own).is_gt()) else {
-                continue;
-            };
-            let why = format!("must be greater than or equal to aggregate container {kind} of {amount}");
-            errors.push(FieldError::invalid(&path.child(kind).key(&name), &Value::from(own.to_string()), why));
+            let own = amount_of(resources, kind, &name).filter(|own| is_compared && amount.compare(own).is_gt());
+            if let Some(own) = own {
+                let why = format!("must be greater than or equal to aggregate container {kind} of {amount}");
+                resources.field(kind).key(&name).invalid_text(&own.to_string(), why);
+            }
         }
     }
-    for (path, container) in items(spec, "containers", path) {
-        for (name, limit) in entries(container, &["resources", "limits"]) {
-            let (Ok(limit), Some(own)) = (Quantity::of(limit), of_pod("limits", name)) else { continue };
+    for (i, container) in spec.each("containers").enumerate() {
+        for (name, limit) in container.entries("resources.limits") {
+            let (Ok(limit), Some(own)) = (Quantity::of(limit.value), amount_of(resources, "limits", name)) else {
+                continue;
+            };
             if limit.compare(&own).is_gt() {
                 let why = format!("must be less than or equal to pod limits of {own}");
-                let path = path.key(name).child("limits");
-                errors.push(FieldError::invalid(&path, &Value::from(limit.to_string()), why));
+                resources.field("containers").index(i).key(name).field("limits").invalid_text(&limit.to_string(), why);
             }
         }
     }
@@ -267,24 +258,18 @@ const COUNTED: [&str; 18] = [
     "requests.hugepages-",
 ];
 
-/// The error of an invalid resource name.
-fn invalid_name(name: &str, path: &FieldPath, why: impl Into<String>) -> FieldError {
-    let value = Value::from(name);
-    named(FieldError::invalid(path, &value, why), &value)
-}
-
 /// Whether a name has a domain or is one of the resources of containers.
 fn is_container_resource(name: &str) -> bool {
     name.contains('/') || STANDARD.contains(&name) || name.starts_with("hugepages-")
 }
 
 /// A resource name must be a standard one or have a domain.
-pub fn resource_name(name: &str, path: &FieldPath, errors: &mut Errors) {
+pub fn resource_name(name: &str, at: At) {
     let problems = names::qualified_name(name);
     if problems.is_empty() && !is_container_resource(name) && !COUNTED.contains(&name) {
-        errors.push(invalid_name(name, path, "must be a standard resource type or fully qualified"));
+        at.invalid_name(name, "must be a standard resource type or fully qualified");
     }
-    errors.extend(problems.into_iter().map(|why| invalid_name(name, path, why)));
+    problems.into_iter().for_each(|why| at.invalid_name(name, why));
 }
 
 /// Whether a resource name with a domain can also be a quota name, behind the prefix `requests.`.
@@ -293,21 +278,22 @@ fn is_extended(name: &str) -> bool {
 }
 
 /// The name of a resource that a container may have.
-pub fn container_resource(name: &str, path: &FieldPath, errors: &mut Errors) {
-    resource_name(name, path, errors);
+pub fn container_resource(name: &str, at: At) {
+    resource_name(name, at);
     if !is_container_resource(name) {
-        errors.push(invalid_name(name, path, "must be a standard resource for containers"));
+        at.invalid_name(name, "must be a standard resource for containers");
     }
     if name.contains('/') && !name.contains("kubernetes.io/") && !is_extended(name) {
-        errors.push(invalid_name(name, path, "doesn't follow extended resource name standard"));
+        at.invalid_name(name, "doesn't follow extended resource name standard");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, json};
 
     use super::*;
+    use crate::builtin::at::errors_of;
 
     /// The error of each claim that is missing repeated the names of all others: gigabytes for a megabyte.
     #[test]
@@ -315,9 +301,8 @@ mod tests {
         let named =
             |prefix: &str| Value::Array((0..3_000).map(|i| json!({"name": (format!("{prefix}{i}"))})).collect());
         let spec = json!({"resourceClaims": (named("a"))});
-        let mut errors = vec![];
         let resources = json!({"claims": (named("b"))});
-        claim_errors(&resources, &FieldPath::new("resources"), &Claims::of(&spec), &mut errors);
+        let errors = errors_of(&resources, None, Release::NEWEST, |at| claims(at, &Claims::of(&spec)));
         let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
         assert_eq!(errors.len(), 3_000);
         assert!(errors[0].detail.ends_with("a999") && bytes < 2 * REPEATED_BYTES_MAX, "{bytes}");

@@ -2,90 +2,70 @@
 
 use std::collections::{HashMap, HashSet};
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, json, names};
 
-use super::Errors;
-use crate::builtin::checks::{
-    entries, invalid_each, is_set, items, list, named, operator_errors, selector_operators, text,
-};
+use crate::builtin::at::At;
+use crate::builtin::at_checks::{operator, selector_operators};
+use crate::builtin::checks::list;
 use crate::builtin::defaults::at_mut;
 use crate::rules::label_name;
 
 /// Validates a toleration of a Pod or of a RuntimeClass.
-pub fn validate_toleration(toleration: &Value, path: &FieldPath, errors: &mut Errors) {
-    let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
-    let (value, effect) = (text(toleration, "value"), text(toleration, "effect"));
-    if key.is_empty() && operator != "Exists" {
-        let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.push(FieldError::invalid(&path.child("operator"), &Value::from(operator), why));
+pub fn toleration(at: At) {
+    let (operator, value, effect) = (at.string("operator"), at.text("value"), at.string("effect"));
+    if at.text("key").is_empty() && operator.as_text() != "Exists" {
+        operator.invalid("operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
     }
-    if is_set(toleration, "tolerationSeconds") && effect != "NoExecute" {
-        let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.push(FieldError::invalid(&path.child("effect"), &Value::from(effect), why));
+    if at.has("tolerationSeconds") && effect.as_text() != "NoExecute" {
+        effect.invalid("effect must be 'NoExecute' when `tolerationSeconds` is set");
     }
-    match operator {
+    match operator.as_text() {
         "Equal" | "" => {
             let problems = names::label_value(value);
             if !problems.is_empty() {
-                let why = problems.join(";");
-                errors.push(FieldError::invalid(&path.child("operator"), &Value::from(value), why));
+                operator.invalid_text(value, problems.join(";"));
             }
         }
         "Exists" if !value.is_empty() => {
-            let why = "value must be empty when `operator` is 'Exists'";
-            errors.push(FieldError::invalid(&path.child("operator"), &Value::from(value), why));
+            operator.invalid_text(value, "value must be empty when `operator` is 'Exists'");
         }
         "Exists" => {}
-        other => {
-            errors.push(FieldError::not_supported(&path.child("operator"), &Value::from(other), &["Equal", "Exists"]))
-        }
+        _ => operator.unsupported(&["Equal", "Exists"]),
     }
-    if !["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
-        let known = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        errors.push(FieldError::not_supported(&path.child("effect"), &Value::from(effect), &known));
+    if !effect.as_text().is_empty() {
+        effect.one_of(&["NoSchedule", "PreferNoSchedule", "NoExecute"]);
     }
 }
 
-pub(super) fn affinity(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let path = path.child("affinity");
-    let affinity = spec.get("affinity").unwrap_or(&Value::Null);
-    let (required, preferred) =
-        ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution");
-    if let Some(node) = affinity.get("nodeAffinity") {
-        let path = path.child("nodeAffinity");
-        if let Some(selector) = node.get(required) {
-            node_selector(selector, &path.child(required), errors);
-        }
-        for (path, term) in items(node, preferred, &path) {
-            if let Some(preference) = term.get("preference") {
-                selector_term(preference, &path.child("preference"), Values::Any, errors);
-            }
-        }
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+pub(super) fn affinity(affinity: At) {
+    let node = affinity.field("nodeAffinity");
+    node_selector(node.field(REQUIRED));
+    for term in node.each(PREFERRED) {
+        selector_term(term.field("preference"), Values::Any);
     }
     for kind in ["podAffinity", "podAntiAffinity"] {
-        let Some(terms) = affinity.get(kind) else { continue };
-        let path = path.child(kind);
-        let plain = items(terms, required, &path).collect::<Vec<_>>();
-        let weighted = items(terms, preferred, &path)
-            .filter_map(|(path, term)| Some((path.child("podAffinityTerm"), term.get("podAffinityTerm")?)));
-        for (path, term) in plain.into_iter().chain(weighted) {
-            for selector in ["labelSelector", "namespaceSelector"] {
-                selector_operators(term.get(selector), &path.child(selector), errors);
-            }
-            for name in list(term, "namespaces").iter().map(|name| name.as_str().unwrap_or_default()) {
-                invalid_each(&path.child("namespace"), name, label_name(name), errors);
-            }
-            label_keys(term, &path, errors);
+        let terms = affinity.field(kind);
+        terms.each(REQUIRED).for_each(pod_term);
+        for weighted in terms.each(PREFERRED) {
+            weighted.given("podAffinityTerm").into_iter().for_each(pod_term);
         }
     }
+}
+
+fn pod_term(term: At) {
+    selector_operators(term.field("labelSelector"));
+    selector_operators(term.field("namespaceSelector"));
+    let namespaces = term.field("namespaces").called("namespace");
+    namespaces.items().for_each(|name| namespaces.with(name.value).must_be(label_name));
+    label_keys(term);
 }
 
 /// A selector of Nodes.
-pub fn node_selector(selector: &Value, path: &FieldPath, errors: &mut Errors) {
-    for (path, term) in items(selector, "nodeSelectorTerms", path) {
-        selector_term(term, &path, Values::OfLabels, errors);
-    }
+pub fn node_selector(selector: At) {
+    selector.each("nodeSelectorTerms").for_each(|term| selector_term(term, Values::OfLabels));
 }
 
 /// The values that the expressions of a term may use.
@@ -95,108 +75,85 @@ enum Values {
     Any,
 }
 
-fn selector_term(term: &Value, path: &FieldPath, known: Values, errors: &mut Errors) {
-    for (path, requirement) in items(term, "matchExpressions", path) {
-        match text(requirement, "operator") {
-            "Gt" | "Lt" if list(requirement, "values").len() != 1 => {
-                let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                errors.push(FieldError::required(&path.child("values"), why));
+fn selector_term(term: At, known: Values) {
+    for requirement in term.each("matchExpressions") {
+        match requirement.text("operator") {
+            "Gt" | "Lt" if requirement.list("values").len() != 1 => {
+                requirement.field("values").required("must be specified single value when `operator` is 'Lt' or 'Gt'")
             }
             "Gt" | "Lt" => {}
-            _ => operator_errors(requirement, &path, errors),
+            _ => operator(requirement),
         }
-        for (path, value) in items(requirement, "values", &path).filter(|_| known == Values::OfLabels) {
-            let value = value.as_str().unwrap_or_default();
-            invalid_each(&path, value, names::label_value(value), errors);
+        if known == Values::OfLabels {
+            requirement.each("values").for_each(|value| value.must_be(names::label_value));
         }
     }
-    for (path, requirement) in items(term, "matchFields", path) {
-        let (operator, key) = (text(requirement, "operator"), text(requirement, "key"));
-        match operator {
-            "In" | "NotIn" if list(requirement, "values").len() != 1 => {
-                let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-                errors.push(FieldError::required(&path.child("values"), why));
-            }
+    for requirement in term.each("matchFields") {
+        match requirement.text("operator") {
+            "In" | "NotIn" if requirement.list("values").len() != 1 => requirement
+                .field("values")
+                .required("must be only one value when `operator` is 'In' or 'NotIn' for node field selector"),
             "In" | "NotIn" => {}
-            other => {
-                let (why, value) = ("not a valid selector operator", Value::from(other));
-                errors.push(named(FieldError::invalid(&path.child("operator"), &value, why), &value));
-            }
+            _ => requirement.string("operator").named().invalid("not a valid selector operator"),
         }
-        if key == "metadata.name" {
-            for (path, value) in items(requirement, "values", &path) {
-                let value = value.as_str().unwrap_or_default();
-                invalid_each(&path, value, names::dns1123_subdomain(value), errors);
-            }
+        if requirement.text("key") == "metadata.name" {
+            requirement.each("values").for_each(|value| value.must_be(names::dns1123_subdomain));
         } else {
-            let why = "not a valid field selector key";
-            errors.push(FieldError::invalid(&path.child("key"), &Value::from(key), why));
+            requirement.string("key").invalid("not a valid field selector key");
         }
     }
 }
 
-pub(super) fn spread(spec: &Value, path: &FieldPath, errors: &mut Errors) {
+pub(super) fn spread(spec: At) {
     let mut left: HashMap<(&str, &str), usize> = HashMap::new();
-    for constraint in list(spec, "topologySpreadConstraints") {
-        *left.entry((text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"))).or_default() += 1;
+    for constraint in spec.each("topologySpreadConstraints") {
+        *left.entry((constraint.text("topologyKey"), constraint.text("whenUnsatisfiable"))).or_default() += 1;
     }
-    for (path, constraint) in items(spec, "topologySpreadConstraints", path) {
-        let (key, unsatisfiable) = (text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
+    for constraint in spec.each("topologySpreadConstraints") {
+        let (key, unsatisfiable) = (constraint.text("topologyKey"), constraint.text("whenUnsatisfiable"));
         let equal_ones = left.entry((key, unsatisfiable)).or_default();
         *equal_ones = equal_ones.saturating_sub(1);
-        let choices = ["DoNotSchedule", "ScheduleAnyway"];
-        if !choices.contains(&unsatisfiable) {
-            let path = path.child("whenUnsatisfiable");
-            errors.push(FieldError::not_supported(&path, &Value::from(unsatisfiable), &choices));
-        }
-        if is_set(constraint, "minDomains") && unsatisfiable != choices[0] {
+        constraint.string("whenUnsatisfiable").one_of(&["DoNotSchedule", "ScheduleAnyway"]);
+        let domains = constraint.field("minDomains");
+        if domains.is_given() && unsatisfiable != "DoNotSchedule" {
             let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {unsatisfiable}");
-            let count = constraint.get("minDomains").unwrap_or(&Value::Null);
-            errors.push(FieldError::invalid(&path.child("minDomains"), count, why));
+            domains.invalid(why);
         }
         // of several equal constraints, all but the last are reported
         if *equal_ones > 0 {
             let shown = format!("{{{key}, {unsatisfiable}}}");
-            let path = path.child("{topologyKey, whenUnsatisfiable}");
-            errors.push(FieldError::duplicate(&path, &Value::from(shown)));
+            constraint.child("{topologyKey, whenUnsatisfiable}").duplicate_text(&shown);
         }
-        label_keys(constraint, &path, errors);
-        selector_operators(constraint.get("labelSelector"), &path.child("labelSelector"), errors);
+        label_keys(constraint);
+        selector_operators(constraint.field("labelSelector"));
     }
 }
 
 /// Validates the label keys whose values are copied from the Pod into the selector of a term or a constraint.
-fn label_keys(term: &Value, path: &FieldPath, errors: &mut Errors) {
-    let keys = |name: &str| list(term, name).iter().filter_map(Value::as_str);
-    let selector = term.get("labelSelector").filter(|selector| !selector.is_null());
-    for name in ["matchLabelKeys", "mismatchLabelKeys"] {
-        let path = path.child(name);
-        if selector.is_none() && !list(term, name).is_empty() {
-            errors.push(FieldError::forbidden(&path, "must not be specified when labelSelector is not set"));
+fn label_keys(term: At) {
+    let selector = term.field("labelSelector");
+    let (matched, mismatched) = (term.field("matchLabelKeys"), term.field("mismatchLabelKeys"));
+    for keys in [matched, mismatched] {
+        if !selector.is_given() && keys.items().len() > 0 {
+            keys.forbidden("must not be specified when labelSelector is not set");
             continue;
         }
-        for (i, key) in keys(name).enumerate() {
-            invalid_each(&path.index(i), key, names::qualified_name(key), errors);
-        }
+        keys.items().for_each(|key| key.must_be(names::qualified_name));
     }
-    let mut given: HashSet<&str> = HashSet::new();
-    let labels = selector.and_then(|selector| selector.get("matchLabels")).unwrap_or(&Value::Null);
-    given.extend(entries(labels, &[]).map(|(key, _)| key.as_str()));
+    let mut given: HashSet<&str> = selector.entries("matchLabels").map(|(key, _)| key).collect();
     // the requirements that were added for the keys come last
-    for requirement in selector.map(|selector| list(selector, "matchExpressions")).unwrap_or_default() {
-        let key = text(requirement, "key");
-        let at = list(term, "matchLabelKeys").iter().rposition(|known| known.as_str() == Some(key));
-        if let Some(at) = at.filter(|_| given.contains(key)) {
-            let why = "exists in both matchLabelKeys and labelSelector";
-            errors.push(FieldError::invalid(&path.index(at), &Value::from(key), why));
+    for requirement in selector.each("matchExpressions") {
+        let key = requirement.text("key");
+        let place = matched.items().rposition(|known| known.as_text() == key);
+        if let Some(place) = place.filter(|_| given.contains(key)) {
+            // upstream leaves out the name of the list
+            term.index(place).invalid_text(key, "exists in both matchLabelKeys and labelSelector");
         }
         given.insert(key);
     }
-    let others: HashSet<&str> = keys("mismatchLabelKeys").collect();
-    for (i, key) in keys("matchLabelKeys").enumerate().filter(|(_, key)| others.contains(key)) {
-        let path = path.child("matchLabelKeys").index(i);
-        let why = "exists in both matchLabelKeys and mismatchLabelKeys";
-        errors.push(FieldError::invalid(&path, &Value::from(key), why));
+    let others: HashSet<&str> = mismatched.items().map(|key| key.as_text()).collect();
+    for key in matched.items().filter(|key| others.contains(key.as_text())) {
+        key.invalid("exists in both matchLabelKeys and mismatchLabelKeys");
     }
 }
 
@@ -237,7 +194,11 @@ fn take_keys(term: &mut Value, labels: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use machinery::Release;
+    use machinery::field::FieldPath;
+
     use super::*;
+    use crate::builtin::at::errors_at;
 
     #[test]
     fn label_keys_are_taken_into_selectors() {
@@ -276,8 +237,7 @@ mod tests {
             ),
         ];
         for (term, want) in cases {
-            let mut errors = vec![];
-            label_keys(&term, &FieldPath::new("spec"), &mut errors);
+            let errors = errors_at(&FieldPath::new("spec"), &term, None, Release::NEWEST, label_keys);
             let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
             assert_eq!(found.len(), usize::from(!want.is_empty()), "{found:?}");
             assert!(found.iter().all(|error| error.starts_with(want)), "{found:?}");

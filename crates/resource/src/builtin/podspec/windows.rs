@@ -1,11 +1,9 @@
 //! The operating system of a Pod: the options for Windows, and the fields that Pods for Windows cannot have.
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 
 use super::host::CONTAINERS;
-use super::{Errors, truth};
-use crate::builtin::checks::{is_set, items, list, named, text};
+use crate::builtin::at::At;
 
 /// The fields that the security context of a Pod for Windows cannot have.
 const POD_CONTEXT: [&str; 10] = [
@@ -36,38 +34,34 @@ const CONTAINER_CONTEXT: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// The security contexts of all containers, with their paths.
-fn contexts<'a>(spec: &'a Value, path: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
-    let of = |kind| items(spec, kind, path);
-    let context = |(path, container): (FieldPath, &'a Value)| {
-        (path.child("securityContext"), container.get("securityContext").unwrap_or(&Value::Null))
-    };
-    CONTAINERS.into_iter().flat_map(of).map(context).collect()
+/// Calls `check` with the security context of each container.
+fn each_context<'v>(spec: At<'_, 'v>, mut check: impl FnMut(At<'_, 'v>)) {
+    CONTAINERS.iter().for_each(|kind| spec.each(kind).for_each(|container| check(container.field("securityContext"))));
 }
 
 /// Reports fields that the operating system of the Pod does not support.
-pub(super) fn system_errors(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let own = (path.child("securityContext"), spec.get("securityContext").unwrap_or(&Value::Null));
-    let contexts = contexts(spec, path);
-    match spec.str_at(&["os", "name"]) {
+pub(super) fn system(spec: At) {
+    let own = spec.field("securityContext");
+    match spec.text("os.name") {
         "linux" => {
-            let with_options =
-                [own].into_iter().chain(contexts).filter(|(_, context)| is_set(context, "windowsOptions"));
-            errors.extend(with_options.map(|(path, _)| {
-                FieldError::forbidden(&path.child("windowsOptions"), "windows options cannot be set for a linux pod")
-            }));
+            let refuse = |context: At| {
+                if context.has("windowsOptions") {
+                    context.field("windowsOptions").forbidden("windows options cannot be set for a linux pod");
+                }
+            };
+            refuse(own);
+            each_context(spec, refuse);
         }
         "windows" => {
-            let mut refuse = |object: &Value, names: &[&str], path: &FieldPath| {
-                let given = names.iter().filter(|name| is_given(object, name));
-                errors.extend(
-                    given.map(|name| FieldError::forbidden(&path.child(name), "cannot be set for a windows pod")),
-                );
+            let refuse = |object: At, names: &[&str]| {
+                for name in names.iter().filter(|name| is_set(object, name)) {
+                    object.field(name).forbidden("cannot be set for a windows pod");
+                }
             };
-            refuse(own.1, &POD_CONTEXT, &own.0);
-            refuse(own.1, &["seLinuxChangePolicy"], &own.0);
-            refuse(spec, &SPEC, path);
-            contexts.iter().for_each(|(path, context)| refuse(context, &CONTAINER_CONTEXT, path));
+            refuse(own, &POD_CONTEXT);
+            refuse(own, &["seLinuxChangePolicy"]);
+            refuse(spec, &SPEC);
+            each_context(spec, |context| refuse(context, &CONTAINER_CONTEXT));
         }
         _ => {}
     }
@@ -75,70 +69,63 @@ pub(super) fn system_errors(spec: &Value, path: &FieldPath, errors: &mut Errors)
 
 /// Whether a field counts as set. The fields for namespaces of the host are not pointers in Go, so false counts as
 /// absent.
-fn is_given(object: &Value, name: &str) -> bool {
+fn is_set(object: At, name: &str) -> bool {
     match name {
-        "hostPID" | "hostIPC" => truth(object, &[name]),
-        "sysctls" => !list(object, name).is_empty(),
-        _ => is_set(object, name),
+        "hostPID" | "hostIPC" => object.is_true(name),
+        "sysctls" => !object.list(name).is_empty(),
+        _ => object.has(name),
     }
 }
 
 /// On Windows, either all containers of a Pod are host processes or none is.
-pub(super) fn host_processes(spec: &Value, path: &FieldPath, errors: &mut Errors) {
-    let is_host_process = |context: &Value| context.at(&["windowsOptions", "hostProcess"]).and_then(Value::as_bool);
-    let of_pod = spec.get("securityContext").and_then(is_host_process);
-    let contexts = contexts(spec, path);
-    for (path, own) in contexts.iter().filter_map(|(path, context)| Some((path, is_host_process(context)?))) {
-        if let Some(of_pod) = of_pod.filter(|of_pod| *of_pod != own) {
+pub(super) fn host_processes(spec: At) {
+    let of = |context: At| context.field("windowsOptions.hostProcess").value.as_bool();
+    let of_pod = of(spec.field("securityContext"));
+    let (mut count, mut hosted) = (0, 0);
+    each_context(spec, |context| {
+        let own = of(context);
+        if let (Some(of_pod), Some(own)) = (of_pod, own)
+            && own != of_pod
+        {
             let why = format!("pod hostProcess value must be identical if both are specified, was {of_pod}");
-            let path = path.child("windowsOptions").child("hostProcess");
-            errors.push(FieldError::invalid(&path, &Value::Bool(own), why));
+            context.field("windowsOptions.hostProcess").invalid(why);
         }
-    }
-    let count = contexts.iter().filter(|(_, context)| is_host_process(context).or(of_pod) == Some(true)).count();
-    if count == 0 {
+        count += 1;
+        hosted += usize::from(own.or(of_pod) == Some(true));
+    });
+    if hosted == 0 {
         return;
     }
-    if count != contexts.len() {
+    if hosted != count {
         let why = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        errors.push(FieldError::invalid(path, &Value::from(""), why));
+        spec.invalid_text("", why);
     }
-    if !truth(spec, &["hostNetwork"]) {
+    if !spec.is_true("hostNetwork") {
         let why = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.push(FieldError::invalid(&path.child("hostNetwork"), &Value::Bool(false), why));
+        spec.field("hostNetwork").with(&Value::Bool(false)).invalid(why);
     }
 }
 
-/// Validates the Windows options of a security context.
-pub(super) fn options(context: &Value, path: &FieldPath, errors: &mut Errors) {
+/// Validates the Windows options of a security context. Errors show their texts as JSON, since they are pointers in Go.
+pub(super) fn options(context: At) {
     const SPEC_KIB_MAX: usize = 64;
-    let Some(options) = context.get("windowsOptions").filter(|options| !options.is_null()) else { return };
-    let path = path.child("windowsOptions");
-    if is_set(options, "gmsaCredentialSpecName") {
-        let name = text(options, "gmsaCredentialSpecName");
-        invalid(&path.child("gmsaCredentialSpecName"), name, names::dns1123_subdomain(name), errors);
+    let options = context.field("windowsOptions");
+    let [name, credentials, user] =
+        ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"].map(|name| options.field(name).named());
+    if name.is_given() {
+        name.must_be(names::dns1123_subdomain);
     }
-    let credentials = text(options, "gmsaCredentialSpec");
-    let problem = match credentials.len() {
-        0 => Some("gmsaCredentialSpec cannot be an empty string".to_owned()),
+    match credentials.as_text().len() {
+        _ if !credentials.is_given() => {}
+        0 => credentials.invalid("gmsaCredentialSpec cannot be an empty string"),
         bytes if bytes > SPEC_KIB_MAX * 1024 => {
-            Some(format!("gmsaCredentialSpec size must be under {SPEC_KIB_MAX} KiB"))
+            credentials.invalid(format!("gmsaCredentialSpec size must be under {SPEC_KIB_MAX} KiB"));
         }
-        _ => None,
-    };
-    if is_set(options, "gmsaCredentialSpec") {
-        invalid(&path.child("gmsaCredentialSpec"), credentials, problem.into_iter().collect(), errors);
+        _ => {}
     }
-    if is_set(options, "runAsUserName") {
-        let name = text(options, "runAsUserName");
-        invalid(&path.child("runAsUserName"), name, user_problems(name), errors);
+    if user.is_given() {
+        user.must_be(user_problems);
     }
-}
-
-/// Adds errors about a text that is a pointer in Go, which errors show as JSON.
-fn invalid(path: &FieldPath, text: &str, problems: Vec<String>, errors: &mut Errors) {
-    let value = Value::from(text);
-    errors.extend(problems.into_iter().map(|problem| named(FieldError::invalid(path, &value, problem), &value)));
 }
 
 /// The problems of a Windows user name: `USER` or `DOMAIN\USER`.

@@ -2,56 +2,38 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::{Value, names};
 
-use crate::builtin::checks::{invalid_each, invalid_shown, items, list, named, text};
+use crate::builtin::at::At;
 
 /// How a Job responds to failed Pods.
-pub(super) fn failure_policy(spec: &Value, restart: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let Some(policy) = spec.get("podFailurePolicy").filter(|policy| !policy.is_null()) else { return };
-    let template_path = path.child("template").child("spec").child("restartPolicy");
-    if restart == "OnFailure" {
-        let why = "only \"Never\" is supported when podFailurePolicy is specified";
-        errors.push(FieldError::invalid(&template_path, &Value::from(restart), why));
+pub(super) fn failure_policy(spec: At) {
+    let Some(policy) = spec.given("podFailurePolicy") else { return };
+    let restart = spec.field("template.spec.restartPolicy");
+    if restart.as_text() == "OnFailure" {
+        restart.invalid("only \"Never\" is supported when podFailurePolicy is specified");
     }
-    let containers: Vec<&str> = ["containers", "initContainers"]
-        .into_iter()
-        .flat_map(|kind| spec.at(&["template", "spec", kind]).and_then(Value::as_array).unwrap_or_default())
-        .map(|container| text(container, "name"))
-        .collect();
-    let rules = list(policy, "rules").len();
-    if rules > RULES_MAX {
-        errors.push(FieldError::too_many(&path.child("podFailurePolicy").child("rules"), rules, RULES_MAX));
-    }
-    for (path, rule) in items(policy, "rules", &path.child("podFailurePolicy")) {
-        let action = text(rule, "action");
-        if action.is_empty() {
-            let why = "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]";
-            errors.push(FieldError::required(&path.child("action"), why));
-        } else if !["Count", "FailIndex", "FailJob", "Ignore"].contains(&action) {
-            let known = ["Count", "FailIndex", "FailJob", "Ignore"];
-            let action = Value::from(action);
-            errors.push(named(FieldError::not_supported(&path.child("action"), &action, &known), &action));
+    let names = ["template.spec.containers", "template.spec.initContainers"];
+    let containers: Vec<&str> = names.iter().flat_map(|list| spec.texts::<Vec<_>>(list, "name")).collect();
+    policy.field("rules").max_items(RULES_MAX);
+    for rule in policy.each("rules") {
+        let action = rule.field("action");
+        match action.as_text() {
+            "" => action.required("valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]"),
+            _ => action.named().one_of(&["Count", "FailIndex", "FailJob", "Ignore"]),
         }
-        if action == "FailIndex" && spec.get("backoffLimitPerIndex").is_none_or(Value::is_null) {
-            let why = "requires the backoffLimitPerIndex to be set";
-            errors.push(FieldError::invalid(&path.child("action"), &Value::from(action), why));
+        if action.as_text() == "FailIndex" && !spec.has("backoffLimitPerIndex") {
+            action.invalid("requires the backoffLimitPerIndex to be set");
         }
-        let codes = rule.get("onExitCodes").filter(|codes| !codes.is_null());
-        let conditions = list(rule, "onPodConditions");
-        if let Some(codes) = codes {
-            exit_codes(codes, &containers, &path.child("onExitCodes"), errors);
-        }
-        pod_conditions(rule, &path, errors);
-        match (codes, conditions.is_empty()) {
-            (Some(_), false) => {
-                let why = "specifying both OnExitCodes and OnPodConditions is not supported";
-                errors.push(invalid_shown(&path, String::new(), why));
+        let codes = rule.given("onExitCodes");
+        codes.into_iter().for_each(|codes| exit_codes(codes, &containers));
+        pod_conditions(rule);
+        match (codes.is_some(), rule.list("onPodConditions").is_empty()) {
+            (true, false) => {
+                rule.invalid_unshown("specifying both OnExitCodes and OnPodConditions is not supported");
             }
-            (None, true) => {
-                let why = "specifying one of OnExitCodes and OnPodConditions is required";
-                errors.push(invalid_shown(&path, String::new(), why));
+            (false, true) => {
+                rule.invalid_unshown("specifying one of OnExitCodes and OnPodConditions is required");
             }
             _ => {}
         }
@@ -63,57 +45,41 @@ const RULES_MAX: usize = 20;
 const CODES_MAX: usize = 255;
 
 /// The conditions of Pods that a rule looks for.
-fn pod_conditions(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
-    let count = list(rule, "onPodConditions").len();
-    if count > RULES_MAX {
-        errors.push(FieldError::too_many(&path.child("onPodConditions"), count, RULES_MAX));
-    }
-    for (path, pattern) in items(rule, "onPodConditions", path) {
-        let (kind, status) = (text(pattern, "type"), text(pattern, "status"));
-        invalid_each(&path.child("type"), kind, names::qualified_name(kind), errors);
-        let path = path.child("status");
-        if status.is_empty() {
-            let why = "valid values: [\"False\" \"True\" \"Unknown\"]";
-            errors.push(FieldError::required(&path, why));
-        } else if !STATUSES.contains(&status) {
-            let status = Value::from(status);
-            errors.push(named(FieldError::not_supported(&path, &status, &STATUSES), &status));
+fn pod_conditions(rule: At) {
+    rule.field("onPodConditions").max_items(RULES_MAX);
+    for pattern in rule.each("onPodConditions") {
+        pattern.field("type").must_be(names::qualified_name);
+        let status = pattern.field("status");
+        match status.as_text() {
+            "" => status.required("valid values: [\"False\" \"True\" \"Unknown\"]"),
+            _ => status.named().one_of(&["False", "True", "Unknown"]),
         }
     }
 }
 
-fn exit_codes(codes: &Value, containers: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (operator, name) = (text(codes, "operator"), text(codes, "containerName"));
-    if operator.is_empty() {
-        errors.push(FieldError::required(&path.child("operator"), "valid values: [\"In\" \"NotIn\"]"));
-    } else if !["In", "NotIn"].contains(&operator) {
-        let given = Value::from(operator);
-        errors.push(named(FieldError::not_supported(&path.child("operator"), &given, &["In", "NotIn"]), &given));
+fn exit_codes(codes: At, containers: &[&str]) {
+    let (operator, name, values) = (codes.field("operator"), codes.field("containerName"), codes.field("values"));
+    match operator.as_text() {
+        "" => operator.required("valid values: [\"In\" \"NotIn\"]"),
+        _ => operator.named().one_of(&["In", "NotIn"]),
     }
-    if codes.get("containerName").is_some_and(|name| !name.is_null()) && !containers.contains(&name) {
-        let why = "must be one of the container or initContainer names in the pod template";
-        errors.push(FieldError::invalid(&path.child("containerName"), &Value::from(name), why));
+    if name.is_given() && !containers.contains(&name.as_text()) {
+        name.invalid("must be one of the container or initContainer names in the pod template");
     }
-    let values = list(codes, "values");
-    if values.is_empty() {
-        let given = codes.get("values").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("values"), &given, "at least one value is required"));
+    if values.items().len() == 0 {
+        values.invalid("at least one value is required");
     }
-    if values.len() > CODES_MAX {
-        errors.push(FieldError::too_many(&path.child("values"), values.len(), CODES_MAX));
-    }
+    values.max_items(CODES_MAX);
     let mut known = HashSet::new();
-    for (path, value) in items(codes, "values", path) {
-        if operator == "In" && value.as_int() == Some(0) {
-            errors.push(FieldError::invalid(&path, value, "must not be 0 for the In operator"));
+    for value in values.items() {
+        if operator.as_text() == "In" && *value.value == Value::Int(0) {
+            value.invalid("must not be 0 for the In operator");
         }
-        if !known.insert(value.as_int()) {
-            errors.push(FieldError::duplicate(&path, value));
+        if !known.insert(value.value.as_int()) {
+            value.duplicate();
         }
     }
-    if values.windows(2).any(|pair| pair[0].as_int() > pair[1].as_int()) {
-        let given = Value::Array(values.to_vec());
-        errors.push(FieldError::invalid(&path.child("values"), &given, "must be ordered"));
+    if codes.list("values").windows(2).any(|pair| pair[0].as_int() > pair[1].as_int()) {
+        values.invalid("must be ordered");
     }
 }

@@ -14,34 +14,30 @@ pub use prepare::{TEMPLATE_GENERATION, prepare_daemon_set, prepare_deployment, p
 
 use std::sync::LazyLock;
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::selector::LabelSelector;
-use machinery::{Map, Release, Value, json};
+use machinery::{Map, Value, json};
 use schema::apply::FieldSet;
 use schema::shape::{named, same_fields};
 
-use super::checks::{invalid_shown, is_usable_selector, labels, list, text};
+use super::at::At;
+use super::at_checks::{is_usable_selector, labels, selector_operators};
 use super::defaults::restore;
 use super::{claim_templates, pod_annotations, pods, rollouts};
 
 /// The data of a ControllerRevision is immutable.
-pub fn validate_revision(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (path, data) = (FieldPath::new("data"), object.get("data").filter(|data| !data.is_null()));
-    match (data, old.and_then(|old| old.get("data"))) {
-        (None, Some(_)) => vec![FieldError::invalid(&path, &Value::Null, "field is immutable")],
-        (Some(data), None) if data.as_object().is_none() => {
-            vec![FieldError::required(&path, "data must be a valid JSON object")]
-        }
-        (None, _) => vec![FieldError::required(&path, "data is mandatory")],
-        (Some(data), Some(old)) if data != old => vec![FieldError::invalid(&path, data, "field is immutable")],
-        _ => vec![],
+pub fn validate_revision(at: At) {
+    let data = at.field("data");
+    match (data.value, data.old) {
+        (Value::Null, None) => data.required("data is mandatory"),
+        (Value::Object(_), None) => {}
+        (_, None) => data.required("data must be a valid JSON object"),
+        (Value::Null, Some(_)) => data.invalid("field is immutable"),
+        (_, Some(_)) => data.immutable(),
     }
 }
 
-pub fn validate_pod_template(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    template_errors(object.get("template").unwrap_or(&Value::object()), &FieldPath::new("template"), &mut errors);
-    errors
+pub fn validate_pod_template(at: At) {
+    template(at.field("template"));
 }
 
 /// The fields that the status endpoint of a Deployment does not write and therefore does not own.
@@ -61,35 +57,29 @@ fn shown_selector(selector: &Value) -> String {
 }
 
 /// Validates DaemonSets, Deployments, ReplicaSets and StatefulSets.
-pub fn validate(object: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("spec");
-    let selector = object.at(&["spec", "selector"]).filter(|selector| !selector.is_null());
-    let kind = object.str_at(&["kind"]);
-    match selector {
-        None if kind == "DaemonSet" => {}
-        None => errors.push(FieldError::required(&path.child("selector"), "")),
-        Some(selector) => {
-            pods::selector_operators(Some(selector), &path.child("selector"), &mut errors);
-            if is_empty_selector(selector) {
-                let kind = if kind == "ReplicaSet" { "deployment".to_owned() } else { kind.to_lowercase() };
-                let why = format!("empty selector is invalid for {kind}");
-                errors.push(invalid_shown(&path.child("selector"), shown_selector(selector), why));
-            }
+pub fn validate(at: At) {
+    let (kind, spec) = (at.text("kind"), at.field("spec"));
+    let selector = spec.field("selector");
+    if selector.is_given() {
+        selector_operators(selector);
+        if is_empty_selector(selector.value) {
+            let kind = if kind == "ReplicaSet" { "deployment".to_owned() } else { kind.to_lowercase() };
+            selector.invalid_shown(shown_selector(selector.value), format!("empty selector is invalid for {kind}"));
         }
+    } else if kind != "DaemonSet" {
+        selector.required("");
     }
-    validate_template(object, selector, &path, &mut errors);
-    rollouts::check(object, &path, &mut errors);
+    of_workload(spec, kind, Some(selector.value).filter(|_| selector.is_given()));
+    rollouts::check(kind, spec);
     if kind == "StatefulSet" {
-        claim_templates::check(object, old, &path, &mut errors);
+        claim_templates::check(spec);
     }
-    if let Some(old) = old.and_then(|old| old.at(&["spec", "selector"]))
-        && !selector.is_some_and(|selector| same_fields(selector, old, named("meta.v1.LabelSelector"), &[]))
-    {
-        let shown = selector.map_or_else(|| "null".to_owned(), shown_selector);
-        errors.push(invalid_shown(&path.child("selector"), shown, "field is immutable"));
+    let is_same =
+        |old: &Value| selector.is_given() && same_fields(selector.value, old, named("meta.v1.LabelSelector"), &[]);
+    if selector.old.is_some_and(|old| !is_same(old)) {
+        let shown = if selector.is_given() { shown_selector(selector.value) } else { "null".to_owned() };
+        selector.invalid_shown(shown, "field is immutable");
     }
-    errors
 }
 
 fn is_empty_selector(selector: &Value) -> bool {
@@ -101,18 +91,18 @@ fn is_empty_selector(selector: &Value) -> bool {
     is_empty("matchLabels") && is_empty("matchExpressions")
 }
 
-fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (template, template_path) = (object.at(&["spec", "template"]).unwrap_or(&Value::Null), path.child("template"));
-    let labels = pods::template_labels(template).cloned().unwrap_or_default();
+/// Validates the template in the `spec` of a workload, and whether the selector selects its labels.
+fn of_workload(spec: At, kind: &str, selector: Option<&Value>) {
+    let own = spec.field("template");
+    let labels = pods::template_labels(own.value).cloned().unwrap_or_default();
     let usable = selector.filter(|selector| is_usable_selector(selector));
-    let is_plain = object.str_at(&["kind"]) == "ReplicationController";
-    let is_reported = !["ReplicationController", "DaemonSet"].contains(&object.str_at(&["kind"]));
-    if let (Some(selector), None, true) = (selector, usable, is_reported) {
-        let is_set = object.str_at(&["kind"]) == "StatefulSet";
-        let (shown, why) = (shown_selector(selector), if is_set { "" } else { "invalid label selector" });
-        errors.push(invalid_shown(&path.child("selector"), shown, why));
+    let is_plain = kind == "ReplicationController";
+    if let (Some(selector), None, false) = (selector, usable, is_plain || kind == "DaemonSet") {
+        let is_set = kind == "StatefulSet";
+        let why = if is_set { "" } else { "invalid label selector" };
+        spec.field("selector").invalid_shown(shown_selector(selector), why);
         if is_set {
-            restart_errors(object, template, &template_path, errors);
+            restarts(own, kind);
         }
         return;
     }
@@ -126,86 +116,69 @@ fn validate_template(object: &Value, selector: Option<&Value>, path: &FieldPath,
     let matches = |selector: &Value| is_empty_selector(selector) || selects(selector);
     let usable = if is_plain { selector } else { usable };
     if selector.is_none() || usable.is_some_and(|selector| !matches(selector)) {
-        let labels = labels_or_null(template);
-        let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(&template_path.child("metadata").child("labels"), &labels, why));
+        own.field("metadata.labels").invalid("`selector` does not match template `labels`");
     }
-    template_errors(template, &template_path, errors);
-    restart_errors(object, template, &template_path, errors);
+    template(own);
+    restarts(own, kind);
 }
 
 /// The Pods of a workload must have the restart policy `Always` and no deadline.
-fn restart_errors(object: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (spec, path) = (template.get("spec").unwrap_or(&Value::Null), path.child("spec"));
-    let policy = text(spec, "restartPolicy");
-    if policy != "Always" && !policy.is_empty() {
-        errors.push(FieldError::not_supported(&path.child("restartPolicy"), &Value::from(policy), &["Always"]));
+fn restarts(template: At, kind: &str) {
+    let (policy, deadline) = (template.field("spec.restartPolicy"), template.field("spec.activeDeadlineSeconds"));
+    if !policy.as_text().is_empty() {
+        policy.one_of(&["Always"]);
     }
-    if spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null()) {
-        let kind = object.str_at(&["kind"]);
+    if deadline.is_given() {
         // upstream checks a Deployment like a ReplicaSet
         let kind = if kind == "Deployment" { "ReplicaSet" } else { kind };
-        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
-        errors.push(FieldError::forbidden(&path.child("activeDeadlineSeconds"), why));
+        deadline.forbidden(format!("activeDeadlineSeconds in {kind} is not Supported"));
     }
-}
-
-/// The labels of a template as errors show them.
-fn labels_or_null(template: &Value) -> Value {
-    template.at(&["metadata", "labels"]).cloned().unwrap_or_default()
 }
 
 /// Validates the metadata and the spec of a Pod template.
-fn template_errors(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn template(at: At) {
+    let at = at.compared_with(None);
     // upstream leaves out `metadata`
-    let given = template.at(&["metadata", "labels"]).unwrap_or(&Value::Null);
-    labels(given, &path.child("labels"), errors);
-    let metadata = template.get("metadata").unwrap_or(&Value::Null);
-    schema::metadata::annotation_errors(metadata, &path.child("annotations"), errors);
-    pod_annotations::errors(template, None, &path.child("annotations"), errors);
-    pod_annotations::mismatches(template, &path.child("spec"), errors);
-    pods::validate_spec(template.get("spec").unwrap_or(&Value::Null), &path.child("spec"), errors);
-    if !list(template.get("spec").unwrap_or(&Value::Null), "ephemeralContainers").is_empty() {
-        let why = "ephemeral containers not allowed in pod template";
-        errors.push(FieldError::forbidden(&path.child("spec").child("ephemeralContainers"), why));
+    let (own, annotations) = (at.field("labels"), at.field("annotations"));
+    labels(own.with(at.field("metadata.labels").value));
+    annotations.call(|_, path, errors| {
+        schema::metadata::annotation_errors(at.field("metadata").value, path, errors);
+    });
+    pod_annotations::check_at(at, annotations);
+    pod_annotations::mismatches(at);
+    pods::validate_spec(at.field("spec"));
+    if !at.list("spec.ephemeralContainers").is_empty() {
+        at.field("spec.ephemeralContainers").forbidden("ephemeral containers not allowed in pod template");
     }
 }
 
-pub fn validate_controller(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("spec");
-    let selector = object.at(&["spec", "selector"]).and_then(Value::as_object);
-    if selector.is_none_or(Map::is_empty) {
-        errors.push(FieldError::required(&path.child("selector"), ""));
+pub fn validate_controller(at: At) {
+    let spec = at.field("spec");
+    let selector = spec.field("selector");
+    if selector.value.as_object().is_none_or(Map::is_empty) {
+        selector.required("");
     }
-    let wanted = json!({"matchLabels": (selector.cloned().map(Value::Object).unwrap_or_default())});
-    if object.at(&["spec", "template"]).is_none_or(Value::is_null) {
-        errors.push(FieldError::required(&path.child("template"), ""));
-    } else {
-        validate_template(object, Some(&wanted), &path, &mut errors);
+    if !spec.has("template") {
+        return spec.field("template").required("");
     }
-    errors
+    let wanted = json!({"matchLabels": (selector.value.clone())});
+    of_workload(spec, at.text("kind"), Some(&wanted));
 }
 
 /// Validates the numbers in a status, none of which may exceed the number of replicas.
-pub fn validate_replicas(object: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("status");
-    let number = |name: &str| object.at(&["status", name]).and_then(Value::as_int).unwrap_or_default();
-    let parts: &[&str] = match object.str_at(&["kind"]) {
+pub fn validate_replicas(at: At) {
+    let status = at.field("status");
+    let number = |name: &str| status.int(name).unwrap_or_default();
+    let parts: &[&str] = match at.text("kind") {
         "Deployment" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
         "StatefulSet" => &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
         _ => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
     };
     for name in parts.iter().filter(|name| number(name) > number("replicas")) {
-        let why = "cannot be greater than status.replicas";
-        errors.push(FieldError::invalid(&path.child(name), &Value::Int(number(name)), why));
+        status.number(name).invalid("cannot be greater than status.replicas");
     }
     if number("availableReplicas") > number("readyReplicas") {
-        let why = if object.str_at(&["kind"]) == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
-        let why = format!("cannot be greater than {why}");
-        let available = Value::Int(number("availableReplicas"));
-        errors.push(FieldError::invalid(&path.child("availableReplicas"), &available, why));
+        let why = if at.text("kind") == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
+        status.number("availableReplicas").invalid(format!("cannot be greater than {why}"));
     }
-    errors
 }
