@@ -7,8 +7,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
 use super::BuiltIn;
-use super::checks::{invalid_each, items, list, one_of, text};
-use super::expressions::{Scope, expression_error};
+use super::at::At;
+use super::expressions::{Scope, expression};
 use crate::limits;
 
 /// The group of all admission kinds.
@@ -43,60 +43,45 @@ impl BuiltIn {
 }
 
 /// Validates a rule of resources and operations.
-pub fn rule_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    const KNOWN: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-    alone(rule, "operations", "operations", path, errors);
-    for (path, operation) in items(rule, "operations", path) {
-        if !operation.as_str().is_some_and(|name| KNOWN.contains(&name)) {
-            errors.push(FieldError::not_supported(&path, operation, &KNOWN));
-        }
-    }
-    alone(rule, "apiGroups", "API groups", path, errors);
-    alone(rule, "apiVersions", "API versions", path, errors);
-    for (path, version) in items(rule, "apiVersions", path) {
-        if version.as_str() == Some("") {
-            errors.push(FieldError::required(&path, ""));
-        }
-    }
-    resource_errors(rule, path, errors);
-    one_of(rule, "scope", path, &["*", "Cluster", "Namespaced"], errors);
+pub fn rule(rule: At) {
+    alone(rule.field("operations"), "operations");
+    rule.each("operations").for_each(|at| at.one_of(&["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]));
+    alone(rule.field("apiGroups"), "API groups");
+    alone(rule.field("apiVersions"), "API versions");
+    rule.each("apiVersions").for_each(|version| version.not_empty());
+    resources_of(rule);
+    rule.field("scope").named().one_of(&["*", "Cluster", "Namespaced"]);
 }
 
 /// Validates a list that must not be empty, and in which `*` must be the only item.
-fn alone(rule: &Value, name: &str, what: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let values = list(rule, name);
-    if values.is_empty() {
-        errors.push(FieldError::required(&path.child(name), ""));
+fn alone(list: At, what: &str) {
+    if list.items().len() == 0 {
+        list.required("");
     }
-    if values.len() > 1 && values.iter().any(|v| v.as_str() == Some("*")) {
-        let why = format!("if '*' is present, must not specify other {what}");
-        errors.push(FieldError::invalid(&path.child(name), &Value::Array(values.to_vec()), why));
+    if list.items().len() > 1 && list.items().any(|item| item.as_text() == "*") {
+        list.invalid(format!("if '*' is present, must not specify other {what}"));
     }
 }
 
-fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let values = list(rule, "resources");
-    let all = path.child("resources");
-    if values.is_empty() {
-        errors.push(FieldError::required(&all, ""));
+fn resources_of(rule: At) {
+    let all = rule.field("resources");
+    if all.items().len() == 0 {
+        all.required("");
     }
     // the resources and the subresources that `parent/*` and `*/subresource` cover
     let (mut parents, mut subresources): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
     let mut ends_without_subresource = false;
-    for (path, value) in items(rule, "resources", path) {
-        let resource = value.as_str().unwrap_or_default();
+    for at in all.items() {
+        let resource = at.as_text();
         if resource.is_empty() {
-            errors.push(FieldError::required(&path, ""));
+            at.required("");
             continue;
         }
         let Some((parent, subresource)) = resource.split_once('/') else {
             ends_without_subresource = resource != "*";
             continue;
         };
-        let mut covered = |by: String| {
-            let why = format!("if '{by}' is present, must not specify {resource}");
-            errors.push(FieldError::invalid(&path, value, why));
-        };
+        let covered = |by: String| at.invalid(format!("if '{by}' is present, must not specify {resource}"));
         if parents.contains(parent) {
             covered(format!("{parent}/*"));
         }
@@ -110,45 +95,36 @@ fn resource_errors(rule: &Value, path: &FieldPath, errors: &mut Vec<FieldError>)
             subresources.insert(subresource);
         }
     }
-    let has = |what: &str| values.iter().any(|v| v.as_str() == Some(what));
-    let mut refuse = |why: &str| errors.push(FieldError::invalid(&all, &Value::Array(values.to_vec()), why));
-    if values.len() > 1 && has("*/*") {
-        refuse("if '*/*' is present, must not specify other resources");
+    let has = |what: &str| all.items().any(|resource| resource.as_text() == what);
+    if all.items().len() > 1 && has("*/*") {
+        all.invalid("if '*/*' is present, must not specify other resources");
     }
     if has("*") && ends_without_subresource {
-        refuse("if '*' is present, must not specify other resources without subresources");
+        all.invalid("if '*' is present, must not specify other resources without subresources");
     }
 }
 
 /// Validates `matchConditions`.
-pub fn match_condition_errors(object: &Value, path: &FieldPath, scope: Scope<'_>, errors: &mut Vec<FieldError>) {
-    let conditions = list(object, "matchConditions");
-    if conditions.len() > limits::MATCH_CONDITIONS_MAX {
-        let path = path.child("matchConditions");
-        errors.push(FieldError::too_many(&path, conditions.len(), limits::MATCH_CONDITIONS_MAX));
-    }
+pub fn match_conditions(object: At, scope: Scope<'_>) {
+    object.field("matchConditions").max_items(limits::MATCH_CONDITIONS_MAX);
     let mut known = HashSet::new();
-    for (path, condition) in items(object, "matchConditions", path) {
-        let expression = text(condition, "expression").trim();
-        if expression.is_empty() {
-            errors.push(FieldError::required(&path.child("expression"), ""));
-        } else {
-            errors.extend(expression_error(expression, &path.child("expression"), scope, &[cel::Type::Bool]));
+    for condition in object.each("matchConditions") {
+        let at = condition.field("expression");
+        match at.as_text().trim() {
+            "" => at.required(""),
+            text => expression(at, text, scope, &[cel::Type::Bool]),
         }
-        let (name, path) = (text(condition, "name"), path.child("name"));
-        if name.is_empty() {
-            errors.push(FieldError::required(&path, ""));
-            continue;
-        }
-        invalid_each(&path, name, names::qualified_name(name), errors);
-        if !known.insert(name) {
-            errors.push(FieldError::duplicate(&path, &Value::from(name)));
+        let name = condition.field("name");
+        name.required_name(names::qualified_name);
+        if !name.as_text().is_empty() {
+            name.unique(&mut known);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::at::errors_of;
     use super::*;
     use machinery::json;
 
@@ -165,8 +141,8 @@ mod tests {
             (json!([""]), &["resources[0]"]),
         ];
         for (resources, want) in cases {
-            let mut errors = vec![];
-            resource_errors(&json!({"resources": (resources.clone())}), &FieldPath::root(), &mut errors);
+            let rule = json!({"resources": (resources.clone())});
+            let errors = errors_of(&rule, None, Release::NEWEST, |rule| resources_of(rule));
             let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
             assert_eq!(fields, want, "{resources:?}");
         }

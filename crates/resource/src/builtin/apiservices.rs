@@ -3,10 +3,9 @@
 use super::config::decoded_len;
 
 use base::clock;
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, json, names};
+use machinery::{Value, json, names};
 
-use super::checks::{invalid_each, items, one_of, text};
+use super::at::At;
 
 /// The label that says when the server maintains an APIService: at its start (`onstart`) or always (`true`).
 pub const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -38,83 +37,62 @@ fn local(now: &str) -> Value {
     json!({"type": "Available", "status": "True", "lastTransitionTime": now, "reason": reason, "message": message})
 }
 
-pub fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
-    let mut errors = vec![];
-    let (group, version) = (text(spec, "group"), text(spec, "version"));
-    let wanted = format!("{version}.{group}");
-    for field in ["generateName", "name"] {
-        let name = new.str_at(&["metadata", field]);
+pub fn validate(at: At) {
+    let spec = at.field("spec");
+    let (group, version) = (spec.field("group"), spec.field("version"));
+    let wanted = format!("{}.{}", version.as_text(), group.as_text());
+    for field in ["metadata.generateName", "metadata.name"] {
+        let name = at.text(field);
         if !name.is_empty() && name != wanted && names::path_segment(name).is_empty() {
             let why = format!("must be `spec.version+\".\"+spec.group`: {}", machinery::value::quote(&wanted));
-            errors.push(FieldError::invalid(&FieldPath::new("metadata").child(field), &Value::from(name), why));
+            at.field(field).invalid(why);
         }
     }
-    if !group.is_empty() {
-        invalid_each(&path.child("group"), group, names::dns1123_subdomain(group), &mut errors);
-    } else if version != "v1" {
-        let why = "only v1 may have an empty group and it better be legacy kube";
-        errors.push(FieldError::required(&path.child("group"), why));
+    if !group.as_text().is_empty() {
+        group.must_be(names::dns1123_subdomain);
+    } else if version.as_text() != "v1" {
+        group.required("only v1 may have an empty group and it better be legacy kube");
     }
-    invalid_each(&path.child("version"), version, names::dns1035_label(version), &mut errors);
+    version.must_be(names::dns1035_label);
     for (field, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
-        let value = spec.get(field).cloned().unwrap_or(Value::Int(0));
-        if !value.as_int().is_some_and(|number| (1..=max).contains(&number)) {
-            let why = format!("must be positive and less than {max}");
-            errors.push(FieldError::invalid(&path.child(field), &value, why));
+        let number = spec.number(field);
+        if !number.value.as_int().is_some_and(|number| (1..=max).contains(&number)) {
+            number.invalid(format!("must be positive and less than {max}"));
         }
     }
-    match spec.get("service") {
-        Some(service) => service_errors(service, &path.child("service"), &mut errors),
-        None => local_errors(spec, &path, &mut errors),
-    }
-    if spec.get("service").is_some() && spec.get("caBundle").is_some() && is_unverified(spec) {
-        let why = "may not be true if caBundle is present";
-        errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
-    }
-    errors
-}
-
-pub fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    for (path, condition) in items(new.get("status").unwrap_or(&Value::Null), "conditions", &FieldPath::new("status")) {
-        one_of(condition, "status", &path, &["True", "False", "Unknown"], &mut errors);
-    }
-    errors
-}
-
-fn is_unverified(spec: &Value) -> bool {
-    spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true))
-}
-
-fn service_errors(service: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    for field in ["namespace", "name"] {
-        if text(service, field).is_empty() {
-            errors.push(FieldError::required(&path.child(field), ""));
+    let (bundle, is_unverified) = (spec.field("caBundle"), spec.field("insecureSkipTLSVerify"));
+    let skips = spec.is_true("insecureSkipTLSVerify");
+    if let Some(service) = spec.given("service") {
+        service.field("namespace").not_empty();
+        service.field("name").not_empty();
+        let port = service.field("port");
+        if port.is_given() && !port.value.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
+            port.invalid("port is not valid: must be between 1 and 65535, inclusive");
         }
+        if bundle.is_given() && skips {
+            is_unverified.invalid("may not be true if caBundle is present");
+        }
+        return;
     }
-    let port = service.get("port").cloned().unwrap_or(Value::Int(443));
-    if !port.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
-        let why = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.push(FieldError::invalid(&path.child("port"), &port, why));
+    // a local APIService has no service to call, so nothing about calling one may be set
+    if bundle.is_given() {
+        let shown = format!("{} bytes", decoded_len(bundle.as_text()));
+        bundle.invalid_text(&shown, "local APIServices may not have a caBundle");
+    }
+    if skips {
+        is_unverified.invalid("local APIServices may not have insecureSkipTLSVerify");
     }
 }
 
-/// Validates a local APIService: it has no service to call, so nothing about calling one may be set.
-fn local_errors(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if let Some(bundle) = spec.get("caBundle").and_then(Value::as_str) {
-        let bytes = decoded_len(bundle);
-        let why = "local APIServices may not have a caBundle";
-        errors.push(FieldError::invalid(&path.child("caBundle"), &Value::from(format!("{bytes} bytes")), why));
-    }
-    if is_unverified(spec) {
-        let why = "local APIServices may not have insecureSkipTLSVerify";
-        errors.push(FieldError::invalid(&path.child("insecureSkipTLSVerify"), &Value::from(true), why));
-    }
+pub fn validate_status(at: At) {
+    at.each("status.conditions").for_each(|one| one.field("status").named().one_of(&["True", "False", "Unknown"]));
 }
 
 #[cfg(test)]
 mod tests {
+    use machinery::Release;
+
+    use super::super::at::errors_of;
     use super::*;
 
     #[test]
@@ -169,7 +147,7 @@ mod tests {
             ),
         ];
         for (object, want) in cases {
-            let found: Vec<String> = validate(&object, None, Release::NEWEST)
+            let found: Vec<String> = errors_of(&object, None, Release::NEWEST, validate)
                 .iter()
                 .map(|e| format!("{}: {}", e.field, e.message()))
                 .collect();

@@ -1,12 +1,12 @@
 //! HorizontalPodAutoscalers of `autoscaling/v1`, which are stored as v2. Fields that v1 does not have are JSON in
 //! annotations.
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Release, Value, json};
+use machinery::{Value, json, names};
 
+use super::at::At;
 use super::autoscaling_versions::{has_metrics, newest};
-use super::checks::{entries, items, list, named, text};
+use super::checks::entries;
 use super::podspec;
 
 /// The defaults of `autoscaling/v1`.
@@ -39,69 +39,55 @@ pub fn default(object: &mut Value) {
     }
 }
 
-pub fn validate(object: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let path = FieldPath::new("spec");
-    let object = newest(object);
-    let spec = object.get("spec").unwrap_or(&Value::Null);
-    let number = |name: &str| spec.get(name).and_then(Value::as_int);
-    let (least, most) = (number("minReplicas"), number("maxReplicas").unwrap_or_default());
-    if let Some(least) = least.filter(|least| *least < 0) {
-        let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(&path.child("minReplicas"), &Value::Int(least), why));
-    }
-    if most == 0 {
-        errors.push(FieldError::required(&path.child("maxReplicas"), ""));
-    } else if most < 1 {
-        let why = "must be greater than or equal to 1";
-        errors.push(FieldError::invalid(&path.child("maxReplicas"), &Value::Int(most), why));
-    }
-    if least.is_some_and(|least| most < least) {
-        let why = "must be greater than or equal to `minReplicas`";
-        errors.push(FieldError::invalid(&path.child("maxReplicas"), &Value::Int(most), why));
-    }
-    let scales_from_zero = |metric: &Value| ["Object", "External"].contains(&text(metric, "type"));
-    if least == Some(0) && !list(spec, "metrics").iter().any(scales_from_zero) {
-        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
-        errors.push(FieldError::forbidden(&path.child("metrics"), why));
-    }
-    for (path, metric) in items(spec, "metrics", &path) {
-        metric_errors(metric, &path, &mut errors);
-    }
-    for name in ["scaleUp", "scaleDown"] {
-        if let Some(rules) = spec.at(&["behavior", name]) {
-            scaling_errors(rules, &path.child("behavior").child(name), &mut errors);
-        }
-    }
-    errors
+pub fn validate(at: At) {
+    let object = newest(at.value);
+    at.showing(&object, |at| validate_newest(at.field("spec")));
 }
 
-fn scaling_errors(rules: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn validate_newest(spec: At) {
+    let (min, max) = (spec.field("minReplicas"), spec.field("maxReplicas"));
+    let (least, most) = (min.value.as_int(), max.value.as_int().unwrap_or_default());
+    if least.is_some_and(|least| least < 0) {
+        min.invalid("must be greater than or equal to 0");
+    }
+    if most == 0 {
+        max.required("");
+    } else if most < 1 {
+        max.invalid("must be greater than or equal to 1");
+    }
+    if least.is_some_and(|least| most < least) {
+        spec.number("maxReplicas").invalid("must be greater than or equal to `minReplicas`");
+    }
+    let mut metrics = spec.each("metrics");
+    if least == Some(0) && !metrics.any(|metric| ["Object", "External"].contains(&metric.text("type"))) {
+        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+        spec.field("metrics").forbidden(why);
+    }
+    spec.each("metrics").for_each(metric);
+    for name in ["behavior.scaleUp", "behavior.scaleDown"] {
+        spec.given(name).into_iter().for_each(scaling_rules);
+    }
+}
+
+fn scaling_rules(rules: At) {
     const SECONDS_MAX: i64 = 3600;
-    let window = rules.get("stabilizationWindowSeconds").and_then(Value::as_int);
-    if let Some(window) = window.filter(|window| !(0..=SECONDS_MAX).contains(window)) {
-        let why = match window {
-            ..0 => "must be greater than or equal to zero".to_owned(),
-            _ => format!("must be less than or equal to {SECONDS_MAX}"),
-        };
-        errors.push(FieldError::invalid(&path.child("stabilizationWindowSeconds"), &Value::Int(window), why));
-    }
-    if list(rules, "policies").is_empty() {
-        errors.push(FieldError::required(&path.child("policies"), "must specify at least one Policy"));
-    }
-    let tolerance = rules.get("tolerance").filter(|tolerance| !tolerance.is_null());
-    let is_negative = |amount: Quantity| amount.compare(&Quantity::from_int(0)).is_lt();
-    if let Some(tolerance) = tolerance.filter(|tolerance| Quantity::of(tolerance).is_ok_and(is_negative)) {
-        let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(&path.child("tolerance"), tolerance, why));
-    }
     const PERIOD_MAX: i64 = 1800;
-    for (path, policy) in items(rules, "policies", path) {
-        let period = policy.get("periodSeconds").and_then(Value::as_int).unwrap_or_default();
-        if period > PERIOD_MAX {
-            let why = format!("must be less than or equal to {PERIOD_MAX}");
-            errors.push(FieldError::invalid(&path.child("periodSeconds"), &Value::Int(period), why));
+    let (window, tolerance) = (rules.field("stabilizationWindowSeconds"), rules.field("tolerance"));
+    match window.value.as_int() {
+        Some(..0) => window.invalid("must be greater than or equal to zero"),
+        Some(seconds) if seconds > SECONDS_MAX => {
+            window.invalid(format!("must be less than or equal to {SECONDS_MAX}"));
         }
+        _ => {}
+    }
+    if rules.list("policies").is_empty() {
+        rules.field("policies").required("must specify at least one Policy");
+    }
+    if tolerance.is_given() && Quantity::of(tolerance.value).is_ok_and(|amount| amount.signum() < 0) {
+        tolerance.invalid("must be greater than or equal to 0");
+    }
+    for policy in rules.each("policies").filter(|policy| policy.int("periodSeconds") > Some(PERIOD_MAX)) {
+        policy.field("periodSeconds").invalid(format!("must be less than or equal to {PERIOD_MAX}"));
     }
 }
 
@@ -114,114 +100,93 @@ const METRIC_SOURCES: [(&str, &str); 5] = [
     ("Resource", "resource"),
 ];
 
-fn metric_errors(metric: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let kind = text(metric, "type");
-    if kind.is_empty() {
-        errors.push(FieldError::required(&path.child("type"), "must specify a metric source type"));
+fn metric(metric: At) {
+    let kind = metric.string("type");
+    if kind.as_text().is_empty() {
+        kind.required("must specify a metric source type");
     }
-    let own = METRIC_SOURCES.iter().find(|(known, _)| *known == kind).map(|(_, field)| *field);
-    if own.is_none() {
-        let known = METRIC_SOURCES.map(|(known, _)| known);
-        let value = Value::from(kind);
-        errors.push(named(FieldError::not_supported(&path.child("type"), &value, &known), &value));
-    }
-    let given: Vec<&str> = METRIC_SOURCES
-        .iter()
-        .map(|(_, field)| *field)
-        .filter(|field| metric.get(field).is_some_and(|source| !source.is_null()))
-        .collect();
+    kind.named().one_of(&METRIC_SOURCES.map(|(known, _)| known));
+    let own = METRIC_SOURCES.iter().find(|(known, _)| *known == kind.as_text()).map(|(_, field)| *field);
+    let given: Vec<&str> = METRIC_SOURCES.iter().map(|(_, field)| *field).filter(|field| metric.has(field)).collect();
     if let Some(own) = own
         && !given.contains(&own)
     {
-        let why = "must populate information for the given metric source";
-        errors.push(FieldError::required(&path.child(own), why));
+        metric.field(own).required("must populate information for the given metric source");
     }
     for field in given.iter().filter(|field| given.len() != 1 && Some(**field) != own) {
-        errors.push(FieldError::forbidden(&path.child(field), "must populate the given metric source only"));
+        metric.field(field).forbidden("must populate the given metric source only");
     }
     // upstream validates only the first source that is set
     const ORDER: [&str; 5] = ["object", "external", "pods", "resource", "containerResource"];
     if let Some(field) = ORDER.into_iter().find(|field| given.contains(field)) {
-        let source = metric.get(field).cloned().unwrap_or_default();
-        source_errors(field, &source, &path.child(field), errors);
+        metric_source(field, metric.field(field));
     }
 }
 
-fn source_errors(field: &str, source: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn metric_source(field: &str, source: At) {
+    let (resource, name) = (source.field("name"), source.field("metric.name"));
     let is_resource = matches!(field, "resource" | "containerResource");
-    if is_resource && text(source, "name").is_empty() {
-        errors.push(FieldError::required(&path.child("name"), "must specify a resource name"));
+    if is_resource && resource.as_text().is_empty() {
+        resource.required("must specify a resource name");
     }
     if field == "containerResource" {
-        container_errors(source, path, errors);
+        if !resource.as_text().is_empty() {
+            podspec::container_resource(resource.as_text(), resource);
+        }
+        let container = source.field("container");
+        match container.as_text() {
+            "" => container.required("must specify a container"),
+            _ => container.must_be(names::dns1123_label),
+        }
     }
     if !is_resource {
-        let (own, name) = (path.child("metric").child("name"), source.str_at(&["metric", "name"]));
-        if name.is_empty() {
-            errors.push(FieldError::required(&own, "must specify a metric name"));
+        if name.as_text().is_empty() {
+            name.required("must specify a metric name");
         }
-        super::checks::invalid_each(&own, name, machinery::names::path_segment(name), errors);
+        name.must_be(names::path_segment);
     }
-    let path = path.child("target");
-    let target = source.get("target").unwrap_or(&Value::Null);
-    target_type(target, &path, errors);
-    let is_set = |name: &str| target.get(name).is_some_and(|value| !value.is_null());
-    let (value, average, share) = (is_set("value"), is_set("averageValue"), is_set("averageUtilization"));
-    let mut required = |name: &str, why: &str| errors.push(FieldError::required(&path.child(name), why));
+    metric_target(field, source.field("target"));
+}
+
+fn metric_target(field: &str, target: At) {
+    target_type(target);
+    let (value, average, share) =
+        (target.field("value"), target.field("averageValue"), target.field("averageUtilization"));
+    let is_resource = matches!(field, "resource" | "containerResource");
+    let has_amount = value.is_given() || average.is_given();
     match field {
-        "pods" if !average => required("averageValue", "must specify a positive target averageValue"),
-        "object" if !value && !average => {
-            required("averageValue", "must set either a target value or averageValue");
+        "pods" if !average.is_given() => average.required("must specify a positive target averageValue"),
+        "object" if !has_amount => average.required("must set either a target value or averageValue"),
+        "external" if !has_amount => {
+            average.required("must set either a target value for metric or a per-pod target");
         }
-        "external" if !value && !average => {
-            required("averageValue", "must set either a target value for metric or a per-pod target");
-        }
-        "resource" | "containerResource" if !share && !average => {
-            required("averageUtilization", "must set either a target raw value or a target utilization");
+        _ if is_resource && !share.is_given() && !average.is_given() => {
+            share.required("must set either a target raw value or a target utilization");
         }
         _ => {}
     }
-    if is_resource && share && average {
-        let why = "may not set both a target raw value and a target utilization";
-        errors.push(FieldError::forbidden(&path.child("averageValue"), why));
+    if is_resource && share.is_given() && average.is_given() {
+        average.forbidden("may not set both a target raw value and a target utilization");
     }
-    if field == "external" && value && average {
-        let why = "may not set both a target value for metric and a per-pod target";
-        errors.push(FieldError::forbidden(&path.child("value"), why));
+    if field == "external" && value.is_given() && average.is_given() {
+        value.forbidden("may not set both a target value for metric and a per-pod target");
     }
 }
 
-/// The names of the resource and of the container.
-fn container_errors(source: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (resource, container, own) = (text(source, "name"), text(source, "container"), path.child("container"));
-    if !resource.is_empty() {
-        crate::builtin::at::at_path(&Value::Null, &path.child("name"), errors, |at| {
-            podspec::container_resource(resource, at)
-        });
+fn target_type(target: At) {
+    let kind = target.string("type");
+    if kind.as_text().is_empty() {
+        kind.required("must specify a metric target type");
     }
-    match container {
-        "" => errors.push(FieldError::required(&own, "must specify a container")),
-        name => super::checks::invalid_each(&own, name, machinery::names::dns1123_label(name), errors),
+    if !["Utilization", "Value", "AverageValue"].contains(&kind.as_text()) {
+        kind.named().invalid("must be either Utilization, Value, or AverageValue");
     }
-}
-
-fn target_type(target: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let kind = text(target, "type");
-    if kind.is_empty() {
-        errors.push(FieldError::required(&path.child("type"), "must specify a metric target type"));
-    }
-    if !["Utilization", "Value", "AverageValue"].contains(&kind) {
-        let why = "must be either Utilization, Value, or AverageValue";
-        let value = Value::from(kind);
-        errors.push(named(FieldError::invalid(&path.child("type"), &value, why), &value));
-    }
-    for name in ["value", "averageValue"] {
-        let Some(given) = target.get(name).filter(|given| !given.is_null()) else { continue };
-        if Quantity::of(given).is_ok_and(|amount| amount.compare(&Quantity::from_int(0)).is_le()) {
-            errors.push(FieldError::invalid(&path.child(name), given, "must be positive"));
+    for amount in ["value", "averageValue"].into_iter().filter_map(|name| target.given(name)) {
+        if Quantity::of(amount.value).is_ok_and(|amount| amount.signum() <= 0) {
+            amount.invalid("must be positive");
         }
     }
-    if let Some(share) = target.get("averageUtilization").filter(|share| share.as_int().is_some_and(|s| s < 1)) {
-        errors.push(FieldError::invalid(&path.child("averageUtilization"), share, "must be greater than 0"));
+    if target.int("averageUtilization").is_some_and(|share| share < 1) {
+        target.field("averageUtilization").invalid("must be greater than 0");
     }
 }

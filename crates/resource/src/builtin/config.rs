@@ -1,9 +1,8 @@
 //! ConfigMap, and the rules for data that Secrets share.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::Value;
 
-use super::checks::entries;
+use super::at::At;
 use crate::limits;
 
 /// Validates a key of `data`; returns error messages.
@@ -32,39 +31,33 @@ pub fn decoded_len(text: &str) -> usize {
     (text.len() / 4 * 3).saturating_sub(padding)
 }
 
-/// The errors of changes to `fields` of an object that is `immutable`.
-pub fn immutable_errors(new: &Value, old: Option<&Value>, fields: &[&str]) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let Some(old) = old.filter(|old| old.get("immutable") == Some(&Value::Bool(true))) else { return errors };
+/// Reports changes to `fields` of an object that is `immutable`.
+pub fn unchanged(at: At, fields: &[&str]) {
+    let immutable = at.field("immutable");
+    if immutable.old != Some(&Value::Bool(true)) {
+        return;
+    }
     let why = "field is immutable when `immutable` is set";
-    if new.get("immutable") != Some(&Value::Bool(true)) {
-        errors.push(FieldError::forbidden(&FieldPath::new("immutable"), why));
+    if *immutable.value != Value::Bool(true) {
+        immutable.forbidden(why);
     }
-    for field in fields {
-        if new.get(field) != old.get(field) {
-            errors.push(FieldError::forbidden(&FieldPath::new(*field), why));
-        }
-    }
-    errors
+    let fields = fields.iter().map(|name| at.field(name)).filter(|field| field.old != Some(field.value));
+    fields.for_each(|field| field.forbidden(why));
 }
 
-pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = immutable_errors(new, old, &["data", "binaryData"]);
-    let mut size = 0;
+pub fn validate(at: At) {
+    unchanged(at, &["data", "binaryData"]);
+    let (binary, mut size) = (at.field("binaryData"), 0);
     for field in ["data", "binaryData"] {
-        for (key, value) in entries(new, &[field]) {
-            let path = FieldPath::new(field).key(key);
-            let shown = Value::from(key);
-            errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &shown, m)));
-            if field == "data" && new.get("binaryData").is_some_and(|b| b.get(key).is_some()) {
-                errors.push(FieldError::invalid(&path, &shown, "duplicate of key present in binaryData"));
+        for (key, value) in at.entries(field) {
+            value.problems(key, data_key(key));
+            if field == "data" && binary.value.get(key).is_some() {
+                value.invalid_text(key, "duplicate of key present in binaryData");
             }
-            let text = value.as_str().unwrap_or_default();
-            size += if field == "data" { text.len() } else { decoded_len(text) };
+            size += if field == "data" { value.as_text().len() } else { decoded_len(value.as_text()) };
         }
     }
     if size > limits::DATA_BYTES_MAX {
-        errors.push(FieldError::too_long(&FieldPath::new("[]"), limits::DATA_BYTES_MAX));
+        at.child("[]").too_long(limits::DATA_BYTES_MAX);
     }
-    errors
 }

@@ -1,10 +1,10 @@
 //! Events in their two groups. Both have the same objects, which are stored in the form of the core group.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::{Value, names};
 use schema::shape::{named, read, read_stored};
 
-use super::checks::{invalid_each, invalid_struct, text};
+use super::at::{At, errors_of};
+use super::at_checks::go_struct;
 use crate::limits;
 
 /// Fields that have different names in the two groups, the core name first.
@@ -38,35 +38,25 @@ pub fn from_core(object: Value) -> Value {
     read(&object, named("events.v1.Event")).value
 }
 
-fn is_set(object: &Value, path: &[&str]) -> bool {
-    object.at(path).is_some_and(|value| !value.is_null())
-}
-
 /// Validates an Event in its core form, regardless of the group through which it is written.
-pub fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let namespace = event.str_at(&["metadata", "namespace"]);
-    let involved = event.str_at(&["involvedObject", "namespace"]);
-    let new_style = is_set(event, &["eventTime"]);
-    let fits = match (new_style, involved.is_empty()) {
+pub fn validate_common(event: At, controller_name: &str) {
+    let (namespace, involved) = (event.text("metadata.namespace"), event.string("involvedObject.namespace"));
+    let is_new_style = event.has("eventTime");
+    let fits = match (is_new_style, involved.as_text().is_empty()) {
         (false, true) => matches!(namespace, "" | "default"),
-        (false, false) => namespace == involved,
+        (false, false) => namespace == involved.as_text(),
         (true, true) => matches!(namespace, "default" | "kube-system"),
         (true, false) => true,
     };
     if !fits {
-        let path = FieldPath::new("involvedObject.namespace");
-        errors.push(FieldError::invalid(&path, &Value::from(involved), "does not match event.namespace"));
+        involved.invalid("does not match event.namespace");
     }
-    if !new_style {
-        return errors;
+    if !is_new_style {
+        return;
     }
-    let controller = text(event, "reportingComponent");
-    let path = FieldPath::new(controller_name);
-    if controller.is_empty() {
-        errors.push(FieldError::required(&path, ""));
-    }
-    invalid_each(&path, controller, names::qualified_name(controller), &mut errors);
+    let controller = event.field("reportingComponent").called(controller_name);
+    controller.not_empty();
+    controller.must_be(names::qualified_name);
     let limits = [
         ("reportingInstance", limits::EVENT_TEXT_BYTES_MAX, true),
         ("action", limits::EVENT_TEXT_BYTES_MAX, true),
@@ -74,69 +64,55 @@ pub fn common_errors(event: &Value, controller_name: &str) -> Vec<FieldError> {
         ("message", limits::EVENT_NOTE_BYTES_MAX, false),
     ];
     for (name, most, required) in limits {
-        let (value, path) = (text(event, name), FieldPath::new(name));
-        if required && value.is_empty() {
-            errors.push(FieldError::required(&path, ""));
+        let at = event.field(name);
+        if required {
+            at.not_empty();
         }
-        if value.len() > most {
-            errors.push(FieldError::invalid(&path, &Value::from(""), format!("can have at most {most} characters")));
+        if at.as_text().len() > most {
+            at.invalid_text("", format!("can have at most {most} characters"));
         }
     }
-    errors
 }
 
 /// Validates an Event written through events.k8s.io.
-pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let new = to_core(new.clone());
-    let old = old.cloned().map(to_core);
-    let mut errors = common_errors(&new, "reportingController");
-    let series = |event: &Value| event.get("series").cloned();
-    if old.as_ref().is_none_or(|old| series(old) != series(&new)) {
-        errors.extend(series_errors(&new));
-    }
-    match old {
-        None => errors.extend(create_errors(&new)),
-        Some(old) => errors.extend(update_errors(&new, &old)),
-    }
-    errors
+pub fn validate(at: At) {
+    let (new, old) = (to_core(at.value.clone()), at.old.cloned().map(to_core));
+    at.extend(errors_of(&new, old.as_ref(), at.release(), validate_new_style));
 }
 
-fn series_errors(event: &Value) -> Vec<FieldError> {
-    let mut errors = vec![];
-    let Some(series) = event.get("series") else { return errors };
-    if series.get("count").and_then(Value::as_int).unwrap_or_default() < 2 {
-        errors.push(FieldError::invalid(&FieldPath::new("series.count"), &Value::from(""), "should be at least 2"));
-    }
-    if !is_set(series, &["lastObservedTime"]) {
-        errors.push(FieldError::required(&FieldPath::new("series.lastObservedTime"), ""));
-    }
-    errors
-}
-
-fn create_errors(event: &Value) -> Vec<FieldError> {
-    let mut errors = vec![];
-    if !is_set(event, &["eventTime"]) {
-        errors.push(FieldError::required(&FieldPath::new("eventTime"), ""));
-    }
-    let mut invalid =
-        |name: &str, why: &str| errors.push(FieldError::invalid(&FieldPath::new(name), &Value::from(""), why));
-    let kind = text(event, "type");
-    if !matches!(kind, "Normal" | "Warning") {
-        invalid("type", &format!("has invalid value: {kind}"));
-    }
-    for name in ["firstTimestamp", "lastTimestamp", "count"] {
-        if is_set(event, &[name]) {
-            invalid(name, "needs to be unset");
+fn validate_new_style(event: At) {
+    validate_common(event, "reportingController");
+    let series = event.field("series");
+    if series.old.is_none_or(|old| old != series.value) && series.is_given() {
+        if series.int("count").unwrap_or_default() < 2 {
+            series.field("count").invalid_text("", "should be at least 2");
+        }
+        if !series.has("lastObservedTime") {
+            series.field("lastObservedTime").required("");
         }
     }
-    if event.get("source").is_some_and(|source| *source != Value::object()) {
-        invalid("source", "needs to be unset");
+    match event.is_update() {
+        true => unchanged(event),
+        false => validate_created(event),
     }
-    errors
+}
+
+fn validate_created(event: At) {
+    if !event.has("eventTime") {
+        event.field("eventTime").required("");
+    }
+    let kind = event.text("type");
+    if !matches!(kind, "Normal" | "Warning") {
+        event.field("type").invalid_text("", format!("has invalid value: {kind}"));
+    }
+    let unset = ["firstTimestamp", "lastTimestamp", "count", "source"].map(|name| event.field(name));
+    for at in unset.into_iter().filter(|at| at.is_given() && *at.value != Value::object()) {
+        at.invalid_text("", "needs to be unset");
+    }
 }
 
 /// Only metadata and series may change.
-fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
+fn unchanged(event: At) {
     const KEPT: [&str; 14] = [
         "involvedObject",
         "reason",
@@ -154,16 +130,16 @@ fn update_errors(new: &Value, old: &Value) -> Vec<FieldError> {
         "reportingComponent",
         "reportingInstance",
     ];
-    let changed = KEPT.into_iter().filter(|name| new.get(name) != old.get(name));
-    let error = |name: &str| {
-        let path = if name == "reportingComponent" { "reportingController" } else { name };
-        immutable(&FieldPath::new(path), name, new)
-    };
-    changed.map(error).collect()
+    for name in KEPT {
+        let at = event.field(name);
+        if at.old != Some(at.value) {
+            changed(name, if name == "reportingComponent" { at.called("reportingController") } else { at });
+        }
+    }
 }
 
-/// The error of an immutable field. Structs are shown with the names of their Go fields.
-fn immutable(path: &FieldPath, name: &str, event: &Value) -> FieldError {
+/// Reports a changed field. Structs are shown with the names of their Go fields.
+fn changed(name: &str, at: At) {
     const WHY: &str = "field is immutable";
     const REFERENCE: &[(&str, &str)] = &[
         ("Kind", "kind"),
@@ -175,17 +151,13 @@ fn immutable(path: &FieldPath, name: &str, event: &Value) -> FieldError {
         ("FieldPath", "fieldPath"),
     ];
     const SOURCE: &[(&str, &str)] = &[("Component", "component"), ("Host", "host")];
-    let value = event.get(name);
-    let fields = match (name, value) {
-        ("involvedObject" | "related", Some(_)) => REFERENCE,
-        ("source", Some(_)) => SOURCE,
-        ("count", None) => return FieldError::invalid(path, &Value::Int(0), WHY),
-        ("related" | "eventTime" | "firstTimestamp" | "lastTimestamp", None) => {
-            return FieldError::invalid(path, &Value::Null, WHY);
-        }
-        _ => return FieldError::invalid(path, value.unwrap_or(&Value::from("")), WHY),
+    let fields = match name {
+        "involvedObject" | "related" if at.is_given() => REFERENCE,
+        "source" if at.is_given() => SOURCE,
+        "count" if !at.is_given() => return at.invalid_shown("0".to_owned(), WHY),
+        "related" | "eventTime" | "firstTimestamp" | "lastTimestamp" => return at.invalid(WHY),
+        _ => return at.or_empty().invalid(WHY),
     };
-    let object = value.unwrap_or(&Value::Null);
-    let shown: Vec<(&str, Value)> = fields.iter().map(|(go, field)| (*go, Value::from(text(object, field)))).collect();
-    invalid_struct(path, &shown, WHY)
+    let shown: Vec<(&str, Value)> = fields.iter().map(|(go, field)| (*go, Value::from(at.text(field)))).collect();
+    at.invalid_shown(go_struct(&shown), WHY);
 }

@@ -3,8 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use cel::{Decl, Environment, ObjectType, Type};
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Text, Value};
+use machinery::{FieldError, Text};
+
+use super::at::At;
 
 /// Minor version of Kubernetes whose CEL libraries new expressions may use.
 pub const MINOR: u32 = 36;
@@ -166,10 +167,11 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub fn error(self, text: &str, path: &FieldPath) -> FieldError {
+    /// Reports the error of an expression.
+    pub fn report(self, text: &str, at: At) {
         match self {
-            Fault::Invalid(why) => FieldError::invalid(path, &Value::from(text), why),
-            Fault::Internal(why) => FieldError::internal(path, why),
+            Fault::Invalid(why) => at.invalid_text(text, why),
+            Fault::Internal(why) => at.push(FieldError::internal(&at.path(), why)),
         }
     }
 }
@@ -184,13 +186,13 @@ pub fn compile(text: &str, scope: Scope<'_>) -> Result<Type, Fault> {
 }
 
 /// Validates an expression whose type must be one of `wanted`.
-pub fn expression_error(text: &str, path: &FieldPath, scope: Scope<'_>, wanted: &[Type]) -> Option<FieldError> {
+pub fn expression(at: At, text: &str, scope: Scope<'_>, wanted: &[Type]) {
     let found = match compile(text, scope) {
-        Err(fault) => return Some(fault.error(text, path)),
-        Ok(found) if wanted.contains(&found) => return None,
+        Err(fault) => return fault.report(text, at),
+        Ok(found) if wanted.contains(&found) => return,
         Ok(found) => type_name(&found),
     };
     let names: Vec<String> = wanted.iter().map(type_name).collect();
     let wanted = if let [one] = names.as_slice() { one.clone() } else { format!("one of [{}]", names.join(" ")) };
-    Some(Fault::Invalid(format!("must evaluate to {wanted} but got {found}")).error(text, path))
+    at.invalid_text(text, format!("must evaluate to {wanted} but got {found}"));
 }

@@ -1,7 +1,8 @@
 //! Lease.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::Value;
+
+use super::at::At;
 
 /// Coordinated leader election is disabled: its fields are dropped.
 pub fn prepare(object: &mut Value, _old: Option<&Value>) {
@@ -10,14 +11,12 @@ pub fn prepare(object: &mut Value, _old: Option<&Value>) {
     }
 }
 
-pub fn validate(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let minimums = [
-        ("leaseDurationSeconds", 1, "must be greater than 0"),
-        ("leaseTransitions", 0, "must be greater than or equal to 0"),
-    ];
-    let error = |(field, min, why): (&str, i64, &str)| {
-        let value = new.at(&["spec", field]).filter(|v| v.as_int().is_some_and(|i| i < min))?;
-        Some(FieldError::invalid(&FieldPath::new("spec").child(field), value, why))
-    };
-    minimums.into_iter().filter_map(error).collect()
+pub fn validate(at: At) {
+    let spec = at.field("spec");
+    if spec.int("leaseDurationSeconds").is_some_and(|seconds| seconds < 1) {
+        spec.field("leaseDurationSeconds").invalid("must be greater than 0");
+    }
+    if spec.int("leaseTransitions").is_some_and(|count| count < 0) {
+        spec.field("leaseTransitions").invalid("must be greater than or equal to 0");
+    }
 }

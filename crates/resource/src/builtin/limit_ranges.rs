@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::Value;
 use machinery::quantity::Quantity;
-use machinery::{Map, Release, Value};
 
-use super::checks::{items, text};
+use super::at::At;
+use super::checks::text;
 use super::defaults::set_default;
 use super::podspec;
-
-type Errors = Vec<FieldError>;
 
 /// Generates a name for a LimitRange without one.
 pub fn prepare(range: &mut Value, old: Option<&Value>) {
@@ -20,49 +18,39 @@ pub fn prepare(range: &mut Value, old: Option<&Value>) {
     }
 }
 
-pub fn validate(range: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, mut known) = (vec![], HashSet::new());
-    for (path, item) in items(range.get("spec").unwrap_or(&Value::Null), "limits", &FieldPath::new("spec")) {
-        let kind = text(item, "type");
-        if !known.insert(kind) {
-            errors.push(FieldError::duplicate(&path.child("type"), &Value::from(kind)));
-        }
-        names(item, &path, &mut errors);
-        amounts(item, &path, &mut errors);
+pub fn validate(range: At) {
+    let mut known = HashSet::new();
+    for item in range.each("spec.limits") {
+        item.string("type").unique(&mut known);
+        names(item);
+        amounts(item);
     }
-    errors
 }
 
 /// Validates the names of the resources that an item limits.
-fn names(item: &Value, path: &FieldPath, errors: &mut Errors) {
-    let kind = text(item, "type");
-    let given = |list: &str| item.get(list).and_then(Value::as_object).filter(|list| !list.is_empty());
+fn names(item: At) {
+    let kind = item.text("type");
     let mut lists = vec!["max", "min"];
     match kind {
         "Pod" => {
-            for list in ["default", "defaultRequest"].into_iter().filter(|list| given(list).is_some()) {
-                let why = "may not be specified when `type` is 'Pod'";
-                errors.push(FieldError::forbidden(&path.child(list), why));
+            for list in ["default", "defaultRequest"] {
+                if item.entries(list).next().is_some() {
+                    item.field(list).forbidden("may not be specified when `type` is 'Pod'");
+                }
             }
         }
         _ => lists.extend(["default", "defaultRequest"]),
     }
     lists.push("maxLimitRequestRatio");
-    for list in lists {
-        for (name, _) in given(list).into_iter().flat_map(Map::iter) {
-            let path = path.child(list).key(name);
-            match kind {
-                "Container" | "Pod" => {
-                    crate::builtin::at::at_path(&Value::Null, &path, errors, |at| podspec::container_resource(name, at))
-                }
-                _ => crate::builtin::at::at_path(&Value::Null, &path, errors, |at| podspec::resource_name(name, at)),
-            }
+    for (name, amount) in lists.iter().flat_map(|list| item.entries(list)) {
+        match kind {
+            "Container" | "Pod" => podspec::container_resource(name, amount),
+            _ => podspec::resource_name(name, amount),
         }
     }
-    let limits_storage = |list: &str| given(list).is_some_and(|list| list.get("storage").is_some());
-    if kind == "PersistentVolumeClaim" && !limits_storage("min") && !limits_storage("max") {
+    if kind == "PersistentVolumeClaim" && !item.has("min.storage") && !item.has("max.storage") {
         let why = "either minimum or maximum storage value is required, but neither was provided";
-        errors.push(FieldError::required(&path.child("limits"), why));
+        item.field("limits").required(why);
     }
 }
 
@@ -81,22 +69,20 @@ const ORDERED: [(&str, &str, Named, Named); 6] = [
 const REQUEST: Named = ("defaultRequest", "default request value");
 
 /// Checks the order of an item's amounts: minimum, default request, default limit, maximum.
-fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
-    let given = |list: &str| item.get(list).and_then(Value::as_object);
+fn amounts(item: At) {
     let lists = ["max", "min", "defaultRequest", "default", "maxLimitRequestRatio"];
-    let names = lists.into_iter().filter_map(given).flat_map(Map::iter).map(|(name, _)| name.as_str());
     let mut known = HashSet::new();
-    let resources = names.filter(|name| known.insert(*name));
-    let has_defaults = text(item, "type") != "Pod";
-    for name in resources {
-        let amount = |list: &str| given(list)?.get(name).and_then(|amount| Quantity::of(amount).ok());
+    let names = lists.iter().flat_map(|list| item.entries(list)).map(|(name, _)| name);
+    let has_defaults = item.text("type") != "Pod";
+    for name in names.filter(|name| known.insert(*name)) {
+        let amount = |list: &str| Quantity::of(item.value.at(&[list, name])?).ok();
         let compared = if has_defaults { &ORDERED[..] } else { &ORDERED[..1] };
         for (list, shown, (low, low_name), (high, high_name)) in compared {
             if let (Some(shown), Some(low), Some(high)) = (amount(shown), amount(low), amount(high))
                 && low.compare(&high).is_gt()
             {
                 let why = format!("{low_name} {low} is greater than {high_name} {high}");
-                errors.push(FieldError::invalid(&path.child(list).key(name), &Value::from(shown.to_string()), why));
+                item.field(list).key(name).invalid_text(&shown.to_string(), why);
             }
         }
         let (request, default) = (amount("defaultRequest"), amount("default"));
@@ -105,22 +91,15 @@ fn amounts(item: &Value, path: &FieldPath, errors: &mut Errors) {
             && default.compare(request).is_ne()
         {
             let why = format!("default value {default} must equal to defaultRequest value {request} in {name}");
-            let path = path.child("defaultRequest").key(name);
-            errors.push(FieldError::invalid(&path, &Value::from(request.to_string()), why));
+            item.field("defaultRequest").key(name).invalid_text(&request.to_string(), why);
         }
-        ratio(
-            amount("maxLimitRequestRatio"),
-            amount("min"),
-            amount("max"),
-            &path.child("maxLimitRequestRatio").key(name),
-            errors,
-        );
+        ratio(item.field("maxLimitRequestRatio").key(name), amount("min"), amount("max"));
     }
 }
 
-fn ratio(ratio: Option<Quantity>, min: Option<Quantity>, max: Option<Quantity>, path: &FieldPath, errors: &mut Errors) {
-    let Some(ratio) = ratio else { return };
-    let mut invalid = |why: String| errors.push(FieldError::invalid(path, &Value::from(ratio.to_string()), why));
+fn ratio(at: At, min: Option<Quantity>, max: Option<Quantity>) {
+    let Ok(ratio) = Quantity::of(at.value) else { return };
+    let invalid = |why: String| at.invalid_text(&ratio.to_string(), why);
     if ratio.compare(&Quantity::from_int(1)).is_lt() {
         invalid(format!("ratio {ratio} is less than 1"));
     }
@@ -182,15 +161,16 @@ fn fill(item: &mut Value, name: &str, by: &str) {
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, json};
 
+    use super::super::at::errors_of;
     use super::*;
 
     #[test]
     fn amounts_of_an_item_are_in_order() {
         let texts = |item: Value| -> Vec<String> {
             let range = json!({"spec": {"limits": [item]}});
-            validate(&range, None, Release::V1_37).iter().map(ToString::to_string).collect()
+            errors_of(&range, None, Release::V1_37, validate).iter().map(ToString::to_string).collect()
         };
         let below = json!({"type": "Container", "default": {"cpu": "1"}, "min": {"cpu": "2"}});
         assert_eq!(

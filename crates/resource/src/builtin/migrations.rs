@@ -1,54 +1,51 @@
 //! StorageVersionMigration (KEP-4192): a request to rewrite all objects of a resource. Served if
 //! `--runtime-config` enables it, as in kube-apiserver 1.35; stored in v1beta1, which 1.35 can read.
 
-use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, names};
 
-use super::checks::{condition_errors, invalid_conditions, invalid_struct, list, text};
+use super::at::At;
+use super::at_checks::{conditions, go_conditions, go_struct};
+use super::checks::{list, text};
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
 /// Their plural.
 pub const MIGRATIONS: &str = "storageversionmigrations";
 
-pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let path = FieldPath::new("spec");
-    let resource = new.at(&["spec", "resource"]).unwrap_or(&Value::Null);
-    let (group, plural) = (text(resource, "group"), text(resource, "resource"));
-    let of = |field: &str| path.child("resource").child(field);
-    let invalid = |field: &str, messages: Vec<String>| {
-        let value = Value::from(text(resource, field));
-        (!messages.is_empty()).then(|| FieldError::invalid(&of(field), &value, messages.join(",")))
+pub fn validate(at: At) {
+    let (spec, resource) = (at.field("spec"), at.field("spec.resource"));
+    let named = |at: At, problems: Vec<String>| {
+        if !problems.is_empty() {
+            at.invalid(problems.join(","));
+        }
     };
-    let mut errors = vec![];
-    match plural {
-        "" => errors.push(FieldError::required(&of("resource"), "resource is required to be set")),
-        _ => errors.extend(invalid("resource", names::dns1035_label(plural))),
+    let (group, plural) = (resource.field("group"), resource.field("resource"));
+    match plural.as_text() {
+        "" => plural.required("resource is required to be set"),
+        name => named(plural, names::dns1035_label(name)),
     }
-    if !group.is_empty() {
-        errors.extend(invalid("group", names::dns1123_subdomain(group)));
+    if !group.as_text().is_empty() {
+        named(group, names::dns1123_subdomain(group.as_text()));
     }
-    if old.is_some_and(|old| old.get("spec") != new.get("spec")) {
-        errors.push(invalid_struct(&path, &[("Resource", resource.clone())], "field is immutable"));
+    if spec.old.is_some_and(|old| old != spec.value) {
+        spec.invalid_shown(go_struct(&[("Resource", resource.value.clone())]), "field is immutable");
     }
-    errors
 }
 
-pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let path = FieldPath::new("status");
-    let (new, old) = (new.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
-    let (version, known) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
-    let version_error = |why| FieldError::invalid(&path.child("resourceVersion"), &Value::from(version), why);
-    let mut errors = vec![];
+pub fn validate_status(at: At) {
+    let status = at.field("status");
+    let version = status.string("resourceVersion");
     // since 1.37 the version may be absent, and a migration may run and have ended
-    let strict = release < Release::V1_37;
-    if !is_version(version) && (strict || !version.is_empty()) {
-        errors.push(version_error(format!("resource version is not well formed: {version}")));
+    let strict = at.release() < Release::V1_37;
+    if !is_version(version.as_text()) && (strict || !version.as_text().is_empty()) {
+        version.invalid(format!("resource version is not well formed: {}", version.as_text()));
     }
-    errors.extend(condition_errors(new, &path, release));
-    if !known.is_empty() && known != version {
-        errors.push(version_error("field is immutable".to_owned()));
+    conditions(status);
+    let known = version.old.and_then(Value::as_str).unwrap_or_default();
+    if !known.is_empty() && known != version.as_text() {
+        version.invalid("field is immutable");
     }
+    let (new, old) = (status.value, status.old.unwrap_or(&Value::Null));
     let impossible = [
         (
             is(new, "Succeeded") && is(new, "Failed"),
@@ -65,9 +62,9 @@ pub fn validate_status(new: &Value, old: &Value, release: Release) -> Vec<FieldE
         (is(old, "Succeeded") && !is(new, "Succeeded"), "Success condition cannot be set to false once it is true"),
         (is(old, "Failed") && !is(new, "Failed"), "Failed condition cannot be set to false once it is true"),
     ];
-    let violated = impossible.into_iter().filter(|(found, _)| *found);
-    errors.extend(violated.map(|(_, why)| invalid_conditions(new, &path, why)));
-    errors
+    for (_, why) in impossible.into_iter().filter(|(found, _)| *found) {
+        status.field("conditions").invalid_shown(go_conditions(status), why);
+    }
 }
 
 /// Whether a text is a positive decimal number of any length, without leading zeros.
@@ -85,6 +82,7 @@ fn is(status: &Value, kind: &str) -> bool {
 mod tests {
     use machinery::json;
 
+    use super::super::at::errors_of;
     use super::*;
 
     fn condition(kind: &str, status: &str) -> Value {
@@ -126,8 +124,10 @@ mod tests {
             ),
         ];
         for (old, new, want) in cases {
-            let found: Vec<String> =
-                validate_status(&new, &old, Release::V1_35).into_iter().map(|error| error.detail).collect();
+            let found: Vec<String> = errors_of(&new, Some(&old), Release::V1_35, validate_status)
+                .into_iter()
+                .map(|error| error.detail)
+                .collect();
             assert_eq!(found, want, "{new}");
         }
     }
@@ -136,7 +136,7 @@ mod tests {
     fn validates_the_resource_and_rejects_its_change() {
         let of = |group: &str, plural: &str| json!({"spec": {"resource": {"group": group, "resource": plural}}});
         let found = |new: &Value, old: Option<&Value>| -> Vec<String> {
-            validate(new, old, Release::NEWEST).iter().map(|error| error.field.clone()).collect()
+            errors_of(new, old, Release::NEWEST, validate).iter().map(|error| error.field.clone()).collect()
         };
         assert!(
             found(&of("", "configmaps"), None).is_empty() && found(&of("a.b", "cs"), Some(&of("a.b", "cs"))).is_empty()

@@ -2,13 +2,13 @@
 //! `--runtime-config`. The feature gate decides whether they have an effect.
 
 use cel::Type;
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Text, Value};
+use machinery::Value;
 
 use super::admission::{self as shared};
-use super::checks::{items, list, one_of, text};
+use super::at::At;
+use super::checks::list;
 use super::defaults::set_default;
-use super::expressions::{Scope, expression_error};
+use super::expressions::{Scope, expression};
 use super::policies;
 
 /// The defaults of bindings in `v1alpha1`.
@@ -18,64 +18,56 @@ pub fn default_alpha_binding(binding: &mut Value) {
     }
 }
 
-pub fn validate_policy(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
-    let mut errors = vec![];
-    let scope = policies::constraint_errors(spec, &path, &mut errors);
-    operation_errors(spec, "matchConstraints", &mut errors);
-    shared::match_condition_errors(spec, &path, scope, &mut errors);
-    let variables: Vec<(Text, Type)> = policies::variable_types(spec, scope, &path, &mut errors);
+pub fn validate_policy(at: At) {
+    let spec = at.field("spec");
+    let scope = policies::constraints(spec);
+    operations(spec.field("matchConstraints"));
+    shared::match_conditions(spec, scope);
+    let variables = policies::variable_types(spec, scope);
     let scope = Scope { variables: Some(&variables), mutations: true, ..scope };
-    if list(spec, "mutations").is_empty() {
-        errors.push(FieldError::required(&path.child("mutations"), "mutations must contain at least one item"));
+    if spec.list("mutations").is_empty() {
+        spec.field("mutations").required("mutations must contain at least one item");
     }
-    for (path, mutation) in items(spec, "mutations", &path) {
-        mutation_errors(mutation, scope, &path, &mut errors);
+    spec.each("mutations").for_each(|at| mutation(at, scope));
+    let reinvocation = spec.field("reinvocationPolicy");
+    match reinvocation.as_text() {
+        "" => reinvocation.required(""),
+        _ => reinvocation.named().one_of(&["IfNeeded", "Never"]),
     }
-    match text(spec, "reinvocationPolicy") {
-        "" => errors.push(FieldError::required(&path.child("reinvocationPolicy"), "")),
-        _ => one_of(spec, "reinvocationPolicy", &path, &["IfNeeded", "Never"], &mut errors),
-    }
-    errors
 }
 
-pub fn validate_binding(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
-    let spec = new.get("spec").unwrap_or(&Value::Null);
-    let mut errors = policies::binding_errors(spec);
-    operation_errors(spec, "matchResources", &mut errors);
-    errors
+pub fn validate_binding(at: At) {
+    policies::binding(at.field("spec"));
+    operations(at.field("spec.matchResources"));
 }
 
 /// Rejects the operation `DELETE`: deleted objects cannot be mutated. The path names no index, as in kube-apiserver.
-fn operation_errors(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    const KNOWN: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
-    let path = FieldPath::new("spec").child(field).child("resourceRules").child("operations");
-    let rules = spec.get(field).map_or(&[][..], |resources| list(resources, "resourceRules"));
-    let operations = rules.iter().flat_map(|rule| list(rule, "operations"));
-    let unknown = operations.filter(|operation| !operation.as_str().is_some_and(|name| KNOWN.contains(&name)));
-    errors.extend(unknown.map(|operation| FieldError::not_supported(&path, operation, &KNOWN)));
+fn operations(resources: At) {
+    let all = resources.field("resourceRules.operations");
+    for operation in resources.list("resourceRules").iter().flat_map(|rule| list(rule, "operations")) {
+        all.with(operation).one_of(&["*", "CONNECT", "CREATE", "UPDATE"]);
+    }
 }
 
 /// Each `patchType` requires its own field and forbids the other.
-fn mutation_errors(mutation: &Value, scope: Scope<'_>, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let (own, other, of) = match text(mutation, "patchType") {
-        "" => return errors.push(FieldError::required(&path.child("patchType"), "")),
+fn mutation(at: At, scope: Scope<'_>) {
+    let patch_type = at.field("patchType");
+    let (own, other, of) = match patch_type.as_text() {
+        "" => return patch_type.required(""),
         "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Type::Made("Object".into())),
         "JSONPatch" => ("jsonPatch", "applyConfiguration", Type::list(Type::Made("JSONPatch".into()))),
-        _ => return one_of(mutation, "patchType", path, &["ApplyConfiguration", "JSONPatch"], errors),
+        _ => return patch_type.named().one_of(&["ApplyConfiguration", "JSONPatch"]),
     };
-    let patch_type = text(mutation, "patchType");
-    if mutation.get(other).is_some() {
-        let why = format!("must not be specified when patchType is {patch_type}");
-        errors.push(FieldError::invalid(&path.child(other), &Value::from(format!("{{{other}}}")), why));
+    if at.has(other) {
+        let why = format!("must not be specified when patchType is {}", patch_type.as_text());
+        at.field(other).invalid_text(&format!("{{{other}}}"), why);
     }
-    let Some(patch) = mutation.get(own) else {
-        let why = format!("must be specified when patchType is {patch_type}");
-        return errors.push(FieldError::required(&path.child(own), why));
+    let Some(patch) = at.given(own) else {
+        return at.field(own).required(format!("must be specified when patchType is {}", patch_type.as_text()));
     };
-    let (expression, path) = (text(patch, "expression"), path.child(own).child("expression"));
-    match expression.trim() {
-        "" => errors.push(FieldError::required(&path, "")),
-        _ => errors.extend(expression_error(expression, &path, scope, &[of])),
+    let text = patch.field("expression");
+    match text.as_text().trim() {
+        "" => text.required(""),
+        _ => expression(text, text.as_text(), scope, &[of]),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::Value;
 use schema::apply::FieldSet;
 
 use super::Part;
+use super::at::At;
 use super::defaults::restore;
 use crate::rules::metadata;
 use crate::rules::set_deletion_time;
@@ -14,8 +14,7 @@ use crate::rules::set_deletion_time;
 /// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-pub const FINALIZE: Part =
-    Part { prepare: finalize, validate: |at| at.run(validate), reset: Some(|| &FINALIZE_RESETS), ..Part::PLAIN };
+pub const FINALIZE: Part = Part { prepare: finalize, validate, reset: Some(|| &FINALIZE_RESETS), ..Part::PLAIN };
 
 static FINALIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
 
@@ -43,22 +42,15 @@ pub fn default(object: &mut Value) {
     }
 }
 
-/// The finalizers of a namespace's spec.
-pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let path = FieldPath::new("spec.finalizers");
-    let list = new.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default();
-    let mut errors = vec![];
-    for (i, finalizer) in list.iter().enumerate() {
-        let path = if old.is_some() { path.index(i) } else { path.clone() };
-        let name = finalizer.as_str().unwrap_or_default();
-        let messages = machinery::names::qualified_name(name);
-        errors.extend(messages.into_iter().map(|m| FieldError::invalid(&path, finalizer, m)));
-        if !name.contains('/') && name != NAMESPACE_FINALIZER {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&path, finalizer, why));
+/// Validates the finalizers of a namespace's spec. Errors of a new namespace leave out the index.
+pub fn validate(at: At) {
+    let all = at.field("spec.finalizers");
+    for finalizer in all.items().map(|item| if at.is_update() { item } else { all.with(item.value) }) {
+        finalizer.must_be(machinery::names::qualified_name);
+        if !finalizer.as_text().contains('/') && finalizer.as_text() != NAMESPACE_FINALIZER {
+            finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified");
         }
     }
-    errors
 }
 
 /// A namespace is Active and has its finalizer from the start; updates leave spec and status alone.
@@ -82,16 +74,16 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
 }
 
 /// The phase is `Terminating` exactly if the namespace is being deleted.
-pub fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let path = FieldPath::new("status.Phase");
-    let phase = Value::from(new.str_at(&["status", "phase"]));
-    let deleting = new.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
-    let why = match (deleting, phase.as_str()) {
-        (false, Some(other)) if other != "Active" => "may only be 'Active' if `deletionTimestamp` is empty",
-        (true, Some(other)) if other != "Terminating" => {
-            "may only be 'Terminating' if `deletionTimestamp` is not empty"
+pub fn validate_status(at: At) {
+    let status = at.field("status");
+    let phase = status.string("phase").called("Phase");
+    match at.has("metadata.deletionTimestamp") {
+        false if phase.as_text() != "Active" => {
+            phase.invalid("may only be 'Active' if `deletionTimestamp` is empty");
         }
-        _ => return vec![],
-    };
-    vec![FieldError::invalid(&path, &phase, why)]
+        true if phase.as_text() != "Terminating" => {
+            phase.invalid("may only be 'Terminating' if `deletionTimestamp` is not empty");
+        }
+        _ => {}
+    }
 }

@@ -1,19 +1,13 @@
 //! ResourcePoolStatusRequests: one-time requests for the state of pools of devices.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
-
-use super::checks;
+use super::at::At;
+use super::at_checks::conditions;
 
 /// The status is written once.
-pub fn validate_status(object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let path = FieldPath::new("status");
-    let set = |object: &Value| object.get("status").filter(|status| !status.is_null()).cloned();
-    match (set(object), set(old)) {
-        (given, Some(before)) if given.as_ref() != Some(&before) => {
-            vec![FieldError::invalid(&path, &given.unwrap_or_default(), "field is immutable")]
-        }
-        (Some(status), None) => checks::condition_errors(&status, &path, release),
-        _ => vec![],
+pub fn validate_status(at: At) {
+    let status = at.field("status");
+    match status.old.is_some_and(|old| !old.is_null()) {
+        true => status.immutable(),
+        false => conditions(status),
     }
 }

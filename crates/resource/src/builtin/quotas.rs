@@ -1,11 +1,14 @@
 //! ResourceQuota as an object.
 
-use machinery::field::{FieldError, FieldErrors, FieldPath};
+use std::collections::BTreeSet;
+
+use machinery::field::{FieldError, FieldErrors};
 use machinery::quantity::Quantity;
 use machinery::value::PATHS_BYTES_MAX;
-use machinery::{Release, Value, names};
+use machinery::{Map, Value, names};
 
-use super::checks::{OBJECT_COUNTS, entries, invalid_each, list, text};
+use super::at::At;
+use super::at_checks::OBJECT_COUNTS;
 
 const COMPUTE: [&str; 10] = [
     "cpu",
@@ -51,80 +54,65 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn amounts<'a>(object: &'a Value, part: &str, name: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let map = entries(object, &[part, name]);
-    map.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
-}
-
-fn amount_errors(object: &Value, part: &str, name: &str, errors: &mut Vec<FieldError>) {
-    for (resource, amount) in amounts(object, part, name) {
-        let path = FieldPath::new(part).child(name).key(resource);
-        let messages = names::qualified_name(resource);
-        let qualified = resource.contains('/');
-        let named = messages.is_empty();
-        invalid_each(&path, resource, messages, errors);
+fn amounts(map: At) {
+    for (resource, value) in map.value.as_object().into_iter().flat_map(Map::iter) {
+        let (at, amount) = (map.key(resource), value.as_str().unwrap_or_default());
+        let problems = names::qualified_name(resource);
+        let (qualified, named) = (resource.contains('/'), problems.is_empty());
+        at.problems(resource, problems);
         if !qualified && !is_standard(resource) {
-            let why = ["must be a standard resource type or fully qualified", "must be a standard resource for quota"];
             // `storage` is a resource, but not a quota resource
-            let why = why[usize::from(!named || resource == "storage")..].iter().map(|why| (*why).to_owned()).collect();
-            invalid_each(&path, resource, why, errors);
+            if named && resource != "storage" {
+                at.invalid_text(resource, "must be a standard resource type or fully qualified");
+            }
+            at.invalid_text(resource, "must be a standard resource for quota");
         }
         let Ok(quantity) = Quantity::parse(amount) else { continue };
         let extended = named && qualified && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.");
-        let whole = OBJECT_COUNTS.contains(&resource) || extended;
         if quantity.signum() < 0 {
-            invalid_each(&path, amount, vec!["must be greater than or equal to 0".to_owned()], errors);
+            at.invalid_text(amount, "must be greater than or equal to 0");
         }
-        if whole && !quantity.is_whole() {
-            invalid_each(&path, amount, vec!["must be an integer".to_owned()], errors);
+        if (extended || OBJECT_COUNTS.contains(&resource.as_str())) && !quantity.is_whole() {
+            at.invalid_text(amount, "must be an integer");
         }
     }
 }
 
-pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    amount_errors(new, "spec", "hard", &mut errors);
-    let spec = new.get("spec").unwrap_or(&Value::Null);
-    let scopes = list(spec, "scopes");
-    let (path, shown) = (FieldPath::new("spec.scopes"), Value::Array(scopes.to_vec()));
-    let names: Vec<&str> = scopes.iter().filter_map(Value::as_str).collect();
-    let invalid = |why: &str| FieldError::invalid(&path, &shown, why);
+pub fn validate(at: At) {
+    let (hard, scopes) = (at.field("spec.hard"), at.field("spec.scopes"));
+    amounts(hard);
+    let names: Vec<&str> = scopes.items().map(|scope| scope.as_text()).collect();
+    let invalid = |why: &str| FieldError::invalid(&scopes.path(), scopes.value, why);
     let mut of_scopes = FieldErrors::default();
     for scope in &names {
         match SCOPES.iter().find(|(name, _)| name == scope) {
             None => push_repeated(&mut of_scopes, 1, || invalid("unsupported scope")),
-            Some((_, fits)) => push_repeated(&mut of_scopes, misfits(new, *fits), || invalid(MISFIT)),
+            Some((_, fits)) => push_repeated(&mut of_scopes, misfits(hard, *fits), || invalid(MISFIT)),
         }
         if of_scopes.is_full() {
             break;
         }
     }
-    errors.extend(of_scopes.into_list());
-    errors.extend(conflicts(&names).into_iter().map(&invalid));
-    if let Some(selector) = spec.get("scopeSelector") {
-        selector_errors(new, selector, &mut errors);
-    }
-    if let Some(old) = old {
-        let sorted = |object: &Value| {
-            let scopes = object.at(&["spec", "scopes"]).and_then(Value::as_array).unwrap_or_default();
-            let mut names: Vec<String> = scopes.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-            names.sort();
-            names.dedup();
-            names
+    at.extend(of_scopes.into_list());
+    conflicts(&names).for_each(|why| at.push(invalid(why)));
+    selector(at.field("spec.scopeSelector"), hard);
+    if let Some(old) = scopes.old {
+        let sorted = |scopes: &Value| {
+            let scopes = scopes.as_array().unwrap_or_default().iter();
+            scopes.filter_map(Value::as_str).map(str::to_owned).collect::<BTreeSet<_>>()
         };
-        if sorted(new) != sorted(old) {
-            let shown = if spec.get("scopes").is_some_and(|scopes| !scopes.is_null()) { &shown } else { &Value::Null };
-            errors.push(FieldError::invalid(&path, shown, "field is immutable"));
+        if sorted(scopes.value) != sorted(old) {
+            scopes.invalid("field is immutable");
         }
     }
-    errors
 }
 
 const MISFIT: &str = "unsupported scope applied to resource";
 
 /// How many of the limited resources a scope does not support.
-fn misfits(quota: &Value, fits: Fits) -> usize {
-    amounts(quota, "spec", "hard").filter(|(name, _)| is_standard(name) && !fits(name)).count()
+fn misfits(hard: At, fits: Fits) -> usize {
+    let names = hard.value.as_object().into_iter().flat_map(Map::keys);
+    names.filter(|name| is_standard(name) && !fits(name)).count()
 }
 
 /// Adds an error `count` times, up to a bound on their total size, since each shows the whole list.
@@ -137,72 +125,62 @@ fn push_repeated(errors: &mut FieldErrors, count: usize, error: impl Fn() -> Fie
     }
 }
 
-fn conflicts(names: &[&str]) -> Vec<&'static str> {
-    let both = CONFLICTS.iter().filter(|(a, b)| names.contains(a) && names.contains(b));
-    both.map(|_| "conflicting scopes").collect()
+fn conflicts(names: &[&str]) -> impl Iterator<Item = &'static str> {
+    CONFLICTS.iter().filter(|(a, b)| names.contains(a) && names.contains(b)).map(|_| "conflicting scopes")
 }
 
-/// `Invalid value` with a selector as Go prints it.
-fn invalid_selector(path: &FieldPath, selector: &Value, why: &str) -> FieldError {
-    let requirement = |r: &Value| {
-        let (scope, operator) = (Value::from(text(r, "scopeName")), Value::from(text(r, "operator")));
-        let values = r.get("values").cloned().unwrap_or_default();
-        let (scope, operator, values) = (scope.to_json(), operator.to_json(), values.to_json());
+/// A selector as Go prints it.
+fn shown(selector: At) -> String {
+    let requirement = |r: At| {
+        let [scope, operator] = ["scopeName", "operator"].map(|name| r.string(name).value.to_json());
+        let values = r.field("values").value.to_json();
         format!("{{\"ScopeName\":{scope},\"Operator\":{operator},\"Values\":{values}}}")
     };
-    let all: Vec<String> = list(selector, "matchExpressions").iter().map(requirement).collect();
-    let value = format!("{{\"MatchExpressions\":[{}]}}", all.join(","));
-    FieldError { value, ..FieldError::invalid(path, &Value::Null, why) }
+    let all: Vec<String> = selector.each("matchExpressions").map(requirement).collect();
+    format!("{{\"MatchExpressions\":[{}]}}", all.join(","))
 }
 
-fn selector_errors(quota: &Value, selector: &Value, errors: &mut Vec<FieldError>) {
+fn selector(selector: At, hard: At) {
     const ONLY_EXISTS: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-    let path = FieldPath::new("spec.scopeSelector.matchExpressions");
-    let invalid = |why: &str| invalid_selector(&path, selector, why);
+    let all = selector.field("matchExpressions");
     let mut shown_bytes = 0;
-    for requirement in list(selector, "matchExpressions") {
-        let (scope, operator) = (text(requirement, "scopeName"), text(requirement, "operator"));
-        let values = list(requirement, "values");
-        match SCOPES.iter().find(|(name, _)| *name == scope) {
-            None => invalid_each(&path.child("scopeName"), scope, vec!["unsupported scope".to_owned()], errors),
-            Some((_, fits)) => {
+    // upstream leaves out the index
+    for requirement in all.items().map(|requirement| all.with(requirement.value)) {
+        let (scope, operator) = (requirement.string("scopeName"), requirement.string("operator"));
+        match SCOPES.iter().find(|(name, _)| *name == scope.as_text()) {
+            None => scope.invalid("unsupported scope"),
+            Some((name, fits)) => {
                 // each error shows the whole selector
-                for _ in 0..misfits(quota, *fits) {
+                for _ in 0..misfits(hard, *fits) {
                     if shown_bytes > PATHS_BYTES_MAX {
                         break;
                     }
-                    let error = invalid(MISFIT);
-                    shown_bytes += error.value.len();
-                    errors.push(error);
+                    let shown = shown(selector);
+                    shown_bytes += shown.len();
+                    all.invalid_shown(shown, MISFIT);
                 }
-                if operator != "Exists" && !matches!(scope, "PriorityClass" | "VolumeAttributesClass") {
-                    invalid_each(&path.child("operator"), operator, vec![ONLY_EXISTS.to_owned()], errors);
+                if operator.as_text() != "Exists" && !matches!(*name, "PriorityClass" | "VolumeAttributesClass") {
+                    operator.invalid(ONLY_EXISTS);
                 }
             }
         }
-        match operator {
-            "In" | "NotIn" if values.is_empty() => {
-                let why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-                errors.push(FieldError::required(&path.child("values"), why));
+        let (values, is_empty) = (requirement.field("values"), requirement.list("values").is_empty());
+        match operator.as_text() {
+            "In" | "NotIn" if is_empty => {
+                values.required("must be at least one value when `operator` is 'In' or 'NotIn' for scope selector");
             }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                errors.push(FieldError::invalid(&path.child("values"), &Value::Array(values.to_vec()), why));
+            "Exists" | "DoesNotExist" if !is_empty => {
+                values.invalid("must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector");
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let why = "not a valid selector operator".to_owned();
-                invalid_each(&path.child("operator"), other, vec![why], errors);
-            }
+            _ => operator.invalid("not a valid selector operator"),
         }
     }
-    let names: Vec<&str> = list(selector, "matchExpressions").iter().map(|r| text(r, "scopeName")).collect();
-    errors.extend(conflicts(&names).into_iter().map(&invalid));
+    let names: Vec<&str> = selector.texts("matchExpressions", "scopeName");
+    conflicts(&names).for_each(|why| all.invalid_shown(shown(selector), why));
 }
 
-pub fn validate_status(new: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    amount_errors(new, "status", "hard", &mut errors);
-    amount_errors(new, "status", "used", &mut errors);
-    errors
+pub fn validate_status(at: At) {
+    amounts(at.field("status.hard"));
+    amounts(at.field("status.used"));
 }

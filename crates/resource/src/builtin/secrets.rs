@@ -2,11 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value};
 
-use super::checks::entries;
-use super::config::{data_key, decoded_len, immutable_errors};
+use super::at::At;
+use super::config::{data_key, decoded_len, unchanged};
 use super::key_pair;
 use crate::limits;
 
@@ -48,46 +47,35 @@ fn bytes(secret: &Value, key: &str) -> Option<Vec<u8>> {
     Some(STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default())
 }
 
-pub fn validate(new: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
-    if let Some(old) = old
-        && old.get("type") != new.get("type")
-    {
-        let value = new.get("type").cloned().unwrap_or_default();
-        errors.push(super::checks::named(
-            FieldError::invalid(&FieldPath::new("type"), &value, "field is immutable"),
-            &value,
-        ));
-    }
-    errors.extend(immutable_errors(new, old, &["data"]));
+pub fn validate(at: At) {
+    at.field("type").named().immutable();
+    unchanged(at, &["data"]);
     let mut size = 0;
-    for (key, value) in entries(new, &["data"]) {
-        let path = FieldPath::new("data").key(key);
-        errors.extend(data_key(key).into_iter().map(|m| FieldError::invalid(&path, &Value::from(key), m)));
-        size += decoded_len(value.as_str().unwrap_or_default());
+    for (key, value) in at.entries("data") {
+        value.problems(key, data_key(key));
+        size += decoded_len(value.as_text());
     }
     if size > limits::DATA_BYTES_MAX {
-        errors.push(FieldError::too_long(&FieldPath::new("data"), limits::DATA_BYTES_MAX));
+        at.field("data").too_long(limits::DATA_BYTES_MAX);
     }
-    if let Some((_, needs)) = TYPES.iter().find(|(name, _)| *name == new.str_at(&["type"])) {
-        errors.extend(missing(new, needs));
+    if let Some((_, needs)) = TYPES.iter().find(|(name, _)| *name == at.text("type")) {
+        missing(at, needs);
     }
-    errors
 }
 
 /// Reports what a Secret lacks that its type requires.
-fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
-    let path = |key: &str| FieldPath::new("data").key(key);
-    let required = |key: &str| FieldError::required(&path(key), "");
-    let has = |key: &str| secret.at(&["data", key]).is_some();
+fn missing(secret: At, needs: &Needs) {
+    let data = secret.field("data");
+    let has = |key: &str| data.value.get(key).is_some();
+    let required = |key: &str| data.key(key).required("");
     match needs {
-        Needs::Present(keys) => keys.iter().filter(|key| !has(key)).map(|key| required(key)).collect(),
-        Needs::Any(keys) if keys.iter().any(|key| has(key)) => vec![],
-        Needs::Any(keys) => keys.iter().map(|key| required(key)).collect(),
-        Needs::Filled(key) if bytes(secret, key).is_none_or(|b| b.is_empty()) => vec![required(key)],
-        Needs::Filled(_) => vec![],
-        Needs::Json(key) => match bytes(secret, key) {
-            None => vec![required(key)],
+        Needs::Present(keys) => keys.iter().filter(|key| !has(key)).for_each(|key| required(key)),
+        Needs::Any(keys) if keys.iter().any(|key| has(key)) => {}
+        Needs::Any(keys) => keys.iter().for_each(|key| required(key)),
+        Needs::Filled(key) if bytes(secret.value, key).is_none_or(|b| b.is_empty()) => required(key),
+        Needs::Filled(_) => {}
+        Needs::Json(key) => match bytes(secret.value, key) {
+            None => required(key),
             Some(bytes) => {
                 let kind = |kind: &str| {
                     Err(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
@@ -100,14 +88,12 @@ fn missing(secret: &Value, needs: &Needs) -> Vec<FieldError> {
                     Ok(_) => kind("number"),
                     Err(error) => Err(base::wording::json_error(&error)),
                 };
-                let hidden = Value::from("<secret contents redacted>");
-                read.err().map(|why| FieldError::invalid(&path(key), &hidden, why)).into_iter().collect()
+                if let Err(why) = read {
+                    data.key(key).invalid_text("<secret contents redacted>", why);
+                }
             }
         },
-        Needs::Annotation(name) if secret.str_at(&["metadata", "annotations", name]).is_empty() => {
-            vec![FieldError::required(&FieldPath::new("metadata.annotations").key(name), "")]
-        }
-        Needs::Annotation(_) => vec![],
+        Needs::Annotation(name) => secret.field("metadata.annotations").key(name).not_empty(),
     }
 }
 

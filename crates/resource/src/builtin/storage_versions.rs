@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use machinery::names;
 
-use super::checks::{is_set, list, text};
+use super::at::At;
+use super::checks::text;
 use crate::limits::REPEATED_BYTES_MAX;
 
 /// The problems of a name, which is `GROUP.RESOURCE`.
@@ -17,57 +17,45 @@ pub fn name_problems(name: &str) -> Vec<String> {
     group.chain(names::dns1035_label(resource).into_iter().map(|why| format!("the resource segment {why}"))).collect()
 }
 
-pub fn validate_status(object: &Value, _old: &Value, _release: Release) -> Vec<FieldError> {
-    let (path, status) = (FieldPath::new("status"), object.get("status").unwrap_or(&Value::Null));
-    let mut errors = vec![];
-    let (mut seen, mut repeated_bytes) = (HashSet::new(), 0);
-    for (i, server) in list(status, "storageVersions").iter().enumerate() {
-        let path = path.child("storageVersions").index(i);
-        let id = text(server, "apiServerID");
-        if !seen.insert(id) {
-            errors.push(FieldError::duplicate(&path.child("apiServerID"), &Value::from(id)));
-        }
-        server_errors(server, &path, &mut repeated_bytes, &mut errors);
+pub fn validate_status(at: At) {
+    let (status, mut seen, mut repeated_bytes) = (at.field("status"), HashSet::new(), 0);
+    for server in status.each("storageVersions") {
+        server.string("apiServerID").unique(&mut seen);
+        check_server(server, &mut repeated_bytes);
     }
-    errors.extend(common_version_error(status, &path));
-    condition_errors(status, &path, &mut errors);
-    errors
+    common_version(status);
+    conditions(status);
 }
 
-/// The errors of one server. Of `repeated_bytes`, the bytes of decodable versions that errors repeat, there is a bound.
-fn server_errors(server: &Value, path: &FieldPath, repeated_bytes: &mut usize, errors: &mut Vec<FieldError>) {
-    let (id, encoding) = (text(server, "apiServerID"), text(server, "encodingVersion"));
-    let problems = names::dns1123_subdomain(id);
-    errors.extend(problems.into_iter().map(|why| FieldError::invalid(&path.child("apiServerID"), &id.into(), why)));
-    version_errors(encoding, &path.child("encodingVersion"), errors);
-    let decodable = list(server, "decodableVersions");
-    for (i, version) in decodable.iter().enumerate() {
-        version_errors(version.as_str().unwrap_or_default(), &path.child("decodableVersions").index(i), errors);
-    }
-    let known: Vec<&str> = decodable.iter().filter_map(Value::as_str).collect();
+/// Validates what one server reports. Of `repeated_bytes`, the bytes of decodable versions that errors repeat, there is
+/// a bound.
+fn check_server(server: At, repeated_bytes: &mut usize) {
+    let (encoding, decodable) = (server.field("encodingVersion"), server.field("decodableVersions"));
+    server.field("apiServerID").must_be(names::dns1123_subdomain);
+    version(encoding);
+    decodable.items().for_each(version);
+    let known: Vec<&str> = decodable.items().map(|version| version.as_text()).collect();
     let is_decodable: HashSet<&str> = known.iter().copied().collect();
-    if !is_decodable.contains(encoding) {
-        let why = format!("decodableVersions must include encodingVersion {encoding}");
-        let shown = server.get("decodableVersions").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid(&path.child("decodableVersions"), &shown, why));
+    if !is_decodable.contains(encoding.as_text()) {
+        decodable.invalid(format!("decodableVersions must include encodingVersion {}", encoding.as_text()));
     }
     let known = known.join(" ");
-    for (i, version) in list(server, "servedVersions").iter().enumerate() {
-        let (path, version) = (path.child("servedVersions").index(i), version.as_str().unwrap_or_default());
-        version_errors(version, &path, errors);
-        if !is_decodable.contains(version) && *repeated_bytes <= REPEATED_BYTES_MAX {
+    for served in server.each("servedVersions") {
+        version(served);
+        if !is_decodable.contains(served.as_text()) && *repeated_bytes <= REPEATED_BYTES_MAX {
             *repeated_bytes += known.len();
-            let why =
-                format!("individual served version : {version} must be included in decodableVersions : [{known}]");
-            errors.push(FieldError::invalid(&path, &version.into(), why));
+            served.invalid(format!(
+                "individual served version : {} must be included in decodableVersions : [{known}]",
+                served.as_text()
+            ));
         }
     }
 }
 
-fn version_errors(version: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let problems = version_problems(version);
+fn version(at: At) {
+    let problems = version_problems(at.as_text());
     if !problems.is_empty() {
-        errors.push(FieldError::invalid(path, &version.into(), problems.join(",")));
+        at.or_empty().invalid(problems.join(","));
     }
 }
 
@@ -91,53 +79,43 @@ fn version_problems(api_version: &str) -> Vec<String> {
 }
 
 /// The version in which all servers encode is to be stated.
-fn common_version_error(status: &Value, path: &FieldPath) -> Option<FieldError> {
-    let servers = list(status, "storageVersions");
+fn common_version(status: At) {
+    let servers = status.list("storageVersions");
     let first = servers.first().map(|server| text(server, "encodingVersion"));
     let common = first.filter(|first| servers.iter().all(|server| text(server, "encodingVersion") == *first));
-    let given = status.get("commonEncodingVersion").filter(|_| is_set(status, "commonEncodingVersion"));
-    let path = path.child("commonEncodingVersion");
-    match (common, given) {
-        (None, Some(given)) => {
-            let why = "should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet";
-            Some(FieldError::invalid(&path, given, why))
+    let at = status.field("commonEncodingVersion");
+    match common {
+        None if at.is_given() => at.invalid("should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet"),
+        Some(common) if !at.is_given() => at.invalid(format!("the common encoding version is {common}")),
+        Some(common) if at.as_text() != common => {
+            at.invalid(format!("the actual common encoding version is {common}"));
         }
-        (Some(common), None) => {
-            let why = format!("the common encoding version is {common}");
-            Some(FieldError::invalid(&path, &Value::Null, why))
-        }
-        (Some(common), Some(given)) if given.as_str() != Some(common) => {
-            Some(FieldError::invalid(&path, given, format!("the actual common encoding version is {common}")))
-        }
-        _ => None,
+        _ => {}
     }
 }
 
 /// kube-apiserver leaves the name of the list out of the paths of these errors.
-fn condition_errors(status: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+fn conditions(status: At) {
     let mut places = HashMap::new();
-    for (i, condition) in list(status, "conditions").iter().enumerate() {
-        let path = path.index(i);
-        let given = text(condition, "type");
-        if let Some(same) = places.insert(given, i) {
-            let why = format!("the type of the condition is not unique, it also appears in conditions[{same}]");
-            errors.push(FieldError::invalid(&path.child("type"), &given.into(), why));
+    for (i, given) in status.list("conditions").iter().enumerate() {
+        let place = status.index(i);
+        let condition = place.with(given);
+        let kind = condition.string("type");
+        if let Some(same) = places.insert(kind.as_text(), i) {
+            kind.invalid(format!("the type of the condition is not unique, it also appears in conditions[{same}]"));
         }
-        for name in ["type", "status"] {
-            let value = text(condition, name);
-            let problems = names::qualified_name(value);
-            errors.extend(problems.into_iter().map(|why| FieldError::invalid(&path.child(name), &value.into(), why)));
-        }
-        for name in ["reason", "message"].into_iter().filter(|name| text(condition, name).is_empty()) {
-            errors.push(FieldError::required(&path.child(name), ""));
-        }
+        kind.must_be(names::qualified_name);
+        condition.field("status").must_be(names::qualified_name);
+        condition.field("reason").not_empty();
+        condition.field("message").not_empty();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, Value, json};
 
+    use super::super::at::errors_of;
     use super::*;
 
     #[test]
@@ -146,8 +124,7 @@ mod tests {
         let mut server = json!({"apiServerID": "a", "encodingVersion": "v0"});
         server.set_at(&["decodableVersions"], versions("v"));
         server.set_at(&["servedVersions"], versions("w"));
-        let mut errors = vec![];
-        server_errors(&server, &FieldPath::new("status"), &mut 0, &mut errors);
+        let errors = errors_of(&server, None, Release::NEWEST, |at| check_server(at, &mut 0));
         let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
         assert!(!errors.is_empty() && bytes < 2 * REPEATED_BYTES_MAX, "{bytes}");
     }

@@ -2,30 +2,29 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::FieldPath;
 use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
 
 use super::BuiltIn;
 use super::admission::{self as shared};
-use super::checks::{items, list, one_of, selector_member, text};
+use super::at::At;
+use super::at_checks::label_selector;
+use super::checks::{items, list};
 use super::expressions::Scope;
 use crate::limits;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-pub fn validate(new: &Value, _: Option<&Value>, _: Release) -> Vec<FieldError> {
-    let mut errors = vec![];
+pub fn validate(at: At) {
     let mut known = HashSet::new();
-    for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
-        hook_errors(hook, &path, &mut errors);
-        review_version_errors(hook, &path, &mut errors);
-        let name = text(hook, "name");
-        if !name.is_empty() && !known.insert(name) {
-            errors.push(FieldError::duplicate(&path.child("name"), &Value::from(name)));
+    for webhook in at.each("webhooks") {
+        hook(webhook);
+        review_versions(webhook.field("admissionReviewVersions"));
+        if !webhook.text("name").is_empty() {
+            webhook.field("name").unique(&mut known);
         }
     }
-    errors
 }
 
 /// Warns about rules for resources that webhooks do not see.
@@ -63,71 +62,59 @@ fn excluded_resources(rule: &Value) -> Vec<String> {
     named.into_iter().map(|(_, row)| format!("{}.{}", row.plural, row.group)).collect()
 }
 
-fn hook_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    errors.extend(name_error(text(hook, "name"), &path.child("name")));
-    for (path, rule) in items(hook, "rules", path) {
-        shared::rule_errors(rule, &path, errors);
+fn hook(hook: At) {
+    name(hook.field("name"));
+    hook.each("rules").for_each(shared::rule);
+    hook.field("failurePolicy").named().one_of(&["Fail", "Ignore"]);
+    hook.field("matchPolicy").named().one_of(&["Equivalent", "Exact"]);
+    let effects = hook.field("sideEffects");
+    match effects.is_given() {
+        false => effects.required("must specify one of None, NoneOnDryRun"),
+        true => effects.named().one_of(&["None", "NoneOnDryRun"]),
     }
-    one_of(hook, "failurePolicy", path, &["Fail", "Ignore"], errors);
-    one_of(hook, "matchPolicy", path, &["Equivalent", "Exact"], errors);
-    if hook.get("sideEffects").is_none_or(Value::is_null) {
-        errors.push(FieldError::required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun"));
-    } else {
-        one_of(hook, "sideEffects", path, &["None", "NoneOnDryRun"], errors);
+    let seconds = hook.field("timeoutSeconds");
+    if seconds.value.as_int().is_some_and(|seconds| !(1..=limits::WEBHOOK_SECONDS_MAX).contains(&seconds)) {
+        seconds.invalid("the timeout value must be between 1 and 30 seconds");
     }
-    if let Some(seconds) = hook.get("timeoutSeconds")
-        && !seconds.as_int().is_some_and(|s| (1..=limits::WEBHOOK_SECONDS_MAX).contains(&s))
-    {
-        let why = "the timeout value must be between 1 and 30 seconds";
-        errors.push(FieldError::invalid(&path.child("timeoutSeconds"), seconds, why));
-    }
-    errors.extend(selector_member(hook, "namespaceSelector", path));
-    errors.extend(selector_member(hook, "objectSelector", path));
-    one_of(hook, "reinvocationPolicy", path, &["IfNeeded", "Never"], errors);
-    client_errors(hook.get("clientConfig").unwrap_or(&Value::Null), &path.child("clientConfig"), errors);
-    shared::match_condition_errors(hook, path, Scope::WEBHOOK, errors);
+    label_selector(hook.field("namespaceSelector"));
+    label_selector(hook.field("objectSelector"));
+    hook.field("reinvocationPolicy").named().one_of(&["IfNeeded", "Never"]);
+    client(hook.field("clientConfig"));
+    shared::match_conditions(hook, Scope::WEBHOOK);
 }
 
 /// The name of a webhook must have at least three segments.
-fn name_error(name: &str, path: &FieldPath) -> Option<FieldError> {
-    let messages = names::dns1123_subdomain(name);
-    let why = if name.is_empty() {
-        return Some(FieldError::required(path, ""));
-    } else if !messages.is_empty() {
-        messages.join(",")
-    } else if name.split('.').count() < 3 {
-        "should be a domain with at least three segments separated by dots".to_owned()
-    } else {
-        return None;
-    };
-    Some(FieldError::invalid(path, &Value::from(name), why))
-}
-
-fn client_errors(config: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    match (config.get("url").and_then(Value::as_str), config.get("service")) {
-        (Some(url), None) => webhook_url(url, &path.child("url"), errors),
-        (None, Some(service)) => webhook_service(service, &path.child("service"), errors),
-        _ => errors.push(FieldError::required(path, "exactly one of url or service is required")),
+fn name(at: At) {
+    let problems = names::dns1123_subdomain(at.as_text());
+    if at.as_text().is_empty() {
+        at.required("");
+    } else if !problems.is_empty() {
+        at.invalid(problems.join(","));
+    } else if at.as_text().split('.').count() < 3 {
+        at.invalid("should be a domain with at least three segments separated by dots");
     }
 }
 
-fn review_version_errors(hook: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let versions = list(hook, "admissionReviewVersions");
-    let whole = path.child("admissionReviewVersions");
-    if versions.is_empty() {
-        let why = format!("must specify one of {}", REVIEW_VERSIONS.join(", "));
-        errors.push(FieldError::required(&whole, why));
-        return;
+fn client(config: At) {
+    match (config.given("url"), config.given("service")) {
+        (Some(url), None) => url.call(|_, path, errors| webhook_url(url.as_text(), path, errors)),
+        (None, Some(service)) => service.call(webhook_service),
+        _ => config.required("exactly one of url or service is required"),
+    }
+}
+
+fn review_versions(at: At) {
+    if at.items().len() == 0 {
+        return at.required(format!("must specify one of {}", REVIEW_VERSIONS.join(", ")));
     }
     let mut known = HashSet::new();
-    for (i, version) in versions.iter().enumerate() {
-        let name = version.as_str().unwrap_or_default();
-        let is_duplicate = !known.insert(name);
-        let messages = if is_duplicate { vec!["duplicate version".to_owned()] } else { names::dns1035_label(name) };
-        super::checks::invalid_each(&whole.index(i), name, messages, errors);
+    for version in at.items() {
+        match known.insert(version.as_text()) {
+            true => version.must_be(names::dns1035_label),
+            false => version.invalid("duplicate version"),
+        }
     }
-    if !versions.iter().filter_map(Value::as_str).any(|version| REVIEW_VERSIONS.contains(&version)) {
-        let why = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
-        errors.push(FieldError::invalid(&whole, &Value::Array(versions.to_vec()), why));
+    if !at.items().any(|version| REVIEW_VERSIONS.contains(&version.as_text())) {
+        at.invalid(format!("must include at least one of {}", REVIEW_VERSIONS.join(", ")));
     }
 }

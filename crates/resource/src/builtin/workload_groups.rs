@@ -4,10 +4,10 @@
 
 use std::collections::HashSet;
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::Value;
 
-use super::checks::{items, list, text};
+use super::at::At;
+use super::checks::{list, text};
 use super::routing;
 
 /// The maximum number of levels of templates in a Workload, including those of PodGroups.
@@ -16,48 +16,36 @@ const LEVELS_MAX: usize = 4;
 const GROUPS: &str = "podGroupTemplates";
 const COMPOSITES: &str = "compositePodGroupTemplates";
 
-pub fn validate_workload(workload: &Value, _old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (path, spec) = (FieldPath::new("spec"), workload.get("spec").unwrap_or(&Value::Null));
-    let mut errors = vec![];
-    let mut names: HashSet<&str> = list(spec, GROUPS).iter().map(|group| text(group, "name")).collect();
-    repeated_names(spec, &path, &mut names, &mut errors);
-    for (path, template) in items(spec, COMPOSITES, &path) {
-        if levels(template) >= LEVELS_MAX {
-            let shown = machinery::types::internal_json(
-                template.get(COMPOSITES).unwrap_or(&Value::Null),
-                "[]scheduling.CompositePodGroupTemplate",
-                false,
-            );
-            let why = format!("maximum template hierarchy depth is {LEVELS_MAX}");
-            errors.push(super::checks::invalid_shown(&path, shown, why));
-        }
+pub fn validate_workload(at: At) {
+    let spec = at.field("spec");
+    let mut names: HashSet<&str> = spec.texts(GROUPS, "name");
+    repeated_names(spec, &mut names);
+    for template in spec.each(COMPOSITES).filter(|template| levels(template.value) >= LEVELS_MAX) {
+        let inner = template.field(COMPOSITES).value;
+        let shown = template.with(inner).printed_as("[]scheduling.CompositePodGroupTemplate");
+        shown.invalid(format!("maximum template hierarchy depth is {LEVELS_MAX}"));
     }
-    errors.extend(different_priorities(spec, &path));
-    items(spec, COMPOSITES, &path).for_each(|(path, template)| without_children(template, &path, &mut errors));
-    errors
+    if let Some(why) = different_priorities(spec.value) {
+        spec.invalid_shown("null".to_owned(), why);
+    }
+    spec.each(COMPOSITES).for_each(without_children);
 }
 
 /// Reports names of templates below a template or spec that another list already has.
-fn repeated_names<'a>(parent: &'a Value, path: &FieldPath, names: &mut HashSet<&'a str>, errors: &mut Vec<FieldError>) {
-    add_names(parent, COMPOSITES, path, names, errors);
-    for (path, template) in items(parent, COMPOSITES, path) {
-        add_names(template, GROUPS, &path, names, errors);
-        repeated_names(template, &path, names, errors);
+fn repeated_names<'v>(parent: At<'_, 'v>, names: &mut HashSet<&'v str>) {
+    add_names(parent, COMPOSITES, names);
+    for template in parent.each(COMPOSITES) {
+        add_names(template, GROUPS, names);
+        repeated_names(template, names);
     }
 }
 
 /// Adds the names of a list, and reports those that are already known.
-fn add_names<'a>(
-    parent: &'a Value,
-    field: &str,
-    path: &FieldPath,
-    names: &mut HashSet<&'a str>,
-    errors: &mut Vec<FieldError>,
-) {
-    for (path, template) in items(parent, field, path).filter(|(_, template)| names.contains(text(template, "name"))) {
-        errors.push(FieldError::duplicate(&path.child("name"), &Value::from(text(template, "name"))));
+fn add_names<'v>(parent: At<'_, 'v>, field: &str, names: &mut HashSet<&'v str>) {
+    for template in parent.each(field).filter(|template| names.contains(template.text("name"))) {
+        template.string("name").duplicate();
     }
-    names.extend(list(parent, field).iter().map(|template| text(template, "name")));
+    names.extend(parent.each(field).map(|template| template.text("name")));
 }
 
 fn levels(template: &Value) -> usize {
@@ -65,14 +53,12 @@ fn levels(template: &Value) -> usize {
 }
 
 /// All templates must have the same priority.
-fn different_priorities(spec: &Value, path: &FieldPath) -> Option<FieldError> {
+fn different_priorities(spec: &Value) -> Option<&'static str> {
     let of = |template: &Value| (text(template, "priorityClassName").to_owned(), template.get("priority").cloned());
-    let groups: Vec<_> = list(spec, GROUPS).iter().map(of).collect();
-    let invalid = |why: &str| Some(FieldError::invalid(path, &Value::Null, why));
-    if groups.iter().any(|priority| *priority != groups[0]) {
-        return invalid("detected multiple priority configurations");
+    let mut all: Vec<_> = list(spec, GROUPS).iter().map(of).collect();
+    if all.iter().any(|priority| *priority != all[0]) {
+        return Some("detected multiple priority configurations");
     }
-    let mut all = groups;
     let mut left: Vec<&Value> = list(spec, COMPOSITES).iter().collect();
     while let Some(template) = left.pop() {
         all.push(of(template));
@@ -80,47 +66,41 @@ fn different_priorities(spec: &Value, path: &FieldPath) -> Option<FieldError> {
         left.extend(list(template, COMPOSITES));
     }
     let why = "all priority and priorityClassName values must be identical, detected multiple values";
-    if all.iter().any(|priority| *priority != all[0]) { invalid(why) } else { None }
+    all.iter().any(|priority| *priority != all[0]).then_some(why)
 }
 
-fn without_children(template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    if list(template, GROUPS).is_empty() && list(template, COMPOSITES).is_empty() {
+fn without_children(template: At) {
+    if template.list(GROUPS).is_empty() && template.list(COMPOSITES).is_empty() {
         let why = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate";
-        errors.push(FieldError::invalid(path, &Value::from(text(template, "name")), why));
+        template.invalid_text(template.text("name"), why);
     }
-    items(template, COMPOSITES, path).for_each(|(path, template)| without_children(template, &path, errors));
+    template.each(COMPOSITES).for_each(without_children);
 }
 
-pub fn validate_group(group: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let is_set = |name: &str| group.at(&["spec", name]).is_some_and(|value| !value.is_null());
-    let is_missing = old.is_none() && is_set("parentCompositePodGroupName") && !is_set("workloadRef");
-    let path = FieldPath::new("spec").child("workloadRef");
-    let error = || FieldError::required(&path, "must be set when parentCompositePodGroupName is set");
-    is_missing.then(error).into_iter().collect()
+pub fn validate_group(at: At) {
+    let spec = at.field("spec");
+    if !at.is_update() && spec.has("parentCompositePodGroupName") && !spec.has("workloadRef") {
+        spec.field("workloadRef").required("must be set when parentCompositePodGroupName is set");
+    }
 }
 
-pub fn validate_group_status(group: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let mut errors = super::at::errors_of(group, Some(old), release, routing::validate_conditions);
-    let (status, spec) = (group.get("status").unwrap_or(&Value::Null), group.get("spec").unwrap_or(&Value::Null));
-    let is_known = |name: &str| list(spec, "resourceClaims").iter().any(|claim| text(claim, "name") == name);
-    for (path, claim) in items(status, "resourceClaimStatuses", &FieldPath::new("status")) {
-        let name = text(claim, "name");
-        if !is_known(name) {
-            let why = "must match the name of an entry in `spec.resourceClaims`";
-            errors.push(FieldError::invalid(&path.child("name"), &Value::from(name), why));
-        }
+pub fn validate_group_status(at: At) {
+    routing::validate_conditions(at);
+    let known: HashSet<&str> = at.texts("spec.resourceClaims", "name");
+    for claim in at.each("status.resourceClaimStatuses").filter(|claim| !known.contains(claim.text("name"))) {
+        claim.string("name").invalid("must match the name of an entry in `spec.resourceClaims`");
     }
-    errors
 }
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, json};
 
+    use super::super::at::errors_of;
     use super::*;
 
     fn found(spec: Value) -> Vec<String> {
-        let errors = validate_workload(&json!({"spec": (spec)}), None, Release::NEWEST);
+        let errors = errors_of(&json!({"spec": (spec)}), None, Release::NEWEST, validate_workload);
         errors.iter().map(ToString::to_string).collect()
     }
 

@@ -7,7 +7,7 @@ const NONE: Behaviour = Behaviour::NONE;
 
 const MUTATING_BINDING: Behaviour = Behaviour {
     of: "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding",
-    validate: |at| at.run(mutations::validate_binding),
+    validate: mutations::validate_binding,
     ..NONE
 };
 
@@ -16,20 +16,20 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "authentication.k8s.io/TokenReview", review: Some(Review::Token), ..NONE },
     Behaviour {
         of: "authorization.k8s.io/LocalSubjectAccessReview",
-        validate: |at| at.run(|review, _, release| reviews::validate_local(review, release)),
+        validate: reviews::validate_local,
         review: Some(Review::Access),
         ..NONE
     },
     Behaviour {
         of: "authorization.k8s.io/SelfSubjectAccessReview",
-        validate: |at| at.run(|review, _, release| reviews::validate(review, reviews::Subject::Requester, release)),
+        validate: |at| reviews::validate(at, reviews::Subject::Requester),
         review: Some(Review::SelfAccess),
         ..NONE
     },
     Behaviour { of: "authorization.k8s.io/SelfSubjectRulesReview", review: Some(Review::SelfRules), ..NONE },
     Behaviour {
         of: "authorization.k8s.io/SubjectAccessReview",
-        validate: |at| at.run(|review, _, release| reviews::validate(review, reviews::Subject::Named, release)),
+        validate: |at| reviews::validate(at, reviews::Subject::Named),
         review: Some(Review::Access),
         ..NONE
     },
@@ -65,37 +65,35 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/ClusterRoleBinding",
-        validate: |at| at.run(|new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Cluster, release)),
+        validate: |at| rbac::validate_binding(at, rbac::RoleScope::Cluster),
         name: super::path_segment,
         hooks: Hooks::RoleBinding,
         ..NONE
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/ClusterRole",
-        validate: |at| at.run(rbac::validate_cluster_role),
+        validate: rbac::validate_cluster_role,
         name: super::path_segment,
         hooks: Hooks::Role,
         ..NONE
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/RoleBinding",
-        validate: |at| {
-            at.run(|new, old, release| rbac::validate_binding(new, old, rbac::RoleScope::Namespace, release))
-        },
+        validate: |at| rbac::validate_binding(at, rbac::RoleScope::Namespace),
         name: super::path_segment,
         hooks: Hooks::RoleBinding,
         ..NONE
     },
     Behaviour {
         of: "rbac.authorization.k8s.io/Role",
-        validate: |at| at.run(|new, _, _| rbac::validate_rules(new, rbac::RoleScope::Namespace)),
+        validate: |at| rbac::validate_rules(at, rbac::RoleScope::Namespace),
         name: super::path_segment,
         hooks: Hooks::Role,
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingAdmissionPolicy",
-        validate: |at| at.run(mutations::validate_policy),
+        validate: mutations::validate_policy,
         ..NONE
     },
     MUTATING_BINDING,
@@ -106,38 +104,38 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "admissionregistration.k8s.io/MutatingWebhookConfiguration",
-        validate: |at| at.run(webhooks::validate),
+        validate: webhooks::validate,
         warnings: webhooks::warnings,
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
         prepare: policies::prepare_policy,
-        validate: |at| at.run(policies::validate_policy),
+        validate: policies::validate_policy,
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
-        validate: |at| at.run(policies::validate_binding),
+        validate: policies::validate_binding,
         ..NONE
     },
     Behaviour {
         of: "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
-        validate: |at| at.run(webhooks::validate),
+        validate: webhooks::validate,
         warnings: webhooks::warnings,
         ..NONE
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/FlowSchema",
-        validate: |at| at.run(flow::validate_schema),
-        status: Part { validate: |at| at.run_part(flow::validate_states), ..Part::PLAIN },
+        validate: flow::validate_schema,
+        status: Part { validate: flow::validate_states, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
-        validate: |at| at.run(flow::validate_level),
-        status: Part { validate: |at| at.run_part(flow::validate_states), ..Part::PLAIN },
+        validate: flow::validate_level,
+        status: Part { validate: flow::validate_states, ..Part::PLAIN },
         ..NONE
     },
 ];

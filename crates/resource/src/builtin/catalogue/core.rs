@@ -20,17 +20,17 @@ pub static KINDS: &[Behaviour] = &[
         further: Further { computed: Some(components::all), ..Further::NONE },
         ..NONE
     },
-    Behaviour { of: "v1/ConfigMap", validate: |at| at.run(config::validate), ..NONE },
+    Behaviour { of: "v1/ConfigMap", validate: config::validate, ..NONE },
     Behaviour { of: "v1/Endpoints", warnings: object_warnings::of_endpoints, ..NONE },
     Behaviour {
         of: "v1/Event",
-        validate: |at| at.run(|new, _, _| events::common_errors(new, "reportingComponent")),
+        validate: |at| events::validate_common(at, "reportingComponent"),
         name: super::any_name,
         ..NONE
     },
     Behaviour {
         of: "events.k8s.io/Event",
-        validate: |at| at.run(events::validate),
+        validate: events::validate,
         conversion: Some(StoredAs::new(events::to_core, events::from_core)),
         ..NONE
     },
@@ -38,16 +38,16 @@ pub static KINDS: &[Behaviour] = &[
         of: "v1/LimitRange",
         default: limit_ranges::default,
         prepare: limit_ranges::prepare,
-        validate: |at| at.run(limit_ranges::validate),
+        validate: limit_ranges::validate,
         ..NONE
     },
     Behaviour {
         of: "v1/Namespace",
         default: namespaces::default,
         prepare: namespaces::prepare,
-        validate: |at| at.run(namespaces::validate),
+        validate: namespaces::validate,
         name: |name, _| label_name(name),
-        status: Part { validate: |at| at.run_part(namespaces::validate_status), ..Part::PLAIN },
+        status: Part { validate: namespaces::validate_status, ..Part::PLAIN },
         parts: &[("finalize", namespaces::FINALIZE)],
         deletion: Deletion {
             preconditions: Preconditions::Storage { small_since: None },
@@ -131,22 +131,22 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "v1/ResourceQuota",
         prepare: quotas::prepare,
-        validate: |at| at.run(quotas::validate),
+        validate: quotas::validate,
         warnings: object_warnings::of_quota,
-        status: Part { validate: |at| at.run_part(quotas::validate_status), ..Part::PLAIN },
+        status: Part { validate: quotas::validate_status, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "v1/Secret",
         default: secrets::default,
-        validate: |at| at.run(secrets::validate),
+        validate: secrets::validate,
         warnings: secrets::warnings,
         ..NONE
     },
     Behaviour { of: "v1/ServiceAccount", prepare: accounts::prepare, warnings: accounts::warnings, ..NONE },
     Behaviour {
         of: "authentication.k8s.io/v1/TokenRequest",
-        validate: |at| at.run(|request, _, _| reviews::validate_request(request)),
+        validate: reviews::validate_request,
         review: Some(Review::TokenRequest),
         ..NONE
     },

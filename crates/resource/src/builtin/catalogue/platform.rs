@@ -63,9 +63,9 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "apiregistration.k8s.io/APIService",
         prepare: apiservices::prepare,
-        validate: |at| at.run(apiservices::validate),
+        validate: apiservices::validate,
         name: super::path_segment,
-        status: Part { validate: |at| at.run_part(apiservices::validate_status), ..Part::PLAIN },
+        status: Part { validate: apiservices::validate_status, ..Part::PLAIN },
         ..NONE
     },
     Behaviour { of: "networking.k8s.io/IngressClass", validate: routing::validate_ingress_class, ..NONE },
@@ -115,15 +115,10 @@ pub static KINDS: &[Behaviour] = &[
         conversion: Some(StoredAs::new(definition::beta_to_stored, definition::to_beta)),
         ..DEFINITION
     },
-    Behaviour {
-        of: "coordination.k8s.io/Lease",
-        prepare: leases::prepare,
-        validate: |at| at.run(leases::validate),
-        ..NONE
-    },
+    Behaviour { of: "coordination.k8s.io/Lease", prepare: leases::prepare, validate: leases::validate, ..NONE },
     Behaviour {
         of: "coordination.k8s.io/LeaseCandidate",
-        validate: |at| at.run(lease_candidates::validate),
+        validate: lease_candidates::validate,
         name: |name, _| config::data_key(name),
         ..NONE
     },
@@ -178,19 +173,19 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour { of: "resource.k8s.io/v1beta1/ResourceSlice", conversion: FLAT, ..RESOURCE_SLICE },
     Behaviour {
         of: "resource.k8s.io/ResourcePoolStatusRequest",
-        status: Part { validate: |at| at.run_part(pool_requests::validate_status), ..Part::PLAIN },
+        status: Part { validate: pool_requests::validate_status, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "internal.apiserver.k8s.io/StorageVersion",
         name: |name, _| storage_versions::name_problems(name),
-        status: Part { validate: |at| at.run_part(storage_versions::validate_status), ..Part::PLAIN },
+        status: Part { validate: storage_versions::validate_status, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {
         of: "storagemigration.k8s.io/StorageVersionMigration",
-        validate: |at| at.run(migrations::validate),
-        status: Part { validate: |at| at.run_part(migrations::validate_status), ..Part::PLAIN },
+        validate: migrations::validate,
+        status: Part { validate: migrations::validate_status, ..Part::PLAIN },
         ..NONE
     },
 ];

@@ -57,14 +57,14 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "autoscaling/v2/HorizontalPodAutoscaler",
         default: autoscaling::default,
-        validate: |at| at.run(autoscaling::validate),
+        validate: autoscaling::validate,
         ..NONE
     },
     Behaviour {
         of: "autoscaling/v1/HorizontalPodAutoscaler",
         default: autoscaling::default_v1,
         prepare: autoscaling_versions::keep_status,
-        validate: |at| at.run(autoscaling::validate),
+        validate: autoscaling::validate,
         // annotations hold what only v2 has; writers own them as they are shown
         conversion: Some(StoredAs {
             is_canonical: true,
@@ -107,11 +107,11 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "scheduling.k8s.io/PodGroup",
-        validate: |at| at.run(workload_groups::validate_group),
-        status: Part { validate: |at| at.run_part(workload_groups::validate_group_status), ..Part::PLAIN },
+        validate: workload_groups::validate_group,
+        status: Part { validate: workload_groups::validate_group_status, ..Part::PLAIN },
         ..NONE
     },
-    Behaviour { of: "scheduling.k8s.io/Workload", validate: |at| at.run(workload_groups::validate_workload), ..NONE },
+    Behaviour { of: "scheduling.k8s.io/Workload", validate: workload_groups::validate_workload, ..NONE },
     Behaviour {
         of: "scheduling.k8s.io/CompositePodGroup",
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
