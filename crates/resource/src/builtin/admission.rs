@@ -142,7 +142,7 @@ mod tests {
         ];
         for (resources, want) in cases {
             let rule = json!({"resources": (resources.clone())});
-            let errors = errors_of(&rule, None, Release::NEWEST, |rule| resources_of(rule));
+            let errors = errors_of(&rule, None, Release::NEWEST, resources_of);
             let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
             assert_eq!(fields, want, "{resources:?}");
         }

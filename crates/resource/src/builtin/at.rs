@@ -167,7 +167,8 @@ impl<'p, 'v> At<'p, 'v> {
 
     /// This place of a text, which is empty if it is absent.
     pub fn or_empty(self) -> At<'p, 'v> {
-        if self.value.is_null() { self.with(&NO_TEXT) } else { self }
+        let or_empty = |value: &'v Value| if value.is_null() { &NO_TEXT } else { value };
+        self.with(or_empty(self.value)).compared_with(self.old.map(or_empty))
     }
 
     /// This place in a walk that compares it with a value of the old object, if there is one.
@@ -369,6 +370,10 @@ impl<'v> At<'_, 'v> {
         self.shown(FieldError::not_supported(&self.path(), self.value, known));
     }
 
+    pub fn too_many(&self, count: usize, items_max: usize) {
+        self.push(FieldError::too_many(&self.path(), count, items_max));
+    }
+
     pub fn too_long(&self, bytes_max: usize) {
         self.push(FieldError::too_long(&self.path(), bytes_max));
     }
@@ -423,7 +428,7 @@ impl<'v> At<'_, 'v> {
     pub fn max_items(&self, items_max: usize) -> bool {
         let count = self.value.as_array().map_or(0, <[Value]>::len);
         if count > items_max {
-            self.push(FieldError::too_many(&self.path(), count, items_max));
+            self.too_many(count, items_max);
         }
         count <= items_max
     }
@@ -443,26 +448,12 @@ impl<'v> At<'_, 'v> {
     }
 }
 
-/// Validators that do not use places yet.
+/// Validators of other crates.
 impl At<'_, '_> {
-    pub fn run(&self, check: fn(&Value, Option<&Value>, Release) -> Vec<FieldError>) {
-        self.extend(check(self.value, self.old, self.release()));
-    }
-
-    pub fn run_part(&self, check: fn(&Value, &Value, Release) -> Vec<FieldError>) {
-        self.extend(check(self.value, self.old.unwrap_or(&NOTHING), self.release()));
-    }
-
+    /// Calls one that takes a value, its path and a list of errors.
     pub fn call(&self, check: impl FnOnce(&Value, &FieldPath, &mut Vec<FieldError>)) {
         let mut errors = vec![];
         check(self.value, &self.path(), &mut errors);
         self.extend(errors);
     }
-}
-
-/// Runs a validator at a place of one that does not use places yet.
-pub fn at_path(value: &Value, path: &FieldPath, errors: &mut Vec<FieldError>, check: impl FnOnce(At)) {
-    let report = Report::new(Release::V1_37);
-    check(At { value, old: None, place: Place::Path(path), report: &report, go: None });
-    errors.extend(report.into_errors());
 }

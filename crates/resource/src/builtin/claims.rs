@@ -5,7 +5,7 @@ use machinery::{Value, names};
 use schema::metadata::annotation_errors;
 
 use super::at::At;
-use super::at_checks::{labels, selector_operators};
+use super::checks::{labels, selector_operators};
 
 /// Validates the spec of a claim or of a template of claims.
 pub fn spec(spec: At, is_group_checked: bool) {

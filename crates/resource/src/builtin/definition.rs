@@ -1,11 +1,11 @@
 //! CustomResourceDefinition.
 
-use machinery::field::FieldError;
 use machinery::{Release, Value};
 use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode_as};
 use schema::shape::Keys;
 
 use super::Shaped;
+use super::at::At;
 use crate::rules::is_deleting;
 
 /// The first DELETE adds the finalizer that keeps a CRD until its instances are deleted.
@@ -73,11 +73,11 @@ pub fn prepare_beta(beta: &mut Value, old: Option<&Value>) {
     }
 }
 
-pub fn validate_beta(beta: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-    match old {
-        None => definition::validate_beta_create(beta, release),
-        Some(old) => definition::validate_beta_update(beta, old, release),
-    }
+pub fn validate_beta(at: At) {
+    at.extend(match at.old {
+        None => definition::validate_beta_create(at.value, at.release()),
+        Some(old) => definition::validate_beta_update(at.value, old, at.release()),
+    });
 }
 
 pub fn beta_warnings(beta: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
@@ -92,11 +92,17 @@ pub fn to_beta(stored: Value) -> Value {
     definition::to_beta(&stored)
 }
 
-pub fn validate(new: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-    match old {
-        None => definition::validate_create(new, release),
-        Some(old) => definition::validate_update(new, old, release),
-    }
+pub fn validate(at: At) {
+    at.extend(match at.old {
+        None => definition::validate_create(at.value, at.release()),
+        Some(old) => definition::validate_update(at.value, old, at.release()),
+    });
+}
+
+/// Validates a write to the status.
+pub fn validate_status(at: At) {
+    let old = at.old.unwrap_or(&Value::Null);
+    at.extend(definition::validate_status_update(at.value, old, at.release()));
 }
 
 /// Warns of formats that are not enforced, in the write that introduces them.

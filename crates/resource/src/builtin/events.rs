@@ -4,7 +4,7 @@ use machinery::{Value, names};
 use schema::shape::{named, read, read_stored};
 
 use super::at::{At, errors_of};
-use super::at_checks::go_struct;
+use super::checks::go_struct;
 use crate::limits;
 
 /// Fields that have different names in the two groups, the core name first.

@@ -3,17 +3,15 @@
 //! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base::clock;
-use machinery::field::{FieldError, FieldPath};
+use machinery::Value;
 use machinery::time::parse_rfc3339;
-use machinery::{Release, Value};
 
-use super::checks::{invalid_internal, invalid_shown, list, text};
+use super::at::At;
+use super::checks::text;
 use super::routing;
-
-type Errors = Vec<FieldError>;
 
 /// The maximum number of responders of an Eviction: those of a Pod and the one of Kubernetes itself.
 const RESPONDERS_MAX: usize = 11;
@@ -38,40 +36,37 @@ fn is_present(seconds: i64, now: i64) -> bool {
     (seconds - now).abs() < SKEW_SECONDS
 }
 
-fn holds(status: &Value, kind: &str) -> bool {
-    list(status, "conditions").iter().any(|one| text(one, "type") == kind && text(one, "status") == "True")
+fn holds(status: At, kind: &str) -> bool {
+    status.list("conditions").iter().any(|one| text(one, "type") == kind && text(one, "status") == "True")
 }
 
-pub fn validate_status(eviction: &Value, old: &Value, release: Release) -> Errors {
-    let path = FieldPath::new("status");
-    let (status, before) = (eviction.get("status").unwrap_or(&Value::Null), old.get("status").unwrap_or(&Value::Null));
-    let mut errors = super::at::errors_of(eviction, Some(old), release, routing::validate_conditions);
+pub fn validate_status(at: At) {
+    let status = at.field("status");
+    routing::validate_conditions(at);
+    let conditions = status.field("conditions");
     let mut is_final = holds(status, "TargetEvicted") || holds(status, "Failed");
-    for condition in list(before, "conditions") {
+    for condition in conditions.old.and_then(Value::as_array).unwrap_or_default() {
         let kind = text(condition, "type");
         if !["TargetEvicted", "Failed"].contains(&kind) || text(condition, "status") != "True" {
             continue;
         }
-        let new = list(status, "conditions").iter().find(|new| text(new, "type") == kind);
-        if new.is_none_or(|new| text(new, "status") == "False" || text(new, "reason") != text(condition, "reason")) {
-            let shown = list(status, "conditions").iter();
-            let shown: Vec<String> =
-                shown.map(|one| machinery::types::published_json(one, "meta.v1.Condition")).collect();
+        let new = conditions.items().find(|new| new.text("type") == kind);
+        if new.is_none_or(|new| new.text("status") == "False" || new.text("reason") != text(condition, "reason")) {
+            let print = |one: At| machinery::types::published_json(one.value, "meta.v1.Condition");
+            let shown: Vec<String> = conditions.items().map(print).collect();
             let shown = if shown.is_empty() { "null".to_owned() } else { format!("[{}]", shown.join(",")) };
-            let why = format!("{kind} condition status cannot be reverted");
-            errors.push(invalid_shown(&path.child("conditions"), shown, why));
+            conditions.invalid_shown(shown, format!("{kind} condition status cannot be reverted"));
             is_final = true;
         }
     }
-    let now = clock::now_seconds();
-    errors.extend(Responders { status, before, is_final, now }.errors(&path));
-    errors
+    let responders = Responders { status, is_final, now: clock::now_seconds() };
+    responders.targets();
+    responders.statuses();
 }
 
 /// The responders of an Eviction, which become active and end one after the other.
-struct Responders<'a> {
-    status: &'a Value,
-    before: &'a Value,
+struct Responders<'p, 'v> {
+    status: At<'p, 'v>,
     /// Whether the eviction has ended.
     is_final: bool,
     now: i64,
@@ -81,19 +76,19 @@ const TARGETS: &str = "targetResponders";
 const STATUSES: &str = "responders";
 
 /// Whether all items have different names.
-fn are_unique(items: &[Value]) -> bool {
-    let names: std::collections::HashSet<&str> = items.iter().map(|item| text(item, "name")).collect();
-    names.len() == items.len()
+fn are_unique(list: At) -> bool {
+    let names: HashSet<&str> = list.items().map(|item| item.text("name")).collect();
+    names.len() == list.items().len()
 }
 
-fn has(items: &[Value], name: &str) -> bool {
-    items.iter().any(|item| text(item, "name") == name)
+fn has(list: At, name: &str) -> bool {
+    list.items().any(|item| item.text("name") == name)
 }
 
-/// A list as kube-apiserver prints it in its internal type.
-fn shown(items: &[Value], go: &str) -> String {
-    let items: Vec<String> = items.iter().map(|item| machinery::types::internal_json(item, go, false)).collect();
-    if items.is_empty() { "null".to_owned() } else { format!("[{}]", items.join(",")) }
+/// An `Invalid value` error that shows a list as kube-apiserver prints it in its internal type.
+fn invalid_list(list: At, go: &str, why: &str) {
+    let shown = if list.items().len() == 0 { "null".to_owned() } else { list.printed_items(go) };
+    list.invalid_shown(shown, why);
 }
 
 /// The responders in the order in which they become active: by priority, then by the labels of the domain from the last
@@ -108,124 +103,102 @@ fn in_order(targets: &[Value]) -> Vec<(usize, &Value)> {
     all
 }
 
-impl Responders<'_> {
-    fn errors(&self, path: &FieldPath) -> Errors {
-        let mut errors = self.target_errors(&path.child(TARGETS));
-        errors.extend(self.status_errors(&path.child(STATUSES)));
-        errors
-    }
-
-    fn target_errors(&self, path: &FieldPath) -> Errors {
-        let (targets, before) = (list(self.status, TARGETS), list(self.before, TARGETS));
-        let invalid = |why: &str| vec![invalid_shown(path, shown(targets, "lifecycle.TargetResponder"), why)];
-        if !before.is_empty() && targets.len() != before.len() {
+impl Responders<'_, '_> {
+    fn targets(&self) {
+        let targets = self.status.field(TARGETS);
+        let before = targets.old.and_then(Value::as_array).unwrap_or_default();
+        let invalid = |why: &str| invalid_list(targets, "lifecycle.TargetResponder", why);
+        let count = targets.items().len();
+        if !before.is_empty() && count != before.len() {
             return invalid("must preserve the same length and the same keys");
         }
         if before.iter().any(|old| !has(targets, text(old, "name"))) {
             return invalid("must preserve the same keys");
         }
         // the declared rules report these errors
-        if targets.len() > RESPONDERS_MAX || !are_unique(targets) {
-            return vec![];
+        if count > RESPONDERS_MAX || !are_unique(targets) {
+            return;
         }
-        let (targets, before) = (in_order(targets), in_order(before));
+        let (ordered, before) = (in_order(self.status.list(TARGETS)), in_order(before));
         let active = before.iter().position(|(_, old)| text(old, "state") == "Active");
         let turn = Turn { before: &before, active, is_final: self.is_final };
-        let mut errors = vec![];
-        for (place, (i, target)) in targets.iter().enumerate() {
-            let is_over = active.is_some_and(|active| text(targets[active].1, "state") != "Active");
-            self.target(target, turn.expected(place, is_over), &path.index(*i), &mut errors);
+        for (place, (i, _)) in ordered.iter().enumerate() {
+            let is_over = active.is_some_and(|active| text(ordered[active].1, "state") != "Active");
+            self.target(targets.index(*i), turn.expected(place, is_over));
         }
-        errors
     }
 
     /// Checks a responder that must be in one of the given states.
-    fn target(&self, target: &Value, (states, reason): (Vec<&str>, &str), path: &FieldPath, errors: &mut Errors) {
-        let name = text(target, "name");
-        let Some(status) = list(self.status, STATUSES).iter().find(|status| text(status, "name") == name) else {
+    fn target(&self, target: At, (states, reason): (Vec<&str>, &str)) {
+        let name = target.text("name");
+        let Some(status) = self.status.list(STATUSES).iter().find(|status| text(status, "name") == name) else {
             let why = format!("{} has to be tracked in status.responders first", machinery::value::quote(name));
-            return errors.push(invalid_internal(path, target, "lifecycle.TargetResponder", why));
+            return target.printed_as("lifecycle.TargetResponder").invalid(why);
         };
-        let priority = target.get("priority").and_then(Value::as_int).filter(|priority| *priority >= 0);
-        let mut wrong_priority = |priority: i64, why: String| {
-            errors.push(FieldError::invalid(&path.child("priority"), &Value::Int(priority), why));
-        };
-        match priority {
-            Some(priority) if name == IMPERATIVE.0 && priority != IMPERATIVE.1 => {
-                wrong_priority(priority, format!("core k8s responder is expected to have priority: {}", IMPERATIVE.1));
+        let (priority, state) = (target.field("priority"), target.string("state"));
+        match priority.value.as_int().filter(|priority| *priority >= 0) {
+            Some(given) if name == IMPERATIVE.0 && given != IMPERATIVE.1 => {
+                priority.invalid(format!("core k8s responder is expected to have priority: {}", IMPERATIVE.1));
             }
-            Some(priority) if name != IMPERATIVE.0 && priority < OWN_PRIORITY_MIN => {
-                let why = "priorities 0-999 are reserved for responders with *.k8s.io suffix";
-                wrong_priority(priority, why.to_owned());
+            Some(..OWN_PRIORITY_MIN) if name != IMPERATIVE.0 => {
+                priority.invalid("priorities 0-999 are reserved for responders with *.k8s.io suffix");
             }
             _ => {}
         }
-        let (state, path) = (text(target, "state"), path.child("state"));
-        if !states.contains(&state) {
-            let why = format!("must be one of: {}, because {reason}", states.join(", "));
-            return errors.push(FieldError::invalid(&path, &Value::from(state), why));
+        if !states.contains(&state.as_text()) {
+            return state.invalid(format!("must be one of: {}, because {reason}", states.join(", ")));
         }
         let started = time(status, "startTime").filter(|_| time(status, "completionTime").is_none() && !self.is_final);
-        if let Some(started) = started.filter(|_| state != "Active") {
+        if let Some(started) = started.filter(|_| state.as_text() != "Active") {
             let heartbeat = time(status, "heartbeatTime").unwrap_or(started);
             if self.now < heartbeat + SILENCE_SECONDS - SKEW_SECONDS {
-                let why = "must stay Active because the responder is in progress and it should report status.responders.heartbeatTime or status.responders.completionTime";
-                errors.push(FieldError::forbidden(&path, why));
+                state.forbidden("must stay Active because the responder is in progress and it should report status.responders.heartbeatTime or status.responders.completionTime");
             }
         }
-        if state == "Completed" && time(status, "completionTime").is_none() {
-            let why = "cannot become Completed because the responder didn't report status.responders.completionTime";
-            errors.push(FieldError::invalid(&path, &Value::from(state), why));
+        if state.as_text() == "Completed" && time(status, "completionTime").is_none() {
+            state.invalid(
+                "cannot become Completed because the responder didn't report status.responders.completionTime",
+            );
         }
     }
 
-    fn status_errors(&self, path: &FieldPath) -> Errors {
-        let (targets, statuses) = (list(self.status, TARGETS), list(self.status, STATUSES));
-        let invalid = |why: &str| vec![invalid_shown(path, shown(statuses, "lifecycle.ResponderStatus"), why)];
-        if targets.len() != statuses.len() {
+    fn statuses(&self) {
+        let (targets, statuses) = (self.status.field(TARGETS), self.status.field(STATUSES));
+        let invalid = |why: &str| invalid_list(statuses, "lifecycle.ResponderStatus", why);
+        if targets.items().len() != statuses.items().len() {
             return invalid("must be the same length as status.targetResponders and contain the same keys");
         }
-        if targets.iter().any(|target| !has(statuses, text(target, "name"))) {
+        if targets.items().any(|target| !has(statuses, target.text("name"))) {
             return invalid("must contain the same keys as status.targetResponders");
         }
-        if statuses.len() > RESPONDERS_MAX || !are_unique(statuses) {
-            return vec![];
+        if statuses.items().len() > RESPONDERS_MAX || !are_unique(statuses) {
+            return;
         }
         let states: HashMap<&str, &str> =
-            targets.iter().map(|target| (text(target, "name"), text(target, "state"))).collect();
-        let mut errors = vec![];
-        for (i, status) in statuses.iter().enumerate() {
-            let name = text(status, "name");
-            let old = list(self.before, STATUSES).iter().find(|old| text(old, "name") == name);
-            let is_active = states.get(name) == Some(&"Active");
-            self.responder(status, old, is_active, &path.index(i), &mut errors);
+            targets.items().map(|target| (target.text("name"), target.text("state"))).collect();
+        let before = statuses.old.and_then(Value::as_array).unwrap_or_default();
+        for status in statuses.items() {
+            let old = before.iter().find(|old| text(old, "name") == status.text("name"));
+            self.responder(status.compared_with(old), states.get(status.text("name")) == Some(&"Active"));
         }
-        errors
     }
 
     /// Checks the times that a responder reports. Only the active responder may change them.
-    fn responder(&self, status: &Value, old: Option<&Value>, is_active: bool, path: &FieldPath, errors: &mut Errors) {
-        if old.is_some_and(|old| old != status) && !is_active {
-            return errors.push(invalid_internal(path, status, "lifecycle.ResponderStatus", "field is immutable"));
+    fn responder(&self, status: At, is_active: bool) {
+        if status.old.is_some_and(|old| old != status.value) && !is_active {
+            return status.printed_as("lifecycle.ResponderStatus").invalid("field is immutable");
         }
-        let start_path = path.child("startTime").to_string();
-        let before = |name: &str| old.and_then(|old| time(old, name));
-        let (now, started) = (self.now, time(status, "startTime"));
-        let mut invalid = |name: &str, why: &str| {
-            errors.push(FieldError::invalid(&path.child(name), &Value::from(text(status, name)), why));
-        };
+        let (start, heartbeat) = (status.field("startTime"), status.field("heartbeatTime"));
+        let before = |name: &str| status.old.and_then(|old| time(old, name));
+        let (now, started) = (self.now, time(status.value, "startTime"));
         let (early, late) =
-            (format!("cannot be set before {start_path} is set"), format!("must occur after {start_path}"));
-        match (before("startTime"), started) {
-            (Some(_), _) => {}
-            (None, Some(started)) if !is_present(started, now) => {
-                invalid("startTime", "must be set to the present time")
-            }
-            _ => {}
+            (format!("cannot be set before {} is set", start.path()), format!("must occur after {}", start.path()));
+        if before("startTime").is_none() && started.is_some_and(|started| !is_present(started, now)) {
+            start.invalid("must be set to the present time");
         }
         for name in ["heartbeatTime", "expectedCompletionTime", "completionTime"] {
             let before = before(name);
-            let Some(time) = time(status, name).filter(|seconds| Some(*seconds) != before) else { continue };
+            let Some(time) = time(status.value, name).filter(|seconds| Some(*seconds) != before) else { continue };
             let why = match (started, name) {
                 (_, "completionTime") if before.is_some() => continue,
                 (None, _) => &early,
@@ -237,14 +210,13 @@ impl Responders<'_> {
                 _ if !is_present(time, now) => "must be set to the present time",
                 _ => continue,
             };
-            invalid(name, why);
+            status.field(name).invalid(why);
         }
         if before("startTime").is_none() && started.is_none() && is_active {
-            let why = "is required for an active responder";
-            errors.push(FieldError::required(&path.child("startTime"), why));
+            start.required("is required for an active responder");
         }
-        if before("heartbeatTime").is_some() && time(status, "heartbeatTime").is_none() {
-            errors.push(FieldError::required(&path.child("heartbeatTime"), "is required once set"));
+        if before("heartbeatTime").is_some() && time(status.value, "heartbeatTime").is_none() {
+            heartbeat.required("is required once set");
         }
     }
 }
@@ -288,8 +260,9 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use machinery::json;
+    use machinery::{Release, json};
 
+    use super::super::at::errors_of;
     use super::*;
 
     fn target(name: &str, state: &str) -> Value {
@@ -298,7 +271,7 @@ mod tests {
 
     fn found(status: Value, before: Value) -> Vec<String> {
         let (status, before) = (json!({"status": (status)}), json!({"status": (before)}));
-        validate_status(&status, &before, Release::NEWEST).iter().map(ToString::to_string).collect()
+        errors_of(&status, Some(&before), Release::NEWEST, validate_status).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -4,8 +4,7 @@
 use machinery::{Release, Value, names};
 
 use super::at::At;
-use super::at_checks::{conditions, go_conditions, go_struct};
-use super::checks::{list, text};
+use super::checks::{conditions, go_conditions, go_struct, list, text};
 
 /// The group of migrations.
 pub const MIGRATION_GROUP: &str = "storagemigration.k8s.io";

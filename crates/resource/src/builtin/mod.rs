@@ -4,7 +4,6 @@ mod accounts;
 mod admission;
 mod apiservices;
 mod at;
-mod at_checks;
 mod autoscaling;
 mod autoscaling_versions;
 mod behaviour;

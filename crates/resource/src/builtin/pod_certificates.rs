@@ -10,8 +10,8 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 
 use super::at::At;
-use super::at_checks;
 use super::certificates::signer;
+use super::checks;
 use super::checks::{list, text};
 use super::request_pem::{self, RequestKey};
 use super::{in_version, pem, pod_keys};
@@ -147,7 +147,7 @@ pub fn validate_status(at: At) {
         return;
     }
     conditions(status);
-    at_checks::conditions(status);
+    checks::conditions(status);
     if at.count() > 0 {
         return;
     }

@@ -7,7 +7,7 @@ use machinery::{Text, Value, names};
 
 use super::admission::{self as shared};
 use super::at::At;
-use super::at_checks::label_selector;
+use super::checks::label_selector;
 use super::expressions::{Scope, compile, expression};
 use crate::limits;
 

@@ -1,7 +1,7 @@
 //! ResourcePoolStatusRequests: one-time requests for the state of pools of devices.
 
 use super::at::At;
-use super::at_checks::conditions;
+use super::checks::conditions;
 
 /// The status is written once.
 pub fn validate_status(at: At) {

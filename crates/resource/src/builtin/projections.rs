@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::at::At;
-use super::at_checks::selector_operators;
 use super::certificates::{bundle_name_problems, signer};
+use super::checks::selector_operators;
 use super::downward::{container_amount, field_path};
 use super::pod_certificates::{annotations, seconds_max};
 use super::rule_checks::{mode, own_path};

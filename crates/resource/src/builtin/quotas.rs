@@ -8,7 +8,7 @@ use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Value, names};
 
 use super::at::At;
-use super::at_checks::OBJECT_COUNTS;
+use super::checks::OBJECT_COUNTS;
 
 const COMPUTE: [&str; 10] = [
     "cpu",

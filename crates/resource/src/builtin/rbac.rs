@@ -3,7 +3,7 @@
 use machinery::{Release, Value, names};
 
 use super::at::At;
-use super::at_checks::{go_struct, label_selector};
+use super::checks::{go_struct, label_selector};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

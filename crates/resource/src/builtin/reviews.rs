@@ -3,7 +3,7 @@
 use machinery::{Map, Release, Text, Value, names};
 
 use super::at::At;
-use super::at_checks::{go_struct, operator};
+use super::checks::{go_struct, operator};
 use crate::limits;
 
 /// Whether an object reference of a TokenRequest refers to a webhook configuration.

@@ -6,8 +6,7 @@ use machinery::field::FieldPath;
 use machinery::{Map, Release, Value, json, names};
 
 use super::at::At;
-use super::at_checks::{conditions, selector_operators};
-use super::checks::{items, text};
+use super::checks::{conditions, items, selector_operators, text};
 use super::ip::{self, Cidr};
 use super::rule_checks::{self, port_name_problems};
 

@@ -7,7 +7,7 @@ use machinery::field::FieldPath;
 use machinery::{FieldError, Release, Value, names};
 
 use super::at::At;
-use super::at_checks::labels;
+use super::checks::labels;
 use super::config::data_key;
 use crate::limits::HOST_PORTS_REPORTED;
 
@@ -205,7 +205,7 @@ pub fn driver_name(at: At) {
 
 fn domain_path(at: At) {
     for (part, why) in names::domain_prefixed_path(at.as_text()) {
-        at.invalid_text(&part, why);
+        at.invalid_text(part, why);
     }
 }
 

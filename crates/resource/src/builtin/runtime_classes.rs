@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::names;
 
 use super::at::At;
-use super::at_checks::labels;
+use super::checks::labels;
 use super::podspec;
 
 pub fn validate(at: At) {

@@ -6,7 +6,7 @@ use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
 use super::at::At;
-use super::at_checks::selector_operators;
+use super::checks::selector_operators;
 use super::{rule_checks, volumes};
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 

@@ -9,8 +9,7 @@ use schema::definition::{webhook_service, webhook_url};
 use super::BuiltIn;
 use super::admission::{self as shared};
 use super::at::At;
-use super::at_checks::label_selector;
-use super::checks::{items, list};
+use super::checks::{items, label_selector, list};
 use super::expressions::Scope;
 use crate::limits;
 

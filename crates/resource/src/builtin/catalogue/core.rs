@@ -1,7 +1,7 @@
 //! The kinds of the core group, of events and of extensions.
 
+use machinery::Value;
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
 
 use super::super::at::At;
 use super::super::behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
@@ -163,7 +163,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "extensions/ThirdPartyResource",
-        validate: |at| at.run(|registration, _, _| schema::definition::validate_third_party(registration)),
+        validate: |at| at.extend(schema::definition::validate_third_party(at.value)),
         hooks: Hooks::ThirdPartyResource,
         further: Further {
             check_body: |registration| match registration.str_at(&["metadata", "namespace"]) {

@@ -22,11 +22,11 @@ const FLAT: Option<StoredAs> = Some(StoredAs {
 const DEFINITION: Behaviour = Behaviour {
     of: "apiextensions.k8s.io/CustomResourceDefinition",
     prepare: definition::prepare,
-    validate: |at| at.run(definition::validate),
+    validate: definition::validate,
     warnings: definition::warnings,
     status: Part {
         prepare: schema::definition::prepare_for_status_update,
-        validate: |at| at.run_part(schema::definition::validate_status_update),
+        validate: definition::validate_status,
         ..Part::PLAIN
     },
     deletion: Deletion {
@@ -41,12 +41,8 @@ const DEFINITION: Behaviour = Behaviour {
 
 const RESOURCE_CLAIM: Behaviour = Behaviour {
     of: "resource.k8s.io/ResourceClaim",
-    validate: |at| at.run(devices::validate_claim),
-    status: Part {
-        prepare: devices::keep_allocated,
-        validate: |at| at.run_part(devices::validate_status),
-        ..Part::PLAIN
-    },
+    validate: devices::validate_claim,
+    status: Part { prepare: devices::keep_allocated, validate: devices::validate_status, ..Part::PLAIN },
     hooks: Hooks::ResourceClaim,
     ..NONE
 };
@@ -54,7 +50,7 @@ const RESOURCE_CLAIM: Behaviour = Behaviour {
 const RESOURCE_SLICE: Behaviour = Behaviour {
     of: "resource.k8s.io/ResourceSlice",
     prepare: devices::prepare_slice,
-    validate: |at| at.run(devices::validate_slice),
+    validate: devices::validate_slice,
     warnings: devices::slice_warnings,
     ..NONE
 };
@@ -110,7 +106,7 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "apiextensions.k8s.io/v1beta1/CustomResourceDefinition",
         prepare: definition::prepare_beta,
-        validate: |at| at.run(definition::validate_beta),
+        validate: definition::validate_beta,
         warnings: definition::beta_warnings,
         conversion: Some(StoredAs::new(definition::beta_to_stored, definition::to_beta)),
         ..DEFINITION
@@ -137,7 +133,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "resource.k8s.io/DeviceClass",
-        validate: |at| at.run(devices::validate_class),
+        validate: devices::validate_class,
         name: super::declared_name,
         ..NONE
     },
@@ -145,7 +141,7 @@ pub static KINDS: &[Behaviour] = &[
     Behaviour {
         of: "resource.k8s.io/DeviceTaintRule",
         prepare: devices::prepare_taint_rule,
-        validate: |at| at.run(devices::validate_taint_rule),
+        validate: devices::validate_taint_rule,
         status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
         ..NONE
     },
@@ -158,7 +154,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "resource.k8s.io/ResourceClaimTemplate",
-        validate: |at| at.run(devices::validate_claim_template),
+        validate: devices::validate_claim_template,
         hooks: Hooks::ResourceClaim,
         ..NONE
     },

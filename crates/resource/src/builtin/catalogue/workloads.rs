@@ -124,7 +124,7 @@ pub static KINDS: &[Behaviour] = &[
     },
     Behaviour {
         of: "lifecycle.k8s.io/Eviction",
-        status: Part { validate: |at| at.run_part(evictions::validate_status), ..Part::PLAIN },
+        status: Part { validate: evictions::validate_status, ..Part::PLAIN },
         ..NONE
     },
 ];

@@ -1,163 +1,146 @@
 //! Capacities of devices that several requests share, and the amounts that they may ask for.
 
-use std::cmp::Ordering;
-
-use machinery::field::{FieldError, FieldPath};
+use machinery::Release;
 use machinery::quantity::Quantity;
-use machinery::{Release, Value};
 
-use super::super::checks::{is_oversized, is_set, list};
-use super::fields::Errors;
+use super::super::at::At;
 
 const OPTIONS_MAX: usize = 10;
 
-fn quantity(value: Option<&Value>) -> Option<Quantity> {
-    value.filter(|value| !value.is_null()).and_then(|value| Quantity::of(value).ok())
+fn quantity(at: At) -> Option<Quantity> {
+    Quantity::of(at.value).ok().filter(|_| at.is_given())
 }
 
-fn invalid(path: &FieldPath, shown: &Quantity, why: impl Into<String>) -> FieldError {
-    FieldError::invalid(path, &Value::from(shown.to_string()), why)
+fn invalid(at: At, shown: &Quantity, why: impl Into<String>) {
+    at.invalid_text(&shown.to_string(), why);
 }
 
-/// Validates the request policy of a capacity whose amount is `most`.
-pub fn request_policy(most: Option<&Value>, policy: &Value, path: &FieldPath, release: Release, errors: &mut Errors) {
-    let most = quantity(most).unwrap_or_else(|| Quantity::from_int(0));
-    let default = quantity(policy.get("default"));
-    let has_values = !list(policy, "validValues").is_empty();
-    let missing = |what: &str| FieldError::required(&path.child("default"), format!("required when {what} is defined"));
-    match (has_values, policy.get("validRange").filter(|range| !range.is_null()), default) {
-        (true, Some(_), _) => {
-            let why = "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the same time";
-            errors.push(FieldError::forbidden(path, why));
-        }
-        (true, None, None) => errors.push(missing("validValues")),
-        (true, None, Some(default)) => values(policy, &default, &most, path, errors),
-        (false, Some(_), None) => errors.push(missing("validRange")),
-        (false, Some(range), Some(default)) => {
-            let path = path.child("validRange");
-            Bounds { default, most, path, is_fractional_allowed: release >= Release::V1_37 }.check(range, errors);
-        }
-        (false, None, _) => {}
+/// Validates the request policy of a capacity.
+pub fn request_policy(capacity: At) {
+    let most = quantity(capacity.field("value")).unwrap_or_else(|| Quantity::from_int(0));
+    let policy = capacity.field("requestPolicy");
+    let (default, range) = (policy.field("default"), policy.field("validRange"));
+    match (!policy.list("validValues").is_empty(), range.is_given(), quantity(default)) {
+        (true, true, _) => policy.forbidden(
+            "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the same time",
+        ),
+        (true, false, None) => default.required("required when validValues is defined"),
+        (true, false, Some(default)) => values(policy, &default, &most),
+        (false, true, None) => default.required("required when validRange is defined"),
+        (false, true, Some(default)) => Bounds { default, most, range }.check(),
+        (false, false, _) => {}
     }
 }
 
 /// The amounts that may be requested must be different and in ascending order, and include the default.
-fn values(policy: &Value, default: &Quantity, most: &Quantity, path: &FieldPath, errors: &mut Errors) {
-    let inner = path.child("validValues");
-    let options: Vec<Quantity> = list(policy, "validValues").iter().filter_map(|value| quantity(Some(value))).collect();
-    for (i, pair) in options.windows(2).enumerate() {
-        if pair[0].compare(&pair[1]) == Ordering::Greater {
-            errors.push(invalid(&inner.index(i + 1), &pair[1], "values must be sorted in ascending order"));
-        }
+fn values(policy: At, default: &Quantity, most: &Quantity) {
+    let all = policy.field("validValues");
+    let options: Vec<Quantity> = all.items().filter_map(quantity).collect();
+    for (i, pair) in options.windows(2).enumerate().filter(|(_, pair)| pair[0].compare(&pair[1]).is_gt()) {
+        invalid(all.index(i + 1), &pair[1], "values must be sorted in ascending order");
     }
-    if !is_oversized(policy, "validValues", OPTIONS_MAX, path, errors) {
-        for (i, option) in options.iter().enumerate() {
-            if option.compare(most) == Ordering::Greater {
-                let why = format!("option is larger than capacity value: {most}");
-                errors.push(invalid(&inner.index(i), option, why));
-            }
+    if all.max_items(OPTIONS_MAX) {
+        for (i, option) in options.iter().enumerate().filter(|(_, option)| option.compare(most).is_gt()) {
+            invalid(all.index(i), option, format!("option is larger than capacity value: {most}"));
         }
-        for (i, option) in options.iter().enumerate() {
-            if options[..i].contains(option) {
-                errors.push(FieldError::duplicate(&inner.index(i), &Value::from(option.to_string())));
-            }
+        for (i, option) in options.iter().enumerate().filter(|(i, option)| options[..*i].contains(option)) {
+            all.index(i).duplicate_text(&option.to_string());
         }
     }
     if !options.contains(default) {
-        errors.push(invalid(&inner, default, "default value is not valid according to the requestPolicy"));
+        invalid(all, default, "default value is not valid according to the requestPolicy");
     }
 }
 
 /// What the bounds of a range are compared with.
-struct Bounds {
+struct Bounds<'p, 'v> {
     default: Quantity,
     most: Quantity,
-    path: FieldPath,
-    is_fractional_allowed: bool,
+    range: At<'p, 'v>,
 }
 
-impl Bounds {
-    fn check(&self, range: &Value, errors: &mut Errors) {
-        let of = |name: &str| if is_set(range, name) { quantity(range.get(name)) } else { None };
-        let at = |name: &str| self.path.child(name);
-        let exceeds = |a: &Quantity, b: &Quantity| a.compare(b) == Ordering::Greater;
-        let (Bounds { default, most, .. }, max) = (self, of("max"));
-        let Some(min) = of("min") else {
-            return errors.push(FieldError::required(&at("min"), "required when validRange is defined"));
-        };
+impl Bounds<'_, '_> {
+    fn check(&self) {
+        let exceeds = |a: &Quantity, b: &Quantity| a.compare(b).is_gt();
+        let Bounds { default, most, range } = self;
+        let [default_at, min_at, max_at] = ["default", "min", "max"].map(|name| range.field(name));
+        let max = quantity(max_at);
+        let Some(min) = quantity(min_at) else { return min_at.required("required when validRange is defined") };
         if exceeds(&min, most) {
-            errors.push(invalid(&at("min"), &min, format!("min is larger than capacity value: {most}")));
+            invalid(min_at, &min, format!("min is larger than capacity value: {most}"));
         }
         if exceeds(&min, default) {
-            errors.push(invalid(&at("default"), default, format!("default is less than min: {min}")));
+            invalid(default_at, default, format!("default is less than min: {min}"));
         }
         if let Some(max) = &max {
             if exceeds(&min, max) {
-                errors.push(invalid(&at("max"), &min, format!("min is larger than max: {max}")));
+                invalid(max_at, &min, format!("min is larger than max: {max}"));
             }
             if exceeds(max, most) {
-                errors.push(invalid(&at("max"), max, format!("max is larger than capacity value: {most}")));
+                invalid(max_at, max, format!("max is larger than capacity value: {most}"));
             }
             if exceeds(default, max) {
-                errors.push(invalid(&at("default"), default, format!("default is more than max: {max}")));
+                invalid(default_at, default, format!("default is more than max: {max}"));
             }
         }
-        self.step(&min, max.as_ref(), of("step").as_ref(), errors);
+        self.step(&min, max.as_ref(), quantity(range.field("step")).as_ref());
     }
 
     /// Checks that the default and the maximum are whole steps away from the minimum.
-    fn step(&self, min: &Quantity, max: Option<&Quantity>, step: Option<&Quantity>, errors: &mut Errors) {
-        let default = &self.default;
+    fn step(&self, min: &Quantity, max: Option<&Quantity>, step: Option<&Quantity>) {
+        let Bounds { default, most, range } = self;
         let named = [("default", Some(default)), ("min", Some(min)), ("max", max), ("step", step)];
-        let given = || named.iter().filter_map(|(name, quantity)| Some((self.path.child(name), (*quantity)?)));
-        let is_fractional = self.is_fractional_allowed && given().any(|(_, quantity)| !quantity.is_whole());
+        let given = || named.iter().filter_map(|(name, quantity)| Some((*name, (*quantity)?)));
+        let is_fractional_allowed = range.release() >= Release::V1_37;
+        let is_fractional = is_fractional_allowed && given().any(|(_, quantity)| !quantity.is_whole());
+        let before = range.count();
         if is_fractional {
             let is_coarse = |quantity: &Quantity| quantity.clone().rounded_to_thousandths() == *quantity;
-            let before = errors.len();
-            for (path, quantity) in given().filter(|(_, quantity)| !is_coarse(quantity)) {
-                errors.push(invalid(&path, quantity, "value cannot be represented as a milli value"));
+            for (name, quantity) in given().filter(|(_, quantity)| !is_coarse(quantity)) {
+                invalid(range.field(name), quantity, "value cannot be represented as a milli value");
             }
-            if errors.len() > before {
+            if range.count() > before {
                 return;
             }
         }
-        let (Some(step), path) = (step, self.path.child("step")) else { return };
+        let (Some(step), at) = (step, range.field("step")) else { return };
         if step.signum() <= 0 {
-            return errors.push(invalid(&path, step, "must be greater than zero"));
+            return invalid(at, step, "must be greater than zero");
         }
-        let (first, most) = (min.plus(step), &self.most);
-        if first.compare(most) == Ordering::Greater {
-            errors.push(invalid(&path, step, format!("one step {first} is larger than capacity value: {most}")));
+        let first = min.plus(step);
+        if first.compare(most).is_gt() {
+            invalid(at, step, format!("one step {first} is larger than capacity value: {most}"));
         }
-        let before = errors.len();
+        let before = range.count();
         if !is_fractional {
-            given().for_each(|(path, quantity)| errors.extend(range_error(quantity, &path)));
+            given().for_each(|(name, quantity)| in_64_bits(quantity, range.field(name)));
         }
-        if errors.len() > before {
+        if range.count() > before {
             return;
         }
         for value in [Some(default), max].into_iter().flatten() {
             if !value.minus(min).is_multiple_of(step) {
-                let why = format!("value is not a multiple of a given step ({step}) from ({min})");
-                errors.push(invalid(&path, value, why));
+                invalid(at, value, format!("value is not a multiple of a given step ({step}) from ({min})"));
             }
         }
     }
 }
 
-/// The error of an amount that is negative or does not fit 64 bits.
-fn range_error(quantity: &Quantity, path: &FieldPath) -> Option<FieldError> {
+/// Reports an amount that is negative or does not fit 64 bits.
+fn in_64_bits(quantity: &Quantity, at: At) {
     if quantity.signum() < 0 {
-        return Some(invalid(path, quantity, "must be greater than or equal to 0"));
+        invalid(at, quantity, "must be greater than or equal to 0");
+    } else if quantity.compare(&Quantity::from_int(i64::MAX)).is_gt() {
+        invalid(at, quantity, "must not be larger than 9223372036854775807");
     }
-    let is_large = quantity.compare(&Quantity::from_int(i64::MAX)) == Ordering::Greater;
-    is_large.then(|| invalid(path, quantity, "must not be larger than 9223372036854775807"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use machinery::json;
+
+    use super::super::super::at::errors_of;
+    use super::*;
 
     #[test]
     fn ranges_and_values() {
@@ -176,9 +159,8 @@ mod tests {
             (json!({"validValues": ["1"]}), "required when validValues is defined"),
         ];
         for (policy, want) in cases {
-            let mut errors = vec![];
-            let most = Value::from("4");
-            request_policy(Some(&most), &policy, &FieldPath::new("p"), Release::V1_37, &mut errors);
+            let capacity = json!({"value": "4", "requestPolicy": (policy.clone())});
+            let errors = errors_of(&capacity, None, Release::V1_37, request_policy);
             match want {
                 "" => assert_eq!(errors, [], "{policy:?}"),
                 want => assert!(errors[0].to_string().contains(want), "{policy:?}: {errors:?}"),

@@ -14,9 +14,9 @@ pub use claims::{admin_access, admin_access_error, validate_claim, validate_clai
 pub use results::{admin_results, keep_allocated, validate_status};
 pub use slices::{slice_warnings, validate_slice};
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Map, Release, Value};
+use machinery::{Map, Value};
 
+use super::at::At;
 use super::defaults::at_mut;
 
 /// The time of a taint follows its effect.
@@ -50,15 +50,9 @@ pub fn prepare_slice(slice: &mut Value, old: Option<&Value>) {
 }
 
 /// A rule that taints devices.
-pub fn validate_taint_rule(rule: &Value, old: Option<&Value>, _release: Release) -> Vec<FieldError> {
-    let (mut errors, path) = (vec![], FieldPath::new("spec"));
-    if let Some(selector) = rule.at(&["spec", "deviceSelector"]).filter(|selector| !selector.is_null()) {
-        fields::device_selector(selector, &path.child("deviceSelector"), &mut errors);
-    }
-    let taint = rule.at(&["spec", "taint"]).unwrap_or(&Value::Null);
-    let before = old.map(|old| old.at(&["spec", "taint"]).unwrap_or(&Value::Null));
-    fields::taint(taint, before, &path.child("taint"), &mut errors);
-    errors
+pub fn validate_taint_rule(at: At) {
+    at.given("spec.deviceSelector").into_iter().for_each(fields::device_selector);
+    fields::taint(at.field("spec.taint"));
 }
 
 fn items_mut<'a>(object: &'a mut Value, path: &[&str]) -> impl Iterator<Item = &'a mut Value> {

@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value};
+use machinery::Value;
+use machinery::field::FieldPath;
 
-use super::super::checks::{condition_errors, duplicates, invalid_internal, is_oversized, is_set, items, list, text};
+use super::super::at::At;
+use super::super::checks::{conditions, go_struct, text};
 use super::super::formats::is_uuid;
 use super::super::podspec;
 use super::claims::{self, RequestNames};
-use super::fields::{self, Errors};
+use super::fields;
 
 const RESERVED_FOR_MAX: usize = 256;
 const RESULTS_MAX: usize = 32;
@@ -21,7 +22,6 @@ const DATA_BYTES_MAX: usize = 10 * 1024;
 const INTERFACE_BYTES_MAX: usize = 256;
 const HARDWARE_BYTES_MAX: usize = 128;
 const ADDRESSES_MAX: usize = 16;
-const SOURCES: [&str; 2] = ["FromClaim", "FromClass"];
 
 /// Identifies a device or a share of one.
 type DeviceId<'a> = [&'a str; 4];
@@ -58,173 +58,142 @@ pub fn admin_results(claim: &Value, old: &Value) -> Option<FieldPath> {
     Some(FieldPath::new(format!("status.allocation.devices.results[{index}].adminAccess")))
 }
 
-pub fn validate_status(claim: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-    let (mut errors, path) = (vec![], FieldPath::new("status"));
-    let status = claim.get("status").unwrap_or(&Value::Null);
-    let names = RequestNames::of(claim.at(&["spec", "devices"]).unwrap_or(&Value::Null));
-    if !is_oversized(status, "reservedFor", RESERVED_FOR_MAX, &path, &mut errors) {
-        consumers(status, &path, &mut errors);
+pub fn validate_status(at: At) {
+    let status = at.field("status");
+    let names = RequestNames::of(at.field("spec.devices"));
+    let reserved = status.field("reservedFor");
+    if reserved.max_items(RESERVED_FOR_MAX) {
+        consumers(reserved);
     }
-    let allocated = allocated(claim);
+    let allocated = allocated(at.value);
     let mut seen = HashSet::new();
-    for (path, device) in items(status, "devices", &path) {
-        device_state(device, &allocated, &path, release, &mut errors);
+    status.each("devices").for_each(|device| device_state(device, &allocated));
+    for device in status.each("devices").filter(|device| !seen.insert(device_id(device.value))) {
+        device.duplicate_shown(shown_id(device.value));
     }
-    for (path, device) in items(status, "devices", &path) {
-        if !seen.insert(device_id(device)) {
-            errors.push(shown_id(FieldError::duplicate(&path, &Value::Null), device));
-        }
-    }
-    reservations(claim, old, status, &path, &mut errors);
-    let allocation = |claim: &Value| claim.at(&["status", "allocation"]).filter(|found| !found.is_null()).cloned();
-    let path = path.child("allocation");
-    match (allocation(claim), allocation(old)) {
-        (Some(new), Some(old)) if new != old => {
-            errors.push(invalid_internal(&path, &new, "resource.AllocationResult", "field is immutable"));
-        }
-        (Some(new), None) => allocation_result(&new, &names, &path, &mut errors),
+    reservations(reserved, status, at.has("metadata.deletionTimestamp"));
+    let allocation = status.field("allocation");
+    match (allocation.is_given(), allocation.old.is_some_and(|old| !old.is_null())) {
+        (true, true) => allocation.printed_as("resource.AllocationResult").immutable(),
+        (true, false) => allocation_result(allocation, &names),
         _ => {}
     }
-    errors
 }
 
-/// An error that shows the names by which a device is identified.
-fn shown_id(error: FieldError, device: &Value) -> FieldError {
-    let names = ["Driver", "Pool", "Device", "ShareID"].iter().zip(device_id(device));
-    let names: Vec<String> = names.map(|(name, text)| format!("\"{name}\":{}", Value::from(text).to_json())).collect();
-    FieldError { value: format!("{{{}}}", names.join(",")), ..error }
+/// The names by which a device is identified, as Go prints them.
+fn shown_id(device: &Value) -> String {
+    let names = ["Driver", "Pool", "Device", "ShareID"].into_iter().zip(device_id(device));
+    go_struct(&names.map(|(name, text)| (name, Value::from(text))).collect::<Vec<_>>())
 }
 
-fn consumers(status: &Value, path: &FieldPath, errors: &mut Errors) {
-    let all = || items(status, "reservedFor", path);
-    for (path, consumer) in all() {
-        for name in ["resource", "name", "uid"].into_iter().filter(|name| text(consumer, name).is_empty()) {
-            errors.push(FieldError::required(&path.child(name), ""));
-        }
+fn consumers(list: At) {
+    let mut known = HashSet::new();
+    for consumer in list.items() {
+        ["resource", "name", "uid"].iter().for_each(|name| consumer.field(name).not_empty());
     }
-    duplicates(all().map(|(path, consumer)| (path, text(consumer, "uid"))), errors);
+    list.items().for_each(|consumer| consumer.with(consumer.string("uid").value).unique(&mut known));
 }
 
 /// Only an allocated claim can be reserved. Once it is being deleted, no further consumers can reserve it.
-fn reservations(claim: &Value, old: &Value, status: &Value, path: &FieldPath, errors: &mut Errors) {
-    let reserved = list(status, "reservedFor");
-    if reserved.is_empty() {
+fn reservations(reserved: At, status: At, is_deleting: bool) {
+    if reserved.items().len() == 0 {
         return;
     }
-    let path = path.child("reservedFor");
-    if !is_set(status, "allocation") {
-        errors.push(FieldError::forbidden(&path, "may not be specified when `allocated` is not set"));
-    } else if claim.at(&["metadata", "deletionTimestamp"]).is_some() {
-        let before = old.at(&["status", "reservedFor"]).and_then(Value::as_array).unwrap_or_default();
+    if !status.has("allocation") {
+        reserved.forbidden("may not be specified when `allocated` is not set");
+    } else if is_deleting {
+        let before = reserved.old.and_then(Value::as_array).unwrap_or_default();
         let before: HashSet<String> = before.iter().map(Value::to_json).collect();
-        if reserved.iter().any(|consumer| !before.contains(&consumer.to_json())) {
+        if reserved.items().any(|consumer| !before.contains(&consumer.value.to_json())) {
             let why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
-            errors.push(FieldError::forbidden(&path, why));
+            reserved.forbidden(why);
         }
     }
 }
 
-fn allocation_result(allocation: &Value, names: &RequestNames<'_>, path: &FieldPath, errors: &mut Errors) {
-    let (devices, inner) = (allocation.get("devices").unwrap_or(&Value::Null), path.child("devices"));
-    if !is_oversized(devices, "results", RESULTS_MAX, &inner, errors) {
-        items(devices, "results", &inner).for_each(|(path, result)| device_result(result, names, &path, errors));
+fn allocation_result(allocation: At, names: &RequestNames<'_>) {
+    let (results, config) = (allocation.field("devices.results"), allocation.field("devices.config"));
+    if results.max_items(RESULTS_MAX) {
+        results.items().for_each(|result| device_result(result, names));
     }
-    if !is_oversized(devices, "config", CONFIGURATIONS_MAX, &inner, errors) {
-        for (path, config) in items(devices, "config", &inner) {
-            match text(config, "source") {
-                "" => errors.push(FieldError::required(&path.child("source"), "")),
-                known if SOURCES.contains(&known) => {}
-                other => errors.push(FieldError::not_supported(&path.child("source"), &Value::from(other), &SOURCES)),
+    if config.max_items(CONFIGURATIONS_MAX) {
+        for config in config.items() {
+            let source = config.field("source");
+            match source.as_text() {
+                "" => source.required(""),
+                _ => source.one_of(&["FromClaim", "FromClass"]),
             }
-            names.check_all(config, &path, errors);
-            claims::configuration(config, false, &path, errors);
+            names.check_all(config);
+            claims::configuration(config, false);
         }
     }
-    if let Some(selector) = allocation.get("nodeSelector").filter(|selector| !selector.is_null()) {
-        crate::builtin::at::at_path(selector, &path.child("nodeSelector"), errors, podspec::node_selector);
-    }
+    podspec::node_selector(allocation.field("nodeSelector"));
 }
 
-fn device_result(result: &Value, names: &RequestNames<'_>, path: &FieldPath, errors: &mut Errors) {
-    names.check(text(result, "request"), &path.child("request"), errors);
-    fields::driver(text(result, "driver"), &path.child("driver"), errors);
-    fields::pool(text(result, "pool"), &path.child("pool"), errors);
-    fields::label(text(result, "device"), &path.child("device"), errors);
-    fields::binding_conditions(result, path, errors);
-    fields::tolerations(result, path, errors);
-    share(result, path, errors);
+fn device_result(result: At, names: &RequestNames<'_>) {
+    names.check(result.field("request"));
+    identifiers(result);
+    fields::binding_conditions(result);
+    fields::tolerations(result);
+    share(result);
+}
+
+fn identifiers(device: At) {
+    fields::driver(device.field("driver"));
+    fields::pool(device.field("pool"));
+    fields::label(device.field("device"));
 }
 
 /// Validates the identifier of a share of a device.
-fn share(device: &Value, path: &FieldPath, errors: &mut Errors) {
-    if is_set(device, "shareID") && !is_uuid(text(device, "shareID")) {
-        let why = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
-        errors.push(FieldError::invalid(&path.child("shareID"), &Value::from(text(device, "shareID")), why));
+fn share(device: At) {
+    let share = device.field("shareID");
+    if share.is_given() && !is_uuid(share.as_text()) {
+        share.invalid("uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters");
     }
 }
 
 /// Validates what a driver reports about an allocated device.
-fn device_state(
-    device: &Value,
-    allocated: &HashSet<DeviceId<'_>>,
-    path: &FieldPath,
-    release: Release,
-    errors: &mut Errors,
-) {
-    fields::driver(text(device, "driver"), &path.child("driver"), errors);
-    fields::pool(text(device, "pool"), &path.child("pool"), errors);
-    fields::label(text(device, "device"), &path.child("device"), errors);
-    share(device, path, errors);
-    if !allocated.contains(&device_id(device)) {
-        let why = "must be an allocated device in the claim";
-        errors.push(shown_id(FieldError::invalid(path, &Value::Null, why), device));
+fn device_state(device: At, allocated: &HashSet<DeviceId<'_>>) {
+    identifiers(device);
+    share(device);
+    if !allocated.contains(&device_id(device.value)) {
+        device.invalid_shown(shown_id(device.value), "must be an allocated device in the claim");
     }
-    let conditions = list(device, "conditions").len();
-    if conditions > CONDITIONS_MAX {
-        errors.push(FieldError::too_many(&path.child("conditions"), conditions, CONDITIONS_MAX));
-    }
-    errors.extend(condition_errors(device, path, release));
-    if is_set(device, "data") {
-        fields::raw_object(device.get("data"), Some(DATA_BYTES_MAX), &path.child("data"), errors);
-    }
-    if let Some(network) = device.get("networkData").filter(|network| !network.is_null()) {
-        network_data(network, &path.child("networkData"), errors);
-    }
+    device.field("conditions").max_items(CONDITIONS_MAX);
+    conditions(device);
+    device.given("data").into_iter().for_each(|data| fields::raw_object(data, Some(DATA_BYTES_MAX)));
+    device.given("networkData").into_iter().for_each(network_data);
 }
 
-fn network_data(network: &Value, path: &FieldPath, errors: &mut Errors) {
-    for (name, most) in [("interfaceName", INTERFACE_BYTES_MAX), ("hardwareAddress", HARDWARE_BYTES_MAX)] {
-        if text(network, name).len() > most {
-            errors.push(FieldError::too_long(&path.child(name), most));
-        }
+fn network_data(network: At) {
+    network.field("interfaceName").max_bytes(INTERFACE_BYTES_MAX);
+    network.field("hardwareAddress").max_bytes(HARDWARE_BYTES_MAX);
+    if network.field("ips").max_items(ADDRESSES_MAX) {
+        let mut known = HashSet::new();
+        network.each("ips").for_each(interface_address);
+        network.each("ips").for_each(|address| address.unique(&mut known));
     }
-    if is_oversized(network, "ips", ADDRESSES_MAX, path, errors) {
-        return;
-    }
-    let all = || items(network, "ips", path).map(|(path, address)| (path, address.as_str().unwrap_or_default()));
-    for (path, address) in all() {
-        errors.extend(interface_address_error(address, &path));
-    }
-    duplicates(all(), errors);
 }
 
 /// An address of an interface must be in canonical CIDR form.
-fn interface_address_error(text: &str, path: &FieldPath) -> Option<FieldError> {
-    const FORM: &str = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
-    let invalid = |why: String| FieldError::invalid(path, &Value::from(text), why);
-    let parsed = text.split_once('/').and_then(|(address, bits)| {
+fn interface_address(at: At) {
+    let parsed = at.as_text().split_once('/').and_then(|(address, bits)| {
         let address = sloppy_address(address)?;
         let is_decimal = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
         let bits: u8 = if is_decimal { bits.parse().ok()? } else { return None };
         (bits <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, bits))
     });
-    let Some((address, bits)) = parsed else { return Some(invalid(FORM.to_owned())) };
+    let Some((address, bits)) = parsed else {
+        return at.invalid("must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)");
+    };
     let canonical = match address.to_canonical() {
         unmapped if unmapped.is_ipv4() && bits > 32 => format!("{unmapped}/{}", i16::from(bits) - 96),
         unmapped if unmapped.is_ipv4() => format!("{unmapped}/{bits}"),
         _ => format!("{address}/{bits}"),
     };
-    (canonical != text).then(|| invalid(format!("must be in canonical form ({canonical:?})")))
+    if canonical != at.as_text() {
+        at.invalid(format!("must be in canonical form ({canonical:?})"));
+    }
 }
 
 /// Parses an address whose parts may have leading zeros.
@@ -241,6 +210,9 @@ fn sloppy_address(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use machinery::Release;
+
+    use super::super::super::at::errors_of;
     use super::*;
 
     #[test]
@@ -256,8 +228,9 @@ mod tests {
             ("10.9.8.7/+4", "must be a valid address in CIDR form"),
         ];
         for (text, want) in cases {
-            let found = interface_address_error(text, &FieldPath::new("ip")).map(|error| error.detail);
-            assert!(found.unwrap_or_default().starts_with(want), "{text}");
+            let errors = errors_of(&Value::from(text), None, Release::NEWEST, interface_address);
+            let found = errors.first().map_or("", |error| error.detail.as_str());
+            assert!(found.starts_with(want), "{text}");
         }
     }
 }

@@ -3,12 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use cel::{Decl, Environment, Library, Type};
-use machinery::Value;
-use machinery::field::{FieldError, FieldPath};
+use machinery::field::FieldError;
 
-use super::super::checks::{is_oversized, is_set, items};
+use super::super::at::At;
 use super::super::expressions::{MINOR, type_name};
-use super::fields::Errors;
 
 const SELECTORS_MAX: usize = 32;
 const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
@@ -21,38 +19,38 @@ const ENTRIES_MAX: u64 = 32;
 const VALUE_BYTES_MAX: u64 = 64;
 
 /// Validates the selectors of a request or a class. Stored ones are not compiled again.
-pub fn check(object: &Value, is_stored: bool, path: &FieldPath, errors: &mut Errors) {
-    if is_oversized(object, "selectors", SELECTORS_MAX, path, errors) {
+pub fn check(object: At, is_stored: bool) {
+    if !object.field("selectors").max_items(SELECTORS_MAX) {
         return;
     }
-    for (path, selector) in items(object, "selectors", path) {
-        let path = path.child("cel");
-        if !is_set(selector, "cel") {
-            errors.push(FieldError::required(&path, ""));
+    for selector in object.each("selectors") {
+        let cel = selector.field("cel");
+        if !cel.is_given() {
+            cel.required("");
         } else if !is_stored {
-            errors.extend(expression_error(selector.str_at(&["cel", "expression"]), &path.child("expression")));
+            expression(cel.string("expression"));
         }
     }
 }
 
-fn expression_error(text: &str, path: &FieldPath) -> Option<FieldError> {
-    if text.len() > EXPRESSION_BYTES_MAX {
-        return Some(FieldError::too_long(path, EXPRESSION_BYTES_MAX));
+fn expression(at: At) {
+    if at.as_text().len() > EXPRESSION_BYTES_MAX {
+        return at.too_long(EXPRESSION_BYTES_MAX);
     }
-    let invalid = |why: String| Some(FieldError::invalid(path, &Value::from(text), why));
-    let checked = match ENVIRONMENT.check(text) {
+    let checked = match ENVIRONMENT.check(at.as_text()) {
         Ok(checked) => checked,
-        Err(error) => return invalid(format!("compilation failed: {error}")),
+        Err(error) => return at.invalid(format!("compilation failed: {error}")),
     };
     let returned = checked.output_type();
     if !matches!(returned, Type::Bool | Type::Any) {
-        return invalid(format!("must evaluate to bool or the unknown type, not {}", type_name(returned)));
+        return at.invalid(format!("must evaluate to bool or the unknown type, not {}", type_name(returned)));
     }
     if let Err(error) = cel::Program::new(&ENVIRONMENT, &checked) {
-        return Some(FieldError::internal(path, format!("program instantiation failed: {error}")));
+        return at.push(FieldError::internal(&at.path(), format!("program instantiation failed: {error}")));
     }
-    let is_expensive = cel::estimate(&ENVIRONMENT, &checked).max > COST_MAX;
-    is_expensive.then(|| FieldError::forbidden(path, "too complex, exceeds cost limit"))
+    if cel::estimate(&ENVIRONMENT, &checked).max > COST_MAX {
+        at.forbidden("too complex, exceeds cost limit");
+    }
 }
 
 /// The environment of selectors: the variable `device`, with attributes and capacities by domain and name.
@@ -76,6 +74,9 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
+    use machinery::{Release, Value};
+
+    use super::super::super::at::errors_of;
     use super::*;
 
     #[test]
@@ -97,7 +98,8 @@ mod tests {
             ),
         ];
         for (text, want) in cases {
-            let found = expression_error(text, &FieldPath::new("e")).map(|error| error.to_string());
+            let errors = errors_of(&Value::from(text), None, Release::NEWEST, expression);
+            let found = errors.first().map(ToString::to_string);
             match want {
                 None => assert_eq!(found, None, "{text}"),
                 Some(want) => assert!(found.as_ref().is_some_and(|found| found.contains(want)), "{text}: {found:?}"),

@@ -1,12 +1,12 @@
 //! ResourceSlices: the devices of a pool, and the Nodes that can access them.
 
-use machinery::field::{FieldError, FieldPath};
-use machinery::{Release, Value, names};
+use std::collections::HashSet;
 
-use super::super::checks::{duplicates, entries, invalid_each, is_oversized, is_set, items, list, named, text};
+use machinery::{Map, Release, Value, names};
+
+use super::super::at::At;
 use super::super::podspec;
-use super::capacity;
-use super::fields::{self, Errors};
+use super::{capacity, fields};
 
 const DEVICES_MAX: usize = 128;
 /// The maximum number of devices in a slice in which a device has taints, counters or lists as attributes.
@@ -23,27 +23,24 @@ const VALUE_BYTES_MAX: usize = 64;
 const KEY_BYTES_MAX: usize = 63 + 1 + 32;
 const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
-pub fn validate_slice(slice: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-    let (path, spec) = (FieldPath::new("spec"), slice.get("spec").unwrap_or(&Value::Null));
-    let mut errors = vec![];
-    fields::driver(text(spec, "driver"), &path.child("driver"), &mut errors);
-    pool(spec.get("pool").unwrap_or(&Value::Null), &path.child("pool"), &mut errors);
-    if let Some(old) = old {
-        unchanged(spec, old.get("spec").unwrap_or(&Value::Null), &path, &mut errors);
+pub fn validate_slice(at: At) {
+    let spec = at.field("spec");
+    fields::driver(spec.field("driver"));
+    pool(spec.field("pool"));
+    spec.field("pool.name").immutable();
+    spec.field("driver").immutable();
+    // the Node's name is a pointer in Go
+    spec.field("nodeName").named().immutable();
+    nodes(spec);
+    if spec.has("sharedCounters") && spec.has("devices") {
+        spec.invalid_text("", "only one of `sharedCounters` or `devices` is allowed");
     }
-    nodes(spec, &path, &mut errors);
-    if is_set(spec, "sharedCounters") && is_set(spec, "devices") {
-        let why = "only one of `sharedCounters` or `devices` is allowed";
-        errors.push(FieldError::invalid(&path, &Value::from(""), why));
+    devices(spec);
+    let counter_sets = spec.field("sharedCounters");
+    if counter_sets.max_items(COUNTER_SETS_MAX) {
+        counter_sets.items().for_each(|set| counters(set, "name"));
+        unique(counter_sets, "name");
     }
-    let before = old.and_then(|old| old.at(&["spec", "devices"])?.as_array()).unwrap_or_default();
-    devices(spec, before, &path, release, &mut errors);
-    if !is_oversized(spec, "sharedCounters", COUNTER_SETS_MAX, &path, &mut errors) {
-        let all = || items(spec, "sharedCounters", &path);
-        all().for_each(|(path, set)| counters(set, "name", COUNTERS_MAX, &path, &mut errors));
-        duplicates(all().map(|(path, set)| (path, text(set, "name"))), &mut errors);
-    }
-    errors
 }
 
 /// Warns about driver names with capital letters.
@@ -53,190 +50,164 @@ pub fn slice_warnings(slice: &Value, _old: Option<&Value>, _release: Release) ->
     if driver == driver.to_lowercase() { vec![] } else { vec![why] }
 }
 
-fn pool(pool: &Value, path: &FieldPath, errors: &mut Errors) {
-    fields::pool(text(pool, "name"), &path.child("name"), errors);
-    for (name, least, why) in [
-        ("resourceSliceCount", 1, "must be greater than zero"),
-        ("generation", 0, "must be greater than or equal to zero"),
-    ] {
-        let number = pool.get(name).and_then(Value::as_int).unwrap_or_default();
-        if number < least {
-            errors.push(FieldError::invalid(&path.child(name), &Value::Int(number), why));
-        }
+fn pool(pool: At) {
+    fields::pool(pool.field("name"));
+    let (slices, generation) = (pool.number("resourceSliceCount"), pool.number("generation"));
+    if slices.value.as_int().is_some_and(|count| count < 1) {
+        slices.invalid("must be greater than zero");
+    }
+    if generation.value.as_int().is_some_and(|number| number < 0) {
+        generation.invalid("must be greater than or equal to zero");
     }
 }
 
-fn unchanged(spec: &Value, old: &Value, path: &FieldPath, errors: &mut Errors) {
-    for name in [&["pool", "name"][..], &["driver"], &["nodeName"]] {
-        if spec.at(name) != old.at(name) {
-            let path = name.iter().fold(path.clone(), |path, name| path.child(name));
-            let shown = spec.at(name).cloned().unwrap_or_default();
-            let error = FieldError::invalid(&path, &shown, "field is immutable");
-            // the Node's name is a pointer in Go
-            errors.push(if *name == ["nodeName"] { named(error, &shown) } else { error });
-        }
-    }
+/// Reports items of a list whose `field` has the text of an earlier one.
+fn unique(list: At, field: &'static str) {
+    let mut known = HashSet::new();
+    list.items().for_each(|item| item.with(item.string(field).value).unique(&mut known));
 }
 
-/// Validates the name of a Node.
-fn node_name(name: &str, path: &FieldPath, why: &str, errors: &mut Errors) {
-    match name {
-        "" => errors.push(FieldError::invalid(path, &Value::from(""), why)),
-        _ => invalid_each(path, name, names::dns1123_subdomain(name), errors),
+/// Validates the name of a Node, if it is set.
+fn node_name(at: At, why: &str) {
+    match at.as_text() {
+        _ if !at.is_given() => {}
+        "" => at.invalid(why),
+        _ => at.must_be(names::dns1123_subdomain),
     }
 }
 
 /// The fields of a choice that are set. Reports flags that are false, since a flag must be true or absent.
-fn chosen(object: &Value, names: &[&'static str], path: &FieldPath, errors: &mut Errors) -> Vec<&'static str> {
+fn chosen(object: At, names: &[&'static str]) -> Vec<&'static str> {
     let mut found = vec![];
     for name in names {
-        match object.get(name) {
-            None | Some(Value::Null) => {}
-            Some(Value::Bool(false)) => {
-                let why = "must be either unset or set to true";
-                errors.push(FieldError::invalid(&path.child(name), &Value::Bool(false), why));
-            }
-            Some(Value::String(text)) if text.is_empty() => {}
-            Some(_) => found.push(*name),
+        let at = object.field(name);
+        match at.value {
+            Value::Null => {}
+            Value::Bool(false) => at.invalid("must be either unset or set to true"),
+            Value::String(text) if text.is_empty() => {}
+            _ => found.push(*name),
         }
     }
     found
 }
 
-fn shown(names: &[&str]) -> Value {
+fn shown(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    Value::from(format!("{{{}}}", names.join(", ")))
+    format!("{{{}}}", names.join(", "))
 }
 
 /// A slice must name its Nodes in exactly one way.
-fn nodes(spec: &Value, path: &FieldPath, errors: &mut Errors) {
+fn nodes(spec: At) {
     const WAYS: [&str; 4] = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-    if is_set(spec, "nodeName") {
-        let why = "must be either unset or set to a non-empty string";
-        node_name(text(spec, "nodeName"), &path.child("nodeName"), why, errors);
-    }
-    if let Some(selector) = spec.get("nodeSelector").filter(|selector| !selector.is_null()) {
-        let path = path.child("nodeSelector");
-        crate::builtin::at::at_path(selector, &path, errors, podspec::node_selector);
-        let terms = list(selector, "nodeSelectorTerms");
-        if terms.len() != 1 {
-            let shown = |term| machinery::types::internal_json(term, "core.NodeSelectorTerm", false);
-            let shown = match selector.get("nodeSelectorTerms").filter(|terms| !terms.is_null()) {
-                None => "null".to_owned(),
-                Some(_) => format!("[{}]", terms.iter().map(shown).collect::<Vec<_>>().join(",")),
-            };
-            let why = "must have exactly one node selector term";
-            let error = FieldError::invalid(&path.child("nodeSelectorTerms"), &Value::Null, why);
-            errors.push(FieldError { value: shown, ..error });
+    node_name(spec.field("nodeName"), "must be either unset or set to a non-empty string");
+    if let Some(selector) = spec.given("nodeSelector") {
+        podspec::node_selector(selector);
+        let terms = selector.field("nodeSelectorTerms");
+        if terms.items().len() != 1 {
+            let shown = terms.printed_items("core.NodeSelectorTerm");
+            terms.invalid_shown(shown, "must have exactly one node selector term");
         }
     }
-    match chosen(spec, &WAYS, path, errors)[..] {
-        [] => errors.push(FieldError::required(path, ONE)),
+    match chosen(spec, &WAYS)[..] {
+        [] => spec.required(ONE),
         [_] => {}
-        ref several => {
-            errors.push(FieldError::invalid(path, &shown(several), format!("{ONE}, but multiple fields are set")));
-        }
+        ref several => spec.invalid_text(&shown(several), format!("{ONE}, but multiple fields are set")),
     }
 }
 
-fn devices(spec: &Value, before: &[Value], path: &FieldPath, release: Release, errors: &mut Errors) {
-    let is_list = |value: &Value| LISTS.iter().any(|name| is_set(value, name));
-    let has_lists = |device: &Value| entries(device, &["attributes"]).any(|(_, value)| is_list(value));
-    let is_advanced = |device: &Value| {
-        !list(device, "taints").is_empty() || !list(device, "consumesCounters").is_empty() || has_lists(device)
+fn devices(spec: At) {
+    let is_list = |value: At| LISTS.iter().any(|name| value.has(name));
+    let is_advanced = |device: At| {
+        !device.list("taints").is_empty()
+            || !device.list("consumesCounters").is_empty()
+            || device.entries("attributes").any(|(_, value)| is_list(value))
     };
-    let most = if list(spec, "devices").iter().any(is_advanced) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
-    if is_oversized(spec, "devices", most, path, errors) {
+    let devices = spec.field("devices");
+    let most = if devices.items().any(is_advanced) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
+    if !devices.max_items(most) {
         return;
     }
-    let is_per_device = spec.get("perDeviceNodeSelection").and_then(Value::as_bool).unwrap_or_default();
-    for (path, device) in items(spec, "devices", path) {
-        let old = before.iter().find(|old| text(old, "name") == text(device, "name"));
-        described(device, old, &path, release, errors);
-        if old.is_none_or(|old| old.get("taints") != device.get("taints"))
-            && !is_oversized(device, "taints", TAINTS_MAX, &path, errors)
-        {
-            items(device, "taints", &path).for_each(|(path, taint)| fields::taint(taint, None, &path, errors));
+    let before = devices.old.and_then(Value::as_array).unwrap_or_default();
+    for device in devices.items() {
+        let old = before.iter().find(|old| old.str_at(&["name"]) == device.text("name"));
+        let device = device.compared_with(old);
+        described(device);
+        let (taints, consumed) = (device.field("taints"), device.field("consumesCounters"));
+        if taints.old != Some(taints.value) && taints.max_items(TAINTS_MAX) {
+            taints.items().for_each(fields::taint);
         }
-        if !is_oversized(device, "consumesCounters", CONSUMPTIONS_MAX, &path, errors) {
-            let all = || items(device, "consumesCounters", &path);
-            all().for_each(|(path, consumed)| counters(consumed, "counterSet", COUNTERS_MAX, &path, errors));
-            duplicates(all().map(|(path, consumed)| (path, text(consumed, "counterSet"))), errors);
+        if consumed.max_items(CONSUMPTIONS_MAX) {
+            consumed.items().for_each(|set| counters(set, "counterSet"));
+            unique(consumed, "counterSet");
         }
-        device_nodes(device, is_per_device, &path, errors);
-        fields::binding_conditions(device, &path, errors);
+        device_nodes(device, spec.is_true("perDeviceNodeSelection"));
+        fields::binding_conditions(device);
     }
-    duplicates(items(spec, "devices", path).map(|(path, device)| (path, text(device, "name"))), errors);
+    unique(devices, "name");
 }
 
-fn device_nodes(device: &Value, is_per_device: bool, path: &FieldPath, errors: &mut Errors) {
+fn device_nodes(device: At, is_per_device: bool) {
     const WAYS: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     if !is_per_device {
-        if WAYS.iter().any(|name| is_set(device, name)) {
-            errors.push(FieldError::invalid(path, &Value::Null, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec"));
+        if WAYS.iter().any(|name| device.has(name)) {
+            device.invalid_shown("null".to_owned(), "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
         }
         return;
     }
-    if is_set(device, "nodeName") {
-        node_name(text(device, "nodeName"), &path.child("nodeName"), "must not be empty", errors);
-    }
-    if let Some(selector) = device.get("nodeSelector").filter(|selector| !selector.is_null()) {
-        crate::builtin::at::at_path(selector, &path.child("nodeSelector"), errors, podspec::node_selector);
-    }
-    match chosen(device, &WAYS, path, errors)[..] {
-        [] => errors.push(FieldError::required(path, ONE)),
+    node_name(device.field("nodeName"), "must not be empty");
+    podspec::node_selector(device.field("nodeSelector"));
+    match chosen(device, &WAYS)[..] {
+        [] => device.required(ONE),
         [_] => {}
-        ref several => errors.push(FieldError::invalid(path, &shown(several), ONE)),
+        ref several => device.invalid_text(&shown(several), ONE),
     }
 }
 
 /// Validates a set of counters, or what a device consumes of one.
-fn counters(set: &Value, name: &str, most: usize, path: &FieldPath, errors: &mut Errors) {
-    let (set_name, name_path, inner) = (text(set, name), path.child(name), path.child("counters"));
-    match set_name {
-        "" => errors.push(FieldError::required(&name_path, "")),
-        _ => fields::label(set_name, &name_path, errors),
-    }
-    match entries(set, &["counters"]).count() {
-        0 => errors.push(FieldError::required(&inner, "")),
-        count if count > most => errors.push(FieldError::too_many(&inner, count, most)),
-        _ => entries(set, &["counters"]).for_each(|(key, _)| fields::label(key, &inner, errors)),
+fn counters(set: At, name: &str) {
+    let inner = set.field("counters");
+    set.field(name).required_name(names::dns1123_label);
+    match set.entries("counters").count() {
+        0 => inner.required(""),
+        count if count > COUNTERS_MAX => inner.too_many(count, COUNTERS_MAX),
+        _ => set.entries("counters").for_each(|(key, _)| inner.problems(key, names::dns1123_label(key))),
     }
 }
 
 /// Validates the attributes and capacities of a device. Unchanged capacities are not validated again.
-fn described(device: &Value, old: Option<&Value>, path: &FieldPath, release: Release, errors: &mut Errors) {
-    fields::label(text(device, "name"), &path.child("name"), errors);
-    let count = entries(device, &["attributes"]).count() + entries(device, &["capacity"]).count();
-    let values = |(_, value): (_, &Value)| LISTS.iter().map(|name| list(value, name).len()).sum::<usize>().max(1);
-    let values: usize = entries(device, &["attributes"]).map(values).sum();
-    for (count, most, what) in
-        [(count, ENTRIES_MAX, "attributes and capacities"), (values, VALUES_MAX, "attribute values")]
-    {
+fn described(device: At) {
+    fields::label(device.field("name"));
+    let (attributes, capacities) = (device.field("attributes"), device.field("capacity"));
+    let count = |map: At| map.value.as_object().map_or(0, Map::len);
+    let values = |(_, value): (_, At)| LISTS.iter().map(|name| value.list(name).len()).sum::<usize>().max(1);
+    let of_attributes: usize = device.entries("attributes").map(values).sum();
+    for (count, most, what) in [
+        (count(attributes) + count(capacities), ENTRIES_MAX, "attributes and capacities"),
+        (of_attributes, VALUES_MAX, "attribute values"),
+    ] {
         if count > most {
             let why = format!("the total number of {what} must not exceed {most}");
-            errors.push(FieldError::invalid(path, &Value::Int(count as i64), why));
+            device.invalid_shown(count.to_string(), why);
         }
     }
-    let inner = path.child("attributes");
-    for (name, value) in entries(device, &["attributes"]) {
-        fields::qualified_name(name, &inner, errors);
-        attribute(value, &inner.key(&abbreviated(name)), errors);
+    for (name, value) in device.entries("attributes") {
+        fields::qualified_name(name, attributes);
+        attribute(attributes.key(&abbreviated(name)).with(value.value));
     }
-    if old.is_some_and(|old| old.get("capacity") == device.get("capacity")) {
+    if capacities.old == Some(capacities.value) {
         return;
     }
-    let is_shared = device.get("allowMultipleAllocations").and_then(Value::as_bool).unwrap_or_default();
-    let inner = path.child("capacity");
-    for (name, value) in entries(device, &["capacity"]) {
-        fields::qualified_name(name, &inner, errors);
-        let Some(policy) = value.get("requestPolicy").filter(|policy| !policy.is_null()) else { continue };
-        let path = inner.key(&abbreviated(name)).child("requestPolicy");
-        match is_shared {
-            true => capacity::request_policy(value.get("value"), policy, &path, release, errors),
-            false => errors.push(FieldError::forbidden(&path, "allowMultipleAllocations must be true")),
+    for (name, value) in device.entries("capacity") {
+        fields::qualified_name(name, capacities);
+        let key = abbreviated(name);
+        let place = capacities.key(&key);
+        let capacity = place.with(value.value);
+        match device.is_true("allowMultipleAllocations") {
+            _ if !capacity.has("requestPolicy") => {}
+            true => capacity::request_policy(capacity),
+            false => capacity.field("requestPolicy").forbidden("allowMultipleAllocations must be true"),
         }
     }
 }
@@ -251,29 +222,25 @@ fn abbreviated(key: &str) -> String {
     format!("{}...{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
 }
 
-fn attribute(value: &Value, path: &FieldPath, errors: &mut Errors) {
+fn attribute(at: At) {
     const SINGLE: [&str; 4] = ["bool", "int", "string", "version"];
-    if SINGLE.into_iter().chain(LISTS).filter(|name| is_set(value, name)).count() != 1 {
-        errors.push(FieldError::invalid(path, &Value::from(""), "exactly one value must be specified"));
+    if SINGLE.into_iter().chain(LISTS).filter(|name| at.has(name)).count() != 1 {
+        at.invalid_text("", "exactly one value must be specified");
     }
-    let mut checked = |name: &str, text: &str, path: &FieldPath| {
-        if name.starts_with("version") && !is_semantic_version(text) {
-            let why = "must be a string compatible with semver.org spec 2.0.0";
-            errors.push(FieldError::invalid(path, &Value::from(text), why));
+    let check = |value: At, name: &str| {
+        if name.starts_with("version") && !is_semantic_version(value.as_text()) {
+            value.invalid("must be a string compatible with semver.org spec 2.0.0");
         }
-        if text.len() > VALUE_BYTES_MAX {
-            errors.push(FieldError::too_long(path, VALUE_BYTES_MAX));
-        }
+        value.max_bytes(VALUE_BYTES_MAX);
     };
-    for name in ["string", "version"].into_iter().filter(|name| is_set(value, name)) {
-        checked(name, text(value, name), &path.child(name));
+    for name in ["string", "version"].into_iter().filter(|name| at.has(name)) {
+        check(at.field(name), name);
     }
     for name in ["strings", "versions"] {
-        items(value, name, path).for_each(|(path, item)| checked(name, item.as_str().unwrap_or_default(), &path));
+        at.each(name).for_each(|item| check(item, name));
     }
-    for name in LISTS.into_iter().filter(|name| is_set(value, name) && list(value, name).is_empty()) {
-        let empty = Value::Array(vec![]);
-        errors.push(FieldError::invalid(&path.child(name), &empty, "must not be empty if specified"));
+    for name in LISTS.into_iter().filter(|name| at.has(name) && at.list(name).is_empty()) {
+        at.field(name).invalid_shown("[]".to_owned(), "must not be empty if specified");
     }
 }
 

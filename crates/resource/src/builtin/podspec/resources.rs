@@ -8,8 +8,7 @@ use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
 use crate::builtin::at::At;
-use crate::builtin::at_checks::OBJECT_COUNTS;
-use crate::builtin::checks::{entries, list, text};
+use crate::builtin::checks::{OBJECT_COUNTS, entries, list, text};
 use crate::limits::REPEATED_BYTES_MAX;
 
 /// The resources without a domain that containers may have.

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use machinery::{Value, json, names};
 
 use crate::builtin::at::At;
-use crate::builtin::at_checks::{operator, selector_operators};
-use crate::builtin::checks::list;
+use crate::builtin::checks::{list, operator, selector_operators};
 use crate::builtin::defaults::at_mut;
 use crate::rules::label_name;
 

@@ -3,7 +3,7 @@
 
 use machinery::{Map, Value};
 
-use super::super::at_checks::is_usable_selector;
+use super::super::checks::is_usable_selector;
 
 /// Whether fields of a value are not checked. The first argument is the struct that has the value as a field or as an
 /// item of a list.

@@ -82,7 +82,9 @@ impl Walk {
         if rules.is_required && given.is_none_or(|given| !is_pointer(go) && is_zero(given)) {
             at.required("");
         }
-        rules.items_max.into_iter().for_each(|most| drop(at.max_items(most)));
+        if let Some(most) = rules.items_max {
+            at.max_items(most);
+        }
         if rules.no_items && self.is_update {
             fixed_items(at, rules.unique.as_deref().unwrap_or_default());
         }

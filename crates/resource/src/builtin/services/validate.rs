@@ -6,8 +6,7 @@ use machinery::field::FieldPath;
 use machinery::{Release, Value, names};
 
 use super::super::at::At;
-use super::super::at_checks::{go_struct, labels};
-use super::super::checks::{items, list, text};
+use super::super::checks::{go_struct, items, labels, list, text};
 use super::super::rule_checks;
 use super::{HEADLESS, headless, is_external, is_external_name, needs_health_check};
 use crate::builtin::ip::{self, Family};

@@ -8,8 +8,7 @@ use super::failures::failure_policy;
 use super::prepare::JOB_LABELS;
 use super::{shown_selector, template};
 use crate::builtin::at::At;
-use crate::builtin::at_checks::{is_usable_selector, selector_operators};
-use crate::builtin::checks::{is_set, list, text};
+use crate::builtin::checks::{is_set, is_usable_selector, list, selector_operators, text};
 use crate::builtin::defaults::restore;
 use crate::builtin::{job_rules, pods};
 

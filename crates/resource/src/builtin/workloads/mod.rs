@@ -20,7 +20,7 @@ use schema::apply::FieldSet;
 use schema::shape::{named, same_fields};
 
 use super::at::At;
-use super::at_checks::{is_usable_selector, labels, selector_operators};
+use super::checks::{is_usable_selector, labels, selector_operators};
 use super::defaults::restore;
 use super::{claim_templates, pod_annotations, pods, rollouts};
 
