@@ -1,17 +1,16 @@
 //! ServiceAccount.
 
-use machinery::{Release, Value};
+use machinery::Value;
+
+use super::at::At;
 
 /// Warns of an annotation that is deprecated, unless the object had it.
-pub fn warnings(object: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
-    const DEPRECATED: [&str; 3] = ["metadata", "annotations", "kubernetes.io/enforce-mountable-secrets"];
-    if object.at(&DEPRECATED).is_none() || old.is_some_and(|old| old.at(&DEPRECATED).is_some()) {
-        return vec![];
+pub fn warnings(at: At) {
+    let annotations = at.field("metadata.annotations");
+    let given = annotations.key("kubernetes.io/enforce-mountable-secrets");
+    if given.is_given() && given.old.is_none_or(Value::is_null) {
+        given.warn("deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets");
     }
-    vec![format!(
-        "metadata.annotations[{}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets",
-        DEPRECATED[2]
-    )]
 }
 
 /// Reduces references to secrets to their name.

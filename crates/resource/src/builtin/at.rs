@@ -11,15 +11,16 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::types::internal_json;
 use machinery::{Map, Release, Value};
 
-/// The errors of an object, in the order in which they are found.
+/// The errors of an object and the warnings about it, in the order in which they are found.
 pub struct Report {
     errors: RefCell<Vec<FieldError>>,
+    warnings: RefCell<Vec<String>>,
     release: Release,
 }
 
 impl Report {
     pub fn new(release: Release) -> Report {
-        Report { errors: RefCell::default(), release }
+        Report { errors: RefCell::default(), warnings: RefCell::default(), release }
     }
 
     /// The place of the whole object, which replaces `old`, if there is one.
@@ -37,6 +38,13 @@ pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: i
     let report = Report::new(release);
     check(report.root(object, old));
     report.into_errors()
+}
+
+/// The warnings that `check` gives about an object.
+pub fn warnings_of(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<String> {
+    let report = Report::new(release);
+    check(report.root(object, old));
+    report.warnings.into_inner()
 }
 
 /// The errors that `check` reports about an object at a path.
@@ -376,6 +384,24 @@ impl<'v> At<'_, 'v> {
 
     pub fn too_long(&self, bytes_max: usize) {
         self.push(FieldError::too_long(&self.path(), bytes_max));
+    }
+}
+
+/// Warnings.
+impl At<'_, '_> {
+    /// Warns about the value of the place.
+    pub fn warn(&self, why: impl std::fmt::Display) {
+        self.warn_text(format!("{}: {why}", self.path()));
+    }
+
+    /// Adds a warning that does not begin with the path.
+    pub fn warn_text(&self, warning: impl Into<String>) {
+        self.report.warnings.borrow_mut().push(warning.into());
+    }
+
+    /// The number of warnings about the object so far.
+    pub fn count_warnings(&self) -> usize {
+        self.report.warnings.borrow().len()
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Behaviour {
     /// The errors that the table of rules does not report.
     pub validate: fn(At),
     /// Warnings about fields and values that are accepted but discouraged.
-    pub warnings: fn(&Value, Option<&Value>, Release) -> Vec<String>,
+    pub warnings: fn(At),
     /// The problems of a name.
     pub name: fn(&str, Release) -> Vec<String>,
     /// The status endpoint.
@@ -43,7 +43,7 @@ pub struct Part {
     /// argument is the stored object.
     pub prepare: fn(&mut Value, &Value),
     pub validate: fn(At),
-    pub warnings: fn(&Value, Release) -> Vec<String>,
+    pub warnings: fn(At),
     /// The fields that the endpoint does not write, for managedFields. If a status has none, they follow from the facts
     /// of the kind.
     pub reset: Option<fn() -> &'static FieldSet>,
@@ -99,7 +99,7 @@ pub struct Further {
     /// Rejects the body of a create or an update before any of its fields are reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
     /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
-    pub early_warnings: fn(&Value) -> Vec<String>,
+    pub early_warnings: fn(At),
     /// The object to validate, if it is not the object itself.
     pub validated: fn(&Value) -> Option<Value>,
     /// Before an object is stored, sets the defaults that depend on what was prepared. kube-apiserver sets them when it
@@ -119,7 +119,7 @@ impl Behaviour {
         default: |_| {},
         prepare: |_, _| {},
         validate: |_| {},
-        warnings: |_, _, _| vec![],
+        warnings: |_| {},
         name: |name, _| names::dns1123_subdomain(name),
         status: Part::PLAIN,
         parts: &[],
@@ -132,7 +132,7 @@ impl Behaviour {
 }
 
 impl Part {
-    pub const PLAIN: Part = Part { prepare: |_, _| {}, validate: |_| {}, warnings: |_, _| vec![], reset: None };
+    pub const PLAIN: Part = Part { prepare: |_, _| {}, validate: |_| {}, warnings: |_| {}, reset: None };
 }
 
 impl Part {
@@ -151,7 +151,7 @@ impl StoredAs {
 impl Further {
     pub const NONE: Further = Further {
         check_body: |_| None,
-        early_warnings: |_| vec![],
+        early_warnings: |_| {},
         validated: |_| None,
         complete_stored: |_| {},
         resets: None,

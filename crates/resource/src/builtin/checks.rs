@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use machinery::field::FieldPath;
 use machinery::{Map, Release, Text, Value, names};
 
 use super::at::{At, errors_of};
@@ -23,12 +22,6 @@ pub const OBJECT_COUNTS: [&str; 9] = [
 /// The items of a list; none if it is absent.
 pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     object.get(name).and_then(Value::as_array).unwrap_or_default()
-}
-
-/// The items of a list with their paths.
-pub fn items<'a>(object: &'a Value, name: &str, path: &FieldPath) -> impl Iterator<Item = (FieldPath, &'a Value)> {
-    let path = path.child(name);
-    list(object, name).iter().enumerate().map(move |(i, item)| (path.index(i), item))
 }
 
 /// The entries of a map; none if it is absent.

@@ -1,11 +1,11 @@
 //! CustomResourceDefinition.
 
-use machinery::{Release, Value};
+use machinery::Value;
 use schema::definition::{self, ApiVersion, CLEANUP_FINALIZER, Condition, decode_as};
 use schema::shape::Keys;
 
 use super::Shaped;
-use super::at::At;
+use super::at::{At, warnings_of};
 use crate::rules::is_deleting;
 
 /// The first DELETE adds the finalizer that keeps a CRD until its instances are deleted.
@@ -80,8 +80,9 @@ pub fn validate_beta(at: At) {
     });
 }
 
-pub fn beta_warnings(beta: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
-    warnings(&definition::from_beta(beta), old.map(definition::from_beta).as_ref(), release)
+pub fn beta_warnings(at: At) {
+    let (new, old) = (definition::from_beta(at.value), at.old.map(definition::from_beta));
+    warnings_of(&new, old.as_ref(), at.release(), warnings).into_iter().for_each(|warning| at.warn_text(warning));
 }
 
 pub fn beta_to_stored(beta: Value) -> Value {
@@ -106,9 +107,10 @@ pub fn validate_status(at: At) {
 }
 
 /// Warns of formats that are not enforced, in the write that introduces them.
-pub fn warnings(new: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
-    match old {
-        None => definition::warnings_on_create(new, release),
-        Some(old) => definition::warnings_on_update(new, old, release),
-    }
+pub fn warnings(at: At) {
+    let warnings = match at.old {
+        None => definition::warnings_on_create(at.value, at.release()),
+        Some(old) => definition::warnings_on_update(at.value, old, at.release()),
+    };
+    warnings.into_iter().for_each(|warning| at.warn_text(warning));
 }

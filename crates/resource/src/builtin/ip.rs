@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use std::net::IpAddr;
 
-use machinery::field::FieldPath;
 use machinery::{Release, value::quote};
 
 use super::at::At;
@@ -161,48 +160,46 @@ pub fn endpoint(at: At) {
     }
 }
 
-/// The warning about an address in a non-canonical form.
-pub fn warning(path: &FieldPath, text: &str, release: Release) -> Option<String> {
-    let (address, given, path) = (parse(text)?, quote(text), path.as_str());
-    let strict = text.parse::<IpAddr>().ok().filter(|strict| strict.to_canonical() == *strict);
-    match strict {
-        None => Some(format!(
-            "{path}: non-standard IP address {given} {}: use {}",
-            verdict(release),
+/// Warns about an address in a non-canonical form.
+pub fn warn_address(at: At) {
+    let (text, given) = (at.as_text(), quote(at.as_text()));
+    let Some(address) = parse(text) else { return };
+    match text.parse::<IpAddr>().ok().filter(|strict| strict.to_canonical() == *strict) {
+        None => at.warn(format!(
+            "non-standard IP address {given} {}: use {}",
+            verdict(at.release()),
             quote(&address.to_string())
         )),
-        Some(IpAddr::V6(v6)) if v6.to_string() != text => Some(format!(
-            "{path}: IPv6 address {given} should be in RFC 5952 canonical format ({})",
-            quote(&v6.to_string())
-        )),
-        Some(_) => None,
+        Some(IpAddr::V6(v6)) if v6.to_string() != text => {
+            at.warn(format!("IPv6 address {given} should be in RFC 5952 canonical format ({})", quote(&v6.to_string())))
+        }
+        Some(_) => {}
     }
 }
 
-/// The warnings about a CIDR in a non-canonical form.
-pub fn cidr_warnings(path: &FieldPath, text: &str, release: Release) -> Vec<String> {
-    let Some(cidr) = Cidr::parse(text) else { return vec![] };
-    let (given, path, network) = (quote(text), path.as_str(), cidr.network());
-    let mut warnings = vec![];
-    if network.address != cidr.address {
+/// Warns about a CIDR in a non-canonical form.
+pub fn warn_cidr(at: At) {
+    let text = at.as_text();
+    let Some(cidr) = Cidr::parse(text) else { return };
+    let (given, network) = (quote(text), cidr.network());
+    let is_ambiguous = network.address != cidr.address;
+    if is_ambiguous {
         let one = Cidr { address: cidr.address, bits: if cidr.address.is_ipv4() { 32 } else { 128 } };
         let (network, one) = (quote(&network.to_string()), quote(&one.to_string()));
-        warnings
-            .push(format!("{path}: CIDR value {given} is ambiguous in this context (should be {network} or {one}?)"));
+        at.warn(format!("CIDR value {given} is ambiguous in this context (should be {network} or {one}?)"));
     }
     match strict_address(text) {
-        None => warnings.push(format!(
-            "{path}: non-standard CIDR value {given} {}: use {}",
-            verdict(release),
+        None => at.warn(format!(
+            "non-standard CIDR value {given} {}: use {}",
+            verdict(at.release()),
             quote(&network.to_string())
         )),
-        Some(IpAddr::V6(_)) if warnings.is_empty() && cidr.to_string() != text => warnings.push(format!(
-            "{path}: IPv6 CIDR value {given} should be in RFC 5952 canonical format ({})",
+        Some(IpAddr::V6(_)) if !is_ambiguous && cidr.to_string() != text => at.warn(format!(
+            "IPv6 CIDR value {given} should be in RFC 5952 canonical format ({})",
             quote(&cidr.to_string())
         )),
         Some(_) => {}
     }
-    warnings
 }
 
 #[cfg(test)]

@@ -240,6 +240,21 @@ impl BuiltIn {
         errors
     }
 
+    /// The warnings about an object, in the form in which it is validated.
+    pub fn warnings(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
+        at::warnings_of(object, old, release, self.behaviour.warnings)
+    }
+
+    /// The warnings about a new object before it is prepared.
+    pub fn early_warnings(&self, object: &Value, release: Release) -> Vec<String> {
+        at::warnings_of(object, None, release, self.behaviour.further.early_warnings)
+    }
+
+    /// The warnings about a written status.
+    pub fn status_warnings(&self, object: &Value, release: Release) -> Vec<String> {
+        at::warnings_of(object, None, release, self.behaviour.status.warnings)
+    }
+
     /// The errors of a new object, including those of its metadata.
     pub fn errors_of_new(&self, object: &Value, release: Release) -> Vec<FieldError> {
         let own = self.errors(object, None, release);

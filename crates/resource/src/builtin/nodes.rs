@@ -6,10 +6,9 @@ use std::net::IpAddr;
 
 use machinery::field::{FieldError, FieldPath};
 use machinery::quantity::Quantity;
-use machinery::{Map, Release, Value, names};
+use machinery::{Map, Value, names};
 
 use super::at::At;
-use super::checks::is_set;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -93,17 +92,17 @@ fn families(ranges: At) {
     }
 }
 
-pub fn warnings(node: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
+pub fn warnings(at: At) {
     let fields = [
         (
-            "configSource",
+            "spec.configSource",
             "the Dynamic Kubelet Config feature was removed in 1.24, and the field is unused by Kubernetes",
         ),
-        ("externalID", "this field is deprecated, and is unused by Kubernetes"),
+        ("spec.externalID", "this field is deprecated, and is unused by Kubernetes"),
     ];
-    let spec = node.get("spec").cloned().unwrap_or_default();
-    let given = fields.into_iter().filter(|(name, _)| is_set(&spec, name) && spec.get(name) != Some(&Value::from("")));
-    given.map(|(name, why)| format!("spec.{name}: {why}")).collect()
+    for (name, why) in fields.into_iter().filter(|(name, _)| at.has(name) && *at.field(name).value != Value::from("")) {
+        at.field(name).warn(why);
+    }
 }
 
 /// Validates the addresses, the amounts and the features of a Node.

@@ -1,23 +1,20 @@
 //! Warnings about kinds that have few of them: deprecated labels, annotations and sources, IP addresses that are not in
 //! canonical form, names that cannot be host names.
 
-use machinery::field::FieldPath;
+use machinery::names;
 use machinery::quantity::Quantity;
-use machinery::{Release, Value, names};
 
-use super::checks::{entries, is_set, items, text};
+use super::at::At;
 use super::ip;
 
-type Old<'a> = Option<&'a Value>;
-
 /// Warns about a name that is not a DNS label, for kinds whose names are used in names of Pods or hosts.
-pub fn of_name(object: &Value, used_in: &str) -> Option<String> {
-    let problems = names::dns1123_label(object.str_at(&["metadata", "name"]));
-    let warning = || {
+pub fn of_name(object: At, used_in: &str) {
+    let name = object.field("metadata.name");
+    let problems = names::dns1123_label(name.as_text());
+    if !problems.is_empty() {
         let why = "which can result in surprising behavior; a DNS label is recommended";
-        format!("metadata.name: this is used in {used_in}, {why}: [{}]", problems.join(" "))
-    };
-    (!problems.is_empty()).then(warning)
+        name.warn(format!("this is used in {used_in}, {why}: [{}]", problems.join(" ")));
+    }
 }
 
 /// Deprecated labels of Nodes, and what has replaced them.
@@ -37,10 +34,16 @@ pub fn former_label(key: &str) -> Option<&'static str> {
     FORMER_LABELS.iter().find(|(label, _)| *label == key).map(|(_, why)| *why)
 }
 
+/// Warns about a label at a place that is a key.
+pub fn former_key(at: At) {
+    if let Some(why) = former_label(at.as_text()) {
+        at.warn(format!("{} is {why}", at.as_text()));
+    }
+}
+
 /// Warns about deprecated labels in the expressions of a selector.
-pub fn former_keys(term: &Value, path: &FieldPath) -> Vec<String> {
-    let keys = items(term, "matchExpressions", path).map(|(path, it)| (path.child("key"), text(it, "key")));
-    keys.filter_map(|(path, key)| Some(format!("{path}: {key} is {}", former_label(key)?))).collect()
+pub fn former_keys(term: At) {
+    term.each("matchExpressions").for_each(|requirement| former_key(requirement.field("key")));
 }
 
 /// Volume sources that no longer work: the field, its name in warnings, and the releases concerned.
@@ -57,154 +60,135 @@ const FORMER_SOURCES: [(&str, &str, &str); 9] = [
 ];
 
 /// Warns about sources of a volume that no longer work.
-pub fn former_sources(volume: &Value, path: &FieldPath) -> Vec<String> {
-    let former = FORMER_SOURCES.iter().filter(|(source, _, _)| is_set(volume, source));
-    former.map(|(_, shown, why)| format!("{}: {why}", path.child(shown))).collect()
+pub fn former_sources(volume: At) {
+    for (_, shown, why) in FORMER_SOURCES.iter().filter(|(source, _, _)| volume.has(source)) {
+        volume.field(shown).warn(why);
+    }
 }
 
 /// The annotation that names the class of a volume or a claim.
 pub const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Warns about annotations that fields have replaced.
-fn former_annotations(object: &Value, known: &[(&str, &str)]) -> Vec<String> {
-    let path = FieldPath::new("metadata").child("annotations");
-    let given = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
-    let found = known.iter().filter(|(key, _)| given(key));
-    found.map(|(key, why)| format!("{}: deprecated since {why} attribute instead", path.key(key))).collect()
+/// Warns about an annotation that a field has replaced.
+fn former_annotation(object: At, key: &str, why: &str) {
+    let annotations = object.field("metadata.annotations");
+    if annotations.key(key).is_given() {
+        annotations.key(key).warn(format!("deprecated since {why} attribute instead"));
+    }
 }
 
-pub fn of_volume(volume: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
-    let mut warnings = former_annotations(
-        volume,
-        &[
-            (CLASS, "v1.8; use \"storageClassName\""),
-            ("volume.beta.kubernetes.io/mount-options", "v1.31; use \"mountOptions\""),
-        ],
-    );
-    let (path, spec) = (FieldPath::new("spec"), volume.get("spec").unwrap_or(&Value::Null));
-    if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
-        let why = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
-        warnings.push(format!("{}: {why}", path.child("persistentVolumeReclaimPolicy")));
+pub fn of_volume(volume: At) {
+    former_annotation(volume, CLASS, "v1.8; use \"storageClassName\"");
+    former_annotation(volume, "volume.beta.kubernetes.io/mount-options", "v1.31; use \"mountOptions\"");
+    let spec = volume.field("spec");
+    if spec.text("persistentVolumeReclaimPolicy") == "Recycle" {
+        spec.field("persistentVolumeReclaimPolicy").warn("The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.");
     }
-    let required = spec.at(&["nodeAffinity", "required"]).unwrap_or(&Value::Null);
-    for (path, term) in items(required, "nodeSelectorTerms", &path.child("nodeAffinity").child("required")) {
-        warnings.extend(former_keys(term, &path));
-    }
+    spec.field("nodeAffinity.required").each("nodeSelectorTerms").for_each(former_keys);
     // kube-apiserver does not warn of these in PersistentVolumes
-    if !is_set(spec, "flocker") && !is_set(spec, "quobyte") {
-        warnings.extend(former_sources(spec, &path));
+    if !spec.has("flocker") && !spec.has("quobyte") {
+        former_sources(spec);
     }
-    warnings
 }
 
 /// Warns about fractions of bytes in a claim.
-pub fn of_claim(claim: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
-    let mut warnings = former_annotations(claim, &[(CLASS, "v1.8; use \"storageClassName\"")]);
-    let spec = claim.get("spec").unwrap_or(&Value::Null);
-    claim_fractions(spec, &FieldPath::new("spec"), &mut warnings);
-    warnings
+pub fn of_claim(claim: At) {
+    former_annotation(claim, CLASS, "v1.8; use \"storageClassName\"");
+    claim_fractions(claim.field("spec"));
 }
 
 /// Warns about fractions of bytes in the spec of a claim.
-pub fn claim_fractions(spec: &Value, path: &FieldPath, warnings: &mut Vec<String>) {
-    for kind in ["requests", "limits"] {
-        let Some(amount) = spec.at(&["resources", kind, "storage"]) else { continue };
-        if let Ok(amount) = Quantity::of(amount)
-            && !amount.is_whole()
-        {
-            let (path, shown) = (path.child("resources").child(kind).key("storage"), amount.rounded_to_thousandths());
-            warnings.push(format!("{path}: fractional byte value \"{shown}\" is invalid, must be an integer"));
+pub fn claim_fractions(spec: At) {
+    for resources in ["resources.requests", "resources.limits"] {
+        fraction(spec.field(resources).key("storage"));
+    }
+}
+
+/// Warns about an amount of bytes that is not whole.
+pub fn fraction(at: At) {
+    if let Ok(amount) = Quantity::of(at.value)
+        && !amount.is_whole()
+    {
+        let shown = amount.rounded_to_thousandths();
+        at.warn(format!("fractional byte value \"{shown}\" is invalid, must be an integer"));
+    }
+}
+
+pub fn of_class(class: At) {
+    for term in class.each("allowedTopologies") {
+        for requirement in term.each("matchLabelExpressions") {
+            let key = requirement.field("key");
+            former_label(key.as_text()).into_iter().for_each(|why| key.warn(why));
         }
     }
 }
 
-pub fn of_class(class: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
-    let mut warnings = vec![];
-    for (path, term) in items(class, "allowedTopologies", &FieldPath::root()) {
-        for (path, requirement) in items(term, "matchLabelExpressions", &path) {
-            let why = former_label(text(requirement, "key"));
-            warnings.extend(why.map(|why| format!("{}: {why}", path.child("key"))));
-        }
+pub fn of_capacity(capacity: At) {
+    let topology = capacity.field("nodeTopology");
+    former_keys(topology);
+    let labels = topology.field("matchLabels");
+    for (label, _) in topology.entries("matchLabels") {
+        former_label(label).into_iter().for_each(|why| labels.child(label).warn(why));
     }
-    warnings
 }
 
-pub fn of_capacity(capacity: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
-    let (path, topology) = (FieldPath::new("nodeTopology"), capacity.get("nodeTopology").unwrap_or(&Value::Null));
-    let mut warnings = former_keys(topology, &path);
-    for (label, _) in entries(topology, &["matchLabels"]) {
-        let why = former_label(label);
-        warnings.extend(why.map(|why| format!("{}: {why}", path.child("matchLabels").child(label))));
-    }
-    warnings
-}
-
-pub fn of_runtime_class(class: &Value, _old: Old<'_>, _release: Release) -> Vec<String> {
-    let former = entries(class, &["scheduling", "nodeSelector"]).filter_map(|(label, _)| former_label(label));
-    former.map(|why| format!("scheduling.nodeSelector: {why}")).collect()
+pub fn of_runtime_class(class: At) {
+    let selector = class.field("scheduling.nodeSelector");
+    let former = class.entries("scheduling.nodeSelector").filter_map(|(label, _)| former_label(label));
+    former.for_each(|why| selector.warn(why));
 }
 
 /// Warns about a new Ingress whose class is an annotation.
-pub fn of_ingress(ingress: &Value, old: Old<'_>, _release: Release) -> Vec<String> {
+pub fn of_ingress(ingress: At) {
     const CLASS: &str = "kubernetes.io/ingress.class";
-    let has_field = ingress.at(&["spec", "ingressClassName"]).is_some_and(|class| !class.is_null());
-    match old.is_none() && !has_field && ingress.at(&["metadata", "annotations", CLASS]).is_some() {
-        true => vec![format!("annotation \"{CLASS}\" is deprecated, please use 'spec.ingressClassName' instead")],
-        false => vec![],
+    let is_annotated = ingress.field("metadata.annotations").key(CLASS).is_given();
+    if !ingress.is_update() && !ingress.has("spec.ingressClassName") && is_annotated {
+        ingress.warn_text(format!("annotation \"{CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"));
     }
 }
 
-/// Warns about IP addresses of load balancers in the status of Ingresses and Services.
-pub fn of_balancers(object: &Value, release: Release) -> Vec<String> {
-    let balancer = object.at(&["status", "loadBalancer"]).unwrap_or(&Value::Null);
-    let path = FieldPath::new("status").child("loadBalancer");
-    let points = items(balancer, "ingress", &path);
-    points.filter_map(|(path, point)| ip::warning(&path, text(point, "ip"), release)).collect()
+/// Warns about IP addresses of load balancers in the status of Ingresses and Services. Upstream leaves out `ip`.
+pub fn of_balancers(object: At) {
+    for point in object.each("status.loadBalancer.ingress") {
+        ip::warn_address(point.with(point.field("ip").value));
+    }
 }
 
 /// Warns about IP addresses in the status of a Pod.
-pub fn of_pod_status(pod: &Value, release: Release) -> Vec<String> {
-    let (path, status) = (FieldPath::new("status"), pod.get("status").unwrap_or(&Value::Null));
-    let addresses = ["podIPs", "hostIPs"].into_iter().flat_map(|list| items(status, list, &path));
-    addresses.filter_map(|(path, address)| ip::warning(&path.child("ip"), text(address, "ip"), release)).collect()
+pub fn of_pod_status(pod: At) {
+    let addresses = ["status.podIPs", "status.hostIPs"];
+    addresses.iter().flat_map(|list| pod.each(list)).for_each(|address| ip::warn_address(address.field("ip")));
 }
 
-pub fn of_network_policy(policy: &Value, _old: Old<'_>, release: Release) -> Vec<String> {
-    let (path, spec, mut warnings) = (FieldPath::new("spec"), policy.get("spec").unwrap_or(&Value::Null), vec![]);
-    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
-        for (path, rule) in items(spec, direction, &path) {
-            for (path, peer) in items(rule, peers, &path) {
-                let Some(block) = peer.get("ipBlock") else { continue };
-                let path = path.child("ipBlock");
-                warnings.extend(ip::cidr_warnings(&path.child("cidr"), text(block, "cidr"), release));
-                for (path, range) in items(block, "except", &path) {
-                    warnings.extend(ip::cidr_warnings(&path, range.as_str().unwrap_or_default(), release));
-                }
+pub fn of_network_policy(policy: At) {
+    for (direction, peers) in [("spec.ingress", "from"), ("spec.egress", "to")] {
+        for rule in policy.each(direction) {
+            for peer in rule.each(peers) {
+                ip::warn_cidr(peer.field("ipBlock.cidr"));
+                peer.each("ipBlock.except").for_each(ip::warn_cidr);
             }
         }
     }
-    warnings
 }
 
 /// Warns about IP addresses in Endpoints, unless their controller writes them.
-pub fn of_endpoints(endpoints: &Value, _old: Old<'_>, release: Release) -> Vec<String> {
-    let manager = endpoints.str_at(&["metadata", "labels", "endpoints.kubernetes.io/managed-by"]);
-    let mut warnings = vec![];
-    for (path, subset) in items(endpoints, "subsets", &FieldPath::root()).filter(|_| manager != "endpoint-controller") {
-        for (path, address) in
-            ["addresses", "notReadyAddresses"].into_iter().flat_map(|list| items(subset, list, &path))
-        {
-            warnings.extend(ip::warning(&path.child("ip"), text(address, "ip"), release));
+pub fn of_endpoints(endpoints: At) {
+    let labels = endpoints.field("metadata.labels");
+    if labels.key("endpoints.kubernetes.io/managed-by").as_text() == "endpoint-controller" {
+        return;
+    }
+    for subset in endpoints.each("subsets") {
+        for address in ["addresses", "notReadyAddresses"].iter().flat_map(|list| subset.each(list)) {
+            ip::warn_address(address.field("ip"));
         }
     }
-    warnings
 }
 
 /// Warns about a new quota that allows more requests than limits.
-pub fn of_quota(quota: &Value, old: Old<'_>, _release: Release) -> Vec<String> {
-    let (mut warnings, hard) = (vec![], quota.at(&["spec", "hard"]).unwrap_or(&Value::Null));
-    let amount = |name: &str| hard.get(name).and_then(|amount| Quantity::of(amount).ok());
-    for resource in ["cpu", "memory", "storage", "ephemeral-storage"].into_iter().filter(|_| old.is_none()) {
+pub fn of_quota(quota: At) {
+    let hard = quota.field("spec.hard");
+    let amount = |name: &str| Quantity::of(hard.value.get(name)?).ok();
+    for resource in ["cpu", "memory", "storage", "ephemeral-storage"].into_iter().filter(|_| !quota.is_update()) {
         let (mut name, limit_name) = (format!("requests.{resource}"), format!("limits.{resource}"));
         if amount(&name).is_none() && ["cpu", "memory"].contains(&resource) {
             resource.clone_into(&mut name);
@@ -212,8 +196,7 @@ pub fn of_quota(quota: &Value, old: Old<'_>, _release: Release) -> Vec<String> {
         if let (Some(request), Some(limit)) = (amount(&name), amount(&limit_name))
             && request.compare(&limit).is_gt()
         {
-            warnings.push(format!("ResourceQuota {name} ({request}) should be less than {limit_name} ({limit})"));
+            quota.warn_text(format!("ResourceQuota {name} ({request}) should be less than {limit_name} ({limit})"));
         }
     }
-    warnings
 }

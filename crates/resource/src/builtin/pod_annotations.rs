@@ -1,10 +1,9 @@
 //! Annotations of Pods and Pod templates that stand for fields: profiles, tolerations, deletion costs, mirror Pods.
 
-use machinery::field::FieldPath;
 use machinery::{Map, Value};
 
 use super::at::At;
-use super::checks::{items, text};
+use super::checks::text;
 use super::{podspec, rule_checks};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -190,60 +189,53 @@ fn valid_profile(annotation: &str) -> Option<Value> {
 }
 
 /// Warns about AppArmor annotations of a new Pod, unless the container sets the field or the Pod has the same profile.
-pub fn early_warnings(pod: &Value) -> Vec<String> {
-    let is_windows = pod.str_at(&["spec", "os", "name"]) == "windows";
-    let Some(given) = given(pod).filter(|_| !is_windows) else { return vec![] };
-    let (spec, path) = (pod.get("spec").unwrap_or(&Value::Null), FieldPath::new("metadata").child("annotations"));
-    let of_pod = spec.at(&["securityContext", "appArmorProfile"]);
-    let mut warnings = vec![];
-    for (_, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, &path)) {
-        let key = format!("{APP_ARMOR_OF}{}", text(container, "name"));
-        let has_field = container.at(&["securityContext", "appArmorProfile"]).is_some();
-        let Some(annotation) = given.get(&key).and_then(Value::as_str).filter(|_| !has_field) else { continue };
-        let profile = valid_profile(annotation);
-        if profile.is_none() || profile.as_ref() != of_pod {
-            warnings.push(former_profile(&path.key(&key)));
+pub fn early_warnings(pod: At) {
+    let (spec, annotations) = (pod.field("spec"), pod.field("metadata.annotations"));
+    if spec.text("os.name") == "windows" {
+        return;
+    }
+    let of_pod = spec.field("securityContext.appArmorProfile");
+    for container in CONTAINERS.iter().flat_map(|kind| spec.each(kind)) {
+        let key = format!("{APP_ARMOR_OF}{}", container.text("name"));
+        if let Some(annotation) = annotation(pod.value, &key)
+            && !container.has("securityContext.appArmorProfile")
+            && valid_profile(annotation).is_none_or(|profile| profile != *of_pod.value)
+        {
+            annotations.key(&key).warn(FORMER_PROFILE);
         }
     }
-    warnings
 }
 
-fn former_profile(path: &FieldPath) -> String {
-    format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
-}
+const FORMER_PROFILE: &str = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
 
-/// Warns about annotations that have no effect or that fields have replaced.
-pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
-    let Some(given) = given(pod) else { return };
+/// Warns about annotations of a Pod or a template that have no effect or that fields have replaced.
+pub fn warnings(pod: At) {
     const FORMER: [(&str, &str); 3] = [
         ("scheduler.alpha.kubernetes.io/critical-pod", "v1.16+; use the \"priorityClassName\""),
         ("security.alpha.kubernetes.io/sysctls", "v1.11+; use the \"sysctls\""),
         ("security.alpha.kubernetes.io/unsafe-sysctls", "v1.11+; use the \"sysctls\""),
     ];
-    let at = root.child("metadata").child("annotations");
-    for (key, why) in FORMER.into_iter().filter(|(key, _)| given.get(key).is_some()) {
-        warnings.push(format!("{}: non-functional in {why} field instead", at.key(key)));
+    let (annotations, spec) = (pod.field("metadata.annotations"), pod.field("spec"));
+    for (key, why) in FORMER.into_iter().filter(|(key, _)| annotations.key(key).is_given()) {
+        annotations.key(key).warn(format!("non-functional in {why} field instead"));
     }
-    let seccomp =
-        |key: &str| format!("{}: non-functional in v1.27+; use the \"seccompProfile\" field instead", at.key(key));
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    let context = spec.get("securityContext").unwrap_or(&Value::Null);
-    if context.get("seccompProfile").is_none() && given.get(SECCOMP).is_some() {
-        warnings.push(seccomp(SECCOMP));
-    }
-    for (_, container) in CONTAINERS.into_iter().flat_map(|kind| items(spec, kind, root)) {
-        let (name, own) = (text(container, "name"), container.get("securityContext").unwrap_or(&Value::Null));
-        let key = format!("{SECCOMP_OF}{name}");
-        if own.get("seccompProfile").is_none() && given.get(&key).is_some() {
-            warnings.push(seccomp(&key));
+    let seccomp = |context: At, key: &str| {
+        if !context.has("seccompProfile") && annotations.key(key).is_given() {
+            annotations.key(key).warn("non-functional in v1.27+; use the \"seccompProfile\" field instead");
         }
+    };
+    seccomp(spec.field("securityContext"), SECCOMP);
+    let of_pod = spec.field("securityContext.appArmorProfile");
+    for container in CONTAINERS.iter().flat_map(|kind| spec.each(kind)) {
+        let (name, own) = (container.text("name"), container.field("securityContext"));
+        seccomp(own, &format!("{SECCOMP_OF}{name}"));
         let key = format!("{APP_ARMOR_OF}{name}");
         // a Pod itself got these as early warnings; templates did not
-        let is_seen = root.as_str().is_empty() || own.get("appArmorProfile").is_some();
-        let Some(annotation) = given.get(&key).and_then(Value::as_str).filter(|_| !is_seen) else { continue };
-        let of_pod = context.get("appArmorProfile");
-        if of_pod.is_none() || of_pod != app_armor_profile(annotation).as_ref() {
-            warnings.push(former_profile(&at.key(&key)));
+        let is_seen = pod.is_root() || own.has("appArmorProfile");
+        if let Some(annotation) = annotation(pod.value, &key).filter(|_| !is_seen)
+            && app_armor_profile(annotation).is_none_or(|profile| profile != *of_pod.value)
+        {
+            annotations.key(&key).warn(FORMER_PROFILE);
         }
     }
 }
@@ -252,7 +244,7 @@ pub fn warnings(pod: &Value, root: &FieldPath, warnings: &mut Vec<String>) {
 mod tests {
     use machinery::{Release, json};
 
-    use super::super::at::errors_of;
+    use super::super::at::{errors_of, warnings_of};
     use super::*;
 
     fn texts(annotations: Value, spec: Value) -> Vec<String> {
@@ -279,7 +271,8 @@ mod tests {
             let containers = json!([{"name": "c", "securityContext": (of_container.clone())}]);
             let spec = json!({"securityContext": (of_pod.clone()), "containers": containers});
             let pod = json!({"metadata": {"annotations": annotations}, "spec": spec});
-            assert_eq!(!early_warnings(&pod).is_empty(), want, "{}", pod.to_json());
+            let warnings = warnings_of(&pod, None, Release::NEWEST, early_warnings);
+            assert_eq!(!warnings.is_empty(), want, "{}", pod.to_json());
         }
     }
 

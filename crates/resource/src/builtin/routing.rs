@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use machinery::field::FieldPath;
-use machinery::{Map, Release, Value, json, names};
+use machinery::{Map, Value, json, names};
 
 use super::at::At;
-use super::checks::{conditions, items, selector_operators, text};
+use super::checks::{conditions, selector_operators};
 use super::ip::{self, Cidr};
 use super::rule_checks::{self, port_name_problems};
 
@@ -343,21 +342,15 @@ fn domain(at: At) {
 }
 
 /// Warns about the deprecated address type and about addresses that are not in canonical form.
-pub fn slice_warnings(slice: &Value, old: Option<&Value>, release: Release) -> Vec<String> {
-    let mut warnings = vec![];
-    if old.is_none() && text(slice, "addressType") == "FQDN" {
-        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
-    }
+pub fn slice_warnings(slice: At) {
     const MANAGERS: [&str; 2] = ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
-    if MANAGERS.contains(&slice.str_at(&["metadata", "labels", "endpointslice.kubernetes.io/managed-by"])) {
-        return warnings;
+    if !slice.is_update() && slice.text("addressType") == "FQDN" {
+        slice.warn_text("spec.addressType: FQDN endpoints are deprecated");
     }
-    for (path, endpoint) in items(slice, "endpoints", &FieldPath::root()) {
-        for (path, address) in items(endpoint, "addresses", &path) {
-            warnings.extend(ip::warning(&path, address.as_str().unwrap_or_default(), release));
-        }
+    let labels = slice.field("metadata.labels");
+    if !MANAGERS.contains(&labels.key("endpointslice.kubernetes.io/managed-by").as_text()) {
+        slice.each("endpoints").for_each(|endpoint| endpoint.each("addresses").for_each(ip::warn_address));
     }
-    warnings
 }
 
 /// By default, a policy applies to incoming traffic, and also to outgoing traffic if it has egress rules.

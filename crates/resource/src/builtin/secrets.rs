@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use machinery::{Release, Value};
+use machinery::Value;
 
 use super::at::At;
 use super::config::{data_key, decoded_len, unchanged};
@@ -98,10 +98,9 @@ fn missing(secret: At, needs: &Needs) {
 }
 
 /// Warns about a certificate that does not match its key.
-pub fn warnings(new: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
-    if new.str_at(&["type"]) != "kubernetes.io/tls" {
-        return vec![];
+pub fn warnings(at: At) {
+    if at.text("type") == "kubernetes.io/tls" {
+        let part = |key: &str| bytes(at.value, key).unwrap_or_default();
+        key_pair::check(&part("tls.crt"), &part("tls.key")).err().into_iter().for_each(|why| at.warn_text(why));
     }
-    let part = |key: &str| bytes(new, key).unwrap_or_default();
-    key_pair::check(&part("tls.crt"), &part("tls.key")).err().into_iter().collect()
 }

@@ -3,7 +3,7 @@
 use base::clock;
 use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
-use machinery::{Release, Value, json};
+use machinery::{Value, json};
 
 use super::at::At;
 use super::checks::{list, text};
@@ -340,17 +340,12 @@ pub fn validate_volume(volume: At) {
 }
 
 /// Warns about CSI drivers that receive ServiceAccount tokens in volume attributes rather than in Secrets.
-pub fn driver_warnings(driver: &Value, old: Option<&Value>, _release: Release) -> Vec<String> {
-    let requests = ["spec", "tokenRequests"];
-    let spec = driver.get("spec").unwrap_or(&Value::Null);
-    let is_unchanged = old.is_some_and(|old| old.at(&requests) == driver.at(&requests));
-    if is_unchanged
-        || list(spec, "tokenRequests").is_empty()
-        || spec.get("serviceAccountTokenInSecrets").is_some_and(|set| !set.is_null())
-    {
-        return vec![];
+pub fn driver_warnings(driver: At) {
+    let requests = driver.field("spec.tokenRequests");
+    let is_unchanged = requests.old == Some(requests.value);
+    if !is_unchanged && requests.items().len() > 0 && !driver.has("spec.serviceAccountTokenInSecrets") {
+        driver.warn_text("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes");
     }
-    vec!["spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes".to_owned()]
 }
 
 /// Sets the phase of a new object to Pending.

@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 
-use machinery::field::FieldPath;
 use machinery::{Release, Value, names};
 use schema::definition::{webhook_service, webhook_url};
 
 use super::BuiltIn;
 use super::admission::{self as shared};
 use super::at::At;
-use super::checks::{items, label_selector, list};
+use super::checks::{label_selector, list};
 use super::expressions::Scope;
 use crate::limits;
 
@@ -27,20 +26,17 @@ pub fn validate(at: At) {
 }
 
 /// Warns about rules for resources that webhooks do not see.
-pub fn warnings(new: &Value, _: Option<&Value>, release: Release) -> Vec<String> {
-    let mut warnings = vec![];
-    if release < Release::V1_37 {
-        return warnings;
+pub fn warnings(at: At) {
+    if at.release() < Release::V1_37 {
+        return;
     }
-    for (path, hook) in items(new, "webhooks", &FieldPath::root()) {
-        for (path, rule) in items(hook, "rules", &path) {
-            let named = excluded_resources(rule).into_iter();
-            warnings.extend(named.map(|resource| {
-                format!("{path}: {resource} is excluded from admission webhooks; this rule will have no effect")
-            }));
+    for webhook in at.each("webhooks") {
+        for rule in webhook.each("rules") {
+            for resource in excluded_resources(rule.value) {
+                rule.warn(format!("{resource} is excluded from admission webhooks; this rule will have no effect"));
+            }
         }
     }
-    warnings
 }
 
 /// The reviews that a rule names; wildcards do not count.

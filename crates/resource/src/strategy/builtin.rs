@@ -34,7 +34,7 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn early_warnings(&self, object: &Value) -> Vec<String> {
-        (self.0.row.behaviour.further.early_warnings)(object)
+        self.0.row.early_warnings(object, self.0.release())
     }
 
     fn prepare_for_create(&self, object: &mut Value) {
@@ -61,7 +61,7 @@ impl Strategy for BuiltInStrategy {
 
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
-        let warnings = (row.behaviour.warnings)(&row.checked_form(object), None, self.0.release());
+        let warnings = row.warnings(&row.checked_form(object), None, self.0.release());
         row.reserved_name_warning(object, true, gates).into_iter().chain(warnings).collect()
     }
 
@@ -96,7 +96,7 @@ impl Strategy for BuiltInStrategy {
     fn warnings_on_update(&self, object: &Value, old: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
         let (shown, before) = (row.checked_form(object), row.checked_form(old));
-        let warnings = (row.behaviour.warnings)(&shown, Some(&before), self.0.release());
+        let warnings = row.warnings(&shown, Some(&before), self.0.release());
         row.reserved_name_warning(object, false, gates).into_iter().chain(warnings).collect()
     }
 
@@ -152,7 +152,7 @@ impl Strategy for BuiltInStatus {
     }
 
     fn warnings_on_update(&self, object: &Value, _old: &Value) -> Vec<String> {
-        (self.0.row.behaviour.status.warnings)(object, self.0.release())
+        self.0.row.status_warnings(object, self.0.release())
     }
 
     fn canonicalize(&self, object: &mut Value) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machinery::{Map, Release, Value, names};
+use machinery::{Map, Value, names};
 
 use super::super::at::At;
 use super::super::podspec;
@@ -44,10 +44,12 @@ pub fn validate_slice(at: At) {
 }
 
 /// Warns about driver names with capital letters.
-pub fn slice_warnings(slice: &Value, _old: Option<&Value>, _release: Release) -> Vec<String> {
-    let driver = slice.str_at(&["spec", "driver"]);
-    let why = format!("spec.driver: driver names should be lowercase; {driver:?} contains uppercase characters");
-    if driver == driver.to_lowercase() { vec![] } else { vec![why] }
+pub fn slice_warnings(slice: At) {
+    let driver = slice.field("spec.driver");
+    let name = driver.as_text();
+    if name != name.to_lowercase() {
+        driver.warn(format!("driver names should be lowercase; {name:?} contains uppercase characters"));
+    }
 }
 
 fn pool(pool: At) {

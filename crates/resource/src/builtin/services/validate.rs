@@ -6,7 +6,7 @@ use machinery::field::FieldPath;
 use machinery::{Release, Value, names};
 
 use super::super::at::At;
-use super::super::checks::{go_struct, items, labels, list, text};
+use super::super::checks::{go_struct, labels, list, text};
 use super::super::rule_checks;
 use super::{HEADLESS, headless, is_external, is_external_name, needs_health_check};
 use crate::builtin::ip::{self, Family};
@@ -391,51 +391,41 @@ fn ingress_point(point: At, before: &HashSet<&str>) {
 }
 
 /// Warns of accepted but discouraged values.
-pub fn warnings(new: &Value, _old: Option<&Value>, release: Release) -> Vec<String> {
-    let (path, spec) = (FieldPath::new("spec"), new.get("spec").unwrap_or(&Value::Null));
-    let mut out = vec![];
-    if new.at(&["metadata", "annotations", TOPOLOGY_HINTS]).is_some() {
-        out.push(format!("annotation {TOPOLOGY_HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"));
+pub fn warnings(at: At) {
+    let spec = at.field("spec");
+    if at.field("metadata.annotations").key(TOPOLOGY_HINTS).is_given() {
+        at.warn_text(format!("annotation {TOPOLOGY_HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"));
     }
     let addresses = |name: &'static str| {
-        let listed = items(spec, name, &path).filter_map(|(path, item)| Some((path, item.as_str()?)));
-        listed
-            .filter(|(_, text)| *text != HEADLESS)
-            .filter_map(|(path, text)| ip::warning(&path, text, release))
-            .collect::<Vec<_>>()
+        spec.each(name).filter(|address| address.as_text() != HEADLESS).for_each(ip::warn_address);
     };
-    out.extend(addresses("clusterIPs"));
-    let balancer = text(spec, "loadBalancerIP");
-    let headless = text(spec, "type") == "ClusterIP" && text(spec, "clusterIP") == HEADLESS;
-    if headless {
-        let ignored = [
-            ("loadBalancerIP", !balancer.is_empty()),
-            ("externalIPs", !list(spec, "externalIPs").is_empty()),
-            ("SessionAffinity", text(spec, "sessionAffinity") != "None"),
-        ];
-        let ignored = ignored.into_iter().filter(|(_, given)| *given);
-        out.extend(ignored.map(|(name, _)| format!("spec.{name} is ignored for headless services")));
-    }
-    out.extend(addresses("externalIPs"));
-    let used = !list(spec, "externalIPs").is_empty() && !headless && !is_external_name(spec);
-    if used && release >= Release::V1_36 {
-        out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
-    }
-    out.extend(ip::warning(&path.child("loadBalancerIP"), balancer, release));
-    for (path, range) in items(spec, "loadBalancerSourceRanges", &path) {
-        out.extend(ip::cidr_warnings(&path, range.as_str().unwrap_or_default(), release));
-    }
-    match is_external_name(spec) {
-        true if !list(spec, "externalIPs").is_empty() => {
-            out.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    addresses("clusterIPs");
+    let has_external = !spec.list("externalIPs").is_empty();
+    let headless = spec.text("type") == "ClusterIP" && spec.text("clusterIP") == HEADLESS;
+    for (name, given) in [
+        ("loadBalancerIP", !spec.text("loadBalancerIP").is_empty()),
+        ("externalIPs", has_external),
+        ("SessionAffinity", spec.text("sessionAffinity") != "None"),
+    ] {
+        if headless && given {
+            at.warn_text(format!("spec.{name} is ignored for headless services"));
         }
-        false if !text(spec, "externalName").is_empty() => {
-            out.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+    }
+    addresses("externalIPs");
+    let is_external_name = is_external_name(spec.value);
+    if has_external && !headless && !is_external_name && at.release() >= Release::V1_36 {
+        at.warn_text("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
+    }
+    ip::warn_address(spec.field("loadBalancerIP"));
+    spec.each("loadBalancerSourceRanges").for_each(ip::warn_cidr);
+    match is_external_name {
+        true if has_external => at.warn_text("spec.externalIPs is ignored when spec.type is \"ExternalName\""),
+        false if !spec.text("externalName").is_empty() => {
+            at.warn_text("spec.externalName is ignored when spec.type is not \"ExternalName\"");
         }
         _ => {}
     }
-    if text(spec, "trafficDistribution") == "PreferClose" {
-        out.push("spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned());
+    if spec.text("trafficDistribution") == "PreferClose" {
+        spec.field("trafficDistribution").warn("\"PreferClose\" is deprecated; use \"PreferSameZone\"");
     }
-    out
 }
