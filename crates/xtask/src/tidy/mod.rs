@@ -1,5 +1,5 @@
-//! Checks that the compiler and clippy do not make: layers, import cycles, names, sizes, terms, notes, committed keys, and the writes
-//! of API objects.
+//! Checks that the compiler and clippy do not make: layers, import cycles, names, sizes, terms, notes, committed keys, and code that only
+//! some files may contain: writes of API objects, and requests without authorization.
 //!
 //! `source` reads a file and separates code and comments; `paths` finds the paths in code, `modules` what they name; `tables` reads ARCHITECTURE.md;
 //! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary` and `crates` each check one kind of rule and return [`Problem`]s.
@@ -74,6 +74,7 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     problems.extend(cycles::check(sources));
     problems.extend(names::check(sources));
     problems.extend(keys::check(root));
+    problems.extend(words::check_places(sources));
     problems.extend(crates::check(&document, &crates::read(root)?));
     let glossary = glossary::read(&document).unwrap_or_else(|problem| {
         problems.push(problem);

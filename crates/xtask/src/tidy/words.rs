@@ -12,12 +12,34 @@ const STORED: &str = "crates/server/src/verbs/stored.rs";
 /// Writes the RangeAllocation of node ports, which is not an API object: no client can read it.
 const PORTS: &str = "crates/server/src/allocation/ports.rs";
 
-/// Calls, and the only files that may make them.
-const PLACES: [(&str, &[&str]); 2] = [("objects.put(", &[STORED, PORTS]), ("objects.delete(", &[STORED])];
+/// What stands between a client and a request without authorization: the type of an authorized request, the right to make one without
+/// an authorizer, and the functions that use this right.
+const AUTHORIZATION: &str = "crates/access/src/authorization/mod.rs";
+const AUTHORIZER: &str = "crates/access/src/authorization/authorizer.rs";
+const ASSEMBLY: &str = "crates/server/src/lib.rs";
+const AS_SERVER: &str = "crates/server/src/verbs/as_server.rs";
+const VERBS: &str = "crates/server/src/verbs/";
+const CONTROLLERS: &str = "crates/server/src/controllers/";
+
+/// Code, and the only files and folders that may contain it. Those that handle requests of clients are in `http`.
+const PLACES: [(&str, &[&str]); 8] = [
+    ("objects.put(", &[STORED, PORTS]),
+    ("objects.delete(", &[STORED]),
+    ("_witness", &[AUTHORIZATION]),
+    ("Loopback(", &[AUTHORIZATION, AUTHORIZER]),
+    ("Authorizer::new(", &[ASSEMBLY]),
+    ("loopback.request(", &[AS_SERVER]),
+    ("server_request(", &[VERBS, CONTROLLERS]),
+    ("controller_request(", &[AS_SERVER, CONTROLLERS]),
+];
+
+fn is_in(source: &Source, places: &[&str]) -> bool {
+    places.iter().any(|place| source.path.starts_with(place))
+}
 
 pub fn check(source: &Source) -> Vec<Problem> {
     let mut problems = occurrences(source, &source.code, "#[ignore", "a test that does not run".to_owned());
-    for (call, places) in PLACES.iter().filter(|(_, places)| !places.contains(&source.path.as_str())) {
+    for (call, places) in PLACES.iter().filter(|(_, places)| !is_in(source, places)) {
         let what = format!("`{call}` may only be used in {}", places.join(" or "));
         problems.extend(occurrences(source, &source.production, call, what));
     }
@@ -29,6 +51,18 @@ pub fn check(source: &Source) -> Vec<Problem> {
     problems
 }
 
+/// Reports code that its place does not contain: it has another name now, and the check of it would find nothing.
+pub fn check_places(sources: &[Source]) -> Vec<Problem> {
+    let is_found = |call: &str, place: &str| {
+        let mut there = sources.iter().filter(|source| source.path.starts_with(place));
+        there.any(|source| source.production.contains(call))
+    };
+    let pairs = PLACES.iter().flat_map(|(call, places)| places.iter().map(move |place| (*call, *place)));
+    let gone = pairs.filter(|(call, place)| !is_found(call, place));
+    gone.map(|(call, place)| Problem::new(place, 1, format!("does not contain `{call}`, which tidy protects")))
+        .collect()
+}
+
 fn occurrences(source: &Source, code: &str, word: &str, what: String) -> Vec<Problem> {
     let starts = |at: &usize| !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
     let places = code.match_indices(word).map(|(at, _)| at).filter(starts);
@@ -38,6 +72,17 @@ fn occurrences(source: &Source, code: &str, word: &str, what: String) -> Vec<Pro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_protected_must_exist() {
+        let closed = |call: &str| if call.ends_with('(') { format!("{call});") } else { format!("{call};") };
+        let all: String = PLACES.iter().map(|(call, _)| closed(call)).collect();
+        let source = |path: &str, code: &str| Source::new(&format!("{path}a.rs"), code.to_owned());
+        let places = PLACES.iter().flat_map(|(_, places)| places.iter());
+        let sources: Vec<Source> = places.map(|place| source(place, &format!("fn a() {{ {all} }}"))).collect();
+        assert_eq!(check_places(&sources), []);
+        assert_eq!(check_places(&[]).len(), PLACES.iter().map(|(_, places)| places.len()).sum::<usize>());
+    }
 
     #[test]
     fn words_are_found_where_they_count() {
@@ -54,6 +99,11 @@ mod tests {
                 "crates/server/src/verbs/watch.rs",
                 put,
                 Some(format!("1: `objects.put(` may only be used in {STORED} or {PORTS}")),
+            ),
+            (
+                "crates/server/src/http/handler.rs",
+                "fn a() { context.server_request(pods) }\n",
+                Some(format!("1: `server_request(` may only be used in {VERBS} or {CONTROLLERS}")),
             ),
         ];
         for (path, text, want) in cases {

@@ -6,7 +6,6 @@ use machinery::types::{GoField, Printed};
 use super::super::at::At;
 use super::Ruled;
 use super::table::RuledField;
-use super::written::empty_union;
 
 /// Reports the errors of an object.
 pub fn check(pass: Pass, at: At, of: Option<&'static Ruled>) {
@@ -81,6 +80,13 @@ impl Walk {
             }
             value => self.structure(at, of, hidden(value).unwrap_or_default()),
         }
+    }
+}
+
+/// Reports a union in which no field is set.
+fn empty_union(at: At, of: &Ruled) {
+    if let Some(union) = of.union().filter(|union| !union.names.iter().any(|name| at.has(name))) {
+        at.required(format!("must specify a {} type", union.what));
     }
 }
 

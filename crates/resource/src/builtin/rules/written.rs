@@ -38,13 +38,6 @@ impl Walk {
     }
 }
 
-/// Reports a union in which no field is set.
-pub fn empty_union(at: At, of: &Ruled) {
-    if let Some(union) = of.union().filter(|union| !union.names.iter().any(|name| at.has(name))) {
-        at.required(format!("must specify a {} type", union.what));
-    }
-}
-
 fn check(at: At, rules: &Rules, go: &GoField) {
     let is_empty = match at.value {
         Value::Null => true,
