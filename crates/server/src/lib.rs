@@ -6,6 +6,7 @@
 mod aggregation;
 mod allocation;
 mod assembly;
+mod compression;
 mod controllers;
 mod discovery;
 mod http;

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
+use crate::compression::compress;
 use crate::limits;
-use crate::openapi::compress;
 
 /// A gzip header without file name and modification time, for the fastest compression level.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff];

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use flate2::{Compress, Compression, Crc, FlushCompress, Status};
+use flate2::{Compress, Compression, Crc, FlushCompress};
 
 use super::pieces::Pieces;
+use crate::compression::compress;
 use crate::limits;
 
 /// A gzip header without file name and modification time.
@@ -94,28 +95,6 @@ impl Joined {
         self.out.extend(self.crc.amount().to_le_bytes());
         self.out.shrink_to_fit();
         Bytes::from(self.out)
-    }
-}
-
-/// Compresses bytes. A flush is repeated until all output has been written: `DeflateEncoder` repeats it without the flush, and then
-/// output may be missing.
-pub fn compress(compressor: &mut Compress, mut bytes: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
-    loop {
-        out.reserve(limits::GZIP_ROOM_BYTES);
-        let before = compressor.total_in();
-        let status = compressor.compress_vec(bytes, out, flush);
-        let used = usize::try_from(compressor.total_in() - before).unwrap_or(bytes.len());
-        bytes = &bytes[used.min(bytes.len())..];
-        let is_flushed = match flush {
-            FlushCompress::None => bytes.is_empty(),
-            // all output has been written when the buffer has room left
-            _ => out.len() < out.capacity(),
-        };
-        match status {
-            Ok(Status::Ok | Status::BufError) if !is_flushed => {}
-            // compression from memory to memory does not fail
-            _ => return,
-        }
     }
 }
 

@@ -28,7 +28,6 @@ use bytes::Bytes;
 use resource::Registry;
 use tokio::sync::Mutex;
 
-pub use deflated::compress;
 use index::Index;
 use merged::Merged;
 use remote::RemoteDocuments;
