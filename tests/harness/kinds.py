@@ -22,11 +22,9 @@ import itertools
 import json
 import os
 import re
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import replay  # noqa: E402
-from kind_samples import SAMPLES  # noqa: E402
+import replay
+from kind_samples import SAMPLES
 
 JSON = {"Content-Type": "application/json"}
 MERGE = {"Content-Type": "application/merge-patch+json"}

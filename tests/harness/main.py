@@ -10,9 +10,6 @@ import subprocess
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS))
-
-import environment
 
 # sections that have been split or renamed
 MARKERS = {"cli": "cli or bad_input or store or cel or http or connections or startup or stop", "generations": "legacy or migration or crds or examples"}
@@ -27,10 +24,11 @@ def main():
     args = parser.parse_args()
     binary = pathlib.Path(args.binary).resolve()
     selected = f"({MARKERS.get(args.only, args.only)}) and " if args.only else ""
+    interpreter = subprocess.run([sys.executable, str(TESTS / "environment.py")], check=True, capture_output=True, text=True).stdout.split()
     status = 0
     for serial, workers in (("not serial", "4"), ("serial", "0")):
         command = [
-            *environment.command(),
+            *interpreter,
             "-m",
             "pytest",
             "blackbox",

@@ -14,18 +14,15 @@ import collections
 import concurrent.futures
 import copy
 import json
-import os
 import random
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
-import replay  # noqa: E402
-from kind_samples import ODD_SAMPLES, SAMPLES  # noqa: E402
-from kinds import DROP, DRY, JSON, MERGE, Schemas, changed, name_of, synthetic  # noqa: E402
-from pair import Pair  # noqa: E402
-from union_samples import UNION_SAMPLES  # noqa: E402
+import replay
+from kind_samples import ODD_SAMPLES, SAMPLES
+from kinds import DROP, DRY, JSON, MERGE, Schemas, changed, name_of, synthetic
+from pair import Pair
+from union_samples import UNION_SAMPLES
 
 WORKERS = 4
 TEXTS = [

@@ -10,15 +10,12 @@ its cost, and evaluate it for the default.
 
 import concurrent.futures
 import json
-import os
 import random
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
-from odd import comparison, servers_of  # noqa: E402
-from pair import Pair  # noqa: E402
+from odd import comparison, servers_of
+from pair import Pair
 
 WORKERS = 3
 RULES = 10

@@ -13,17 +13,13 @@ response that differs is not done, since the two servers have different objects 
 import concurrent.futures
 import copy
 import json
-import os
-import pathlib
 import random
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
-from classes import Known, signature  # noqa: E402
-from odd import comparison, servers_of  # noqa: E402
-from pair import Pair  # noqa: E402
+from classes import KNOWN, Known, signature
+from odd import comparison, servers_of
+from pair import Pair
 
 WORKERS = 4
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -703,7 +699,7 @@ def step(method, path, query, headers, body=None):
 
 class Run:
     def __init__(self, servers, end):
-        self.servers, self.end, self.known = servers, end, Known(pathlib.Path(HERE, "..", "differ", "known.toml"))
+        self.servers, self.end, self.known = servers, end, Known(KNOWN)
         self.asked, self.by_chance, self.listed, self.found, self.created = 0, 0, 0, [], 0
 
     def compare(self, pair, seed, one):

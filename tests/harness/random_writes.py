@@ -13,20 +13,16 @@ import collections
 import concurrent.futures
 import copy
 import json
-import os
-import pathlib
 import random
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "differ")]
-from classes import Known, signature  # noqa: E402
-from kind_samples import ODD_SAMPLES, SAMPLES  # noqa: E402
-from kinds import MERGE, Schemas  # noqa: E402
-from odd import Asker, comparison, every, odd_values, servers_of, step  # noqa: E402
-from pair import Pair  # noqa: E402
-from union_samples import UNION_SAMPLES  # noqa: E402
+from classes import KNOWN, Known, signature
+from kind_samples import ODD_SAMPLES, SAMPLES
+from kinds import MERGE, Schemas
+from odd import Asker, comparison, every, odd_values, servers_of, step
+from pair import Pair
+from union_samples import UNION_SAMPLES
 
 WORKERS = 4
 WRITES = 30
@@ -142,7 +138,7 @@ class Writer(Asker):
 class Run:
     def __init__(self, servers, end):
         self.servers, self.end = servers, end
-        self.known = Known(pathlib.Path(HERE, "..", "differ", "known.toml"))
+        self.known = Known(KNOWN)
         self.asked, self.chance, self.listed, self.found = 0, 0, 0, []
 
     def kind(self, writer, seed):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sends the same random requests to kube-apiserver and Pintle, and groups the differences of their responses into classes.
 
-  tests/differ/differ.py --binary target/release/pintle [--minutes N | --passes N] [--seed N] [--only PATTERN] [--report FILE]
+  tests/harness/differ.py --binary target/release/pintle [--minutes N | --passes N] [--seed N] [--only PATTERN] [--report FILE]
 
 The recorded scenarios and the real CRDs of modules.txt are performed on both servers at the same time. Before each request,
 random mutations of it are sent to both as dry runs, so that the states of the servers stay the same. In every third scenario
@@ -24,20 +24,18 @@ import threading
 import time
 import traceback
 
+import etcd
+import manifests
+import mutate
+import replay
+import shrink
+import transcripts
+from classes import KNOWN, Known, signature
+from pair import Pair
+from pintle import TOKEN, Pintle
+from upstream import Upstream
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "harness"), str(ROOT / "tests")]
-
-import etcd  # noqa: E402
-import manifests  # noqa: E402
-import mutate  # noqa: E402
-import replay  # noqa: E402
-import shrink  # noqa: E402
-import transcripts  # noqa: E402
-from classes import Known, signature  # noqa: E402
-from pair import Pair  # noqa: E402
-from pintle import TOKEN, Pintle  # noqa: E402
-from upstream import Upstream  # noqa: E402
-
 HERE = pathlib.Path(__file__).resolve().parent
 # when a request with a difference is repeated, in seconds after the first one
 REPEAT_AFTER = (0.3, 1.5, 4)
@@ -252,7 +250,7 @@ def main():
     parser.add_argument("--release", help="an earlier release to compare, such as 1.36: Pintle emulates it")
     parser.add_argument("--report", type=pathlib.Path, help="file for all classes with their cases, JSON")
     args = parser.parse_args()
-    report, end = Report(Known(HERE / "known.toml"), args.report), time.time() + 60 * args.minutes
+    report, end = Report(Known(KNOWN), args.report), time.time() + 60 * args.minutes
     scenarios = sources(args.only)
     # the readers of watches end when their connections are closed
     threading.excepthook = lambda _: None

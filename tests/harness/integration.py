@@ -13,11 +13,10 @@ import shutil
 import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "harness"))
+from etcd import Etcd
+from programs import ROOT
 
-from etcd import Etcd  # noqa: E402
-from programs import ROOT  # noqa: E402
+HERE = ROOT / "tests" / "upstream" / "integration"
 
 MODULE = "k8s.io/apiextensions-apiserver"
 REPLACED = pathlib.Path("pkg/cmd/server/testing/testserver.go")

@@ -1,9 +1,11 @@
 """Classes of differences: the places at which two responses differ, without the names and numbers of the case."""
 
 import json
+import pathlib
 import re
 import tomllib
 
+KNOWN = pathlib.Path(__file__).resolve().parent / "known.toml"
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
 NUMBER = re.compile(r"-?\d[\d.e+]*")
 WORDS_MAX = 160
