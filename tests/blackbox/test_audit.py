@@ -292,3 +292,10 @@ def test_invalid_policies_are_reported(launch):
                 raise RuntimeError("it started")
         except AssertionError as error:
             assert "--audit-policy-file: " in str(error) and message in str(error), error
+
+
+def test_errors_of_strict_decoding_are_warnings(launch):
+    server = launch()
+    server.flags = (*policy(server, {"level": "Metadata", "boat": 1}), "--audit-log-path", str(server.dir / "audit.log"))
+    with server:
+        assert 'falling back to lenient decoding: strict decoding error: unknown field "rules[0].boat"' in server.stderr()

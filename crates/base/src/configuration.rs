@@ -38,18 +38,21 @@ impl ConfigurationKind {
             return Err(format!("no kind {} is registered for version {}", quote(kind), quote(version)));
         }
         let read = shape::read(document, structure);
-        let unknown: Vec<String> = match self.unknown_fields {
-            UnknownFields::Refused => {
-                read.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect()
-            }
-            UnknownFields::Dropped => vec![],
-        };
         match read.error {
             Some(why) => Err(why),
-            None if unknown.is_empty() => Ok(read.value),
-            None => Err(format!("strict decoding error: {}", unknown.join(", "))),
+            None if self.unknown_fields == UnknownFields::Dropped || read.unknown.is_empty() => Ok(read.value),
+            None => Err(format!("strict decoding error: {}", unknown_fields(&read.unknown).join(", "))),
         }
     }
+
+    /// The errors of unknown fields, which a kind may have although they have no effect.
+    pub fn unknown_fields(&self, document: &Value) -> Vec<String> {
+        unknown_fields(&shape::read(document, shape::named(self.go)).unknown)
+    }
+}
+
+fn unknown_fields(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| format!("unknown field {}", quote(path))).collect()
 }
 
 /// The errors of a configuration, collected while its parts are built.

@@ -71,7 +71,7 @@ impl AuditFlags {
     /// The error is one line that names the flag.
     pub fn audit(&self) -> Result<Audit, String> {
         let Some(path) = &self.audit_policy_file else { return Ok(Audit::default()) };
-        let mut audit = Audit::new(files::parse("--audit-policy-file", path, AuditPolicy::parse)?);
+        let mut audit = Audit::new(files::parse("--audit-policy-file", path, policy)?);
         if let Some(path) = &self.audit_log_path {
             let options = LogOptions {
                 path: path.clone(),
@@ -95,4 +95,16 @@ impl AuditFlags {
         }
         Ok(audit)
     }
+}
+
+/// Reads an audit policy. As in kube-apiserver, a policy with errors that only a strict decoder finds is used, with a warning.
+fn policy(content: &[u8]) -> Result<AuditPolicy, String> {
+    let document = files::lenient(content)?;
+    let policy = AuditPolicy::parse(&document.value)?;
+    let errors = [document.repeated, AuditPolicy::unknown_fields(&document.value)].concat();
+    if !errors.is_empty() {
+        let why = files::strict_error(&errors);
+        tracing::warn!("Audit policy contains errors, falling back to lenient decoding: {why}");
+    }
+    Ok(policy)
 }

@@ -12,19 +12,53 @@ pub fn read_text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// Reads a file of YAML or JSON.
+/// Reads a file of YAML or JSON. Of keys that are repeated, the last counts.
 pub fn read_yaml(path: &Path) -> Result<Value, String> {
-    decode(&read(path)?).map_err(|why| format!("{}: {why}", path.display()))
+    lenient(&read(path)?).map(|document| document.value).map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// Decodes YAML or JSON. The error does not name the file.
+/// Decodes YAML or JSON that must not repeat keys. The error is one line, and does not name the file.
 pub fn decode(content: &[u8]) -> Result<Value, String> {
-    machinery::yaml::decode(content).map(|decoded| decoded.value).map_err(|error| error.to_string())
+    let Lenient { value, repeated } = lenient(content)?;
+    if repeated.is_empty() { Ok(value) } else { Err(strict_error(&repeated)) }
+}
+
+/// A document of which keys may be repeated; the last counts.
+pub struct Lenient {
+    pub value: Value,
+    /// The errors of repeated keys, as Kubernetes' strict decoder words them.
+    pub repeated: Vec<String>,
+}
+
+/// Decodes YAML or JSON that may repeat keys.
+pub fn lenient(content: &[u8]) -> Result<Lenient, String> {
+    let decoded = machinery::yaml::decode(content).map_err(|error| error.to_string())?;
+    let repeated = decoded.duplicates.iter().map(|line| format!("yaml: unmarshal errors: {line}")).collect();
+    Ok(Lenient { value: decoded.value, repeated })
+}
+
+/// The error of Kubernetes' strict decoder.
+pub fn strict_error(errors: &[String]) -> String {
+    format!("strict decoding error: {}", errors.join(", "))
 }
 
 /// Parses the file of YAML or JSON that a flag names. The error names the flag and the file.
-pub fn parse<T>(flag: &str, path: &Path, parse: impl Fn(&Value) -> Result<T, String>) -> Result<T, String> {
+pub fn parse<T>(flag: &str, path: &Path, parse: impl Fn(&[u8]) -> Result<T, String>) -> Result<T, String> {
     let content = std::fs::read(path).map_err(|error| error.to_string());
-    let parsed = content.and_then(|content| parse(&decode(&content)?));
-    parsed.map_err(|why| format!("{flag}: {}: {why}", path.display()))
+    content.and_then(|content| parse(&content)).map_err(|why| format!("{flag}: {}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_keys_are_errors_unless_a_kind_is_lenient() {
+        let text = b"a: 1\na: 2\n";
+        let want = "strict decoding error: yaml: unmarshal errors: line 2: key \"a\" already set in map";
+        assert_eq!(decode(text), Err(want.to_owned()));
+        let document = lenient(text).unwrap();
+        assert_eq!((document.value.get("a"), document.repeated.len()), (Some(&Value::Int(2)), 1));
+        assert_eq!(decode(b"{\"a\": 1}").unwrap().get("a"), Some(&Value::Int(1)));
+    }
 }

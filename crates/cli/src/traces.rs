@@ -19,6 +19,9 @@ impl TracingFlags {
     /// The error is one line that names the flag.
     pub fn configuration(&self) -> Result<Option<TracingConfiguration>, String> {
         let path = self.tracing_config_file.as_deref();
-        path.map(|path| files::parse("--tracing-config-file", path, TracingConfiguration::parse)).transpose()
+        path.map(|path| {
+            files::parse("--tracing-config-file", path, |content| TracingConfiguration::parse(&files::decode(content)?))
+        })
+        .transpose()
     }
 }

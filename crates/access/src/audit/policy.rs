@@ -101,6 +101,11 @@ impl AuditPolicy {
         errors.check().map(|()| policy)
     }
 
+    /// The errors of fields that a policy does not have. They have no effect, and kube-apiserver warns about them.
+    pub fn unknown_fields(value: &Value) -> Vec<String> {
+        KIND.unknown_fields(value)
+    }
+
     /// Decides what is recorded of a request. The first rule that matches it counts; without one, nothing is recorded.
     pub fn decide(&self, subject: &AuditedRequest<'_>) -> AuditDecision {
         let rule = self.rules.iter().find(|rule| rule.matches(subject.user, subject.info));
