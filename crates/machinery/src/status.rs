@@ -382,7 +382,7 @@ impl Details {
             group: text("group"),
             kind: text("kind"),
             uid: text("uid"),
-            causes: value.get("causes").and_then(Value::as_array).unwrap_or_default().iter().map(cause).collect(),
+            causes: value.items_at(&["causes"]).iter().map(cause).collect(),
             retry_after_seconds: seconds.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or_default(),
         }
     }

@@ -55,7 +55,7 @@ impl Meta {
             .get("labels")
             .and_then(Value::as_object)
             .map(|labels| labels.iter().filter_map(|(k, v)| Some((k.clone(), Text::from(v.as_str()?)))).collect());
-        let owners = metadata.get("ownerReferences").and_then(Value::as_array).unwrap_or_default();
+        let owners = metadata.items_at(&["ownerReferences"]);
         Meta {
             owners: owners.iter().map(Owner::of).collect(),
             name: text("name"),

@@ -116,7 +116,7 @@ mod tests {
         let schema = Schema::compile(&schema, &CompileOptions::default());
         let with_items = |count: usize| json!({"l": (Value::Array(vec![Value::object(); count]))});
         let defaulted = |object: &Value| {
-            let items = object.get("l").and_then(Value::as_array).unwrap_or_default();
+            let items = object.items_at(&["l"]);
             items.iter().filter(|item| item.get("a").is_some()).count()
         };
         let mut object = with_items(20);

@@ -185,7 +185,7 @@ fn entries<'a>(metadata: &'a Value, key: &str) -> impl Iterator<Item = (&'a Text
 }
 
 fn items<'a>(metadata: &'a Value, key: &str) -> &'a [Value] {
-    metadata.get(key).and_then(Value::as_array).unwrap_or_default()
+    metadata.items_at(&[key])
 }
 
 pub(crate) fn invalid_each(path: &FieldPath, value: &Value, messages: Vec<String>, errors: &mut Vec<FieldError>) {

@@ -17,7 +17,7 @@ pub(crate) fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
 }
 
 pub(crate) fn list<'a>(schema: &'a Value, key: &str) -> &'a [Value] {
-    schema.get(key).and_then(Value::as_array).unwrap_or_default()
+    schema.items_at(&[key])
 }
 
 pub(crate) fn entries<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {

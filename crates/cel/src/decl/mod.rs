@@ -424,7 +424,7 @@ impl Builder {
             let exposed = value.exposed.clone().map(|value| Type::map(Type::String, value));
             return Decl { exposed, ..Decl::simple(DeclKind::Map(value), Type::Dyn, elements, 2) };
         }
-        let required = schema.get("required").and_then(Value::as_array).unwrap_or_default();
+        let required = schema.items_at(&["required"]);
         let completed = if root { self.with_type_and_object_meta(properties) } else { None };
         let has_properties = properties.is_some() || root;
         let mut fields = vec![];

@@ -16,7 +16,7 @@ const VALIDATIONS: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 fn rules(schema: &Value) -> &[Value] {
-    schema.get(VALIDATIONS).and_then(Value::as_array).unwrap_or_default()
+    schema.items_at(&[VALIDATIONS])
 }
 
 /// Schemas below a node, with their paths.

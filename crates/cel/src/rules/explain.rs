@@ -130,7 +130,7 @@ fn limit(cost: u64, total: u64) -> u64 {
 impl ExplainWalk {
     fn node(&mut self, schema: &Value, path: &FieldPath, keys: &[Text], node: &str) {
         self.candidate(schema, keys, node);
-        for (i, rule) in schema.get(VALIDATIONS).and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
+        for (i, rule) in schema.items_at(&[VALIDATIONS]).iter().enumerate() {
             for field in ["rule", "messageExpression"] {
                 let path = path.child(VALIDATIONS).index(i).child(field).as_str().to_owned();
                 let place =

@@ -48,7 +48,7 @@ fn transcripts() -> Vec<PathBuf> {
 }
 
 fn causes(response: &Value) -> BTreeSet<Cause> {
-    let causes = response.at(&["body", "details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+    let causes = response.items_at(&["body", "details", "causes"]);
     causes
         .iter()
         .map(|c| (c.str_at(&["field"]).into(), anonymous(c.str_at(&["message"])), c.str_at(&["reason"]).into()))
@@ -72,7 +72,7 @@ fn reported(errors: &[FieldError]) -> BTreeSet<Cause> {
 }
 
 fn schemas(definition: &Value) -> Vec<(FieldPath, String, Value)> {
-    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let versions = definition.items_at(&["spec", "versions"]);
     let schema = |v: &Value| v.at(&["schema", "openAPIV3Schema"]).cloned().unwrap_or_default();
     let same = versions.windows(2).all(|pair| schema(&pair[0]) == schema(&pair[1]));
     let path = |i: usize| {
@@ -129,7 +129,7 @@ impl State {
             options.expensive_expressions = unchanged;
             let (rules, problems) = Rules::compile(schema, path, &options);
             errors.extend(problems);
-            let v = body.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+            let v = body.items_at(&["spec", "versions"]);
             let v = v.iter().find(|v| v.str_at(&["name"]) == version).cloned().unwrap_or_default();
             versions.insert(version.clone(), (rules, v));
         }
@@ -207,7 +207,7 @@ impl State {
         }
         if status != 422 && !dry {
             let stored = response.get("body").filter(|b| b.get("spec").is_some() || b.get("kind").is_some());
-            let ignored = step.get("ignore").and_then(Value::as_array).unwrap_or_default();
+            let ignored = step.items_at(&["ignore"]);
             let partial = ignored.iter().any(|i| i.as_str() == Some("spec"));
             let stored = stored.filter(|_| !partial).cloned().unwrap_or(object);
             self.objects.insert(key, stored);
@@ -315,7 +315,7 @@ fn responses_equal_the_recorded_ones() {
         let transcript = decode(&text).unwrap();
         let file = transcript.str_at(&["name"]).to_owned();
         let mut state = State::default();
-        for step in transcript.get("steps").and_then(Value::as_array).unwrap_or_default() {
+        for step in transcript.items_at(&["steps"]) {
             let method = step.str_at(&["method"]);
             let Some(body) = step.get("body").filter(|_| matches!(method, "POST" | "PUT" | "PATCH")) else {
                 if method == "DELETE" {

@@ -110,7 +110,7 @@ impl LabelSelector {
                 requirements.push(Requirement { key: key.clone(), operator: Operator::In, values });
             }
         }
-        for expression in value.get("matchExpressions").and_then(Value::as_array).unwrap_or_default() {
+        for expression in value.items_at(&["matchExpressions"]) {
             let operator = match expression.str_at(&["operator"]) {
                 "In" => Operator::In,
                 "NotIn" => Operator::NotIn,
@@ -118,7 +118,7 @@ impl LabelSelector {
                 "DoesNotExist" => Operator::DoesNotExist,
                 _ => return None,
             };
-            let values = expression.get("values").and_then(Value::as_array).unwrap_or_default();
+            let values = expression.items_at(&["values"]);
             let mut values: Vec<Text> = values.iter().filter_map(Value::as_str).map(Text::from).collect();
             values.sort();
             requirements.push(Requirement { key: expression.str_at(&["key"]).into(), operator, values });

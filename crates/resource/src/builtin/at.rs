@@ -254,6 +254,16 @@ impl<'v> At<'_, 'v> {
         self.list(list).iter().map(|item| item.str_at(&[field])).collect()
     }
 
+    /// The text that the old object has here; empty if there is none.
+    pub fn old_text(&self) -> &'v str {
+        self.old.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The items of the list that the old object has here; none if there is no list.
+    pub fn old_items(&self) -> &'v [Value] {
+        self.old.and_then(Value::as_array).unwrap_or_default()
+    }
+
     /// The items of this list as Go prints them; `null` if there is no list.
     pub fn printed_items(&self, go: &str) -> String {
         let print =

@@ -236,7 +236,7 @@ pub fn validate_status(at: At) {
     validate(at);
     conditions(status);
     let certificate = status.field("certificate");
-    let before = certificate.old.and_then(Value::as_str).unwrap_or_default();
+    let before = certificate.old_text();
     let is_new = certificate.as_text() != before;
     // an invalid certificate that an older server has stored may stay or be replaced
     if is_new && certificate_problem(before).is_none() {
@@ -311,7 +311,7 @@ pub fn validate_bundle(at: At) {
     if !name_of_signer.as_text().is_empty() {
         signer(name_of_signer);
     }
-    if trusted.old.is_none_or(|old| old.as_str().unwrap_or_default() != trusted.as_text()) {
+    if !trusted.is_update() || trusted.old_text() != trusted.as_text() {
         anchors(trusted);
     }
 }

@@ -21,7 +21,7 @@ pub const OBJECT_COUNTS: [&str; 9] = [
 
 /// The items of a list; none if it is absent.
 pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
-    object.get(name).and_then(Value::as_array).unwrap_or_default()
+    object.items_at(&[name])
 }
 
 /// The entries of a map; none if it is absent.

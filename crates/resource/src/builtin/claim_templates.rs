@@ -46,7 +46,7 @@ fn with_claims(set: &Value) -> Option<Value> {
     let mut names: Vec<String> = claims.iter().map(name).collect();
     names.sort();
     names.dedup();
-    let own = spec.at(&["template", "spec", "volumes"]).and_then(Value::as_array).unwrap_or_default();
+    let own = spec.items_at(&["template", "spec", "volumes"]);
     let is_claimed = |volume: &Value| names.binary_search_by(|name| name.as_str().cmp(text(volume, "name"))).is_ok();
     let own = own.iter().filter(|volume| !is_claimed(volume)).cloned();
     let claimed = names

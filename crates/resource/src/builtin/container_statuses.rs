@@ -29,7 +29,7 @@ fn transitions_of(status: At, name: &str, may_restart: impl Fn(&str, i64) -> boo
     let statuses = status.list(name).iter().filter(|status| !is_ended(status));
     let running: HashSet<&str> = statuses.map(|status| text(status, "name")).collect();
     let all = status.field(name);
-    for (i, old) in all.old.and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
+    for (i, old) in all.old_items().iter().enumerate() {
         let Some(ended) = old.at(&["state", "terminated"]) else { continue };
         let code = ended.get("exitCode").and_then(Value::as_int).unwrap_or_default();
         if running.contains(text(old, "name")) && !may_restart(text(old, "name"), code) {

@@ -45,7 +45,7 @@ pub fn validate_status(at: At) {
     routing::validate_conditions(at);
     let conditions = status.field("conditions");
     let mut is_final = holds(status, "TargetEvicted") || holds(status, "Failed");
-    for condition in conditions.old.and_then(Value::as_array).unwrap_or_default() {
+    for condition in conditions.old_items() {
         let kind = text(condition, "type");
         if !["TargetEvicted", "Failed"].contains(&kind) || text(condition, "status") != "True" {
             continue;
@@ -106,7 +106,7 @@ fn in_order(targets: &[Value]) -> Vec<(usize, &Value)> {
 impl Responders<'_, '_> {
     fn targets(&self) {
         let targets = self.status.field(TARGETS);
-        let before = targets.old.and_then(Value::as_array).unwrap_or_default();
+        let before = targets.old_items();
         let invalid = |why: &str| invalid_list(targets, "lifecycle.TargetResponder", why);
         let count = targets.items().len();
         if !before.is_empty() && count != before.len() {
@@ -176,7 +176,7 @@ impl Responders<'_, '_> {
         }
         let states: HashMap<&str, &str> =
             targets.items().map(|target| (target.text("name"), target.text("state"))).collect();
-        let before = statuses.old.and_then(Value::as_array).unwrap_or_default();
+        let before = statuses.old_items();
         for status in statuses.items() {
             let old = before.iter().find(|old| text(old, "name") == status.text("name"));
             self.responder(status.compared_with(old), states.get(status.text("name")) == Some(&"Active"));

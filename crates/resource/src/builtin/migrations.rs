@@ -40,7 +40,7 @@ pub fn validate_status(at: At) {
         version.invalid(format!("resource version is not well formed: {}", version.as_text()));
     }
     conditions(status);
-    let known = version.old.and_then(Value::as_str).unwrap_or_default();
+    let known = version.old_text();
     if !known.is_empty() && known != version.as_text() {
         version.invalid("field is immutable");
     }

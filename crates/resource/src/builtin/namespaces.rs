@@ -58,8 +58,7 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
     match old {
         None => {
             object.set_at(&["status"], [("phase", Value::from("Active"))].into());
-            let mut finalizers: Vec<Value> =
-                object.at(&["spec", "finalizers"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+            let mut finalizers: Vec<Value> = object.items_at(&["spec", "finalizers"]).to_vec();
             if !finalizers.iter().any(|f| f.as_str() == Some(NAMESPACE_FINALIZER)) {
                 finalizers.push(Value::from(NAMESPACE_FINALIZER));
             }

@@ -37,17 +37,17 @@ fn effect(at: At) {
 pub fn validate(at: At) {
     let (ranges, provider) = (at.field("spec.podCIDRs"), at.string("spec.providerID"));
     families(ranges);
-    let old_ranges = ranges.old.and_then(Value::as_array).unwrap_or_default();
+    let old_ranges = ranges.old_items();
     if !old_ranges.is_empty() && ranges.value.as_array() != Some(old_ranges) {
         ranges.forbidden("node updates may not change podCIDR except from \"\" to valid");
     }
-    let old_provider = provider.old.and_then(Value::as_str).unwrap_or_default();
+    let old_provider = provider.old_text();
     if !old_provider.is_empty() && old_provider != provider.as_text() {
         let why = if provider.as_text().is_empty() { "cleared" } else { "modified" };
         provider.invalid_shown("null".to_owned(), format!("field cannot be {why} once set"));
     }
     let external = at.field("spec.externalID");
-    if external.old.is_some_and(|old| old.as_str().unwrap_or_default() != external.as_text()) {
+    if external.is_update() && external.old_text() != external.as_text() {
         external.forbidden("may not be updated");
     }
 }

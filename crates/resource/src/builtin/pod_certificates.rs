@@ -142,7 +142,7 @@ fn is_in(status: &Value, kinds: &[&str]) -> bool {
 /// Validates a status, which is written only once, together with the condition that ends the request.
 pub fn validate_status(at: At) {
     let (status, uid) = (at.field("status"), at.string("metadata.uid"));
-    if uid.old.is_some_and(|old| old.as_str().unwrap_or_default() != uid.as_text()) {
+    if uid.is_update() && uid.old_text() != uid.as_text() {
         // the changed uid is reported elsewhere and is the only error
         return;
     }

@@ -44,7 +44,7 @@ fn added_selectors(at: At) {
 fn added_terms(affinity: At) {
     let required = affinity.field(REQUIRED);
     let (terms, now) = (required.field(TERMS), required.list(TERMS));
-    let before = terms.old.and_then(Value::as_array).unwrap_or_default();
+    let before = terms.old_items();
     if !before.is_empty() && before.len() != now.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
         return terms.invalid_shown(terms.printed_items("core.NodeSelectorTerm"), why);

@@ -47,7 +47,7 @@ pub fn prepare(pod: &mut Value, old: &Value) {
 fn keep_observed(pod: &mut Value, old: &Value) {
     const SEEN: &str = "observedGeneration";
     let mut before: HashMap<&str, VecDeque<Option<&Value>>> = HashMap::new();
-    for condition in old.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default() {
+    for condition in old.items_at(&["status", "conditions"]) {
         before.entry(text(condition, "type")).or_default().push_back(condition.get(SEEN));
     }
     let new = super::defaults::at_mut(pod, &["status", "conditions"]).and_then(Value::as_array_mut);
@@ -67,7 +67,7 @@ pub fn validate(pod: At) {
     nomination(pod);
     not_negative(status);
     let class = status.string("qosClass");
-    if class.old.and_then(Value::as_str).unwrap_or_default() != class.as_text() {
+    if class.old_text() != class.as_text() {
         class.named().invalid("field is immutable");
     }
     container_statuses::transitions(status, spec);
@@ -137,7 +137,7 @@ fn host_addresses(status: At) {
 /// There may be one address of each IP family. Addresses that the status had before are not validated.
 fn addresses(status: At, name: &str) {
     let (all, given) = (status.field(name), status.texts::<Vec<&str>>(name, "ip"));
-    let before = all.old.and_then(Value::as_array).unwrap_or_default();
+    let before = all.old_items();
     let known: HashSet<&str> = before.iter().map(|address| text(address, "ip")).collect();
     for address in all.items().filter(|address| !known.contains(address.text("ip"))) {
         rule_checks::ip(address.with(address.field("ip").value));

@@ -46,7 +46,7 @@ pub fn validate_ephemeral(pod: At) {
     for container in containers.items() {
         by_name.entry(container.text("name")).or_insert(container.value);
     }
-    for former in containers.old.and_then(Value::as_array).unwrap_or_default() {
+    for former in containers.old_items() {
         let name = text(former, "name");
         match by_name.get(name).copied() {
             None => {
@@ -85,7 +85,7 @@ pub fn resize(pod: &mut Value, old: &Value) {
 
 pub fn validate_resize(pod: At) {
     validate_spec(pod.field("spec"));
-    let class = pod.field("status.qosClass").old.and_then(Value::as_str).unwrap_or_default();
+    let class = pod.field("status.qosClass").old_text();
     if podspec::quality_of_service(pod.value) != class {
         pod.field("spec").invalid_text(class, "Pod QOS Class may not change as a result of resizing");
     }

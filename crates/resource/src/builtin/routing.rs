@@ -355,7 +355,7 @@ pub fn slice_warnings(slice: At) {
 
 /// By default, a policy applies to incoming traffic, and also to outgoing traffic if it has egress rules.
 pub fn default_network_policy(policy: &mut Value) {
-    let types = policy.at(&["spec", "policyTypes"]).and_then(Value::as_array).unwrap_or_default();
+    let types = policy.items_at(&["spec", "policyTypes"]);
     if types.is_empty() {
         let outgoing = policy.at(&["spec", "egress"]).and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
         let types = if outgoing { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };

@@ -58,7 +58,7 @@ pub fn validate_node(at: At) {
             key.must_be(names::qualified_name);
         }
     }
-    let before = spec.field("drivers").old.and_then(Value::as_array).unwrap_or_default();
+    let before = spec.field("drivers").old_items();
     before.iter().for_each(|before| changed_drivers(spec.field("drivers"), before));
 }
 

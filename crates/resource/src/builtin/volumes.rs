@@ -260,7 +260,7 @@ const STABLE_LABELS: [(&str, &str); 5] = [
 /// looks up an empty replacement for other labels, `new` may also replace those by an empty key.
 fn with_stable_labels(mut affinity: Value, new: &Value) -> Value {
     let terms = ["required", "nodeSelectorTerms"];
-    let new_terms = new.at(&terms).and_then(Value::as_array).unwrap_or_default();
+    let new_terms = new.items_at(&terms);
     let old_terms = at_mut(&mut affinity, &terms).and_then(Value::as_array_mut);
     for (term, new) in old_terms.into_iter().flatten().zip(new_terms) {
         for kind in ["matchExpressions", "matchFields"] {

@@ -267,7 +267,7 @@ impl Compiler {
             "integer" | "number" => Atom { scalar: Some(Scalar::Numeric), ..Atom::default() },
             "boolean" => Atom { scalar: Some(Scalar::Boolean), ..Atom::default() },
             "string" => {
-                let plain = matches!(schema.get("format").and_then(Value::as_str).unwrap_or_default(), "" | "byte");
+                let plain = matches!(schema.str_at(&["format"]), "" | "byte");
                 Atom { scalar: Some(if plain { Scalar::String } else { Scalar::Untyped }), ..Atom::default() }
             }
             _ => Atom { scalar: Some(Scalar::Untyped), ..Atom::default() },

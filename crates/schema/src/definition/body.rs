@@ -47,7 +47,7 @@ pub(super) fn default_names(spec: &mut Value) {
 }
 
 pub(super) fn default_stored_versions(definition: &mut Value) {
-    let stored = definition.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or_default();
+    let stored = definition.items_at(&["status", "storedVersions"]);
     if !stored.is_empty() {
         return;
     }

@@ -287,7 +287,7 @@ pub fn non_structural(definition: &Value) -> Option<Condition> {
         let path = FieldPath::new("spec.preserveUnknownFields");
         errors.push(FieldError::invalid(&path, &Value::Bool(true), "must be false"));
     }
-    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let versions = definition.items_at(&["spec", "versions"]);
     for (i, version) in versions.iter().enumerate() {
         let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
         if let Some(problem) = structural::unsupported(schema) {

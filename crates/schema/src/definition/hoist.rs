@@ -30,7 +30,7 @@ fn same(key: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
 
 impl<'a> Hoisted<'a> {
     pub(super) fn of(spec: &'a Value) -> Hoisted<'a> {
-        let versions = spec.get("versions").and_then(Value::as_array).unwrap_or_default();
+        let versions = spec.items_at(&["versions"]);
         let first = versions.first();
         let shared = KEYS.map(|key| {
             let want = first.and_then(|v| v.get(key));

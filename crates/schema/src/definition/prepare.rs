@@ -47,8 +47,7 @@ fn keep_generation(new: &mut Value, old: &Value) {
 
 fn remember_storage_version(definition: &mut Value) {
     let Some(name) = storage_version(definition).map(Value::from) else { return };
-    let mut stored =
-        definition.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let mut stored = definition.items_at(&["status", "storedVersions"]).to_vec();
     if !stored.contains(&name) {
         stored.push(name);
         definition.set_at(&["status", "storedVersions"], Value::Array(stored));

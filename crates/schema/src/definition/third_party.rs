@@ -150,7 +150,7 @@ pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(),
 
 /// Adds versions to the `status.storedVersions` of a definition.
 pub fn add_stored_versions(definition: &mut Value, versions: &[&str]) {
-    let stored = definition.at(&["status", "storedVersions"]).and_then(Value::as_array).unwrap_or_default();
+    let stored = definition.items_at(&["status", "storedVersions"]);
     let mut known: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();
     let added: Vec<Value> = versions.iter().filter(|name| known.insert(name)).map(|name| Value::from(*name)).collect();
     let stored = [stored, &added].concat();

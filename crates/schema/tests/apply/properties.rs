@@ -84,7 +84,7 @@ fn object(spec: Value) -> Value {
 }
 
 fn sets(object: &Value) -> Vec<(String, FieldSet)> {
-    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
+    let entries = object.items_at(&["metadata", "managedFields"]);
     let read = entries.iter().map(|entry| {
         let set = entry.get("fieldsV1").map(parse_fields_v1).and_then(Result::ok).unwrap_or_default();
         (format!("{} {}", entry.str_at(&["manager"]), entry.str_at(&["operation"])), set)

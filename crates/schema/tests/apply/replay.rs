@@ -188,7 +188,7 @@ fn response_object(step: &Value) -> Option<&Value> {
 
 impl World {
     fn run(&mut self, file: &str, scenario: &Value) {
-        for step in scenario.get("steps").and_then(Value::as_array).unwrap_or_default() {
+        for step in scenario.items_at(&["steps"]) {
             self.time += step.get("sleep").map_or(0, |s| s.as_float().unwrap_or_default().ceil() as i64);
             let Some(located) = locate(step) else { continue };
             if located.resource.starts_with("apiextensions.k8s.io/customresourcedefinitions/") {
@@ -331,7 +331,7 @@ impl World {
             self.failures.push(format!("{id}\n want {want}\n got  {}", status.message));
         }
         let causes = |v: &Value| {
-            let list = v.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+            let list = v.items_at(&["details", "causes"]);
             let mut list: Vec<String> = list.iter().map(Value::to_json).collect();
             list.sort();
             list

@@ -9,7 +9,7 @@ pub type Verdict = Result<(), String>;
 /// Compares causes as sets.
 pub fn causes(step: &Step, errors: &[FieldError]) -> Verdict {
     let messages = !step.ignores("details.causes.*.message");
-    let recorded = step.response.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+    let recorded = step.response.items_at(&["details", "causes"]);
     let line = |field: &str, reason: &str, message: &str| {
         let message = if messages { without_uids(message) } else { String::new() };
         format!("{field} | {reason} | {message}")

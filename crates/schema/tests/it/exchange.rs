@@ -56,7 +56,7 @@ impl Step {
             Some(Value::String(one)) => vec![one.to_string()],
             _ => vec![],
         };
-        let ignore = value.get("ignore").and_then(Value::as_array).unwrap_or_default();
+        let ignore = value.items_at(&["ignore"]);
         Step {
             release: Release::default(),
             id: value.str_at(&["id"]).to_owned(),

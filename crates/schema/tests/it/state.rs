@@ -324,7 +324,7 @@ fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Ev
 
 /// The recorded errors of metadata, which the server finds. Their text distinguishes them from those of the schema.
 fn recorded_metadata(step: &Step) -> Vec<FieldError> {
-    let causes = step.response.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+    let causes = step.response.items_at(&["details", "causes"]);
     let ours = |c: &&Value| {
         let message = c.str_at(&["message"]);
         let schema = ["in body", "Too long", "Unsupported value", "Required value"];

@@ -19,7 +19,7 @@ pub struct VersionView<'a> {
 
 impl<'a> View<'a> {
     pub fn new(definition: &'a Value) -> View<'a> {
-        let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+        let versions = definition.items_at(&["spec", "versions"]);
         View {
             group: definition.str_at(&["spec", "group"]),
             kind: definition.str_at(&["spec", "names", "kind"]),

@@ -104,8 +104,7 @@ fn kinds_of(context: &Context, spec: &Value) -> BTreeSet<KindName> {
     let mut out = BTreeSet::new();
     let served = context.registry.snapshot();
     for rule in spec.get("matchConstraints").into_iter().flat_map(|it| it.items_at(&["resourceRules"])) {
-        let texts =
-            |name: &str| -> BTreeSet<&str> { rule.items_at(&[name]).iter().filter_map(Value::as_str).collect() };
+        let texts = |name: &str| -> BTreeSet<&str> { rule.texts_at(&[name]).collect() };
         let (groups, versions) = (texts("apiGroups"), texts("apiVersions"));
         if groups.iter().chain(&versions).any(|name| name.contains('*')) {
             continue;

@@ -250,7 +250,7 @@ fn is_either(branches: &Value) -> bool {
 fn add_embedded_fields(node: &mut Value, dialect: Dialect) {
     type_meta(node, standard::api_version_text(), standard::kind_text());
     node.set_at(&["properties", "metadata"], described_reference(dialect, OBJECT_META, METADATA));
-    let required = node.get("required").and_then(Value::as_array).unwrap_or_default();
+    let required = node.items_at(&["required"]);
     let mut required = required.to_vec();
     for name in ["kind", "apiVersion"] {
         if !required.iter().any(|known| known.as_str() == Some(name)) {

@@ -346,7 +346,7 @@ fn compare(text: &[u8], response: &Value) -> Difference {
         (Ok(_), Some(want)) => return Some(format!("decoded, and the library says {want:?}")),
         (Ok(decoded), None) => decoded,
     };
-    let results = response.get("json").and_then(Value::as_array).unwrap_or_default();
+    let results = response.items_at(&["json"]);
     let results = results.iter().map(|json| decode(json.as_str().unwrap_or_default().as_bytes()).expect("JSON"));
     let results: Vec<Value> = results.collect();
     if !results.contains(&decoded.value) {

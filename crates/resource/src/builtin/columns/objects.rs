@@ -167,7 +167,7 @@ pub fn revision_owner(revision: &Value) -> String {
 
 /// The external addresses of a Service.
 pub fn external_address(service: &Value) -> String {
-    let outside = service.items_at(&["spec", "externalIPs"]).iter().filter_map(Value::as_str);
+    let outside = service.texts_at(&["spec", "externalIPs"]);
     let or =
         |addresses: Vec<&str>, other: &str| if addresses.is_empty() { other.to_owned() } else { addresses.join(",") };
     match service.str_at(&["spec", "type"]) {

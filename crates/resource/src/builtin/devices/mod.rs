@@ -32,7 +32,7 @@ pub fn prepare_taint_rule(rule: &mut Value, old: Option<&Value>) {
 pub fn prepare_slice(slice: &mut Value, old: Option<&Value>) {
     const GATED: [&str; 4] = ["bools", "ints", "strings", "versions"];
     let uses = |slice: &Value| {
-        let devices = slice.at(&["spec", "devices"]).and_then(Value::as_array).unwrap_or_default();
+        let devices = slice.items_at(&["spec", "devices"]);
         let attributes = devices.iter().filter_map(|device| device.get("attributes")?.as_object()).flat_map(Map::iter);
         attributes.into_iter().any(|(_, value)| GATED.iter().any(|name| value.get(name).is_some()))
     };

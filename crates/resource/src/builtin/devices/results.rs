@@ -102,7 +102,7 @@ fn reservations(reserved: At, status: At, is_deleting: bool) {
     if !status.has("allocation") {
         reserved.forbidden("may not be specified when `allocated` is not set");
     } else if is_deleting {
-        let before = reserved.old.and_then(Value::as_array).unwrap_or_default();
+        let before = reserved.old_items();
         let before: HashSet<String> = before.iter().map(Value::to_json).collect();
         if reserved.items().any(|consumer| !before.contains(&consumer.value.to_json())) {
             let why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";

@@ -130,7 +130,7 @@ fn devices(spec: At) {
     if !devices.max_items(most) {
         return;
     }
-    let before = devices.old.and_then(Value::as_array).unwrap_or_default();
+    let before = devices.old_items();
     for device in devices.items() {
         let old = before.iter().find(|old| old.str_at(&["name"]) == device.text("name"));
         let device = device.compared_with(old);

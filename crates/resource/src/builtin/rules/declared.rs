@@ -18,7 +18,7 @@ impl Walk {
     pub fn declared(self, at: At, of: &'static Ruled) {
         members(at, of);
         let name = at.field("metadata.name");
-        let was = name.old.and_then(Value::as_str).unwrap_or_default();
+        let was = name.old_text();
         if let Some(rules) = of.object_name.as_deref().map(|rules| &rules.declared)
             && (rules.is_required || !name.as_text().is_empty())
             && (!at.is_update() || name.as_text() != was)

@@ -295,7 +295,7 @@ fn source_ranges(at: At) {
         if !balanced {
             given.forbidden(ONLY_LOAD_BALANCER);
         }
-        let before = given.old.and_then(Value::as_array).unwrap_or_default();
+        let before = given.old_items();
         let before: HashSet<&str> = before.iter().filter_map(Value::as_str).map(str::trim).collect();
         return given.items().for_each(|range| ip::cidr(range, range.as_text().trim(), &before, at.release()));
     }
