@@ -178,7 +178,7 @@ fn ten_rules<'m>(object: &'m Value, schema: &Value) -> Measure<'m> {
 
 fn main() {
     let (schema, small) = (schema(), object());
-    let decl = Decl::from_schema(&schema, false);
+    let decl = Decl::from_schema(&schema);
     let env = Environment::kubernetes(34).declared("self", &decl);
     let items: Value =
         (0..1000).map(|i| Value::from([("name", Value::from("web")), ("port", Value::from(i64::from(i)))])).collect();

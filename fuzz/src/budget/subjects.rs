@@ -148,7 +148,7 @@ fn rules(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "integer"}}}});
     let object = json!({"list": [1, 2, 3]});
-    let decl = cel::Decl::from_schema(&schema, false);
+    let decl = cel::Decl::from_schema(&schema);
     let env = Environment::kubernetes(34).declared("self", &decl);
     let Ok(checked) = env.check(text) else { return };
     cel::estimate(&env, &checked);

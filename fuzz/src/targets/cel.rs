@@ -28,7 +28,7 @@ fn check(input: &[u8]) {
         "list": {"type": "array", "items": (item)}
     }});
     let object = json!({"map": {"a": 1}, "list": [{"name": "a", "port": 1}]});
-    let decl = cel::Decl::from_schema(&schema, false);
+    let decl = cel::Decl::from_schema(&schema);
     for env in [Environment::kubernetes(34), Environment::standard()] {
         let env = env.declared("self", &decl);
         for checked in [env.check(text), env.unchecked(text)].into_iter().flatten() {

@@ -187,16 +187,19 @@ impl Decl {
 
     /// The declaration of a node of a structural schema (OpenAPI v3 in the form of Kubernetes).
     ///
-    /// `root` says that the node is a custom resource or an embedded resource: `apiVersion`, `kind` and `metadata` are
-    /// declared even where the schema leaves them out.
-    ///
     /// ```
     /// let schema = machinery::json!({"type": "string", "maxLength": 5});
-    /// let decl = cel::Decl::from_schema(&schema, false);
+    /// let decl = cel::Decl::from_schema(&schema);
     /// assert_eq!(decl.exposed, Some(cel::Type::String));
     /// ```
-    pub fn from_schema(schema: &Value, root: bool) -> Arc<Decl> {
-        Decl::of_minor(schema, root, u32::MAX)
+    pub fn from_schema(schema: &Value) -> Arc<Decl> {
+        Decl::of_minor(schema, false, u32::MAX)
+    }
+
+    /// As [`Decl::from_schema`], of a custom resource or an embedded resource: `apiVersion`, `kind` and `metadata` are
+    /// declared even where the schema leaves them out.
+    pub fn from_resource_schema(schema: &Value) -> Arc<Decl> {
+        Decl::of_minor(schema, true, u32::MAX)
     }
 
     /// As [`Decl::from_schema`], as Kubernetes 1.`minor` derives it.

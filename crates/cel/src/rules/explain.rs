@@ -164,7 +164,7 @@ impl ExplainWalk {
             _ => return,
         };
         let now = schema.get(keyword).and_then(Value::as_float).map(|n| n.max(0.0) as u64);
-        let counted = Decl::from_schema(schema, false).elements_max;
+        let counted = Decl::from_schema(schema).elements_max;
         let bound = Bound { node: node.to_owned(), keyword, now, counted, enough: None };
         self.candidates.push(Candidate { keys: keys.to_vec(), bound });
     }

@@ -47,7 +47,7 @@ fn anonymous(text: &str) -> String {
 /// Compares each line with what we report. `root` says that the schema is that of a resource.
 fn compare(schema: &[u8], object: &[u8], root: bool, lines: &str) {
     let (schema, object) = (decode(schema).unwrap(), decode(object).unwrap());
-    let decl = cel::Decl::from_schema(&schema, root);
+    let decl = if root { cel::Decl::from_resource_schema(&schema) } else { cel::Decl::from_schema(&schema) };
     let env = Environment::kubernetes(37).declared("self", &decl).declared("oldSelf", &decl);
     let mut differences = vec![];
     for line in lines.lines() {

@@ -56,7 +56,7 @@ struct Subject {
 
 impl Subject {
     fn new() -> Subject {
-        let decl = cel::Decl::from_schema(&decode(SCHEMA.as_bytes()).unwrap(), false);
+        let decl = cel::Decl::from_schema(&decode(SCHEMA.as_bytes()).unwrap());
         let env = Environment::kubernetes(34).declared("self", &decl);
         Subject { env, decl, object: decode(OBJECT.as_bytes()).unwrap() }
     }

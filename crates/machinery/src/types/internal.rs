@@ -56,11 +56,18 @@ fn lookup<'a>(object: Option<&'a Map>, name: &str) -> Option<&'a Value> {
     found.map(|(_, value)| value).filter(|value| !value.is_null())
 }
 
-/// A value of the published form as JSON of an internal type, such as `core.PodSpec`. If `indented` is true, each field
-/// has its own line, indented by one blank per level.
+/// A value of the published form as JSON of an internal type, such as `core.PodSpec`.
 #[must_use]
-pub fn internal_json(value: &Value, name: &str, indented: bool) -> String {
-    let mut out = Printer { text: String::new(), depth: 0, indented };
+pub fn internal_json(value: &Value, name: &str) -> String {
+    let mut out = Printer { text: String::new(), depth: 0, indented: false };
+    out.value(Some(value), name);
+    out.text
+}
+
+/// As [`internal_json`], with a line for each field, indented by one blank per level.
+#[must_use]
+pub fn internal_lines(value: &Value, name: &str) -> String {
+    let mut out = Printer { text: String::new(), depth: 0, indented: true };
     out.value(Some(value), name);
     out.text
 }
@@ -251,14 +258,14 @@ mod tests {
     fn structs_have_all_their_fields() {
         let taint = json!({"key": "k", "effect": "NoSchedule"});
         let want = r#"{"Key":"k","Value":"","Effect":"NoSchedule","TimeAdded":null}"#;
-        assert_eq!(internal_json(&taint, "core.Taint", false), want);
+        assert_eq!(internal_json(&taint, "core.Taint"), want);
         let owner = json!({"controller": true, "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
         let template = json!({"metadata": {"ownerReferences": [owner]}});
         let want =
             r#"{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}],"Spec""#;
-        assert!(internal_json(&template, "core.PodTemplateSpec", false).starts_with(want));
+        assert!(internal_json(&template, "core.PodTemplateSpec").starts_with(want));
         let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"dnsPolicy": "Default"}});
-        let shown = internal_json(&template, "core.PodTemplateSpec", true);
+        let shown = internal_lines(&template, "core.PodTemplateSpec");
         assert!(
             shown.starts_with("{\n \"labels\": {\n  \"a\": \"b\"\n },\n \"Spec\": {\n  \"Volumes\": null,"),
             "{shown}"

@@ -26,7 +26,7 @@ mod published;
 
 use std::sync::{LazyLock, OnceLock};
 
-pub use internal::{internal_json, published_json};
+pub use internal::{internal_json, internal_lines, published_json};
 pub use order::{merged_text, typed_text};
 pub use published::{openapi_name, own_schema, struct_of_openapi_name};
 

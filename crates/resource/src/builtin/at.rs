@@ -266,8 +266,7 @@ impl<'v> At<'_, 'v> {
 
     /// The items of this list as Go prints them; `null` if there is no list.
     pub fn printed_items(&self, go: &str) -> String {
-        let print =
-            |items: &[Value]| items.iter().map(|item| internal_json(item, go, false)).collect::<Vec<_>>().join(",");
+        let print = |items: &[Value]| items.iter().map(|item| internal_json(item, go)).collect::<Vec<_>>().join(",");
         self.value.as_array().map_or_else(|| "null".to_owned(), |items| format!("[{}]", print(items)))
     }
 
@@ -349,7 +348,7 @@ impl<'v> At<'_, 'v> {
 
     fn shown(&self, error: FieldError) {
         self.push(match self.go {
-            Some(go) => FieldError { value: internal_json(self.value, go, false), ..error },
+            Some(go) => FieldError { value: internal_json(self.value, go), ..error },
             None => error,
         });
     }

@@ -204,7 +204,7 @@ pub fn to_shown(stored: Value) -> Value {
         take(&mut object, annotation);
     }
     if let Some(behavior) = object.remove_at(&["spec", "behavior"]) {
-        let text = machinery::types::internal_json(&behavior, "autoscaling.HorizontalPodAutoscalerBehavior", false);
+        let text = machinery::types::internal_json(&behavior, "autoscaling.HorizontalPodAutoscalerBehavior");
         object.set_at(&["metadata", "annotations", BEHAVIOR], Value::from(text));
     }
     let metrics = object.remove_at(&["spec", "metrics"]).unwrap_or_default();

@@ -282,12 +282,8 @@ fn are_certificates(mut der: &[u8]) -> bool {
 }
 
 /// The name of a ClusterTrustBundle is a subdomain. If the bundle has a signer, the name begins with that of the
-/// signer.
-pub(super) fn bundle_name_problems(name: &str, signer: &str, is_prefix: bool) -> Vec<String> {
-    let checked = |name: &str| match is_prefix {
-        true => names::dns1123_subdomain(&names::masked_prefix(name)),
-        false => names::dns1123_subdomain(name),
-    };
+/// signer. `checked` returns the problems of the rest.
+pub(super) fn bundle_name_problems(name: &str, signer: &str, checked: fn(&str) -> Vec<String>) -> Vec<String> {
     if signer.is_empty() && name.contains(':') {
         return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];
     }
@@ -303,9 +299,10 @@ pub(super) fn bundle_name_problems(name: &str, signer: &str, is_prefix: bool) ->
 
 pub fn validate_bundle(at: At) {
     let (name_of_signer, trusted) = (at.field("spec.signerName"), at.field("spec.trustBundle"));
-    for (field, is_prefix) in [("metadata.generateName", true), ("metadata.name", false)] {
+    let prefix: fn(&str) -> _ = |prefix| names::dns1123_subdomain(&names::masked_prefix(prefix));
+    for (field, checked) in [("metadata.generateName", prefix), ("metadata.name", names::dns1123_subdomain)] {
         if !at.text(field).is_empty() {
-            at.field(field).must_be(|name| bundle_name_problems(name, name_of_signer.as_text(), is_prefix));
+            at.field(field).must_be(|name| bundle_name_problems(name, name_of_signer.as_text(), checked));
         }
     }
     if !name_of_signer.as_text().is_empty() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use machinery::types::internal_lines;
 use machinery::{Map, Release, Text, Value, names};
 
 use super::at::{At, errors_of};
@@ -42,6 +43,11 @@ pub fn is_set(object: &Value, name: &str) -> bool {
 pub fn go_struct(fields: &[(&str, Value)]) -> String {
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{}", value.to_json())).collect();
     format!("{{{}}}", fields.join(","))
+}
+
+/// The lines in which two values differ, as kube-apiserver prints them in their internal type.
+pub fn difference(old: &Value, new: &Value, go: &str) -> String {
+    machinery::difflines::unified(&internal_lines(old, go), &internal_lines(new, go))
 }
 
 /// The conditions of a status as Go prints them.

@@ -4,6 +4,7 @@ use machinery::{Value, json};
 
 use super::at::At;
 use super::checks::{list, text};
+use super::claims::{self, ApiGroups};
 
 /// The templates of a StatefulSet's claims, which never change.
 pub fn check(spec: At) {
@@ -12,7 +13,7 @@ pub fn check(spec: At) {
     let form = schema::shape::named("apps.v1.StatefulSetSpec").field(name);
     let is_same = |old| form.is_some_and(|form| schema::shape::same(Some(claims.value), Some(old), form));
     match claims.old {
-        None => claims.items().for_each(|claim| super::claims::spec(claim.field("spec"), true)),
+        None => claims.items().for_each(|claim| claims::spec(claim.field("spec"), ApiGroups::Checked)),
         Some(old) if !is_same(old) => {
             claims.invalid_shown(claims.printed_items("core.PersistentVolumeClaim"), "field is immutable");
         }

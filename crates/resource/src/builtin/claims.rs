@@ -7,8 +7,16 @@ use schema::metadata::annotation_errors;
 use super::at::At;
 use super::checks::{labels, selector_operators};
 
+/// Whether the API groups of data sources are checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ApiGroups {
+    Checked,
+    /// The stored object has some, which may be invalid.
+    AsStored,
+}
+
 /// Validates the spec of a claim or of a template of claims.
-pub fn spec(spec: At, is_group_checked: bool) {
+pub fn spec(spec: At, groups: ApiGroups) {
     selector_operators(spec.field("selector"));
     storage(spec.field("resources").key("storage").with(spec.field("resources.requests.storage").value));
     let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
@@ -22,19 +30,19 @@ pub fn spec(spec: At, is_group_checked: bool) {
         }
     }
     for source in [source, reference].into_iter().filter(At::is_given) {
-        data_source(source, is_group_checked);
+        data_source(source, groups);
     }
 }
 
 /// The group and the kind of the source of a claim, and the namespace of a reference.
-fn data_source(source: At, is_group_checked: bool) {
+fn data_source(source: At, groups: ApiGroups) {
     let (group, namespace) = (source.field("apiGroup"), source.field("namespace"));
     let has_group = !group.as_text().is_empty();
     if !has_group && source.text("kind") != "PersistentVolumeClaim" {
         let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
         source.invalid_text(source.text("kind"), why);
     }
-    if has_group && is_group_checked {
+    if has_group && groups == ApiGroups::Checked {
         group.must_be(names::dns1123_subdomain);
     }
     if !namespace.as_text().is_empty() {
@@ -61,7 +69,7 @@ pub fn template(source: At) {
         // kube-apiserver derives the name from that of the Go field
         metadata.field(if name == "uid" { "uID" } else { name }).forbidden("cannot be set");
     }
-    spec(template.field("spec"), true);
+    spec(template.field("spec"), ApiGroups::Checked);
 }
 
 /// The fields that the metadata of a template of claims cannot have, in the order in which they are reported.

@@ -6,7 +6,7 @@ use machinery::{Map, Value, json};
 use schema::shape::same_fields;
 
 use super::at::At;
-use super::checks::{list, text};
+use super::checks::{difference, list, text};
 use super::defaults::restore;
 use super::pod_gates::take_additions;
 pub use super::podspec::validate_spec;
@@ -53,8 +53,7 @@ pub fn validate_ephemeral(pod: At) {
                 containers.forbidden(format!("existing ephemeral containers {name:?} may not be removed\n"));
             }
             Some(container) if container != former => {
-                let print = |container| machinery::types::internal_json(container, "core.EphemeralContainer", true);
-                let difference = machinery::difflines::unified(&print(former), &print(container));
+                let difference = difference(former, container, "core.EphemeralContainer");
                 let why = format!("existing ephemeral containers {name:?} may not be changed\n{difference}");
                 containers.forbidden(why);
             }
@@ -321,9 +320,7 @@ fn validate_change(spec: At, old: &Value) {
     let mut new = with_changeable(spec.value, old);
     take_additions(&mut new, old, spec);
     if !same_fields(&new, old, schema::shape::named("core.v1.PodSpec"), &[]) {
-        let print = |spec: &Value| machinery::types::internal_json(spec, "core.PodSpec", true);
-        let difference = machinery::difflines::unified(&print(old), &print(&new));
-        spec.forbidden(format!("{CHANGEABLE}\n{difference}"));
+        spec.forbidden(format!("{CHANGEABLE}\n{}", difference(old, &new, "core.PodSpec")));
     }
 }
 

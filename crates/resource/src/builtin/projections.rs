@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use machinery::names;
+
 use super::at::At;
 use super::certificates::{bundle_name_problems, signer};
 use super::checks::selector_operators;
@@ -131,7 +133,7 @@ fn bundle(bundle: At) {
                 name.required("must be a valid object name");
             }
             let signer = name.as_text().rsplit_once(':').map_or(String::new(), |(signer, _)| signer.replace(':', "/"));
-            for problem in bundle_name_problems(name.as_text(), &signer, false) {
+            for problem in bundle_name_problems(name.as_text(), &signer, names::dns1123_subdomain) {
                 name.invalid(format!("not a valid clustertrustbundlename: {problem}"));
             }
             if selector.is_given() {

@@ -88,8 +88,8 @@ pub fn validate(review: At, subject: Subject) {
     if subject == Subject::Named && spec.text("user").is_empty() && spec.list("groups").is_empty() {
         spec.string("user").invalid("at least one of user or group must be specified");
     }
-    for name in ["resourceAttributes.fieldSelector", "resourceAttributes.labelSelector"] {
-        spec.given(name).into_iter().for_each(|at| selector(at, name.ends_with("labelSelector")));
+    for (name, of) in [("fieldSelector", SelectorOf::Fields), ("labelSelector", SelectorOf::Labels)] {
+        spec.field("resourceAttributes").given(name).into_iter().for_each(|at| selector(at, of));
     }
     metadata(review);
 }
@@ -139,7 +139,14 @@ pub fn validate_local(review: At) {
     }
 }
 
-fn selector(selector: At, is_of_labels: bool) {
+/// What a selector in the attributes of a review selects by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SelectorOf {
+    Fields,
+    Labels,
+}
+
+fn selector(selector: At, of: SelectorOf) {
     let (raw, requirements) = (selector.field("rawSelector"), selector.field("requirements"));
     match (raw.as_text().is_empty(), requirements.items().len() == 0) {
         (false, false) => raw.invalid("may not specified at the same time as requirements"),
@@ -151,14 +158,14 @@ fn selector(selector: At, is_of_labels: bool) {
     }
     for requirement in requirements.items() {
         let key = requirement.field("key");
-        if !is_of_labels && key.as_text().is_empty() {
+        if of == SelectorOf::Fields && key.as_text().is_empty() {
             key.required("must be specified");
         }
         // newer clients may support more operators
         if ["In", "NotIn", "Exists", "DoesNotExist"].contains(&requirement.text("operator")) {
             operator(requirement);
         }
-        if is_of_labels {
+        if of == SelectorOf::Labels {
             key.must_be(names::qualified_name);
             requirement.each("values").for_each(|value| value.must_be(names::label_value));
         }

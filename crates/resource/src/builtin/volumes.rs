@@ -6,7 +6,8 @@ use machinery::quantity::Quantity;
 use machinery::{Value, json};
 
 use super::at::At;
-use super::checks::{list, text};
+use super::checks::{difference, list, text};
+use super::claims::ApiGroups;
 use super::defaults::{at_mut, restore, set_default};
 use super::object_warnings::CLASS;
 use super::{claims, pod_volumes, podspec, volume_sources};
@@ -74,7 +75,8 @@ const FIXED: &str =
 
 pub fn validate_claim(claim: At) {
     let spec = claim.field("spec");
-    claims::spec(spec, !claim.old.is_some_and(has_group));
+    let groups = if claim.old.is_some_and(has_group) { ApiGroups::AsStored } else { ApiGroups::Checked };
+    claims::spec(spec, groups);
     if let Some(before) = claim.old {
         claim_changes(claim, before);
         shrunk(claim);
@@ -192,8 +194,7 @@ fn claim_changes(claim: At, before: &Value) {
         restore(&mut old, &new, &["volumeName"]);
     }
     if !schema::shape::same_fields(&new, &old, schema::shape::named("core.v1.PersistentVolumeClaimSpec"), &[]) {
-        let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeClaimSpec", true);
-        spec.forbidden(format!("{FIXED}\n{}", machinery::difflines::unified(&print(&old), &print(&new))));
+        spec.forbidden(format!("{FIXED}\n{}", difference(&old, &new, "core.PersistentVolumeClaimSpec")));
     }
     mode_change(spec);
 }
@@ -218,7 +219,6 @@ fn attributes_class(spec: At) {
 
 /// The source and the node affinity of a volume are immutable.
 fn volume_changes(spec: At, old: &Value) {
-    let print = |spec: &Value| machinery::types::internal_json(spec, "core.PersistentVolumeSource", true);
     let mut source = spec.value.clone();
     // the Secret for expansion may be added later
     let expansion = ["csi", "controllerExpandSecretRef"];
@@ -226,7 +226,7 @@ fn volume_changes(spec: At, old: &Value) {
         source.remove_at(&expansion);
     }
     if !schema::shape::same_fields(&source, old, schema::shape::named("core.v1.PersistentVolumeSource"), &[]) {
-        let difference = machinery::difflines::unified(&print(old), &print(&source));
+        let difference = difference(old, &source, "core.PersistentVolumeSource");
         let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         spec.field("persistentvolumesource").forbidden(why);
     }
@@ -240,7 +240,7 @@ fn volume_changes(spec: At, old: &Value) {
         affinity.is_given() && schema::shape::same_fields(&with_stable_labels(old.clone(), new), new, of, &[])
     };
     if affinity.old.is_some_and(|old| !old.is_null() && !is_same(old)) {
-        let print = |affinity: At| machinery::types::internal_json(affinity.value, "core.VolumeNodeAffinity", false);
+        let print = |affinity: At| machinery::types::internal_json(affinity.value, "core.VolumeNodeAffinity");
         let shown = if affinity.is_given() { print(affinity) } else { "null".to_owned() };
         let why = "field is immutable, except for updating from beta label to GA";
         affinity.reported_at(&FieldPath::new("nodeAffinity")).invalid_shown(shown, why);

@@ -218,5 +218,5 @@ fn declared(version: &Version) -> Arc<Decl> {
             schema
         }
     };
-    Decl::from_schema(&schema, false)
+    Decl::from_schema(&schema)
 }

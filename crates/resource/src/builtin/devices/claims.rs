@@ -7,6 +7,7 @@ use machinery::{Map, Value, names};
 
 use super::super::at::At;
 use super::super::checks::labels;
+use super::fields::Novelty;
 use super::{fields, selectors};
 
 const LIST_MAX: usize = 32;
@@ -18,10 +19,10 @@ const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 pub fn validate_class(at: At) {
     let spec = at.field("spec");
-    let is_stored = |name: &str| spec.field(name).old == Some(spec.field(name).value);
-    selectors::check(spec, is_stored("selectors"));
+    let novelty = |at: At| if at.old == Some(at.value) { Novelty::Stored } else { Novelty::New };
+    selectors::check(spec, novelty(spec.field("selectors")));
     if spec.field("config").max_items(LIST_MAX) {
-        spec.each("config").for_each(|config| configuration(config, is_stored("config")));
+        spec.each("config").for_each(|config| configuration(config, novelty(spec.field("config"))));
     }
     let resource = spec.field("extendedResourceName");
     let name = resource.as_text();
@@ -153,7 +154,7 @@ fn device_claim(devices: At) {
     if config.max_items(LIST_MAX) {
         for config in config.items() {
             names.check_all(config);
-            configuration(config, false);
+            configuration(config, Novelty::New);
         }
     }
 }
@@ -181,7 +182,7 @@ fn device_request(request: At) {
 /// Validates which devices a request is for, and how many.
 fn devices_of(request: At) {
     request.field("deviceClassName").required_name(names::dns1123_subdomain);
-    selectors::check(request, false);
+    selectors::check(request, Novelty::New);
     let (mode, count) = (request.string("allocationMode"), request.number("count"));
     match (mode.as_text(), count.value.as_int().unwrap_or_default()) {
         ("All", 0) | ("ExactCount", 1..) => {}
@@ -204,11 +205,11 @@ fn constraint(constraint: At, names: &RequestNames<'_>) {
 }
 
 /// Validates the configuration of a driver. The size of a stored one is not checked again.
-pub fn configuration(config: At, is_stored: bool) {
+pub fn configuration(config: At, novelty: Novelty) {
     let opaque = config.field("opaque");
     if !opaque.is_given() {
         return opaque.required("");
     }
     fields::driver(opaque.field("driver"));
-    fields::raw_object(opaque.field("parameters"), (!is_stored).then_some(PARAMETERS_BYTES_MAX));
+    fields::raw_object(opaque.field("parameters"), (novelty == Novelty::New).then_some(PARAMETERS_BYTES_MAX));
 }

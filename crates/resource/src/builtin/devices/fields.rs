@@ -13,6 +13,13 @@ const BINDING_CONDITIONS_MAX: usize = 4;
 
 pub const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
+/// Whether the stored object has a value, too. It is then not checked for its cost and size again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Novelty {
+    New,
+    Stored,
+}
+
 /// The name of a driver.
 pub fn driver(at: At) {
     driver_name(at.as_text(), at);

@@ -11,7 +11,7 @@ use super::super::checks::{conditions, go_struct, text};
 use super::super::formats::is_uuid;
 use super::super::podspec;
 use super::claims::{self, RequestNames};
-use super::fields;
+use super::fields::{self, Novelty};
 
 const RESERVED_FOR_MAX: usize = 256;
 const RESULTS_MAX: usize = 32;
@@ -71,7 +71,7 @@ pub fn validate_status(at: At) {
     for device in status.each("devices").filter(|device| !seen.insert(device_id(device.value))) {
         device.duplicate_shown(shown_id(device.value));
     }
-    reservations(reserved, status, at.has("metadata.deletionTimestamp"));
+    reservations(at, reserved);
     let allocation = status.field("allocation");
     match (allocation.is_given(), allocation.old.is_some_and(|old| !old.is_null())) {
         (true, true) => allocation.printed_as("resource.AllocationResult").immutable(),
@@ -95,13 +95,13 @@ fn consumers(list: At) {
 }
 
 /// Only an allocated claim can be reserved. Once it is being deleted, no further consumers can reserve it.
-fn reservations(reserved: At, status: At, is_deleting: bool) {
+fn reservations(claim: At, reserved: At) {
     if reserved.items().len() == 0 {
         return;
     }
-    if !status.has("allocation") {
+    if !claim.has("status.allocation") {
         reserved.forbidden("may not be specified when `allocated` is not set");
-    } else if is_deleting {
+    } else if claim.has("metadata.deletionTimestamp") {
         let before = reserved.old_items();
         let before: HashSet<String> = before.iter().map(Value::to_json).collect();
         if reserved.items().any(|consumer| !before.contains(&consumer.value.to_json())) {
@@ -124,7 +124,7 @@ fn allocation_result(allocation: At, names: &RequestNames<'_>) {
                 _ => source.one_of(&["FromClaim", "FromClass"]),
             }
             names.check_all(config);
-            claims::configuration(config, false);
+            claims::configuration(config, Novelty::New);
         }
     }
     podspec::node_selector(allocation.field("nodeSelector"));

@@ -7,6 +7,7 @@ use machinery::field::FieldError;
 
 use super::super::at::At;
 use super::super::expressions::{MINOR, type_name};
+use super::fields::Novelty;
 
 const SELECTORS_MAX: usize = 32;
 const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
@@ -19,7 +20,7 @@ const ENTRIES_MAX: u64 = 32;
 const VALUE_BYTES_MAX: u64 = 64;
 
 /// Validates the selectors of a request or a class. Stored ones are not compiled again.
-pub fn check(object: At, is_stored: bool) {
+pub fn check(object: At, novelty: Novelty) {
     if !object.field("selectors").max_items(SELECTORS_MAX) {
         return;
     }
@@ -27,7 +28,7 @@ pub fn check(object: At, is_stored: bool) {
         let cel = selector.field("cel");
         if !cel.is_given() {
             cel.required("");
-        } else if !is_stored {
+        } else if novelty == Novelty::New {
             expression(cel.string("expression"));
         }
     }

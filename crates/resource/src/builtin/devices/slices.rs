@@ -143,24 +143,29 @@ fn devices(spec: At) {
             consumed.items().for_each(|set| counters(set, "counterSet"));
             unique(consumed, "counterSet");
         }
-        device_nodes(device, spec.is_true("perDeviceNodeSelection"));
+        match spec.is_true("perDeviceNodeSelection") {
+            true => device_nodes(device),
+            false => without_nodes(device),
+        }
         fields::binding_conditions(device);
     }
     unique(devices, "name");
 }
 
-fn device_nodes(device: At, is_per_device: bool) {
-    const WAYS: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
-    const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-    if !is_per_device {
-        if WAYS.iter().any(|name| device.has(name)) {
-            device.invalid_shown("null".to_owned(), "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
-        }
-        return;
+/// The ways in which a device names its Nodes.
+const DEVICE_WAYS: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
+
+fn without_nodes(device: At) {
+    if DEVICE_WAYS.iter().any(|name| device.has(name)) {
+        device.invalid_shown("null".to_owned(), "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
     }
+}
+
+fn device_nodes(device: At) {
+    const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     node_name(device.field("nodeName"), "must not be empty");
     podspec::node_selector(device.field("nodeSelector"));
-    match chosen(device, &WAYS)[..] {
+    match chosen(device, &DEVICE_WAYS)[..] {
         [] => device.required(ONE),
         [_] => {}
         ref several => device.invalid_text(&shown(several), ONE),

@@ -32,13 +32,13 @@ pub(super) fn check(spec: At) {
     }
     profiles(context);
     windows::options(context);
-    let shares_users = *spec.field("hostUsers").value != Value::Bool(false);
     for container in ["containers", "initContainers"].iter().flat_map(|kind| spec.each(kind)) {
-        of_container(container.field("securityContext"), shares_users);
+        of_container(container.field("securityContext"), spec);
     }
 }
 
-fn of_container(context: At, shares_users: bool) {
+fn of_container(context: At, spec: At) {
+    let shares_users = *spec.field("hostUsers").value != Value::Bool(false);
     profiles(context);
     windows::options(context);
     if shares_users && context.text("procMount") == "Unmasked" {

@@ -37,8 +37,8 @@ pub fn validate_job(at: At) {
             name.invalid(format!("will not able to create pod with invalid DNS label: {pod}"));
         }
     }
-    if at.old.is_some_and(|old| old.get("spec").is_some()) {
-        job_changes(spec, at.old.is_some_and(waits));
+    if let Some(old) = at.old.filter(|old| old.get("spec").is_some()) {
+        job_changes(spec, old);
     }
 }
 
@@ -71,8 +71,8 @@ fn is_indexed(spec: At) -> bool {
     spec.text("completionMode") == "Indexed"
 }
 
-/// The immutable fields of a Job.
-fn job_changes(spec: At, waits: bool) {
+/// The immutable fields of a Job, whose stored object is `old`.
+fn job_changes(spec: At, old: &Value) {
     let names = [
         "completions",
         "selector",
@@ -90,7 +90,7 @@ fn job_changes(spec: At, waits: bool) {
             if at.is_given() && at.old != Some(at.value) && at.value != spec.field("parallelism").value {
                 at.invalid("can only be modified in tandem with spec.parallelism");
             }
-        } else if name == "template" && waits {
+        } else if name == "template" && waits(old) {
             waiting_template(at.field("spec"));
         } else if !form.field(name).is_some_and(|field| same(Some(at.value), at.old, field)) {
             at.invalid_shown(shown_part(name, at.value), "field is immutable");
@@ -136,11 +136,11 @@ fn shown_part(name: &str, value: &Value) -> String {
     use machinery::types::internal_json;
     match name {
         _ if value.is_null() => "null".to_owned(),
-        "template" => internal_json(value, "core.PodTemplateSpec", false),
-        "podFailurePolicy" => internal_json(value, "batch.PodFailurePolicy", false),
-        "successPolicy" => internal_json(value, "batch.SuccessPolicy", false),
+        "template" => internal_json(value, "core.PodTemplateSpec"),
+        "podFailurePolicy" => internal_json(value, "batch.PodFailurePolicy"),
+        "successPolicy" => internal_json(value, "batch.SuccessPolicy"),
         "selector" => shown_selector(value),
-        _ => internal_json(value, "any", false),
+        _ => internal_json(value, "any"),
     }
 }
 
