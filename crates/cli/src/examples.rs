@@ -6,9 +6,17 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 31] = [
+const EXAMPLES: [(&str, &[&str]); 32] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
+    (
+        "validate",
+        &[
+            "validate config --crds crds",
+            "validate - -o github",
+            "validate config --old git:main --kubernetes-version 1.36,1.37",
+        ],
+    ),
     ("store check", &["store check --data-dir /var/lib/pintle", "store check --salvage salvaged.json"]),
     ("store backup", &["store backup backup.pintle", "store backup - > backup.pintle"]),
     ("store restore", &["store restore backup.pintle --data-dir restored"]),

@@ -115,6 +115,12 @@ pub enum Command {
     /// environment of the command names a kubeconfig of its administrator, and KUBEBUILDER_ASSETS a directory with programs for
     /// test environments. The exit status is that of the command. Signals are forwarded to it.
     Run(crate::run::Run),
+    /// Check manifests as the server would, without a server.
+    ///
+    /// Custom resources, built-in objects, CustomResourceDefinitions and admission policies, in any order, pass the code that serves
+    /// them. Each finding has the file, the line and the text of the server. The exit status is 0 if all objects are good, 1 if
+    /// not, and 2 if an input could not be read or the command could not run.
+    Validate(crate::validate::Validate),
     /// Check, back up or restore the embedded store of a data directory.
     ///
     /// Check and backup do not change the directory and may run while its server is running.

@@ -44,6 +44,7 @@ mod traces;
 mod transfer;
 mod upstream_flags;
 mod users;
+mod validate;
 mod values;
 mod workspaces;
 
@@ -71,6 +72,12 @@ fn main() -> ExitCode {
 fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String> {
     let done = match command {
         flags::Command::Run(task) => return run::run(&task),
+        flags::Command::Validate(task) => {
+            return Ok(validate::run(&task).unwrap_or_else(|message| {
+                logs::print_error(&format!("pintle: {message}"));
+                ExitCode::from(validate::INCOMPLETE)
+            }));
+        }
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),

@@ -24,6 +24,12 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
+/// Parses a release of Kubernetes, such as `1.36`.
+pub fn release(text: &str) -> Result<server::Release, String> {
+    let known = server::Release::ALL.map(|release| release.to_string()).join(", ");
+    text.parse().map_err(|_| format!("expected one of {known}"))
+}
+
 /// A parser of numbers from 0 to `max`.
 pub fn number<T: TryFrom<u64> + std::fmt::Display + Copy>(max: T) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {

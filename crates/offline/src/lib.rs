@@ -4,3 +4,7 @@
 //! reads files for it, or prints what it says.
 
 pub mod engine;
+pub mod findings;
+mod limits;
+pub mod sources;
+pub mod validate;

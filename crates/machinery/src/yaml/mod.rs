@@ -19,6 +19,6 @@ pub use decode::{decode, is_plain_json};
 pub use encode::encode;
 pub use error::{EncodingProblem, ParseProblem, ScanProblem, YamlError, YamlProblem};
 pub use expand::ALIASED_BYTES_MAX;
-pub use positions::{Located, PathStep, Position, Positions};
+pub use positions::{FieldStep, Located, Position, Positions};
 pub use resolve::reread;
 pub use scanner::DEPTH_MAX;

@@ -6,7 +6,7 @@ use super::token::Place;
 
 /// A step from a value to a value in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathStep {
+pub enum FieldStep {
     /// The field of an object.
     Field(String),
     /// The item of an array, counted from 0.
@@ -52,7 +52,7 @@ impl Positions {
 
     /// Locates the value at a path, in time linear in the siblings of its steps. Values that a merge key adds have the place of
     /// the object around them.
-    pub fn locate(&self, path: &[PathStep]) -> Located {
+    pub fn locate(&self, path: &[FieldStep]) -> Located {
         let start = Position { line: 1, column: 1 };
         let Some(document) = &self.0 else { return Located { key: None, value: start, is_scalar: false, depth: 0 } };
         let mut located = document.located(None, document.root, 0);
@@ -68,10 +68,12 @@ impl Positions {
 
 impl Document {
     /// The key and the value of a step.
-    fn child(&self, id: Id, step: &PathStep) -> Option<(Option<Id>, Id)> {
+    fn child(&self, id: Id, step: &FieldStep) -> Option<(Option<Id>, Id)> {
         match (&self.resolved(id)?.content, step) {
-            (Content::Sequence(items), PathStep::Item(index)) => Some((None, *items.get(*index)?)),
-            (Content::Mapping(pairs), PathStep::Field(name)) => {
+            (Content::Sequence(items), FieldStep::Item(index)) => Some((None, *items.get(*index)?)),
+            // paths name the keys of maps in brackets, and a key may be a number
+            (Content::Mapping(_), FieldStep::Item(index)) => self.child(id, &FieldStep::Field(index.to_string())),
+            (Content::Mapping(pairs), FieldStep::Field(name)) => {
                 let is_key = |id: &Id| {
                     matches!(self.nodes.get(*id as usize).map(|node| &node.content),
                     Some(Content::Scalar { text, .. }) if text == name.as_str())
@@ -108,14 +110,14 @@ impl Document {
 mod tests {
     use super::*;
 
-    fn path(text: &str) -> Vec<PathStep> {
-        let step = |step: &str| step.parse().map_or_else(|_| PathStep::Field(step.to_owned()), PathStep::Item);
+    fn path(text: &str) -> Vec<FieldStep> {
+        let step = |step: &str| step.parse().map_or_else(|_| FieldStep::Field(step.to_owned()), FieldStep::Item);
         text.split('/').filter(|step| !step.is_empty()).map(step).collect()
     }
 
     #[test]
     fn fields_are_located() {
-        let text = "# a comment\na: 1\nb:\n  c: [x, {d: \"e\"}]\n  'f': &g\n  - h: i\n    j: >-\n      k\nl: *g\nb2: {c: 1, c: 2}\n";
+        let text = "# a comment\na: 1\nb:\n  c: [x, {d: \"e\"}]\n  'f': &g\n  - h: i\n    j: >-\n      k\nl: *g\nb2: {c: 1, c: 2, 3: 4}\n";
         let json = "{\"a\": 1,\n  \"b\": {\"c\": [\"x\", {\"d\": 2}]}}";
         for (text, at, key, value, depth) in [
             (text, "", None, (2, 1), 0),
@@ -127,6 +129,7 @@ mod tests {
             (text, "b/f/1/j", Some((5, 3)), (5, 8), 2),
             (text, "l/0/h", Some((6, 5)), (6, 8), 3),
             (text, "b2/c", Some((10, 12)), (10, 15), 2),
+            (text, "b2/3", Some((10, 18)), (10, 21), 2),
             (text, "z/y", None, (2, 1), 0),
             (json, "b/c/1/d", Some((2, 21)), (2, 26), 4),
         ] {

@@ -157,20 +157,37 @@ impl Engine {
         self.update(target, "", &object, &options).await
     }
 
-    /// The verdict on an update of an object that is stored as it is, without being validated itself: the rules may be
+    /// The verdict on the replacement of an object that is stored as it is, without being validated itself: the rules may be
     /// younger than it. Nothing is kept.
     pub async fn update_of(&self, target: &Target, old: &Value, new: &Value, options: &RequestOptions) -> Verdict {
+        let replace = async |revision: u64| {
+            let mut new = new.clone();
+            new.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+            self.update(target, "", &new, &RequestOptions { dry_run: true, ..options.clone() }).await
+        };
+        self.over(target, old, replace).await
+    }
+
+    /// As [`Engine::update_of`], with server-side apply: fields that the configuration does not have stay as they are, since
+    /// the server or other clients have set them.
+    pub async fn apply_to(&self, target: &Target, old: &Value, new: &Value, options: &RequestOptions) -> Verdict {
+        let field_manager = "kubectl".to_owned();
+        let options = RequestOptions { dry_run: true, force: true, field_manager, ..options.clone() };
+        let apply = async |_: u64| self.patch(target, "", Patch::Apply, new, &options).await;
+        self.over(target, old, apply).await
+    }
+
+    /// Makes a request while an object is stored, which has the version of its `apiVersion`.
+    async fn over(&self, target: &Target, old: &Value, request: impl AsyncFnOnce(u64) -> Verdict) -> Verdict {
         let _turn = self.turns[target.slot(TURNS)].lock().await;
         self.ensure_namespace(target).await;
-        let revision = match self.server.deposit(target.mapping(), target.namespace(), old).await {
-            Ok(revision) => revision,
+        let of_old = self.target(old);
+        let mapping = of_old.as_ref().map_or(target.mapping(), Target::mapping);
+        let verdict = match self.server.deposit(mapping, target.namespace(), old).await {
+            Ok(revision) => request(revision).await,
             Err(status) => return Verdict::refused(status),
         };
-        let mut new = new.clone();
-        new.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
-        let options = RequestOptions { dry_run: true, ..options.clone() };
-        let verdict = self.update(target, "", &new, &options).await;
-        let _ = self.server.withdraw(target.mapping(), target.namespace(), target.name()).await;
+        let _ = self.server.withdraw(mapping, target.namespace(), target.name()).await;
         verdict
     }
 

@@ -47,8 +47,8 @@ impl Target {
         self.mapping.path(&self.namespace, "")
     }
 
-    /// The path of the object, or of a subresource.
-    pub(super) fn path(&self, part: &str) -> String {
+    /// The path of the object, or of a subresource; empty for the object itself.
+    pub fn path(&self, part: &str) -> String {
         let path = self.mapping.path(&self.namespace, &self.name);
         if part.is_empty() { path } else { format!("{path}/{part}") }
     }

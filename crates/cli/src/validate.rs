@@ -1,0 +1,103 @@
+//! `pintle validate`: the verdict of the server on files, without a server.
+
+use std::io::BufWriter;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use offline::findings::Form;
+use offline::validate::{Outcome, Settings};
+use server::Release;
+
+use crate::values::release;
+
+/// The exit status if something is wrong with an object, and if an input could not be read.
+const FINDINGS: u8 = 1;
+pub const INCOMPLETE: u8 = 2;
+
+#[derive(Args)]
+pub struct Validate {
+    /// Manifests, YAML or JSON: files, directories with everything below them, globs, git:REF or git:REF:PATH; - for stdin.
+    #[arg(value_name = "PATH", required = true)]
+    pub inputs: Vec<String>,
+
+    /// CustomResourceDefinitions that the objects need, as PATH, or those of a server: kubeconfig for the current context,
+    /// or kubeconfig:FILE. May be repeated. Those among the manifests are found anyway.
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<String>,
+
+    /// Admission policies that apply to the objects, with their bindings, as PATH. May be repeated. Those among the manifests are
+    /// found anyway.
+    #[arg(long, value_name = "PATH")]
+    pub policies: Vec<String>,
+
+    /// The objects as they were before, as PATH, or those of a server: kubeconfig or kubeconfig:FILE. An object that existed is
+    /// checked as an update: transition rules, immutable fields, ratcheting.
+    #[arg(long, value_name = "PATH")]
+    pub old: Option<String>,
+
+    /// Release of Kubernetes whose verdict is asked for: 1.35, 1.36 or 1.37. May be repeated.
+    #[arg(long, value_name = "VERSION", value_delimiter = ',', value_parser = release)]
+    pub kubernetes_version: Vec<Release>,
+
+    /// Leave out objects of kinds that nothing defines, instead of reporting them.
+    #[arg(long)]
+    pub ignore_missing: bool,
+
+    /// Features to switch on or off, as for pintle serve.
+    #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',')]
+    pub feature_gates: Vec<String>,
+
+    /// APIs to switch on or off, as for pintle serve.
+    #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',')]
+    pub runtime_config: Vec<String>,
+
+    /// The form of the report.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Output {
+    Text,
+    Json,
+    Junit,
+    Sarif,
+    Github,
+}
+
+impl Output {
+    fn form(self) -> Form {
+        match self {
+            Output::Text => Form::Text,
+            Output::Json => Form::Json,
+            Output::Junit => Form::Junit,
+            Output::Sarif => Form::Sarif,
+            Output::Github => Form::Github,
+        }
+    }
+}
+
+/// Checks the inputs and prints the report. The exit status is 0 if all objects are good, 1 if not, and 2 if an input could not
+/// be read. The error is one line: nothing could be checked.
+pub fn run(task: &Validate) -> Result<ExitCode, String> {
+    let settings = Settings {
+        inputs: task.inputs.clone(),
+        crds: task.crds.clone(),
+        policies: task.policies.clone(),
+        old: task.old.clone(),
+        releases: task.kubernetes_version.clone(),
+        feature_gates: task.feature_gates.clone(),
+        runtime_config: task.runtime_config.clone(),
+        ignores_missing: task.ignore_missing,
+        form: task.output.form(),
+    };
+    let out = BufWriter::new(std::io::stdout());
+    let Outcome { summary, is_incomplete } =
+        offline::engine::runtime()?.block_on(offline::validate::run(&settings, out))?;
+    Ok(match (is_incomplete, summary.errors) {
+        (true, _) => ExitCode::from(INCOMPLETE),
+        (false, 0) => ExitCode::SUCCESS,
+        (false, _) => ExitCode::from(FINDINGS),
+    })
+}

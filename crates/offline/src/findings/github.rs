@@ -1,0 +1,45 @@
+//! Findings as workflow commands of GitHub Actions, which annotate the lines of a pull request.
+
+use std::io::{Result, Write};
+
+use super::{Checked, Printer, Summary, text};
+
+pub struct Github;
+
+impl Printer for Github {
+    fn checked(&mut self, out: &mut dyn Write, checked: &Checked) -> Result<()> {
+        for finding in &checked.findings {
+            let place = &finding.place;
+            let at = match place.line {
+                0 => String::new(),
+                line => format!(",line={line},col={},endColumn={}", place.column, place.column + place.width),
+            };
+            let title = if checked.object.is_empty() { &finding.reason } else { &checked.object };
+            let note = finding.note().map(|note| format!(" ({note})")).unwrap_or_default();
+            let message = format!("{}{note}", finding.text());
+            writeln!(
+                out,
+                "::{} file={}{at},title={}::{}",
+                finding.severity.as_str(),
+                property(&checked.file),
+                property(title),
+                escaped(&message)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {
+        text::Text.end(out, summary)
+    }
+}
+
+/// The escapes of messages.
+fn escaped(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The escapes of properties.
+fn property(text: &str) -> String {
+    escaped(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,199 @@
+//! Findings, and the forms in which they are printed.
+
+mod caret;
+mod github;
+mod json;
+mod junit;
+mod path;
+mod sarif;
+mod status;
+mod text;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use machinery::{Release, Value, json as object};
+
+pub use path::steps;
+pub use status::{UNKNOWN_FIELD, at_field, of_duplicate, of_verdict, of_warning};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The server would accept the object, with a warning.
+    Warning,
+    /// The server would reject the object, or there is no object.
+    Error,
+}
+
+impl Severity {
+    fn as_str(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// A place in an input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Line and column in characters, counted from 1; a line of 0 is the whole input.
+    pub line: usize,
+    pub column: usize,
+    /// The number of characters that the finding is about.
+    pub width: usize,
+    /// The text of the line.
+    pub source: String,
+}
+
+/// Something that is wrong with an object, or with an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    /// The reason as a word, such as `FieldValueInvalid`.
+    pub reason: String,
+    /// The text of the server.
+    pub message: String,
+    /// The path of the field; empty if the finding is about the whole object.
+    pub field: String,
+    pub place: Place,
+    /// The releases that have the finding; empty if all releases that were asked for have it.
+    pub releases: Vec<Release>,
+}
+
+impl Finding {
+    /// The path of the field, and the message.
+    fn text(&self) -> String {
+        match self.field.as_str() {
+            "" => self.message.clone(),
+            field => format!("{field}: {}", self.message),
+        }
+    }
+
+    /// The note on releases; `None` if all have the finding.
+    fn note(&self) -> Option<String> {
+        let releases: Vec<String> = self.releases.iter().map(Release::to_string).collect();
+        (!releases.is_empty()).then(|| format!("with Kubernetes {}", releases.join(", ")))
+    }
+}
+
+/// What was checked: an object, or an input that has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The name of the input.
+    pub file: Arc<str>,
+    /// The kind, namespace and name of an object, such as `Boat n/a`; empty if there is none.
+    pub object: String,
+    pub findings: Vec<Finding>,
+}
+
+/// The numbers of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub files: usize,
+    pub objects: usize,
+    pub errors: usize,
+    pub warnings: usize,
+    /// Objects without a definition that were left out on request.
+    pub skipped: usize,
+}
+
+impl Summary {
+    /// Counts what was checked.
+    pub fn count(&mut self, checked: &Checked) {
+        self.objects += usize::from(!checked.object.is_empty());
+        let errors = checked.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+        self.errors += errors;
+        self.warnings += checked.findings.len() - errors;
+    }
+
+    fn to_value(self) -> Value {
+        object!({
+            "files": (number(self.files)), "objects": (number(self.objects)), "errors": (number(self.errors)),
+            "warnings": (number(self.warnings)), "skipped": (number(self.skipped))
+        })
+    }
+}
+
+/// A number in JSON.
+fn number(count: usize) -> Value {
+    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// For people: the source line of each finding with a caret.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+    /// JUnit XML, with a test case for each object.
+    Junit,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// Workflow commands of GitHub Actions, which annotate the lines.
+    Github,
+}
+
+/// The writer of one form.
+trait Printer {
+    fn begin(&mut self, _out: &mut dyn Write) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn checked(&mut self, out: &mut dyn Write, checked: &Checked) -> std::io::Result<()>;
+
+    fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> std::io::Result<()>;
+}
+
+/// Prints findings as they are found. Its memory depends on neither their number nor that of the objects, except that JUnit
+/// keeps those of one input.
+pub struct Report<W: Write> {
+    out: W,
+    printer: Box<dyn Printer>,
+    summary: Summary,
+}
+
+impl<W: Write> Report<W> {
+    /// Begins a report. The error is one line.
+    pub fn begin(form: Form, mut out: W) -> Result<Report<W>, String> {
+        let mut printer: Box<dyn Printer> = match form {
+            Form::Text => Box::new(text::Text),
+            Form::Json => Box::new(json::Json::default()),
+            Form::Junit => Box::new(junit::Junit::default()),
+            Form::Sarif => Box::new(sarif::Sarif::default()),
+            Form::Github => Box::new(github::Github),
+        };
+        printer.begin(&mut out).map_err(failed)?;
+        Ok(Report { out, printer, summary: Summary::default() })
+    }
+
+    /// Prints what was checked.
+    pub fn checked(&mut self, checked: &Checked) -> Result<(), String> {
+        self.summary.count(checked);
+        self.printer.checked(&mut self.out, checked).map_err(failed)
+    }
+
+    /// Counts an input.
+    pub fn file(&mut self) {
+        self.summary.files += 1;
+    }
+
+    /// Counts objects that were left out.
+    pub fn skip(&mut self, count: usize) {
+        self.summary.skipped += count;
+    }
+
+    /// Ends the report.
+    pub fn end(mut self) -> Result<Summary, String> {
+        self.printer.end(&mut self.out, &self.summary).map_err(failed)?;
+        self.out.flush().map_err(failed)?;
+        Ok(self.summary)
+    }
+}
+
+fn failed(error: std::io::Error) -> String {
+    format!("cannot write the report: {error}")
+}

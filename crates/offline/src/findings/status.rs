@@ -1,0 +1,137 @@
+//! The findings of a verdict: one for each cause of an error, each unknown field, and each warning.
+
+use machinery::yaml::FieldStep;
+use machinery::{Status, Value};
+
+use super::{Finding, Place, Severity, caret, path};
+use crate::sources::{Document, Object, Undecodable};
+
+const STRICT: &str = "strict decoding error: ";
+
+/// The reason of unknown and duplicate fields.
+pub const UNKNOWN_FIELD: &str = "UnknownField";
+
+/// A finding about a field, or about the whole object if `field` is empty.
+pub fn at_field(
+    document: &Document,
+    object: &Object,
+    severity: Severity,
+    reason: &str,
+    field: &str,
+    message: &str,
+) -> Finding {
+    Finding {
+        severity,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        field: field.to_owned(),
+        place: place_of(document, object, reason, field),
+        releases: vec![],
+    }
+}
+
+/// The findings of an error.
+pub fn of_verdict(document: &Document, object: &Object, status: &Status) -> Vec<Finding> {
+    let error =
+        |reason: &str, field: &str, message: &str| at_field(document, object, Severity::Error, reason, field, message);
+    if let Some((_, list)) = status.message.split_once(STRICT) {
+        let unknown = strict_parts(list);
+        return unknown.iter().map(|(field, text)| error(UNKNOWN_FIELD, field, text)).collect();
+    }
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes: Vec<_> = causes.filter(|cause| !cause.field.is_empty()).collect();
+    if causes.is_empty() {
+        let field = mistyped(&status.message, object.value.str_at(&["kind"]));
+        let mut whole = error(status.reason_text(), &field, &stable(&status.message, &object.value, status));
+        // the message has the field already
+        whole.field.clear();
+        return vec![whole];
+    }
+    causes.into_iter().map(|cause| error(&cause.reason, &cause.field, &cause.message)).collect()
+}
+
+/// The finding of a warning of the server.
+pub fn of_warning(document: &Document, object: &Object, text: &str) -> Finding {
+    at_field(document, object, Severity::Warning, "Warning", "", text)
+}
+
+/// The finding of a document without objects, or of a duplicate key.
+pub fn of_duplicate(document: &Document, reason: &str, problem: &Undecodable) -> Finding {
+    let source = document.line(problem.line).unwrap_or_default();
+    Finding {
+        severity: Severity::Error,
+        reason: reason.to_owned(),
+        message: problem.why.clone(),
+        field: String::new(),
+        place: caret::whole_line(problem.line, source),
+        releases: vec![],
+    }
+}
+
+/// The name of an object that has only `generateName` differs from run to run.
+fn stable(message: &str, object: &Value, status: &Status) -> String {
+    let prefix = object.str_at(&["metadata", "generateName"]);
+    let generated = status.details.as_ref().map_or("", |details| details.name.as_str());
+    if !object.str_at(&["metadata", "name"]).is_empty() || prefix.is_empty() || !generated.starts_with(prefix) {
+        return message.to_owned();
+    }
+    message.replace(generated, prefix)
+}
+
+/// The path of the field in Go's error about a value of the wrong type; empty if it has none. Go names the type that has the
+/// field, and paths are known for fields of the object itself and of its metadata only.
+fn mistyped(message: &str, kind: &str) -> String {
+    let named = message.split_once("into Go struct field ").and_then(|(_, rest)| rest.split_once(" of type "));
+    match named.and_then(|(named, _)| named.split_once('.')) {
+        Some(("ObjectMeta", field)) => format!("metadata.{field}"),
+        Some((of, field)) if of == kind => field.to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The unknown and duplicate fields of a strict decoding error, with their texts.
+fn strict_parts(list: &str) -> Vec<(String, String)> {
+    let mut parts: Vec<(String, String)> = vec![];
+    for part in list.split(", ") {
+        match part.split_once("field \"").and_then(|(_, rest)| rest.split_once('"')) {
+            Some((field, _)) => {
+                let text = part.split(" \"").next().unwrap_or(part);
+                parts.push((field.to_owned(), text.to_owned()));
+            }
+            None => match parts.last_mut() {
+                Some((_, text)) => text.push_str(&format!(", {part}")),
+                None => parts.push((String::new(), part.to_owned())),
+            },
+        }
+    }
+    parts
+}
+
+/// The place of a field, or of the nearest field around it. The whole object is at its name. A field that should not be there
+/// is at its key.
+fn place_of(document: &Document, object: &Object, reason: &str, field: &str) -> Place {
+    let named = |name: &str| FieldStep::Field(name.to_owned());
+    let outer = object.item.map_or_else(Vec::new, |item| vec![named("items"), FieldStep::Item(item)]);
+    let at = |below: Vec<FieldStep>| {
+        let steps = [outer.clone(), below].concat();
+        document.locate(&steps).map(|located| (located, steps.len()))
+    };
+    let found = at(path::steps(field)).filter(|(located, _)| located.depth > outer.len());
+    let Some((located, wanted)) = found.or_else(|| at(vec![named("metadata"), named("name")])) else {
+        return Place::default();
+    };
+    let is_value = located.depth == wanted && reason != UNKNOWN_FIELD;
+    caret::place(&located, is_value, |line| document.line(line).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strict_errors_are_taken_apart() {
+        let list = "unknown field \"spec.a\", duplicate field \"spec.b\", json: odd, text";
+        let want = [("spec.a", "unknown field"), ("spec.b", "duplicate field, json: odd, text")];
+        assert_eq!(strict_parts(list), want.map(|(field, text)| (field.to_owned(), text.to_owned())));
+    }
+}

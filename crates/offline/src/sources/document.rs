@@ -1,0 +1,272 @@
+//! Documents and the objects in them, with the positions of their fields.
+
+use std::collections::VecDeque;
+use std::io::BufRead;
+use std::sync::Arc;
+
+use base::wording;
+use bytes::Bytes;
+use machinery::value::{Decoded, decode_strict};
+use machinery::yaml::{self, FieldStep, Located, Position, Positions};
+use machinery::{DecodeError, Value};
+
+use super::split;
+use crate::limits::DOCUMENT_BYTES_MAX;
+
+/// A document of an input.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The name of its input.
+    pub file: Arc<str>,
+    pub text: Bytes,
+    /// The number of lines before it in its input.
+    lines_before: usize,
+}
+
+/// Why a document has no objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undecodable {
+    /// The line in the input, counted from 1.
+    pub line: usize,
+    /// One line.
+    pub why: String,
+}
+
+/// An object of a document: the document itself, or an item of a list.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub value: Value,
+    /// The index in the items of its list.
+    pub item: Option<usize>,
+}
+
+/// The documents of an input, one after the other: the memory that reading takes depends on the largest document.
+pub struct Documents {
+    file: Arc<str>,
+    reader: Box<dyn BufRead + Send>,
+    /// The line that begins the next document, and the number of lines before it.
+    begun: Vec<u8>,
+    lines_before: usize,
+    /// JSON documents that have been read with the first of them.
+    ready: VecDeque<Document>,
+    has_ended: bool,
+}
+
+impl Documents {
+    pub(super) fn new(file: Arc<str>, reader: Box<dyn BufRead + Send>) -> Documents {
+        Documents { file, reader, begun: vec![], lines_before: 0, ready: VecDeque::new(), has_ended: false }
+    }
+
+    /// Reads up to the next separator, and returns what is before it.
+    fn read(&mut self) -> Result<(), String> {
+        let mut text = std::mem::take(&mut self.begun);
+        let mut lines = usize::from(!text.is_empty());
+        let next = loop {
+            let start = text.len();
+            let read = self.reader.read_until(b'\n', &mut text);
+            if read.map_err(|error| format!("cannot read {}: {error}", self.file))? == 0 {
+                self.has_ended = true;
+                break vec![];
+            }
+            if start > 0 && split::is_separator(&text[start..]) {
+                break text.split_off(start);
+            }
+            if text.len() > DOCUMENT_BYTES_MAX {
+                return Err(format!("cannot read {}: a document has more than {DOCUMENT_BYTES_MAX} bytes", self.file));
+            }
+            lines += 1;
+        };
+        let text = Bytes::from(text);
+        self.ready.extend(split::parts(&text).into_iter().map(|span| Document {
+            file: self.file.clone(),
+            text: text.slice(span.bytes),
+            lines_before: self.lines_before + span.lines_before,
+        }));
+        self.begun = next;
+        self.lines_before += lines;
+        Ok(())
+    }
+}
+
+impl Iterator for Documents {
+    /// The error is one line, and the last item.
+    type Item = Result<Document, String>;
+
+    fn next(&mut self) -> Option<Result<Document, String>> {
+        loop {
+            if let Some(document) = self.ready.pop_front() {
+                return Some(Ok(document));
+            }
+            if self.has_ended {
+                return None;
+            }
+            if let Err(why) = self.read() {
+                self.has_ended = true;
+                return Some(Err(why));
+            }
+        }
+    }
+}
+
+impl Document {
+    /// The objects of the document, and its duplicate keys as errors with their lines.
+    pub fn objects(&self) -> Result<(Vec<Object>, Vec<Undecodable>), Undecodable> {
+        let Decoded { mut value, duplicates } = self.decode()?;
+        let duplicates = duplicates.into_iter().map(|text| self.duplicate(text)).collect();
+        if !matches!(value, Value::Object(_)) {
+            let why = "the document is not an object".to_owned();
+            return Err(Undecodable { line: self.lines_before + 1, why });
+        }
+        let is_list = value.str_at(&["kind"]).ends_with("List");
+        let items = if is_list { value.remove_at(&["items"]) } else { None };
+        match items {
+            Some(Value::Array(items)) => {
+                let object = |(i, value)| Object { value, item: Some(i) };
+                Ok((items.into_iter().enumerate().map(object).collect(), duplicates))
+            }
+            items => {
+                items.into_iter().for_each(|items| value.set_at(&["items"], items));
+                Ok((vec![Object { value, item: None }], duplicates))
+            }
+        }
+    }
+
+    /// Decodes JSON as JSON, for the sake of speed, and everything else as YAML.
+    fn decode(&self) -> Result<Decoded, Undecodable> {
+        if self.text.trim_ascii_start().starts_with(b"{")
+            && let Ok(decoded) = decode_strict(&self.text)
+        {
+            return Ok(decoded);
+        }
+        yaml::decode(&self.text).map_err(|error| {
+            let lines = self.text.trim_ascii_end().split(|byte| *byte == b'\n').count();
+            let line = error.line.unwrap_or(1).min(lines) + self.lines_before;
+            let templated = self.text.split(|byte| *byte == b'\n').position(|line| contains(line, b"{{"));
+            if let Some(before) = templated {
+                let line = before + 1 + self.lines_before;
+                let why = "this is a Helm template, not YAML: render it first, as in \"helm template CHART | pintle validate -\"";
+                return Undecodable { line, why: why.to_owned() };
+            }
+            let text = wording::decode_error(&DecodeError::from(error));
+            Undecodable { line, why: format!("this is not YAML: {}", without_line(&text)) }
+        })
+    }
+
+    /// A duplicate key, whose text has a line of the document if that is YAML.
+    fn duplicate(&self, text: String) -> Undecodable {
+        let parsed = text.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+        match parsed.and_then(|(line, why)| Some((line.parse::<usize>().ok()?, why))) {
+            Some((line, why)) => Undecodable { line: line + self.lines_before, why: why.to_owned() },
+            None => Undecodable { line: self.lines_before + 1, why: text },
+        }
+    }
+
+    /// The place of a field in the input. `None` if the document is not YAML.
+    pub fn locate(&self, path: &[FieldStep]) -> Option<Located> {
+        let mut located = Positions::of(&self.text).ok()?.locate(path);
+        let before = self.lines_before;
+        located.value.line += before;
+        located.key = located.key.map(|key| Position { line: key.line + before, ..key });
+        Some(located)
+    }
+
+    /// A line of the input, counted from 1, if it is part of the document.
+    pub fn line(&self, number: usize) -> Option<String> {
+        let line = self.text.split(|byte| *byte == b'\n').nth(number.checked_sub(self.lines_before + 1)?)?;
+        Some(String::from_utf8_lossy(line).trim_end_matches('\r').to_owned())
+    }
+
+    /// Whether the text has a word, which is much cheaper to know than its objects.
+    pub fn mentions(&self, word: &str) -> bool {
+        contains(&self.text, word.as_bytes())
+    }
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    let Some(first) = word.first() else { return true };
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        if rest[at..].starts_with(word) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
+/// The text of a YAML error without its line, which has another number in the input.
+fn without_line(text: &str) -> &str {
+    let text = text.strip_prefix("yaml: ").unwrap_or(text);
+    let rest = text.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+    rest.map_or(text, |(_, why)| why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn documents(text: &str) -> Vec<Document> {
+        let reader = Box::new(std::io::Cursor::new(text.to_owned()));
+        Documents::new("a.yaml".into(), reader).collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn documents_and_their_lines() {
+        for (text, want) in [
+            ("", &[] as &[(&str, usize)]),
+            ("# only a comment\n---\n---\n...\n", &[]),
+            ("a: 1\n", &[("a: 1\n", 0)]),
+            (
+                "---\na: 1\n--- # b\nb: |\n  ---\n---x: 1\n",
+                &[("---\na: 1\n", 0), ("--- # b\nb: |\n  ---\n---x: 1\n", 2)],
+            ),
+            ("# c\n---\r\na: 1\r\n--- {b: 1}", &[("---\r\na: 1\r\n", 1), ("--- {b: 1}", 3)]),
+            ("{a: 1}\n---\n{b: 1}\n", &[("{a: 1}", 0), ("---\n{b: 1}\n", 1)]),
+        ] {
+            let found = documents(text);
+            let found: Vec<(&str, usize)> = found
+                .iter()
+                .map(|document| (std::str::from_utf8(&document.text).unwrap(), document.lines_before))
+                .collect();
+            assert_eq!(found, want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn objects_of_documents() {
+        let found = documents("kind: A\n---\nkind: List\nitems:\n- kind: B\n- kind: C\n---\n{\"kind\": \"D\"}");
+        let objects = found.iter().flat_map(|document| document.objects().unwrap().0);
+        let kinds: Vec<(String, Option<usize>)> =
+            objects.map(|object| (object.value.str_at(&["kind"]).to_owned(), object.item)).collect();
+        let want = [("A", None), ("B", Some(0)), ("C", Some(1)), ("D", None)];
+        assert_eq!(kinds, want.map(|(kind, item)| (kind.to_owned(), item)));
+    }
+
+    #[test]
+    fn problems_have_the_line_of_the_input() {
+        for (text, line, why) in [
+            ("a: 1\n---\nb: [\n", 3, "this is not YAML: did not find expected node content"),
+            ("a: 1\n---\n- b\n", 2, "the document is not an object"),
+            (
+                "a: 1\n---\nb:\n  {{ .Values.x }}\n",
+                4,
+                "this is a Helm template, not YAML: render it first, as in \"helm template CHART | pintle validate -\"",
+            ),
+        ] {
+            let error = documents(text)[1].objects().unwrap_err();
+            assert_eq!(error, Undecodable { line, why: why.to_owned() }, "{text}");
+        }
+        let (_, duplicates) = documents("a: 1\n---\nkind: A\nb: 1\nb: 2\n")[1].objects().unwrap();
+        assert_eq!(duplicates, [Undecodable { line: 5, why: "key \"b\" already set in map".to_owned() }]);
+    }
+
+    #[test]
+    fn fields_are_located_in_the_input() {
+        let found = documents("a: 1\n---\nkind: A\nspec:\n  b: 1\n");
+        let path = ["spec", "b"].map(|name| FieldStep::Field(name.to_owned()));
+        let located = found[1].locate(&path).unwrap();
+        assert_eq!((located.value.line, located.value.column), (5, 6));
+        assert_eq!(found[1].line(5).as_deref(), Some("  b: 1"));
+        assert_eq!(found[1].line(1), None);
+    }
+}

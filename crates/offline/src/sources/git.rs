@@ -1,0 +1,121 @@
+//! Files of a commit, read by the `git` command.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The prefix of inputs that name a commit: `git:REF`, or `git:REF:PATH`.
+pub const PREFIX: &str = "git:";
+
+/// A commit, and a file or a folder in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// A branch, a tag or a hash.
+    pub reference: String,
+    /// The path in the working directory's folder of the repository; empty for all.
+    pub path: String,
+}
+
+impl Revision {
+    /// Reads `git:REF` or `git:REF:PATH`; `None` for other texts.
+    pub fn parse(text: &str) -> Option<Revision> {
+        let (reference, path) = text.strip_prefix(PREFIX).map(|rest| rest.split_once(':').unwrap_or((rest, "")))?;
+        Some(Revision { reference: reference.to_owned(), path: path.trim_end_matches('/').to_owned() })
+    }
+
+    /// The files of the commit at or below the path, by their paths relative to the working directory. `is_wanted` selects
+    /// them by their path. The error is one line.
+    pub fn files(&self, is_wanted: impl Fn(&Path) -> bool) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        if self.reference.starts_with('-') || self.reference.is_empty() {
+            return Err(format!("git: {:?} is not a commit", self.reference));
+        }
+        let commit = format!("{}^{{commit}}", self.reference);
+        let commit = String::from_utf8_lossy(
+            &git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit], &[]).map_err(|why| {
+                if why.is_empty() { format!("git: there is no commit {:?}", self.reference) } else { why }
+            })?,
+        )
+        .trim()
+        .to_owned();
+        let path = if self.path.is_empty() { "." } else { &self.path };
+        let listed = git(&["ls-tree", "-r", "-z", &commit, "--", path], &[])?;
+        let (mut names, mut ids) = (vec![], vec![]);
+        for entry in listed.split(|byte| *byte == 0) {
+            let entry = String::from_utf8_lossy(entry);
+            let Some((head, name)) = entry.split_once('\t') else { continue };
+            let mut words = head.split(' ').skip(1);
+            if let (Some("blob"), Some(id)) = (words.next(), words.next())
+                && (name == self.path || is_wanted(Path::new(name)))
+            {
+                names.push(name.to_owned());
+                ids.extend_from_slice(id.as_bytes());
+                ids.push(b'\n');
+            }
+        }
+        if names.is_empty() {
+            return Err(format!("git: commit {:?} has no manifests in {path:?}", self.reference));
+        }
+        let contents = git(&["cat-file", "--batch"], &ids)?;
+        let mut contents = BufReader::new(contents.as_slice());
+        names.into_iter().map(|name| Ok((name, blob(&mut contents)?))).collect()
+    }
+}
+
+/// The next object of `git cat-file --batch`: a line with its size, its bytes, and a line feed.
+fn blob(from: &mut impl std::io::BufRead) -> Result<Vec<u8>, String> {
+    let failed = |_| "git: cat-file has ended early".to_owned();
+    let mut head = String::new();
+    from.read_line(&mut head).map_err(failed)?;
+    let size = head.trim_end().rsplit(' ').next().and_then(|size| size.parse::<u64>().ok());
+    let size = size.ok_or_else(|| format!("git: {}", head.trim_end()))?;
+    let mut bytes = vec![];
+    from.by_ref().take(size).read_to_end(&mut bytes).map_err(failed)?;
+    from.read_line(&mut String::new()).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Runs `git` with an input, and returns its output. The error is one line, and empty if git has printed none.
+fn git(arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
+    let mut command = Command::new("git");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().map_err(|error| format!("cannot run git: {error}"))?;
+    let stdin = process.stdin.take();
+    std::thread::scope(|scope| {
+        // git may write before it has read everything
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+        let done = process.wait_with_output().map_err(|error| format!("cannot run git: {error}"))?;
+        if done.status.success() {
+            return Ok(done.stdout);
+        }
+        let first = BufReader::new(done.stderr.as_slice()).lines().next();
+        Err(first.and_then(Result::ok).map(|line| format!("git: {line}")).unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn revisions_are_parsed() {
+        let revision =
+            |reference: &str, path: &str| Revision { reference: reference.to_owned(), path: path.to_owned() };
+        for (text, want) in [
+            ("git:main", Some(revision("main", ""))),
+            ("git:HEAD~1:config/crd/", Some(revision("HEAD~1", "config/crd"))),
+            ("config", None),
+        ] {
+            assert_eq!(Revision::parse(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn commits_that_do_not_exist_are_reported_in_one_line() {
+        for reference in ["", "-x", "no-such-branch"] {
+            let revision = Revision { reference: reference.to_owned(), path: String::new() };
+            let why = revision.files(|_| true).unwrap_err();
+            assert!(why.starts_with("git: ") && !why.contains('\n'), "{why}");
+        }
+    }
+}

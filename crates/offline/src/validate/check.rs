@@ -1,0 +1,168 @@
+//! The check of one document.
+
+use std::collections::HashMap;
+
+use machinery::{Release, Status, Value};
+
+use super::previous::Previous;
+use super::{Done, Number};
+use crate::engine::{Engine, RequestOptions, Target, Verdict};
+use crate::findings::{self, Checked, Finding, Severity};
+use crate::sources::{Document, Object};
+
+/// Checks documents. It is shared by all tasks.
+pub struct Checker {
+    pub engines: Vec<Engine>,
+    /// The findings of objects that other objects depend on, by their document and the index in its list.
+    pub defined: HashMap<(Number, Option<usize>), Vec<Finding>>,
+    pub previous: Previous,
+    pub ignores_missing: bool,
+}
+
+impl Checker {
+    /// Checks the objects of a document.
+    pub async fn document(&self, number: Number, document: &Document, done: &mut Done) {
+        let (objects, duplicates) = match document.objects() {
+            Ok(found) => found,
+            Err(problem) => {
+                let findings = vec![findings::of_duplicate(document, "NotAnObject", &problem)];
+                return done.0.push(Checked { file: document.file.clone(), object: String::new(), findings });
+            }
+        };
+        let mut repeated: Vec<Finding> =
+            duplicates.iter().map(|problem| findings::of_duplicate(document, "DuplicateKey", problem)).collect();
+        for object in &objects {
+            let found = match self.defined.get(&(number, object.item)) {
+                Some(findings) => Some(findings.clone()),
+                None => self.object(document, object).await,
+            };
+            let Some(found) = found else {
+                done.1 += 1;
+                continue;
+            };
+            let mut findings = std::mem::take(&mut repeated);
+            findings.extend(found);
+            done.0.push(Checked { file: document.file.clone(), object: name_of(&object.value), findings });
+        }
+    }
+
+    /// The findings of an object; `None` if it is left out.
+    async fn object(&self, document: &Document, object: &Object) -> Option<Vec<Finding>> {
+        if let Some(finding) = without_kind(document, object) {
+            return Some(vec![finding]);
+        }
+        let mut all = vec![];
+        for engine in &self.engines {
+            let found = match engine.target(&object.value) {
+                Some(target) => self.verdict(engine, &target, document, object).await,
+                None if self.ignores_missing => continue,
+                None => vec![missing(document, object)],
+            };
+            all.push((engine.release(), found));
+        }
+        (!all.is_empty()).then(|| merged(all, self.engines.len()))
+    }
+
+    async fn verdict(&self, engine: &Engine, target: &Target, document: &Document, object: &Object) -> Vec<Finding> {
+        let old = match self.previous.of(engine, target, &object.value).await {
+            Ok(old) => old,
+            Err(why) => return of_status(document, object, &Status::internal(why)),
+        };
+        let value = &object.value;
+        let ask = async |options: &RequestOptions| match &old {
+            Some(old) if self.previous.is_live() => engine.apply_to(target, old, value, options).await,
+            Some(old) => engine.update_of(target, old, value, options).await,
+            None => engine.create(target, value, options).await,
+        };
+        let verdict = ask(&RequestOptions::dry()).await;
+        let mut found = of(document, object, &verdict);
+        if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
+            // the server stops at unknown fields; what else is wrong is found without the check for them
+            let lenient = ask(&RequestOptions { strict: false, ..RequestOptions::dry() }).await;
+            found.extend(lenient.outcome.err().iter().flat_map(|status| of_status(document, object, status)));
+        }
+        found
+    }
+}
+
+/// The findings of a verdict.
+pub fn of(document: &Document, object: &Object, verdict: &Verdict) -> Vec<Finding> {
+    let errors = verdict.outcome.as_ref().err().map_or_else(Vec::new, |status| of_status(document, object, status));
+    let warnings = verdict.warnings.iter().map(|text| findings::of_warning(document, object, text));
+    errors.into_iter().chain(warnings).collect()
+}
+
+fn of_status(document: &Document, object: &Object, status: &Status) -> Vec<Finding> {
+    findings::of_verdict(document, object, status)
+}
+
+/// The findings of several releases; each finding has the releases that have it, unless all do.
+pub fn merged(all: Vec<(Release, Vec<Finding>)>, releases: usize) -> Vec<Finding> {
+    let mut merged: Vec<Finding> = vec![];
+    for (release, findings) in all {
+        for finding in findings {
+            let same = |known: &&mut Finding| {
+                (known.severity, &known.field, &known.message) == (finding.severity, &finding.field, &finding.message)
+            };
+            match merged.iter_mut().find(same) {
+                Some(known) if known.releases.last() != Some(&release) => known.releases.push(release),
+                Some(_) => {}
+                None => merged.push(Finding { releases: vec![release], ..finding }),
+            }
+        }
+    }
+    for finding in &mut merged {
+        if finding.releases.len() == releases {
+            finding.releases.clear();
+        }
+    }
+    merged
+}
+
+/// The kind, namespace and name of an object, such as `Boat n/a`.
+pub fn name_of(object: &Value) -> String {
+    let kind = match object.str_at(&["kind"]) {
+        "" => "object without a kind",
+        kind => kind,
+    };
+    let name = match object.str_at(&["metadata", "name"]) {
+        "" => object.str_at(&["metadata", "generateName"]),
+        name => name,
+    };
+    match object.str_at(&["metadata", "namespace"]) {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+fn without_kind(document: &Document, object: &Object) -> Option<Finding> {
+    let missing: Vec<&str> =
+        ["apiVersion", "kind"].into_iter().filter(|field| object.value.str_at(&[field]).is_empty()).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let message = format!("this is not a Kubernetes object: it has no {}", missing.join(" and no "));
+    let status = Status::bad_request(message);
+    findings::of_verdict(document, object, &status)
+        .pop()
+        .map(|finding| Finding { reason: "NotAnObject".to_owned(), ..finding })
+}
+
+/// The finding of an object whose kind is not served, in the words of kubectl.
+pub fn missing(document: &Document, object: &Object) -> Finding {
+    let (version, kind) = (object.value.str_at(&["apiVersion"]), object.value.str_at(&["kind"]));
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let hint = match group.ends_with(".k8s.io") || !group.contains('.') {
+        true => String::new(),
+        false => "; give its CustomResourceDefinition with --crds, or leave out such objects with --ignore-missing"
+            .to_owned(),
+    };
+    findings::at_field(
+        document,
+        object,
+        Severity::Error,
+        "NoDefinition",
+        "kind",
+        &format!("no matches for kind {kind:?} in version {version:?}{hint}"),
+    )
+}

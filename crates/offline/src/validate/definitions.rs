@@ -1,0 +1,150 @@
+//! The objects that others depend on: CRDs, policies and their parameters, namespaces.
+
+use std::collections::{HashMap, HashSet};
+
+use machinery::Value;
+
+use super::check::{self, merged, name_of};
+use super::previous::Previous;
+use super::{Number, Settings};
+use crate::engine::{Engine, RequestOptions};
+use crate::findings::{self, Checked, Finding};
+use crate::sources::cluster::{self, Cluster};
+use crate::sources::{Document, Input, Inputs, Object};
+
+/// The kinds that others depend on, in the order in which they are created.
+const KINDS: [&str; 6] = [
+    "Namespace",
+    "CustomResourceDefinition",
+    "ValidatingAdmissionPolicy",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicyBinding",
+];
+
+/// The path of all CRDs of a server.
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The inputs of `--crds` and `--policies`. The error is one line.
+pub async fn environment(settings: &Settings) -> Result<Inputs, String> {
+    let mut found = Inputs::default();
+    for argument in settings.crds.iter().chain(&settings.policies) {
+        if let Some(kubeconfigs) = cluster::kubeconfigs(argument) {
+            let list = Cluster::connect(&kubeconfigs).await?.list(CRDS).await?;
+            let list =
+                machinery::json!({"apiVersion": "v1", "kind": "List", "items": (list.into_iter().collect::<Value>())});
+            found.inputs.push(Input::Read(argument.as_str().into(), list.to_json().into()));
+            continue;
+        }
+        let Inputs { inputs, problems } = Inputs::of(std::slice::from_ref(argument));
+        found.inputs.extend(inputs);
+        found.problems.extend(problems);
+    }
+    Ok(found)
+}
+
+/// An object that others depend on.
+struct Definition {
+    /// The number of its document, unless it is part of the environment.
+    number: Option<Number>,
+    document: Document,
+    object: Object,
+}
+
+/// The objects that others depend on.
+#[derive(Default)]
+pub struct Definitions(Vec<Definition>);
+
+/// The findings of these objects.
+#[derive(Default)]
+pub struct Defined {
+    pub of_environment: Vec<Checked>,
+    pub of_inputs: HashMap<(Number, Option<usize>), Vec<Finding>>,
+}
+
+impl Definitions {
+    /// Finds them in the inputs. What cannot be read is reported when all objects are checked.
+    pub fn collect(&mut self, environment: &Inputs, inputs: &Inputs) {
+        let is_kind = |kind: &str| KINDS.contains(&kind);
+        self.visit(environment, false, &is_kind, &KINDS);
+        self.visit(inputs, true, &is_kind, &KINDS);
+        let mut parameters = HashSet::new();
+        for Definition { object, .. } in &self.0 {
+            let kind = object.value.str_at(&["spec", "paramKind", "kind"]);
+            if !kind.is_empty() && !is_kind(kind) {
+                parameters.insert(kind.to_owned());
+            }
+        }
+        self.0.sort_by_key(|found| KINDS.iter().position(|kind| *kind == found.object.value.str_at(&["kind"])));
+        if !parameters.is_empty() {
+            let words: Vec<&str> = parameters.iter().map(String::as_str).collect();
+            let is_parameter = |kind: &str| parameters.contains(kind);
+            self.visit(environment, false, &is_parameter, &words);
+            self.visit(inputs, true, &is_parameter, &words);
+        }
+    }
+
+    /// Adds the objects of some kinds. Documents without any of the words are not decoded.
+    fn visit(&mut self, inputs: &Inputs, is_checked: bool, is_kind: &dyn Fn(&str) -> bool, words: &[&str]) {
+        for (i, input) in inputs.inputs.iter().enumerate() {
+            let Ok(documents) = input.documents() else { continue };
+            for (number, document) in documents.enumerate() {
+                let Some(document) = document.ok().filter(|found| words.iter().any(|word| found.mentions(word))) else {
+                    continue;
+                };
+                let Ok((objects, _)) = document.objects() else { continue };
+                for object in objects.into_iter().filter(|object| is_kind(object.value.str_at(&["kind"]))) {
+                    let number = is_checked.then_some((i, number));
+                    self.0.push(Definition { number, document: document.clone(), object });
+                }
+            }
+        }
+    }
+
+    /// Creates them, and returns what is wrong with them.
+    pub async fn define(self, engines: &[Engine], previous: &Previous) -> Defined {
+        let mut defined = Defined::default();
+        for Definition { number, document, object } in self.0 {
+            let mut all = vec![];
+            for engine in engines {
+                all.push((engine.release(), define(engine, previous, &document, &object).await));
+            }
+            if all.iter().all(|(_, found)| found.is_none()) {
+                // its kind is not served, which is found with those of all objects
+                continue;
+            }
+            let missing = || vec![check::missing(&document, &object)];
+            let all = all.into_iter().map(|(release, found)| (release, found.unwrap_or_else(missing))).collect();
+            let findings = merged(all, engines.len());
+            match number {
+                Some(number) => drop(defined.of_inputs.insert((number, object.item), findings)),
+                None if findings.is_empty() => {}
+                None => {
+                    let object = name_of(&object.value);
+                    defined.of_environment.push(Checked { file: document.file, object, findings });
+                }
+            }
+        }
+        defined
+    }
+}
+
+/// Creates an object. `None` if its kind is not served.
+async fn define(engine: &Engine, previous: &Previous, document: &Document, object: &Object) -> Option<Vec<Finding>> {
+    let target = engine.target(&object.value)?;
+    let mut found = vec![];
+    if let Ok(Some(old)) = previous.of(engine, &target, &object.value).await {
+        let verdict = engine.update_of(&target, &old, &object.value, &RequestOptions::dry()).await;
+        found = check::of(document, object, &verdict);
+    }
+    let verdict = engine.define(&target, &object.value).await;
+    if found.is_empty() {
+        found = check::of(document, object, &verdict);
+    }
+    if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
+        // other objects are checked against what the server keeps without these fields
+        let lenient = engine.create(&target, &object.value, &RequestOptions::default()).await;
+        found.extend(lenient.outcome.err().iter().flat_map(|status| findings::of_verdict(document, object, status)));
+    }
+    Some(found)
+}

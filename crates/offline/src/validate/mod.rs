@@ -1,0 +1,196 @@
+//! `pintle validate`: the verdict of the server on every object of the inputs.
+//!
+//! Definitions come first, in two passes over the inputs: what other objects depend on (CRDs, policies and their parameters,
+//! namespaces) is created, whatever its place. Then all objects are checked, on all cores, a few documents at a time.
+
+mod check;
+mod definitions;
+mod previous;
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::Arc;
+
+use machinery::Release;
+use tokio::task::JoinHandle;
+
+use crate::engine::{Engine, Options};
+use crate::findings::{Checked, Finding, Form, Place, Report, Severity, Summary};
+use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
+use crate::sources::{Document, Inputs};
+use check::Checker;
+use definitions::Definitions;
+use previous::Previous;
+
+/// What is checked, and against what.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Files, directories, globs, `-` for stdin, `git:REF[:PATH]`.
+    pub inputs: Vec<String>,
+    /// Inputs with CRDs, or a server: `kubeconfig`, `kubeconfig:FILE`.
+    pub crds: Vec<String>,
+    /// Inputs with policies.
+    pub policies: Vec<String>,
+    /// Where the objects were before: an input, or a server.
+    pub old: Option<String>,
+    /// The releases to emulate; the newest one if there is none.
+    pub releases: Vec<Release>,
+    pub feature_gates: Vec<String>,
+    pub runtime_config: Vec<String>,
+    /// Whether objects of unknown kinds are left out.
+    pub ignores_missing: bool,
+    pub form: Form,
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub summary: Summary,
+    /// Whether an input could not be read.
+    pub is_incomplete: bool,
+}
+
+/// Checks all inputs and writes the report. The error is one line: nothing could be checked.
+pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String> {
+    let mut report = Report::begin(settings.form, out)?;
+    let mut is_incomplete = false;
+    let mut unreadable = |report: &mut Report<_>, (file, why): &(String, String)| {
+        is_incomplete = true;
+        report.checked(&problem(file, "Unreadable", why))
+    };
+    let engines = engines(settings).await?;
+    let inputs = Inputs::of(&settings.inputs);
+    let environment = definitions::environment(settings).await?;
+    let previous = Previous::read(settings.old.as_deref()).await?;
+    for found in inputs.problems.iter().chain(&environment.problems).chain(previous.problems()) {
+        unreadable(&mut report, found)?;
+    }
+    let mut definitions = Definitions::default();
+    definitions.collect(&environment, &inputs);
+    let defined = definitions.define(&engines, &previous).await;
+    for checked in &defined.of_environment {
+        report.checked(checked)?;
+    }
+    let checker = Checker { engines, defined: defined.of_inputs, previous, ignores_missing: settings.ignores_missing };
+    let mut chunks = Chunks::new(Arc::new(checker));
+    for (i, input) in inputs.inputs.iter().enumerate() {
+        match input.documents() {
+            Ok(documents) => {
+                for (number, document) in documents.enumerate() {
+                    match document {
+                        Ok(document) => chunks.add((i, number), document, &mut report).await?,
+                        Err(why) => {
+                            chunks.finish(&mut report).await?;
+                            unreadable(&mut report, &(input.name().to_string(), why))?;
+                        }
+                    }
+                }
+                report.file();
+            }
+            Err(why) => {
+                chunks.finish(&mut report).await?;
+                unreadable(&mut report, &(input.name().to_string(), why))?;
+            }
+        }
+    }
+    chunks.finish(&mut report).await?;
+    Ok(Outcome { summary: report.end()?, is_incomplete })
+}
+
+/// An engine for each release.
+async fn engines(settings: &Settings) -> Result<Vec<Engine>, String> {
+    let newest = [Release::NEWEST];
+    let releases = if settings.releases.is_empty() { &newest[..] } else { &settings.releases };
+    let mut engines = vec![];
+    for release in releases {
+        let (feature_gates, runtime_config) = (settings.feature_gates.clone(), settings.runtime_config.clone());
+        let options = Options { release: *release, feature_gates, runtime_config, ..Options::default() };
+        engines.push(Engine::start(&options).await?);
+    }
+    Ok(engines)
+}
+
+/// A finding about an input.
+fn problem(file: &str, reason: &str, why: &str) -> Checked {
+    let finding = Finding {
+        severity: Severity::Error,
+        reason: reason.to_owned(),
+        message: why.to_owned(),
+        field: String::new(),
+        place: Place::default(),
+        releases: vec![],
+    };
+    Checked { file: file.into(), object: String::new(), findings: vec![finding] }
+}
+
+/// The number of an input, and that of a document in it.
+type Number = (usize, usize);
+
+/// What became of the documents of a task: what was checked, and the number of objects that were left out.
+type Done = (Vec<Checked>, usize);
+
+/// Documents that are being checked, in tasks of several documents. Results are reported in the order of the documents.
+struct Chunks {
+    checker: Arc<Checker>,
+    next: Vec<(Number, Document)>,
+    bytes: usize,
+    running: VecDeque<JoinHandle<Done>>,
+    running_max: usize,
+}
+
+impl Chunks {
+    fn new(checker: Arc<Checker>) -> Chunks {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let running_max = cores * CHUNKS_PER_CORE;
+        Chunks { checker, next: vec![], bytes: 0, running: VecDeque::new(), running_max }
+    }
+
+    async fn add<W: Write>(
+        &mut self,
+        number: Number,
+        document: Document,
+        report: &mut Report<W>,
+    ) -> Result<(), String> {
+        self.bytes += document.text.len();
+        self.next.push((number, document));
+        if self.bytes < CHUNK_BYTES {
+            return Ok(());
+        }
+        self.spawn();
+        if self.running.len() > self.running_max { self.report_first(report).await } else { Ok(()) }
+    }
+
+    fn spawn(&mut self) {
+        let (documents, checker) = (std::mem::take(&mut self.next), self.checker.clone());
+        self.bytes = 0;
+        let checks = async move {
+            let mut done = (vec![], 0);
+            for (number, document) in documents {
+                checker.document(number, &document, &mut done).await;
+            }
+            done
+        };
+        self.running.push_back(base::task::spawn("validation", checks));
+    }
+
+    async fn report_first<W: Write>(&mut self, report: &mut Report<W>) -> Result<(), String> {
+        let Some(first) = self.running.pop_front() else { return Ok(()) };
+        let (checked, skipped) = first.await.map_err(|error| format!("a check has panicked: {error}"))?;
+        report.skip(skipped);
+        checked.iter().try_for_each(|checked| report.checked(checked))
+    }
+
+    /// Waits for everything that was added.
+    async fn finish<W: Write>(&mut self, report: &mut Report<W>) -> Result<(), String> {
+        if !self.next.is_empty() {
+            self.spawn();
+        }
+        while !self.running.is_empty() {
+            self.report_first(report).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

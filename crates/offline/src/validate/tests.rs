@@ -1,0 +1,307 @@
+//! Reports of manifests in files, from the first byte to the last.
+
+use super::*;
+
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: boats, kind: Boat}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              length: {type: integer, maximum: 10}
+              owner: {type: string}
+            x-kubernetes-validations:
+            - {rule: self.owner == oldSelf.owner, message: the owner is final}
+";
+
+fn boat(spec: &str) -> String {
+    format!("apiVersion: example.com/v1\nkind: Boat\nmetadata: {{name: a}}\nspec: {spec}\n")
+}
+
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new(files: &[(&str, &str)]) -> Files {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        Files(directory)
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// The report, without the path of the directory, and the outcome.
+    async fn report(&self, settings: Settings) -> (String, Outcome) {
+        let settings = Settings {
+            inputs: settings.inputs.iter().map(|name| self.at(name)).collect(),
+            crds: settings.crds.iter().map(|name| self.at(name)).collect(),
+            policies: settings.policies.iter().map(|name| self.at(name)).collect(),
+            old: settings.old.map(|name| self.at(&name)),
+            ..settings
+        };
+        let mut out = vec![];
+        let outcome = run(&settings, &mut out).await.unwrap();
+        (String::from_utf8(out).unwrap().replace(&self.at(""), ""), outcome)
+    }
+}
+
+fn inputs(names: &[&str]) -> Settings {
+    Settings { inputs: names.iter().map(|name| (*name).to_owned()).collect(), ..Settings::default() }
+}
+
+/// The places and messages of the findings in a report as JSON.
+async fn findings(files: &Files, settings: Settings) -> Vec<String> {
+    let (report, _) = files.report(Settings { form: Form::Json, ..settings }).await;
+    let report = machinery::value::decode(report.as_bytes()).unwrap();
+    let shown = |finding: &machinery::Value| {
+        let number = |field: &str| finding.get(field).and_then(machinery::Value::as_int).unwrap();
+        let text = |field: &str| finding.str_at(&[field]).to_owned();
+        let field = if text("field").is_empty() { String::new() } else { format!("{}: ", text("field")) };
+        format!("{}:{}:{}: {field}{}", text("file"), number("line"), number("column"), text("message"))
+    };
+    report.items_at(&["findings"]).iter().map(shown).collect()
+}
+
+#[tokio::test]
+async fn each_finding_has_its_place_and_the_text_of_the_server() {
+    let unknown = boat("\n  length: 11 # too long\n  sial: red");
+    let list =
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: Bad_Name}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  replicas: -1\n  selector: {matchLabels: {a: \
+                      b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}\n";
+    let lower = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
+                 end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+                 '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    for (text, want) in [
+        (boat("{length: 9}"), vec![]),
+        (
+            unknown,
+            vec![
+                "a.yaml:6:3: spec.sial: unknown field".to_owned(),
+                "a.yaml:5:11: spec.length: Invalid value: 11: spec.length in body should be less than or equal to 10".to_owned(),
+            ],
+        ),
+        (
+            list.to_owned(),
+            vec![format!("a.yaml:6:20: metadata.name: Invalid value: \"Bad_Name\": {lower}")],
+        ),
+        (
+            deployment.to_owned(),
+            vec!["a.yaml:5:13: spec.replicas: Invalid value: -1: must be greater than or equal to 0".to_owned()],
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: 1}\n".to_owned(),
+            vec![
+                "a.yaml:4:1: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into \
+                 Go struct field ConfigMap.data of type string"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nkind: ConfigMap\n".to_owned(),
+            vec!["a.yaml:4:1: key \"kind\" already set in map".to_owned()],
+        ),
+        (
+            "apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: a}\n".to_owned(),
+            vec!["a.yaml:2:7: kind: no matches for kind \"Ingress\" in version \"extensions/v1beta1\"".to_owned()],
+        ),
+        ("a: 1\n".to_owned(), vec!["a.yaml:1:1: this is not a Kubernetes object: it has no apiVersion and no kind".to_owned()]),
+        ("- a\n".to_owned(), vec!["a.yaml:1:1: the document is not an object".to_owned()]),
+    ] {
+        // the definition comes last
+        let files = Files::new(&[("a.yaml", &format!("{text}---\n{CRD}"))]);
+        assert_eq!(findings(&files, inputs(&["a.yaml"])).await, want, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn text_shows_the_source_line() {
+    let files = Files::new(&[("crd.yaml", CRD), ("a.yaml", &boat("{length: 11}"))]);
+    let settings = Settings { crds: vec!["crd.yaml".to_owned()], ..inputs(&["a.yaml"]) };
+    let (report, outcome) = files.report(settings).await;
+    let want = "\
+error[FieldValueInvalid]: spec.length: Invalid value: 11: spec.length in body should be less than or equal to 10
+ --> a.yaml:4:16
+  |
+4 | spec: {length: 11}
+  |                ^^ Boat a
+
+1 file, 1 object: 1 error, 0 warnings
+";
+    assert_eq!(report, want);
+    let summary = Summary { files: 1, objects: 1, errors: 1, ..Summary::default() };
+    assert_eq!(outcome, Outcome { summary, is_incomplete: false });
+}
+
+#[tokio::test]
+async fn other_forms() {
+    let files = Files::new(&[("a.yaml", &format!("{CRD}---\n{}", boat("{length: 11}")))]);
+    for (form, want) in [
+        (
+            Form::Github,
+            "::error file=a.yaml,line=27,col=16,endColumn=18,title=Boat a::spec.length: Invalid value: 11: spec.length in body \
+             should be less than or equal to 10\n1 file, 2 objects: 1 error, 0 warnings\n",
+        ),
+        (
+            Form::Junit,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"pintle\">\n  <testsuite name=\"a.yaml\" tests=\"2\" \
+             failures=\"1\">\n    <testcase classname=\"a.yaml\" name=\"CustomResourceDefinition boats.example.com\"/>\n    \
+             <testcase classname=\"a.yaml\" name=\"Boat a\">\n      <failure type=\"FieldValueInvalid\" message=\"spec.length: \
+             Invalid value: 11: spec.length in body should be less than or equal to 10\">a.yaml:27: spec.length: Invalid value: \
+             11: spec.length in body should be less than or equal to 10</failure>\n    </testcase>\n  </testsuite>\n\
+             </testsuites>\n",
+        ),
+    ] {
+        let (report, _) = files.report(Settings { form, ..inputs(&["a.yaml"]) }).await;
+        assert_eq!(report, want);
+    }
+    let (report, _) = files.report(Settings { form: Form::Sarif, ..inputs(&["a.yaml"]) }).await;
+    let report = machinery::value::decode(report.as_bytes()).unwrap();
+    let run = &report.items_at(&["runs"])[0];
+    let result = &run.items_at(&["results"])[0];
+    assert_eq!(result.str_at(&["ruleId"]), "FieldValueInvalid");
+    let region = &result.items_at(&["locations"])[0].at(&["physicalLocation", "region"]).unwrap().to_json();
+    assert_eq!(region, r#"{"endColumn":18,"startColumn":16,"startLine":27}"#);
+    assert_eq!(run.items_at(&["tool", "driver", "rules"])[0].to_json(), r#"{"id":"FieldValueInvalid"}"#);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_reported_and_the_rest_is_checked() {
+    let files = Files::new(&[
+        ("a.yaml", &boat("{}")),
+        ("b.yaml", "kind: {{ .Values.kind }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {}\n"),
+        ("crd.yaml", CRD),
+        ("bytes.yaml", "a: \u{1}\n"),
+        ("empty/notes.txt", ""),
+    ]);
+    let settings = || inputs(&["none.yaml", "empty", "b.yaml", "bytes.yaml", "crd.yaml", "a.yaml"]);
+    let want = [
+        "none.yaml:0:0: cannot read none.yaml: No such file or directory (os error 2)",
+        "empty:0:0: empty: the directory has no manifests (*.yaml, *.yml, *.json)",
+        "b.yaml:1:1: this is a Helm template, not YAML: render it first, as in \"helm template CHART | pintle validate -\"",
+        "b.yaml:5:1: metadata.name: Required value: name or generateName is required",
+        "bytes.yaml:1:1: this is not YAML: control characters are not allowed",
+    ];
+    let mut found = findings(&files, settings()).await;
+    found.sort();
+    let mut want = want.to_vec();
+    want.sort_unstable();
+    assert_eq!(found, want);
+    let (_, outcome) = files.report(settings()).await;
+    assert!(outcome.is_incomplete);
+}
+
+#[tokio::test]
+async fn updates_are_checked_against_what_was_before() {
+    let old = boat("{length: 12, owner: ann}");
+    for (new, want) in [
+        ("{length: 12, owner: ann}", vec![]),
+        ("{length: 9, owner: bob}", vec!["a.yaml:4:1: spec: Invalid value: the owner is final"]),
+        (
+            "{length: 13, owner: ann}",
+            vec!["a.yaml:4:16: spec.length: Invalid value: 13: spec.length in body should be less than or equal to 10"],
+        ),
+    ] {
+        let files = Files::new(&[("crd.yaml", CRD), ("old/a.yaml", &old), ("a.yaml", &boat(new))]);
+        let settings = || Settings { crds: vec!["crd.yaml".to_owned()], ..inputs(&["a.yaml"]) };
+        let settings = Settings { old: Some("old".to_owned()), ..settings() };
+        assert_eq!(findings(&files, settings).await, want, "{new}");
+    }
+}
+
+#[tokio::test]
+async fn policies_apply_with_their_parameters() {
+    let policies = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: short}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [boats]}
+  validations:
+  - expression: object.spec.length < int(params.data.most)
+    message: too long for the harbor
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: short}
+spec:
+  policyName: short
+  validationActions: [Deny]
+  paramRef: {name: most, namespace: default, parameterNotFoundAction: Deny}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: most}
+data: {most: '5'}
+";
+    for (length, want) in [
+        (4, vec![]),
+        (
+            5,
+            vec![
+                "a.yaml:3:18: boats.example.com \"a\" is forbidden: ValidatingAdmissionPolicy 'short' with binding 'short' denied \
+                 request: too long for the harbor",
+            ],
+        ),
+    ] {
+        let files = Files::new(&[
+            ("crd.yaml", CRD),
+            ("p/p.yaml", policies),
+            ("a.yaml", &boat(&format!("{{length: {length}}}"))),
+        ]);
+        let settings =
+            Settings { crds: vec!["crd.yaml".to_owned()], policies: vec!["p".to_owned()], ..inputs(&["a.yaml"]) };
+        assert_eq!(findings(&files, settings).await, want, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn releases_are_compared() {
+    let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {name: a}\n";
+    let files = Files::new(&[("a.yaml", policy)]);
+    let settings = Settings { releases: Release::ALL.to_vec(), ..inputs(&["a.yaml"]) };
+    let (report, _) = files.report(settings).await;
+    let note = "no matches for kind \"MutatingAdmissionPolicy\" in version \"admissionregistration.k8s.io/v1\"";
+    assert!(report.contains(note), "{report}");
+    assert!(report.contains("  = note: with Kubernetes 1.35\n"), "{report}");
+}
+
+#[tokio::test]
+async fn missing_definitions_can_be_ignored_and_reports_are_equal() {
+    let mut text = String::new();
+    for i in 0..400 {
+        text.push_str(&format!("{}---\n", boat("{length: 11}").replace("name: a", &format!("name: a{i}"))));
+    }
+    let files = Files::new(&[("crd.yaml", CRD), ("a.yaml", &text)]);
+    let (report, outcome) = files.report(Settings { ignores_missing: true, ..inputs(&["a.yaml"]) }).await;
+    assert_eq!(
+        (report.as_str(), outcome.summary.skipped),
+        ("1 file, 0 objects, 400 skipped: 0 errors, 0 warnings\n", 400)
+    );
+    let settings = || Settings { crds: vec!["crd.yaml".to_owned()], ..inputs(&["a.yaml"]) };
+    let (first, _) = files.report(settings()).await;
+    let (second, _) = files.report(settings()).await;
+    assert_eq!(first.matches("error[").count(), 400);
+    assert!(first == second, "two reports of the same files differ");
+}
