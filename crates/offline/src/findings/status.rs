@@ -47,7 +47,9 @@ pub fn of_verdict(document: &Document, object: &Object, status: &Status) -> Vec<
         whole.field.clear();
         return vec![whole];
     }
-    causes.into_iter().map(|cause| error(&cause.reason, &cause.field, &cause.message)).collect()
+    // Go's text for the object itself
+    let field = |field: &str| if field == "<nil>" { String::new() } else { field.to_owned() };
+    causes.into_iter().map(|cause| error(&cause.reason, &field(&cause.field), &cause.message)).collect()
 }
 
 /// The finding of a warning of the server.

@@ -11,6 +11,7 @@ use machinery::yaml::{self, FieldStep, Located, Position, Positions};
 use machinery::{DecodeError, Value};
 
 use super::split;
+use crate::engine::Content;
 use crate::limits::DOCUMENT_BYTES_MAX;
 
 /// A document of an input.
@@ -38,6 +39,16 @@ pub struct Object {
     pub value: Value,
     /// The index in the items of its list.
     pub item: Option<usize>,
+    /// The text of a document in JSON, in which the server sees numbers as they were written; those of YAML are converted first,
+    /// as kubectl does.
+    json: Option<Bytes>,
+}
+
+impl Object {
+    /// The body of a request with the object.
+    pub fn content(&self) -> Content {
+        self.json.as_ref().map_or_else(|| Content::from(&self.value), |text| Content::json(text.clone()))
+    }
 }
 
 /// The documents of an input, one after the other: the memory that reading takes depends on the largest document.
@@ -111,7 +122,8 @@ impl Iterator for Documents {
 impl Document {
     /// The objects of the document, and its duplicate keys as errors with their lines.
     pub fn objects(&self) -> Result<(Vec<Object>, Vec<Undecodable>), Undecodable> {
-        let Decoded { mut value, duplicates } = self.decode()?;
+        let (Decoded { mut value, duplicates }, is_json) = self.decode()?;
+        let json = (is_json && duplicates.is_empty()).then(|| self.text.clone());
         let duplicates = duplicates.into_iter().map(|text| self.duplicate(text)).collect();
         if !matches!(value, Value::Object(_)) {
             let why = "the document is not an object".to_owned();
@@ -121,24 +133,24 @@ impl Document {
         let items = if is_list { value.remove_at(&["items"]) } else { None };
         match items {
             Some(Value::Array(items)) => {
-                let object = |(i, value)| Object { value, item: Some(i) };
+                let object = |(i, value)| Object { value, item: Some(i), json: None };
                 Ok((items.into_iter().enumerate().map(object).collect(), duplicates))
             }
             items => {
                 items.into_iter().for_each(|items| value.set_at(&["items"], items));
-                Ok((vec![Object { value, item: None }], duplicates))
+                Ok((vec![Object { value, item: None, json }], duplicates))
             }
         }
     }
 
-    /// Decodes JSON as JSON, for the sake of speed, and everything else as YAML.
-    fn decode(&self) -> Result<Decoded, Undecodable> {
+    /// Decodes JSON as JSON and everything else as YAML. Returns whether it is JSON.
+    fn decode(&self) -> Result<(Decoded, bool), Undecodable> {
         if self.text.trim_ascii_start().starts_with(b"{")
             && let Ok(decoded) = decode_strict(&self.text)
         {
-            return Ok(decoded);
+            return Ok((decoded, true));
         }
-        yaml::decode(&self.text).map_err(|error| {
+        yaml::decode(&self.text).map(|decoded| (decoded, false)).map_err(|error| {
             let lines = self.text.trim_ascii_end().split(|byte| *byte == b'\n').count();
             let line = error.line.unwrap_or(1).min(lines) + self.lines_before;
             let templated = self.text.split(|byte| *byte == b'\n').position(|line| contains(line, b"{{"));

@@ -72,7 +72,7 @@ impl Checker {
         let ask = async |options: &RequestOptions| match &old {
             Some(old) if self.previous.is_live() => engine.apply_to(target, old, value, options).await,
             Some(old) => engine.update_of(target, old, value, options).await,
-            None => engine.create(target, value, options).await,
+            None => engine.create(target, object.content(), options).await,
         };
         let verdict = ask(&RequestOptions::dry()).await;
         let mut found = of(document, object, &verdict);
