@@ -121,6 +121,24 @@ pub enum Command {
     /// them. Each finding has the file, the line and the text of the server. The exit status is 0 if all objects are good, 1 if
     /// not, and 2 if an input could not be read or the command could not run.
     Validate(crate::validate::Validate),
+    /// Print objects with the defaults that the server would add, and without fields that it would drop.
+    ///
+    /// The objects are not validated.
+    Default(crate::objects::Shown),
+    /// Print objects without the fields that the server would drop.
+    ///
+    /// The objects are not validated.
+    Prune(crate::objects::Shown),
+    /// Print objects in another version of their kinds.
+    ///
+    /// Custom resources are converted by the strategy of their definition: None, or a webhook that can be reached.
+    Convert(crate::objects::Convert),
+    /// Apply objects to others, as server-side apply does, and print the results with their managedFields.
+    ///
+    /// Conflicts with other field managers are printed, and the exit status is 1.
+    Apply(crate::objects::Apply),
+    /// Print objects as kubectl get would, with the columns of their definitions.
+    Table(crate::objects::Table),
     /// Check, back up or restore the embedded store of a data directory.
     ///
     /// Check and backup do not change the directory and may run while its server is running.

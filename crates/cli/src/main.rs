@@ -29,6 +29,7 @@ mod listening;
 mod logs;
 mod manifests;
 mod migrate;
+mod objects;
 mod place;
 mod progress;
 mod ready;
@@ -78,6 +79,11 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
                 ExitCode::from(validate::INCOMPLETE)
             }));
         }
+        flags::Command::Apply(task) => return objects::apply(&task),
+        flags::Command::Default(task) => objects::default(&task),
+        flags::Command::Prune(task) => objects::prune(&task),
+        flags::Command::Convert(task) => objects::convert(&task),
+        flags::Command::Table(task) => objects::table(&task),
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),

@@ -3,6 +3,7 @@
 //! Start with [`engine::Engine`]: a whole server in this process, without connections and without a disk. Everything else
 //! reads files for it, or prints what it says.
 
+pub mod commands;
 pub mod engine;
 pub mod findings;
 mod limits;

@@ -106,6 +106,10 @@ impl Mapping {
         self.resource.is_custom()
     }
 
+    pub fn kind(&self) -> &Text {
+        &self.resource.kind
+    }
+
     pub fn plural(&self) -> &Text {
         &self.resource.plural
     }

@@ -39,6 +39,10 @@ impl Target {
         &self.namespace
     }
 
+    pub fn kind(&self) -> &str {
+        self.mapping.kind()
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -97,6 +97,24 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
     Ok(Outcome { summary: report.end()?, is_incomplete })
 }
 
+/// Creates what objects of the inputs depend on, and returns what is wrong with it. The error is one line.
+pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Result<Vec<Checked>, String> {
+    let settings = Settings { crds: crds.to_vec(), ..Settings::default() };
+    let environment = definitions::environment(&settings).await?;
+    if let Some((_, why)) = environment.problems.first() {
+        return Err(why.clone());
+    }
+    let mut definitions = Definitions::default();
+    definitions.collect(&environment, inputs);
+    let defined = definitions.define(engines, &Previous::None).await;
+    let of_inputs = defined.of_inputs.into_iter().filter(|(_, findings)| !findings.is_empty());
+    let of_inputs = of_inputs.map(|(((input, _), _), findings)| {
+        let file = inputs.inputs.get(input).map_or_else(|| "".into(), crate::sources::Input::name);
+        Checked { file, object: String::new(), findings }
+    });
+    Ok(defined.of_environment.into_iter().chain(of_inputs).collect())
+}
+
 /// An engine for each release.
 async fn engines(settings: &Settings) -> Result<Vec<Engine>, String> {
     let newest = [Release::NEWEST];

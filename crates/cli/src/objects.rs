@@ -1,0 +1,142 @@
+//! `pintle default`, `prune`, `convert`, `apply` and `table`: what the server makes of objects in files.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use machinery::{Value, yaml};
+use offline::commands::{self, Applied, CommandInputs};
+
+use crate::logs;
+use crate::values::release;
+
+/// The exit status if an apply has conflicts or is refused.
+const REFUSED: u8 = 1;
+
+/// The objects that a command reads.
+#[derive(Args)]
+pub struct Manifests {
+    /// Manifests, YAML or JSON: files, directories with everything below them, globs, git:REF or git:REF:PATH; - for stdin.
+    #[arg(value_name = "PATH", required = true)]
+    pub inputs: Vec<String>,
+
+    /// CustomResourceDefinitions that the objects need, as PATH, or those of a server: kubeconfig or kubeconfig:FILE. May be
+    /// repeated. Those among the manifests are found anyway.
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<String>,
+
+    /// Release of Kubernetes: 1.35, 1.36 or 1.37.
+    #[arg(long, value_name = "VERSION", value_parser = release, default_value = "1.37")]
+    pub kubernetes_version: server::Release,
+}
+
+impl Manifests {
+    fn settings(&self) -> CommandInputs {
+        CommandInputs { inputs: self.inputs.clone(), crds: self.crds.clone(), release: self.kubernetes_version }
+    }
+}
+
+/// The encoding of objects.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Encoding {
+    Yaml,
+    Json,
+}
+
+/// A command that prints the objects it reads.
+#[derive(Args)]
+pub struct Shown {
+    #[command(flatten)]
+    pub manifests: Manifests,
+
+    /// The encoding of the objects.
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    pub output: Encoding,
+}
+
+#[derive(Args)]
+pub struct Convert {
+    #[command(flatten)]
+    pub shown: Shown,
+
+    /// The version to convert to, such as v1.
+    #[arg(long, value_name = "VERSION")]
+    pub to: String,
+}
+
+#[derive(Args)]
+pub struct Apply {
+    #[command(flatten)]
+    pub shown: Shown,
+
+    /// The objects as they are, with their managedFields, as PATH. Without it, the objects are new. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    pub onto: Vec<String>,
+
+    /// The field manager that applies.
+    #[arg(long, value_name = "NAME", default_value = "pintle")]
+    pub field_manager: String,
+
+    /// Take fields that other managers own.
+    #[arg(long)]
+    pub force_conflicts: bool,
+}
+
+#[derive(Args)]
+pub struct Table {
+    #[command(flatten)]
+    pub manifests: Manifests,
+
+    /// Also print the columns that kubectl get prints with -o wide.
+    #[arg(long)]
+    pub wide: bool,
+}
+
+/// Prints the objects with their defaults. Errors are one line.
+pub fn default(task: &Shown) -> Result<(), String> {
+    let settings = task.manifests.settings();
+    print(&offline::engine::runtime()?.block_on(commands::defaulted(&settings))?, task.output)
+}
+
+/// Prints the objects without unknown fields.
+pub fn prune(task: &Shown) -> Result<(), String> {
+    let settings = task.manifests.settings();
+    print(&offline::engine::runtime()?.block_on(commands::pruned(&settings))?, task.output)
+}
+
+/// Prints the objects in another version.
+pub fn convert(task: &Convert) -> Result<(), String> {
+    let settings = task.shown.manifests.settings();
+    print(&offline::engine::runtime()?.block_on(commands::converted(&settings, &task.to))?, task.shown.output)
+}
+
+/// Prints the table of the objects.
+pub fn table(task: &Table) -> Result<(), String> {
+    let settings = task.manifests.settings();
+    logs::print(offline::engine::runtime()?.block_on(commands::table(&settings, task.wide))?.as_bytes())
+}
+
+/// Prints the results of an apply, and its conflicts as errors, with which the exit status is 1.
+pub fn apply(task: &Apply) -> Result<ExitCode, String> {
+    let settings = task.shown.manifests.settings();
+    let applied = commands::apply(&settings, &task.onto, &task.field_manager, task.force_conflicts);
+    let (mut objects, mut code) = (vec![], ExitCode::SUCCESS);
+    for one in offline::engine::runtime()?.block_on(applied)? {
+        match one {
+            Applied::Object(object) => objects.push(object),
+            Applied::Refused(why) => {
+                logs::print_error(&format!("pintle: {why}"));
+                code = ExitCode::from(REFUSED);
+            }
+        }
+    }
+    print(&objects, task.shown.output)?;
+    Ok(code)
+}
+
+fn print(objects: &[Value], encoding: Encoding) -> Result<(), String> {
+    let text = match encoding {
+        Encoding::Yaml => objects.iter().map(yaml::encode).collect::<Vec<_>>().join("---\n"),
+        Encoding::Json => objects.iter().map(|object| object.to_json() + "\n").collect(),
+    };
+    logs::print(text.as_bytes())
+}

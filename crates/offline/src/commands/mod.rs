@@ -1,0 +1,162 @@
+//! Small commands over the engine: what the server makes of objects in files.
+
+mod apply;
+mod table;
+
+use machinery::{Map, Release, Value};
+
+use crate::engine::{Engine, Options, Patch, RequestOptions, Target};
+use crate::findings::{Form, Report};
+use crate::sources::{Input, Inputs};
+use crate::validate::prepare;
+
+pub use apply::{Applied, apply};
+pub use table::table;
+
+/// What the commands read.
+#[derive(Clone, Debug, Default)]
+pub struct CommandInputs {
+    /// Files, directories, globs, `-` for stdin, `git:REF[:PATH]`.
+    pub inputs: Vec<String>,
+    /// Inputs with CRDs, or a server. Those among the inputs are found anyway.
+    pub crds: Vec<String>,
+    pub release: Release,
+}
+
+/// The engine with the definitions, and the objects of the inputs, without these definitions. The error is one line, or the text
+/// of a report on the definitions.
+async fn objects(settings: &CommandInputs) -> Result<(Engine, Vec<(Target, Value)>), String> {
+    let inputs = Inputs::of(&settings.inputs);
+    if let Some((_, why)) = inputs.problems.first() {
+        return Err(why.clone());
+    }
+    let engine = Engine::start(&Options { release: settings.release, ..Options::default() }).await?;
+    let engines = [engine];
+    let wrong = prepare(&engines, &settings.crds, &inputs).await?;
+    if !wrong.is_empty() {
+        let mut text = vec![];
+        let mut report = Report::begin(Form::Text, &mut text)?;
+        wrong.iter().try_for_each(|checked| report.checked(checked))?;
+        report.end()?;
+        return Err(format!("a definition is invalid:\n{}", String::from_utf8_lossy(&text).trim_end()));
+    }
+    let [engine] = engines;
+    let mut found = vec![];
+    for input in &inputs.inputs {
+        found.extend(of_input(&engine, input)?);
+    }
+    Ok((engine, found))
+}
+
+/// The objects of arguments, without CRDs.
+fn of_inputs(engine: &Engine, arguments: &[String]) -> Result<Vec<(Target, Value)>, String> {
+    let inputs = Inputs::of(arguments);
+    if let Some((_, why)) = inputs.problems.first() {
+        return Err(why.clone());
+    }
+    let mut found = vec![];
+    for input in &inputs.inputs {
+        found.extend(of_input(engine, input)?);
+    }
+    Ok(found)
+}
+
+/// The objects of an input, without CRDs.
+fn of_input(engine: &Engine, input: &Input) -> Result<Vec<(Target, Value)>, String> {
+    let mut found = vec![];
+    for document in input.documents()? {
+        let document = document?;
+        let (objects, _) =
+            document.objects().map_err(|problem| format!("{}:{}: {}", document.file, problem.line, problem.why))?;
+        for object in objects.into_iter().map(|object| object.value) {
+            let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+            if kind == "CustomResourceDefinition" {
+                continue;
+            }
+            let unknown = || format!("{}: no matches for kind {kind:?} in version {version:?}", document.file);
+            let target = engine.target(&object).ok_or_else(unknown)?;
+            found.push((target, object));
+        }
+    }
+    Ok(found)
+}
+
+/// Stores an object as it is and reads it, so that it is pruned and defaulted but not validated.
+async fn stored(engine: &Engine, target: &Target, object: &Value) -> Result<Value, String> {
+    let verdict = engine.deposit(target, object).await;
+    verdict.object().map_err(|status| format!("{} {}: {}", target.kind(), target.name(), status.message))
+}
+
+/// The objects with their defaults and without unknown fields. The error is one line.
+pub async fn defaulted(settings: &CommandInputs) -> Result<Vec<Value>, String> {
+    let (engine, objects) = objects(settings).await?;
+    let mut all = vec![];
+    for (target, object) in &objects {
+        let mut shown = stored(&engine, target, object).await?;
+        drop_system_fields(&mut shown, object);
+        all.push(shown);
+    }
+    Ok(all)
+}
+
+/// The objects without unknown fields. The error is one line.
+pub async fn pruned(settings: &CommandInputs) -> Result<Vec<Value>, String> {
+    let (engine, objects) = objects(settings).await?;
+    let mut all = vec![];
+    for (target, object) in &objects {
+        all.push(common(object, &stored(&engine, target, object).await?));
+    }
+    Ok(all)
+}
+
+/// The objects in another version of their kinds. The error is one line.
+pub async fn converted(settings: &CommandInputs, version: &str) -> Result<Vec<Value>, String> {
+    let (engine, objects) = objects(settings).await?;
+    let mut all = vec![];
+    for (target, object) in &objects {
+        stored(&engine, target, object).await?;
+        let api_version = match object.str_at(&["apiVersion"]).split_once('/') {
+            Some((group, _)) => format!("{group}/{version}"),
+            None => version.to_owned(),
+        };
+        let missing = || format!("no matches for kind {:?} in version {api_version:?}", target.kind());
+        let mapping = engine.mapping(&api_version, target.kind()).ok_or_else(missing)?;
+        let other = Target::new(mapping, target.namespace(), target.name());
+        let verdict = engine.get(&other).await;
+        let mut shown =
+            verdict.object().map_err(|status| format!("{} {}: {}", target.kind(), target.name(), status.message))?;
+        drop_system_fields(&mut shown, object);
+        all.push(shown);
+    }
+    Ok(all)
+}
+
+/// Removes the fields that the server has set, unless the input has them.
+fn drop_system_fields(shown: &mut Value, input: &Value) {
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "namespace"] {
+        if input.at(&["metadata", field]).is_none() {
+            shown.remove_at(&["metadata", field]);
+        }
+    }
+}
+
+/// The part of a value that another value has, too: fields by their names, items by their indexes.
+fn common(value: &Value, other: &Value) -> Value {
+    match (value, other) {
+        (Value::Object(fields), Value::Object(kept)) => {
+            let both = |(name, field): (&machinery::Text, &Value)| Some((name.clone(), common(field, kept.get(name)?)));
+            let mut out = Map::new();
+            for (name, field) in fields.iter().filter_map(both) {
+                out.insert(name, field);
+            }
+            Value::Object(out)
+        }
+        (Value::Array(items), Value::Array(kept)) => {
+            Value::Array(items.iter().zip(kept).map(|(item, kept)| common(item, kept)).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
