@@ -47,13 +47,14 @@ impl Cluster {
         }
     }
 
-    /// The items of a list, with their `apiVersion` and `kind`.
+    /// The items of a list, with their `apiVersion` and `kind` and without `resourceVersion`, so that they can be created.
     pub async fn list(&mut self, path: &str) -> Result<Vec<Value>, String> {
         let list = self.get(path).await?.unwrap_or_default();
         let kind = list.str_at(&["kind"]).trim_end_matches("List").to_owned();
         let items = list.items_at(&["items"]).iter().cloned().map(|mut item| {
             item.set_at(&["apiVersion"], Value::from(list.str_at(&["apiVersion"])));
             item.set_at(&["kind"], Value::from(kind.as_str()));
+            item.remove_at(&["metadata", "resourceVersion"]);
             item
         });
         Ok(items.collect())

@@ -228,6 +228,21 @@ async fn updates_are_checked_against_what_was_before() {
 }
 
 #[tokio::test]
+async fn changes_of_definitions_are_updates() {
+    for (new, want) in [
+        (CRD.to_owned(), vec![]),
+        (
+            CRD.replace("Namespaced", "Cluster"),
+            vec!["crd.yaml:6:10: spec.scope: Invalid value: \"Cluster\": field is immutable"],
+        ),
+    ] {
+        let files = Files::new(&[("old/crd.yaml", CRD), ("crd.yaml", &new)]);
+        let settings = Settings { old: Some("old".to_owned()), ..inputs(&["crd.yaml"]) };
+        assert_eq!(findings(&files, settings).await, want);
+    }
+}
+
+#[tokio::test]
 async fn policies_apply_with_their_parameters() {
     let policies = "\
 apiVersion: admissionregistration.k8s.io/v1

@@ -6,7 +6,7 @@ use machinery::{Status, Value};
 use store::Revision;
 
 use super::change::{Change, Write};
-use super::{Context, Document, Request, stored};
+use super::{Context, Document, Request, hooks, stored};
 
 /// Stores the object of a request in place of one with its name, without validation and admission: it may violate rules that
 /// are younger than it. It is decoded in the version of the request, and keeps its status and its system fields. Returns its
@@ -29,15 +29,23 @@ pub async fn deposit(context: &Context, request: &Request, object: &Value) -> Re
     let options = WriteOptions::default();
     let write = Write::new(context, request, Change::Create(Value::Null), &options);
     withdraw(context, request, object.str_at(&["metadata", "name"])).await?;
-    let stored = write.put(object, None).await?;
-    stored.map(|stored| stored.revision).ok_or_else(|| request.resource.modified(request.name()))
+    let name = object.str_at(&["metadata", "name"]).to_owned();
+    if let Some(stored) = write.put(object, None).await? {
+        // a CRD is established
+        hooks::after_write(&write, &stored).await;
+    }
+    let key = request.resource.key(request.namespace(), &name);
+    let stored = request.resource.collection.get(&key.path);
+    stored.map(|stored| stored.revision).ok_or_else(|| request.resource.modified(&name))
 }
 
 /// Removes the object of a name, without admission and finalizers. If there is none, nothing happens.
 pub async fn withdraw(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
     let key = request.resource.key(request.namespace(), name);
-    match request.resource.collection.get(&key.path) {
-        Some(found) => stored::remove(context, &key, found.revision).await.map(drop),
-        None => Ok(()),
-    }
+    let Some(found) = request.resource.collection.get(&key.path) else { return Ok(()) };
+    stored::remove(context, &key, found.revision).await?;
+    let options = WriteOptions::default();
+    let write = Write::new(context, request, Change::Create(Value::Null), &options);
+    hooks::after_delete(&write, &found.body.to_value(found.revision)).await;
+    Ok(())
 }

@@ -1,0 +1,105 @@
+"""Verdicts without a server: the examples for continuous integration are executed as printed."""
+
+import json
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+
+from documentation import ROOT
+
+CI = ROOT / "examples" / "ci"
+PAGE = ROOT / "docs" / "src" / "offline.md"
+PROBLEM = "spec.replicas: Invalid value: 30"
+
+
+class Repository:
+    """A repository with manifests and definitions, whose target branch is `origin/main`, and a shell that has `pintle`."""
+
+    def __init__(self, directory, binary):
+        self.directory = directory / "repository"
+        programs = directory / "bin"
+        programs.mkdir()
+        (programs / "pintle").symlink_to(binary)
+        (self.directory / "crds").mkdir(parents=True)
+        shutil.copy(ROOT / "examples" / "crontab.yaml", self.directory / "crds")
+        (self.directory / "manifests").mkdir()
+        self.manifest = self.directory / "manifests" / "crontab.yaml"
+        self.manifest.write_text((ROOT / "examples" / "my-crontab.yaml").read_text() + "  replicas: 3\n")
+        branch = {"GITHUB_BASE_REF": "main", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
+        self.environment = {"PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin", "HOME": str(directory), **branch}
+        commit = "git -c user.name=a -c user.email=a@example.com commit -qm first"
+        done = self.run(f"git init -q . && git add . && {commit} && git update-ref refs/remotes/origin/main HEAD")
+        assert done.returncode == 0, done
+
+    def run(self, command):
+        return subprocess.run(["bash", "-ec", command], cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=60)
+
+    def spoil(self):
+        self.manifest.write_text(self.manifest.read_text().replace("replicas: 3", "replicas: 30"))
+
+
+@pytest.fixture
+def repository(tmp_path, launch):
+    return Repository(tmp_path, launch.binary)
+
+
+def command_of(file, pattern):
+    """The command in an example, whose line matches the pattern."""
+    (command,) = re.findall(pattern, (CI / file).read_text(), re.M)
+    return command
+
+
+def test_github_workflow(repository):
+    command = command_of("github.yaml", r"^ +run: (pintle .*)$")
+    done = repository.run(command)
+    assert (done.returncode, done.stdout) == (0, "1 file, 1 object: 0 errors, 0 warnings\n"), done
+    repository.spoil()
+    done = repository.run(command)
+    line = "::error file=manifests/crontab.yaml,line=8,col=13,endColumn=15,title=CronTab my-new-cron-object::" + PROBLEM
+    assert done.returncode == 1 and done.stdout.startswith(line), done
+
+
+def test_gitlab_job(repository):
+    command = command_of("gitlab.yaml", r"^ +- (pintle .*)$")
+    for spoiled in (False, True):
+        if spoiled:
+            repository.spoil()
+        done = repository.run(command)
+        assert done.returncode == int(spoiled), done
+        suites = xml.etree.ElementTree.parse(repository.directory / "pintle.xml").getroot()
+        failures = [failure.get("message") for failure in suites.iter("failure")]
+        assert len(failures) == int(spoiled) and all(failure.startswith(PROBLEM) for failure in failures), failures
+
+
+def test_pre_commit_hook(repository):
+    command = command_of("pre-commit.yaml", r"^ +entry: (pintle .*)$") + " manifests/crontab.yaml"
+    assert repository.run(command).returncode == 0
+    repository.spoil()
+    done = repository.run(command)
+    assert done.returncode == 1 and PROBLEM in done.stdout, done
+
+
+def test_page_shows_the_steps_of_the_workflow():
+    shown = PAGE.read_text().split("```yaml\n", 1)[1].split("```", 1)[0]
+    assert shown in (CI / "github.yaml").read_text()
+
+
+def test_definitions_and_objects_of_a_server(launch, repository, kubectl_binary):
+    with launch() as server:
+        environment = {**repository.environment, "KUBECONFIG": str(server.kubeconfig)}
+        for path in (repository.directory / "crds", repository.manifest):
+            subprocess.run([kubectl_binary, "create", "-f", str(path)], env=environment, check=True, capture_output=True, timeout=60)
+        repository.spoil()
+        done = subprocess.run(
+            [launch.binary, "validate", "-", "--crds", "kubeconfig", "--old", f"kubeconfig:{server.kubeconfig}", "-o", "json"],
+            input=repository.manifest.read_text(),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and [finding["field"] for finding in report["findings"]] == ["spec.replicas"], done
