@@ -25,6 +25,7 @@ pub mod jsonpath;
 mod limits;
 pub mod names;
 pub mod patch;
+pub mod priority;
 pub mod protobuf;
 pub mod quantity;
 pub mod release;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::request::FeatureGates;
 use base::webhook::Client;
 use bytes::Bytes;
+use machinery::priority::kube_aware;
 use machinery::value::skim;
 use machinery::{Release, Text, Value};
 use objects::{Body, Objects};
@@ -15,7 +16,7 @@ use super::names::Named;
 use super::registry::Defined;
 use super::rules::Deletion;
 use super::version::{Column, ScalePaths, Version};
-use super::{Conversion, Resource, Serving, kube_aware};
+use super::{Conversion, Resource, Serving};
 
 fn text(value: &Value, path: &[&str]) -> Text {
     match value.at(path) {

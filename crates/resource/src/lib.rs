@@ -14,7 +14,6 @@ pub mod limits;
 mod manifest;
 mod model;
 mod names;
-mod priority;
 mod program;
 mod read;
 mod registry;
@@ -37,7 +36,6 @@ pub use definition::{Outline, from_definition, with_empty_schemas};
 pub use manifest::{ManifestKinds, ManifestObject, manifest_objects};
 pub use model::Resource;
 
-pub use priority::kube_aware;
 pub use registry::{Registry, Snapshot};
 pub use row::from_row;
 pub use rules::Subresource;

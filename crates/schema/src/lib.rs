@@ -10,6 +10,7 @@ mod coerce;
 mod compile;
 mod default;
 pub mod definition;
+pub mod diff;
 mod embedded;
 pub mod format;
 mod limits;

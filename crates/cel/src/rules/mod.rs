@@ -193,6 +193,13 @@ impl Rules {
         explain::explain(schema, path)
     }
 
+    /// The estimated cost of each expression of a schema that compiles, for all values that it is evaluated for, by the path
+    /// of the expression below `path`.
+    pub fn costs(schema: &Value, path: &FieldPath) -> Vec<(FieldPath, u64)> {
+        let (_, _, observed) = define::observe(schema, path, &Options::default());
+        observed.into_iter().map(|one| (one.path, one.cost.saturating_mul(one.times))).collect()
+    }
+
     /// The checks that need no compilation: whether the fields of rules are well formed.
     pub fn check_fields(schema: &Value, path: &FieldPath) -> Vec<FieldError> {
         let mut errors = vec![];

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::clock;
+use machinery::priority::kube_aware;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
 use objects::{Event, Key, Stored};
 use resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
-use resource::{Resource, Version, defined_by, kube_aware};
+use resource::{Resource, Version, defined_by};
 use schema::definition::{find_condition, is_condition_true};
 use tokio::sync::watch;
 

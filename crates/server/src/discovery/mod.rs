@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base::{digest, task};
+use machinery::priority::kube_aware;
 use machinery::{Text, Value};
-use resource::{Registry, Resource, Snapshot, Version, builtin, group_version, kube_aware};
+use resource::{Registry, Resource, Snapshot, Version, builtin, group_version};
 
 use tokio::sync::Mutex;
 

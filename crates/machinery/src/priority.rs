@@ -1,4 +1,4 @@
-//! The order of versions in discovery.
+//! The order of versions of an API group, as in discovery.
 
 use std::cmp::Ordering;
 

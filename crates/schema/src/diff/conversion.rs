@@ -1,0 +1,42 @@
+//! The conversion between versions, and what is lost without one.
+
+use machinery::Value;
+
+use super::{Changes, Severity, checks, versions};
+
+const PATH: &str = "spec.conversion";
+
+pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
+    let strategy = |definition: &Value| definition.str_at(&["spec", "conversion", "strategy"]) == "Webhook";
+    let several = new.items_at(&["spec", "versions"]).len() > 1;
+    match (strategy(old), strategy(new)) {
+        (true, false) if several => {
+            changes.add(&checks::CONVERSION_REMOVED, PATH, "objects are no longer converted by a webhook".to_owned());
+        }
+        (false, true) => {
+            changes.add(&checks::CONVERSION_ADDED, PATH, "objects are converted by a webhook".to_owned());
+        }
+        _ if old.at(&["spec", "conversion"]) != new.at(&["spec", "conversion"]) => {
+            changes.add(&checks::CONVERSION_CHANGED, PATH, "the conversion webhook changes".to_owned());
+        }
+        _ => {}
+    }
+    differences(old, new, strategy(new), changes);
+}
+
+/// Served versions that differ from each other, unless they did so before. A webhook can convert between them, which only a
+/// review can show.
+fn differences(old: &Value, new: &Value, has_webhook: bool, changes: &mut Changes) {
+    let before = versions::pairs(old);
+    for mut change in versions::pairs(new) {
+        if before.contains(&change) {
+            continue;
+        }
+        if has_webhook {
+            change.severity = Severity::Warning;
+        }
+        let how = if has_webhook { "the webhook has to convert it" } else { "objects are not converted" };
+        change.reason = format!("between the versions, {}: {how}", change.reason);
+        changes.found.push(change);
+    }
+}

@@ -1,0 +1,143 @@
+//! What a change of a CustomResourceDefinition breaks, for stored objects, for writers and for readers.
+//!
+//! Invariants: pure functions over two definitions in the v1 form that [`definition::decode`](crate::definition::decode)
+//! makes; equal definitions have no changes; changes are in the order of the definition. A bound that is tightened counts as
+//! breaking although ratcheting lets unchanged values of stored objects pass: new objects and changed values are refused.
+
+mod bounds;
+pub mod checks;
+mod conversion;
+mod names;
+mod node;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod versions;
+
+use machinery::{Release, Value};
+
+use crate::definition;
+use checks::Check;
+
+/// How much a change breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing that clients are entitled to.
+    Info,
+    /// It breaks clients that rely on more than the schema.
+    Warning,
+    /// Objects or requests that were valid no longer are, or mean something else.
+    Breaking,
+}
+
+impl Severity {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Breaking => "breaking",
+        }
+    }
+}
+
+/// Who notices a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affected {
+    /// Objects in the store.
+    Stored,
+    /// Clients that create or update objects.
+    Writers,
+    /// Clients that read objects.
+    Readers,
+}
+
+impl Affected {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Affected::Stored => "stored objects",
+            Affected::Writers => "writers",
+            Affected::Readers => "readers",
+        }
+    }
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What kind of change it is.
+    pub check: &'static Check,
+    /// How much it breaks, which may be less than the severity of the check.
+    pub severity: Severity,
+    /// The version whose schema has changed, or two with an arrow if they differ from each other; empty for the definition.
+    pub version: String,
+    /// The path of the field, in objects if there is a version (`spec.list[*].name`; empty for the whole object), in the
+    /// definition otherwise.
+    pub path: String,
+    /// What has changed, in one sentence without a full stop.
+    pub reason: String,
+}
+
+/// The changes that are found, with the version that is compared.
+#[derive(Default)]
+struct Changes {
+    found: Vec<Change>,
+    version: String,
+}
+
+impl Changes {
+    fn add(&mut self, check: &'static Check, path: &str, reason: String) {
+        let (version, path) = (self.version.clone(), path.to_owned());
+        self.found.push(Change { check, severity: check.severity, version, path, reason });
+    }
+}
+
+/// Compares two definitions.
+pub fn compare(old: &Value, new: &Value) -> Vec<Change> {
+    let mut changes = Changes::default();
+    names::compare(old, new, &mut changes);
+    versions::compare(old, new, &mut changes);
+    conversion::compare(old, new, &mut changes);
+    changes.version.clear();
+    refusals(old, new, &mut changes);
+    changes.found
+}
+
+/// The change if a definition is new.
+pub fn added() -> Change {
+    whole(&checks::DEFINITION_ADDED, "the definition is new")
+}
+
+/// The change if a definition is removed.
+pub fn removed() -> Change {
+    whole(&checks::DEFINITION_REMOVED, "the definition is removed")
+}
+
+fn whole(check: &'static Check, reason: &str) -> Change {
+    let severity = check.severity;
+    Change { check, severity, version: String::new(), path: String::new(), reason: reason.to_owned() }
+}
+
+/// Adds the errors of the API server for an update, unless the field has a breaking change anyway.
+fn refusals(old: &Value, new: &Value, changes: &mut Changes) {
+    if old.get("spec") == new.get("spec") {
+        return;
+    }
+    let mut update = new.clone();
+    // what the client cannot set
+    for field in [&["status"][..], &["metadata", "resourceVersion"], &["metadata", "uid"]] {
+        match old.at(field) {
+            Some(value) => update.set_at(field, value.clone()),
+            None => drop(update.remove_at(field)),
+        }
+    }
+    for error in definition::validate_update(&update, old, Release::NEWEST) {
+        let known = changes.found.iter().any(|known| known.severity == Severity::Breaking && known.path == error.field);
+        // stored versions are compared by themselves, and other fields there are not part of a manifest
+        let is_of_spec = error.field.starts_with("spec");
+        if !known && is_of_spec {
+            changes.add(&checks::REFUSED, &error.field, format!("the API server refuses the update: {error}"));
+        }
+    }
+}
