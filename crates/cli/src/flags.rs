@@ -156,6 +156,9 @@ pub enum Command {
     /// Inspect the CEL validation rules of CustomResourceDefinitions.
     #[command(subcommand)]
     Cel(Cel),
+    /// Compare CustomResourceDefinitions.
+    #[command(subcommand)]
+    Crd(crate::crd::Crd),
     /// Migrate legacy APIs, with their objects, to CustomResourceDefinitions.
     #[command(subcommand)]
     Migrate(Migrate),

@@ -11,6 +11,7 @@ mod certificates;
 mod client;
 mod config_file;
 mod count;
+mod crd;
 mod credentials;
 mod emulation;
 mod encryption;
@@ -84,6 +85,7 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Prune(task) => objects::prune(&task),
         flags::Command::Convert(task) => objects::convert(&task),
         flags::Command::Table(task) => objects::table(&task),
+        flags::Command::Crd(task) => return Ok(crd::run(&task)),
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),

@@ -1,0 +1,255 @@
+//! `pintle crd diff`: what a change of CustomResourceDefinitions breaks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use machinery::{Value, json};
+use schema::definition::{self, ApiVersion};
+use schema::diff::{self, Change, Severity};
+
+use crate::{logs, manifests};
+
+#[derive(Subcommand)]
+pub enum Crd {
+    /// Report what a change of CustomResourceDefinitions breaks, for stored objects, for writers and for readers.
+    ///
+    /// Compares versions, schemas, CEL rules with their estimated costs, defaults, columns, subresources and conversion.
+    /// Equal definitions print nothing. The exit status is 1 if a change is breaking, and 2 if the definitions cannot be
+    /// compared.
+    Diff(Diff),
+}
+
+#[derive(Args)]
+pub struct Diff {
+    /// The definitions before the change: a file of YAML or JSON, a directory with such files, or - for stdin.
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+
+    /// The definitions after the change.
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+
+    /// Let warnings fail as well.
+    #[arg(long)]
+    pub strict: bool,
+
+    /// The form of the report; github for annotations of a workflow.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+/// The forms of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    Text,
+    Json,
+    Github,
+}
+
+/// Runs the command. What could not be done is printed to stderr.
+pub fn run(task: &Crd) -> ExitCode {
+    let Crd::Diff(task) = task;
+    let compared = compared(task).and_then(|report| {
+        logs::print(report.text(task.output, &task.new.display().to_string()).as_bytes())?;
+        Ok(report.worst())
+    });
+    match compared {
+        Ok(Some(Severity::Breaking)) => ExitCode::from(1),
+        Ok(Some(Severity::Warning)) if task.strict => ExitCode::from(1),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(message) => {
+            logs::print_error(&format!("pintle: {message}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The changes of the definitions, by name.
+fn compared(task: &Diff) -> Result<Report, String> {
+    let (old, new) = (normal(&task.old)?, normal(&task.new)?);
+    let mut report = Report::default();
+    if let ([(_, before)], [(name, after)]) = (old.as_slice(), new.as_slice()) {
+        report.of(name, diff::compare(before, after));
+        return Ok(report);
+    }
+    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) = (old.into_iter().collect(), new.into_iter().collect());
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    for name in names {
+        match (old.get(name), new.get(name)) {
+            (Some(before), Some(after)) => report.of(name, diff::compare(before, after)),
+            (Some(_), None) => report.of(name, vec![diff::removed()]),
+            (None, _) => report.of(name, vec![diff::added()]),
+        }
+    }
+    Ok(report)
+}
+
+/// The definitions of a place with their names, in the form in which a server shows them.
+fn normal(place: &std::path::Path) -> Result<Vec<(String, Value)>, String> {
+    let of = |manifest: &Value| {
+        let name = manifest.str_at(&["metadata", "name"]).to_owned();
+        let version = match manifest.str_at(&["apiVersion"]) {
+            "apiextensions.k8s.io/v1beta1" => ApiVersion::V1Beta1,
+            _ => ApiVersion::V1,
+        };
+        let decoded = definition::decode(manifest, version).map_err(|errors| {
+            let text = schema::shape::first_error(&errors, None).unwrap_or_default();
+            format!("{}: {name}: {text}", place.display())
+        })?;
+        let form = match version {
+            ApiVersion::V1 => decoded.definition,
+            ApiVersion::V1Beta1 => definition::from_beta(&decoded.definition),
+        };
+        Ok((name, definition::to_stored(&form)))
+    };
+    manifests::definitions(place)?.iter().map(of).collect()
+}
+
+#[derive(Default)]
+struct Report {
+    changes: Vec<(String, Change)>,
+}
+
+impl Report {
+    fn of(&mut self, name: &str, changes: Vec<Change>) {
+        self.changes.extend(changes.into_iter().map(|change| (name.to_owned(), change)));
+    }
+
+    fn worst(&self) -> Option<Severity> {
+        self.changes.iter().map(|(_, change)| change.severity).max()
+    }
+
+    fn text(&self, output: Output, file: &str) -> String {
+        match output {
+            Output::Text => self.changes.iter().map(|(name, change)| text(name, change)).collect(),
+            Output::Json => {
+                let rows: Vec<Value> = self.changes.iter().map(|(name, change)| row(name, change)).collect();
+                if rows.is_empty() { String::new() } else { Value::Array(rows).to_json() + "\n" }
+            }
+            Output::Github => self.changes.iter().map(|(name, change)| annotation(file, name, change)).collect(),
+        }
+    }
+}
+
+fn place(change: &Change) -> String {
+    let path = match change.path.as_str() {
+        "" if change.version.is_empty() => "",
+        "" => "(the version)",
+        path => path,
+    };
+    let parts = [change.version.as_str(), path];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn affected(change: &Change) -> Vec<&'static str> {
+    change.check.affects.iter().map(|affected| affected.name()).collect()
+}
+
+fn text(name: &str, change: &Change) -> String {
+    let (severity, check) = (change.severity.name(), change.check.name);
+    let place = place(change);
+    let place = if place.is_empty() { name.to_owned() } else { format!("{name} {place}") };
+    let reason = change.reason.trim().replace('\n', "\n    ");
+    let mut out = format!("{severity}: {place}: {reason} [{check}]\n");
+    if !change.check.affects.is_empty() {
+        let _ = writeln!(out, "    affects {}", affected(change).join(", "));
+    }
+    if !change.check.advice.is_empty() {
+        let _ = writeln!(out, "    advice: {}", change.check.advice);
+    }
+    out
+}
+
+fn row(name: &str, change: &Change) -> Value {
+    let affects: Value = affected(change).into_iter().map(Value::from).collect();
+    json!({
+        "definition": name, "version": (change.version.as_str()), "path": (change.path.as_str()),
+        "severity": (change.severity.name()), "check": (change.check.name), "affects": affects,
+        "reason": (change.reason.as_str()), "advice": (change.check.advice)
+    })
+}
+
+/// A workflow command of GitHub Actions.
+fn annotation(file: &str, name: &str, change: &Change) -> String {
+    let data = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
+    let level = match change.severity {
+        Severity::Breaking => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "notice",
+    };
+    let title = format!("{name} {}", place(change));
+    let (title, file) = (property(title.trim()), property(file));
+    let check = change.check.name;
+    format!("::{level} file={file},title={title}::{} [{check}]\n", data(&change.reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOATS: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boats.example.com}\n\
+                         spec: {group: example.com, scope: Namespaced, names: {plural: boats, kind: Boat}, versions: [{name: v1, \
+                         served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {f: {type: string}}}}}]}\n";
+
+    fn report(old: &str, new: &str) -> Result<Report, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let (before, after) = (directory.path().join("old.yaml"), directory.path().join("new.yaml"));
+        std::fs::write(&before, old).unwrap();
+        std::fs::write(&after, new).unwrap();
+        compared(&Diff { old: before, new: after, strict: false, output: Output::Text })
+    }
+
+    #[test]
+    fn changes_are_reported_in_every_form() {
+        let tighter = BOATS.replace("f: {type: string}", "f: {type: string, maxLength: 5}");
+        let report = report(BOATS, &tighter).unwrap();
+        assert_eq!(report.worst(), Some(Severity::Breaking));
+        assert_eq!(
+            report.text(Output::Text, "new.yaml").lines().take(2).collect::<Vec<_>>(),
+            [
+                "breaking: boats.example.com v1 f: maxLength 5 is added [bound-added]",
+                "    affects stored objects, writers"
+            ]
+        );
+        assert_eq!(
+            report.text(Output::Github, "a:b.yaml"),
+            "::error file=a%3Ab.yaml,title=boats.example.com v1 f::maxLength 5 is added [bound-added]\n"
+        );
+        let rows = machinery::value::decode(report.text(Output::Json, "").as_bytes()).unwrap();
+        assert_eq!(rows.as_array().unwrap()[0].str_at(&["check"]), "bound-added");
+    }
+
+    #[test]
+    fn equal_definitions_print_nothing() {
+        for output in [Output::Text, Output::Json, Output::Github] {
+            assert_eq!(report(BOATS, BOATS).unwrap().text(output, "new.yaml"), "");
+        }
+    }
+
+    #[test]
+    fn definitions_are_matched_by_name() {
+        let two = format!("{BOATS}---\n{}", BOATS.replace("boats", "ships").replace("Boat", "Ship"));
+        let shown = |old: &str, new: &str| report(old, new).unwrap().text(Output::Text, "");
+        assert!(shown(&two, BOATS).starts_with("breaking: ships.example.com: the definition is removed"));
+        assert!(shown(BOATS, &two).starts_with("info: ships.example.com: the definition is new"));
+        // a definition that is alone may have been renamed
+        let renamed = shown(BOATS, &BOATS.replace("boats", "ships"));
+        assert!(renamed.starts_with("breaking: ships.example.com spec.names.plural"), "{renamed}");
+    }
+
+    #[test]
+    fn bad_input_is_one_line() {
+        for (text, wanted) in [
+            ("a: [", "old.yaml: "),
+            ("kind: ConfigMap\n", "old.yaml: there is no CustomResourceDefinition"),
+            ("kind: CustomResourceDefinition\nspec: {versions: 1}\n", "cannot unmarshal number"),
+        ] {
+            let error = report(text, BOATS).map(|_| ()).unwrap_err();
+            assert!(error.contains(wanted) && !error.contains('\n'), "{error}");
+        }
+    }
+}
