@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 38] = [
+const EXAMPLES: [(&str, &[&str]); 39] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -31,6 +31,15 @@ const EXAMPLES: [(&str, &[&str]); 38] = [
     ("import", &["import objects.json --data-dir new", "import objects.json --etcd-servers http://127.0.0.1:2379"]),
     ("cel cost", &["cel cost -f config/crd/bases", "cel cost -f crd.yaml -o json"]),
     ("crd diff", &["crd diff old.yaml new.yaml", "crd diff released.yaml config/crd/bases -o github"]),
+    (
+        "test",
+        &[
+            "test",
+            "test config/crd -o junit",
+            "test boats.testsuite.yaml --update",
+            "test --schema > suite.schema.json",
+        ],
+    ),
     ("migrate third-party-resource", &["migrate third-party-resource cron-tab.stable.example.com --dry-run"]),
     ("storage migrate", &["storage migrate crontabs.stable.example.com", "storage migrate --all --dry-run"]),
     ("storage rewrite", &["storage rewrite --resource secrets"]),

@@ -159,6 +159,12 @@ pub enum Command {
     /// Compare CustomResourceDefinitions.
     #[command(subcommand)]
     Crd(crate::crd::Crd),
+    /// Run test suites of CustomResourceDefinitions, without a server.
+    ///
+    /// A suite is a file beside the definitions with objects to create and update, and with the objects, errors and warnings that
+    /// are expected of the API server. Suites of openshift/api run unchanged. The exit status is 1 if a case fails, and 2 if a
+    /// suite cannot run.
+    Test(crate::suites::Test),
     /// Migrate legacy APIs, with their objects, to CustomResourceDefinitions.
     #[command(subcommand)]
     Migrate(Migrate),

@@ -42,6 +42,7 @@ mod serve;
 mod short_help;
 mod storage;
 mod store_tasks;
+mod suites;
 mod traces;
 mod transfer;
 mod upstream_flags;
@@ -86,6 +87,7 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Convert(task) => objects::convert(&task),
         flags::Command::Table(task) => objects::table(&task),
         flags::Command::Crd(task) => return Ok(crd::run(&task)),
+        flags::Command::Test(task) => return Ok(suites::run(&task)),
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),

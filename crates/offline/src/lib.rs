@@ -9,3 +9,4 @@ pub mod findings;
 mod limits;
 pub mod sources;
 pub mod validate;
+pub mod suites;

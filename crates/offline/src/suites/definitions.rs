@@ -1,0 +1,209 @@
+//! The definitions that suites name, each read once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use machinery::{Value, yaml};
+
+use super::format::Suite;
+
+/// The annotations of openshift/api: the feature set, the major versions and the cluster profiles of a definition.
+const FEATURE_SET: &str = "release.openshift.io/feature-set";
+const MAJOR_VERSION: &str = "release.openshift.io/major-version";
+const PROFILE: &str = "include.release.openshift.io/";
+
+/// A file with the objects in it; the error of a file that cannot be read is one line.
+pub type Read = Result<Vec<Value>, String>;
+
+/// Files by their paths.
+#[derive(Debug, Default)]
+pub struct Files(pub BTreeMap<PathBuf, Arc<Read>>);
+
+/// A definition that a suite tests, and the file that has it.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    pub file: PathBuf,
+    /// The definition with the version of the suite only.
+    pub value: Value,
+    /// The definition as the file has it, which patches are for.
+    pub original: Value,
+}
+
+/// The objects of a file.
+pub fn read(file: &Path) -> Read {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        if line.trim_end() == "---" || line.starts_with("--- ") {
+            documents.push(String::new());
+        } else if let Some(document) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let mut objects = vec![];
+    for document in documents {
+        let decoded = yaml::decode(document.as_bytes()).map_err(|error| format!("{}: {error}", file.display()))?;
+        objects.extend(Some(decoded.value).filter(|value| !value.is_null()));
+    }
+    Ok(objects)
+}
+
+/// The files that a path names: itself, or the manifests in a directory, by name.
+pub fn listed(path: &Path) -> Result<Vec<PathBuf>, String> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let entries = std::fs::read_dir(path).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    let is_manifest = |path: &PathBuf| {
+        path.extension()
+            .and_then(|ending| ending.to_str())
+            .is_some_and(|ending| ["yaml", "yml", "json"].contains(&ending))
+    };
+    paths.retain(is_manifest);
+    paths.sort();
+    Ok(paths)
+}
+
+/// The places where the definitions of a suite are: those that it names, or the generated ones beside openshift/api's tests.
+pub fn places(suite: &Suite) -> Vec<PathBuf> {
+    let directory = suite.file.parent().unwrap_or(Path::new(""));
+    if suite.definitions.is_empty() {
+        let beside = directory.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+        return vec![beside.join("zz_generated.crd-manifests")];
+    }
+    suite.definitions.iter().map(|path| directory.join(path)).collect()
+}
+
+/// The directory with the feature gates of each payload, above a suite of openshift/api.
+pub fn payloads(suite: &Suite) -> Option<PathBuf> {
+    let above = suite.file.ancestors().skip(1).map(|directory| directory.join("payload-manifests/featuregates"));
+    above.into_iter().find(|directory| directory.is_dir())
+}
+
+impl Files {
+    fn objects(&self, file: &Path) -> Result<&[Value], String> {
+        match self.0.get(file).map(|read| &**read) {
+            Some(Ok(objects)) => Ok(objects),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err(format!("cannot read {}", file.display())),
+        }
+    }
+
+    /// The definitions that a suite tests, each with the suite's version only. The error is one line.
+    pub fn of_suite(&self, suite: &Suite) -> Result<Vec<Definition>, String> {
+        let mut found = vec![];
+        for place in places(suite) {
+            for file in listed(&place)? {
+                let objects = match self.objects(&file) {
+                    // not every generated file is a manifest
+                    Err(_) if suite.definitions.is_empty() => continue,
+                    objects => objects?,
+                };
+                let is_tested = |object: &&Value| {
+                    object.str_at(&["kind"]) == "CustomResourceDefinition"
+                        && (suite.definition.is_empty() || object.str_at(&["metadata", "name"]) == suite.definition)
+                };
+                for value in objects.iter().filter(is_tested) {
+                    if suite.feature_gates.is_empty() || self.has_gates(suite, value)? {
+                        let (value, original) = (value.clone(), value.clone());
+                        found.push(Definition { file: file.clone(), value, original });
+                    }
+                }
+            }
+        }
+        if found.is_empty() {
+            return Err("there is no definition for the suite".to_owned());
+        }
+        found.iter_mut().try_for_each(|definition| reduce(definition, &suite.version))?;
+        Ok(found)
+    }
+
+    /// The objects that exist in every case of a suite. The error is one line.
+    pub fn given(&self, suite: &Suite) -> Result<Vec<Value>, String> {
+        let directory = suite.file.parent().unwrap_or(Path::new(""));
+        let mut given = vec![];
+        for file in &suite.files {
+            given.extend_from_slice(self.objects(&directory.join(file))?);
+        }
+        given.extend_from_slice(&suite.given);
+        Ok(given)
+    }
+
+    /// Whether a definition is generated with the feature gates that a suite wants, as openshift/api decides it.
+    fn has_gates(&self, suite: &Suite, definition: &Value) -> Result<bool, String> {
+        let annotations = definition.at(&["metadata", "annotations"]).unwrap_or(&Value::Null);
+        let mut sets: Vec<&str> = annotations.str_at(&[FEATURE_SET]).split(',').filter(|set| !set.is_empty()).collect();
+        if sets.contains(&"CustomNoUpgrade") {
+            return Ok(!suite.feature_gates.iter().any(|gate| gate.starts_with('-')));
+        }
+        let profiles = annotations.as_object().into_iter().flat_map(|all| all.iter());
+        let mut profiles = profiles.filter(|(key, value)| key.starts_with(PROFILE) && value.as_str() == Some("true"));
+        let Some((profile, _)) = profiles.next() else { return Ok(true) };
+        if sets.is_empty() {
+            sets.push("Default");
+        }
+        let gates = self.gates(suite, profile, &sets, &majors(annotations))?;
+        for gate in &suite.feature_gates {
+            let (name, wanted) = gate.strip_prefix('-').map_or((gate.as_str(), true), |name| (name, false));
+            match gates.get(name) {
+                Some(enabled) if *enabled == wanted => {}
+                Some(_) => return Ok(false),
+                None => return Err(format!("the feature gate {name} is in no payload")),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The feature gates of the first payload of a profile, of one of the feature sets, and of one of the versions.
+    fn gates(
+        &self,
+        suite: &Suite,
+        profile: &str,
+        sets: &[&str],
+        versions: &[u64],
+    ) -> Result<BTreeMap<String, bool>, String> {
+        let directory = payloads(suite).ok_or("there are no payload-manifests/featuregates above the suite")?;
+        for file in listed(&directory)? {
+            let Some(payload) = self.objects(&file)?.first() else { continue };
+            let annotations = payload.at(&["metadata", "annotations"]).unwrap_or(&Value::Null);
+            let own = majors(annotations);
+            let is_of_version = versions.is_empty() || own.iter().any(|version| versions.contains(version));
+            let is_of_set = sets.contains(&annotations.str_at(&[FEATURE_SET]));
+            if annotations.get(profile).is_none() || !is_of_set || !is_of_version {
+                continue;
+            }
+            let first = payload.items_at(&["status", "featureGates"]).first().unwrap_or(&Value::Null);
+            let named = |list: &str, enabled: bool| -> Vec<(String, bool)> {
+                first.items_at(&[list]).iter().map(|gate| (gate.str_at(&["name"]).to_owned(), enabled)).collect()
+            };
+            return Ok(named("enabled", true).into_iter().chain(named("disabled", false)).collect());
+        }
+        Err(format!("no payload has {profile} and {}", sets.join(", ")))
+    }
+}
+
+fn majors(annotations: &Value) -> Vec<u64> {
+    annotations.str_at(&[MAJOR_VERSION]).split(',').filter_map(|version| version.trim().parse().ok()).collect()
+}
+
+/// Leaves only one version in a definition, which is served and stored.
+fn reduce(definition: &mut Definition, version: &str) -> Result<(), String> {
+    if version.is_empty() {
+        return Ok(());
+    }
+    let mut kept: Vec<Value> = definition.value.items_at(&["spec", "versions"]).to_vec();
+    kept.retain(|kept| kept.str_at(&["name"]) == version);
+    for version in &mut kept {
+        version.set_at(&["served"], Value::Bool(true));
+        version.set_at(&["storage"], Value::Bool(true));
+    }
+    if kept.is_empty() {
+        return Err(format!("{}: there is no version {version}", definition.file.display()));
+    }
+    definition.value.set_at(&["spec", "versions"], Value::Array(kept));
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! The comparison of objects with what is expected of them.
+
+use machinery::difflines::unified;
+use machinery::{Value, yaml};
+
+/// The metadata that the server makes, which nobody expects.
+const GENERATED: [&str; 9] = [
+    "uid",
+    "generation",
+    "creationTimestamp",
+    "resourceVersion",
+    "managedFields",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "selfLink",
+    "generateName",
+];
+
+/// The differences of a stored object from the expected one, as a unified diff. The name and the namespace of the expected
+/// object do not matter.
+pub fn differences(expected: &Value, stored: &Value) -> Option<String> {
+    let mut expected = bare(expected);
+    for field in ["name", "namespace"] {
+        match stored.at(&["metadata", field]) {
+            Some(value) => expected.set_at(&["metadata", field], value.clone()),
+            None => drop(expected.remove_at(&["metadata", field])),
+        }
+    }
+    let stored = bare(stored);
+    if expected == stored {
+        return None;
+    }
+    Some(unified(&yaml::encode(&expected), &yaml::encode(&stored)))
+}
+
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    for field in GENERATED {
+        object.remove_at(&["metadata", field]);
+    }
+    object
+}
+
+/// What a suite would expect of a stored object: without what the server makes, and without names.
+pub fn expectation(stored: &Value) -> Value {
+    let mut object = bare(stored);
+    for field in ["name", "namespace"] {
+        object.remove_at(&["metadata", field]);
+    }
+    if object.at(&["metadata"]).and_then(Value::as_object).is_some_and(machinery::Map::is_empty) {
+        object.remove_at(&["metadata"]);
+    }
+    object
+}

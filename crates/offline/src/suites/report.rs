@@ -1,0 +1,142 @@
+//! The report of a run.
+
+use std::fmt::Write as _;
+
+use machinery::{Value, json};
+
+use super::{Results, Tested, TestedCase};
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The cases that fail, and a summary.
+    Text,
+    /// One JSON object.
+    Json,
+    /// JUnit XML.
+    Junit,
+}
+
+/// The report as a text.
+pub fn print(results: &Results, form: Form) -> String {
+    match form {
+        Form::Text => text(results),
+        Form::Json => json(results).to_json() + "\n",
+        Form::Junit => junit(results),
+    }
+}
+
+fn text(results: &Results) -> String {
+    let mut out = String::new();
+    for suite in &results.suites {
+        for case in &suite.cases {
+            let Some(failure) = &case.failure else { continue };
+            let _ = writeln!(out, "FAIL {} {}: {}", suite.suite.display(), case.place, case.name);
+            let _ = writeln!(out, "  with {}", suite.definition.display());
+            for line in failure.message.lines().chain(failure.differences.lines()) {
+                let _ = writeln!(out, "  {line}");
+            }
+            out.push('\n');
+        }
+    }
+    for note in &results.notes {
+        let _ = writeln!(out, "NOTE {note}");
+    }
+    for problem in &results.problems {
+        let _ = writeln!(out, "ERROR {problem}");
+    }
+    for (suite, objects) in &results.updated {
+        let _ = writeln!(out, "updated {}: {objects} expected objects", suite.display());
+    }
+    let (cases, failures) = (cases(results), results.failures());
+    let _ = write!(out, "{} cases passed, {failures} failed", cases - failures);
+    if !results.problems.is_empty() {
+        let _ = write!(out, ", {} suites could not run", results.problems.len());
+    }
+    out.push('\n');
+    out
+}
+
+fn cases(results: &Results) -> usize {
+    results.suites.iter().map(|suite| suite.cases.len()).sum()
+}
+
+fn json(results: &Results) -> Value {
+    let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    let case = |case: &TestedCase| {
+        let mut row =
+            json!({"place": (case.place.as_str()), "name": (case.name.as_str()), "passed": (case.failure.is_none())});
+        if let Some(failure) = &case.failure {
+            row.set_at(&["message"], Value::from(failure.message.as_str()));
+            row.set_at(&["differences"], Value::from(failure.differences.as_str()));
+        }
+        row
+    };
+    let suite = |suite: &Tested| {
+        let cases: Value = suite.cases.iter().map(case).collect();
+        json!({
+            "suite": (suite.suite.display().to_string()), "name": (suite.name.as_str()),
+            "definition": (suite.definition.display().to_string()), "cases": cases
+        })
+    };
+    let suites: Value = results.suites.iter().map(suite).collect();
+    let texts = |lines: &[String]| -> Value { lines.iter().map(|line| Value::from(line.as_str())).collect() };
+    let (problems, notes) = (texts(&results.problems), texts(&results.notes));
+    let failures = results.failures();
+    json!({
+        "passed": (number(cases(results) - failures)), "failed": (number(failures)), "suites": suites, "problems": problems,
+        "notes": notes
+    })
+}
+
+fn junit(results: &Results) -> String {
+    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"pintle\">\n".to_owned();
+    for suite in &results.suites {
+        let failures = suite.cases.iter().filter(|case| case.failure.is_some()).count();
+        let class = xml(&format!("{} {}", suite.suite.display(), suite.definition.display()));
+        let tests = suite.cases.len();
+        let _ = writeln!(out, "  <testsuite name=\"{class}\" tests=\"{tests}\" failures=\"{failures}\">");
+        for case in &suite.cases {
+            let _ = write!(
+                out,
+                "    <testcase classname=\"{class}\" name=\"{}\"",
+                xml(&format!("{} {}", case.place, case.name))
+            );
+            match &case.failure {
+                None => out.push_str("/>\n"),
+                Some(failure) => {
+                    let body = xml(&format!("{}\n{}", failure.message, failure.differences));
+                    let first = xml(failure.message.lines().next().unwrap_or_default());
+                    let _ = writeln!(out, "><failure message=\"{first}\">{body}</failure></testcase>");
+                }
+            }
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    for problem in &results.problems {
+        let text = xml(problem);
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{text}\" tests=\"1\" errors=\"1\"><testcase name=\"read\"><error message=\"{text}\"/></testcase></testsuite>"
+        );
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+/// A text as XML. Characters that XML does not have become U+FFFD.
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push_str("&#10;"),
+            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            letter => out.push(letter),
+        }
+    }
+    out
+}

@@ -1,0 +1,387 @@
+//! Runs cases on an engine.
+
+use machinery::patch::json_patch;
+use machinery::{Value, json};
+
+use super::definitions::Definition;
+use super::expect;
+use super::format::{Action, Case, Step, Suite};
+use super::{Task, wording};
+use crate::engine::{Caller, Engine, Patch, RequestOptions, Target, Verdict};
+
+/// Why a case fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// One line or more; which step it is about, and what happened.
+    pub message: String,
+    /// The differences from the expected object, as a unified diff; empty if they are not the reason.
+    pub differences: String,
+}
+
+impl Failure {
+    fn new(message: impl AsRef<str>) -> Failure {
+        Failure { message: message.as_ref().to_owned(), differences: String::new() }
+    }
+}
+
+/// The result of a case.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub case: usize,
+    pub failure: Option<Failure>,
+    /// The objects that are stored where others were expected, by the index of the step of a scenario.
+    pub stored: Vec<(Option<usize>, Value)>,
+}
+
+/// A definition, and the suites that are run on it in one engine.
+pub struct Job<'s> {
+    pub definition: Definition,
+    pub suites: Vec<(usize, &'s Suite)>,
+    /// Objects that exist in every case.
+    pub given: Vec<Value>,
+}
+
+/// The outcomes of a job, by the number of the suite.
+#[derive(Default)]
+pub struct Ran {
+    pub outcomes: Vec<(usize, Vec<Outcome>)>,
+    /// One line about the definition.
+    pub note: Option<String>,
+}
+
+/// Runs the cases of a job.
+pub async fn run(job: &Job<'_>, task: &Task) -> Ran {
+    let mut ran = Ran::default();
+    let engine = match started(job, task, &mut ran).await {
+        Ok(engine) => engine,
+        Err(failure) => {
+            ran.outcomes = job.suites.iter().map(|(at, suite)| (*at, all_failed(suite, &failure))).collect();
+            return ran;
+        }
+    };
+    for (at, suite) in &job.suites {
+        let mut of_suite = vec![];
+        for (index, case) in suite.cases.iter().enumerate() {
+            of_suite.push(Run::new(&engine, &job.definition, case, task.allows_expensive_rules).case(index).await);
+        }
+        ran.outcomes.push((*at, of_suite));
+    }
+    ran
+}
+
+fn all_failed(suite: &Suite, failure: &Failure) -> Vec<Outcome> {
+    let failed = |case| Outcome { case, failure: Some(failure.clone()), stored: vec![] };
+    (0..suite.cases.len()).map(failed).collect()
+}
+
+async fn started(job: &Job<'_>, task: &Task, ran: &mut Ran) -> Result<Engine, Failure> {
+    let engine = Engine::start(&task.options).await.map_err(Failure::new)?;
+    let file = job.definition.file.display();
+    match create(&engine, &job.definition.value).await {
+        Ok(()) => {}
+        Err(why) if task.allows_expensive_rules && is_about_costs(&why) => {
+            let stored = deposit(&engine, &job.definition.value).await;
+            stored.map_err(|why| Failure::new(format!("the definition of {file} is refused: {why}")))?;
+            ran.note = Some(format!("{file}: the rules cost more than this release allows"));
+        }
+        Err(why) => return Err(Failure::new(format!("the definition of {file} is refused: {why}"))),
+    }
+    for object in &job.given {
+        given(&engine, object).await.map_err(Failure::new)?;
+    }
+    Ok(engine)
+}
+
+/// Creates a definition, whose unknown fields are dropped as Go's types drop them.
+async fn create(engine: &Engine, definition: &Value) -> Result<(), String> {
+    let target = target_of(engine, definition)?;
+    let verdict = engine.create(&target, definition, &RequestOptions::default()).await;
+    verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
+}
+
+/// Whether the estimated costs of rules are all that the server objects to.
+fn is_about_costs(message: &str) -> bool {
+    let is_cost = |error: &str| error.contains("estimated rule cost") || error.contains("contributed to estimated");
+    let errors = message.split("Forbidden: ").skip(1);
+    message.matches("Forbidden: ").count() > 0
+        && !["Invalid value: ", "Required value", "Unsupported value: ", "Duplicate value: "]
+            .iter()
+            .any(|other| message.contains(other))
+        && errors.into_iter().all(is_cost)
+}
+
+/// Stores a definition as an earlier server would have: it is established without its rules first.
+async fn deposit(engine: &Engine, definition: &Value) -> Result<(), String> {
+    let target = target_of(engine, definition)?;
+    let mut stored = match engine.get(&target).await.object() {
+        Ok(stored) => stored,
+        Err(_) => {
+            let mut plain = definition.clone();
+            without_rules(&mut plain);
+            create(engine, &plain).await?;
+            engine.get(&target).await.object().map_err(|status| status.message.clone())?
+        }
+    };
+    stored.set_at(&["spec"], definition.get("spec").cloned().unwrap_or_default());
+    let verdict = engine.deposit(&target, &stored).await;
+    verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
+}
+
+fn without_rules(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, value| !(key == "x-kubernetes-validations" && value.as_array().is_some()));
+            fields.values_mut().for_each(without_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_rules),
+        _ => {}
+    }
+}
+
+async fn given(engine: &Engine, object: &Value) -> Result<Target, String> {
+    let target = target_of(engine, object)?;
+    match engine.define(&target, object).await.error() {
+        None => Ok(target),
+        Some((_, message)) => Err(format!("a given object is refused: {message}")),
+    }
+}
+
+fn target_of(engine: &Engine, object: &Value) -> Result<Target, String> {
+    let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+    engine.target(object).ok_or_else(|| format!("no matches for kind \"{kind}\" in version \"{version}\""))
+}
+
+/// A case that is run.
+struct Run<'r> {
+    engine: &'r Engine,
+    definition: &'r Definition,
+    case: &'r Case,
+    /// The object of the case, as the last response shows it.
+    current: Value,
+    target: Option<Target>,
+    is_patched: bool,
+    allows_expensive_rules: bool,
+    stored: Vec<(Option<usize>, Value)>,
+}
+
+impl<'r> Run<'r> {
+    fn new(engine: &'r Engine, definition: &'r Definition, case: &'r Case, allows_expensive_rules: bool) -> Run<'r> {
+        let current = Value::Null;
+        Run {
+            engine,
+            definition,
+            case,
+            current,
+            target: None,
+            is_patched: false,
+            allows_expensive_rules,
+            stored: vec![],
+        }
+    }
+
+    async fn case(mut self, index: usize) -> Outcome {
+        let mut temporary = vec![];
+        let failure = self.steps(&mut temporary).await.err();
+        // what is left would meet the objects of the next case that have the same names
+        if let Some(target) = &self.target {
+            self.delete(target).await;
+        }
+        if self.is_patched
+            && let Err(why) = self.define(&json_patch::JsonPatch::default()).await
+        {
+            return Outcome { case: index, failure: Some(Failure::new(why)), stored: vec![] };
+        }
+        for target in temporary.iter().rev() {
+            self.delete(target).await;
+        }
+        Outcome { case: index, failure, stored: self.stored }
+    }
+
+    async fn delete(&self, target: &Target) {
+        if self.current.at(&["metadata", "finalizers"]).is_some() {
+            let none = json!({"metadata": {"finalizers": null}});
+            self.engine.patch(target, "", Patch::Merge, &none, &RequestOptions::default()).await;
+        }
+        self.engine.delete(target).await;
+    }
+
+    async fn steps(&mut self, temporary: &mut Vec<Target>) -> Result<(), Failure> {
+        let steps = self.case.steps.as_ref().map_err(Failure::new)?;
+        for object in &self.case.given {
+            temporary.push(given(self.engine, object).await.map_err(Failure::new)?);
+        }
+        for step in steps {
+            if self.step(step).await.map_err(|failure| at_step(step, failure))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Performs a step; returns whether it ends the case.
+    async fn step(&mut self, step: &Step) -> Result<bool, Failure> {
+        if let Action::Define(patch) = &step.action {
+            self.define(patch).await.map_err(Failure::new)?;
+            return Ok(false);
+        }
+        let verdict = self.request(step).await;
+        let message = match &verdict {
+            Ok(verdict) => verdict.error().map(|(_, message)| message.to_owned()),
+            Err(why) => Some(why.clone()),
+        };
+        match (&step.error, message) {
+            (Some(wanted), Some(message)) if wording::contains(&message, wanted) => return Ok(step.ends),
+            (Some(wanted), Some(message)) => {
+                return Err(Failure::new(format!("expected the error\n  {wanted}\nbut got\n  {message}")));
+            }
+            (Some(wanted), None) => return Err(Failure::new(format!("expected the error\n  {wanted}\nbut got none"))),
+            (None, Some(message)) => return Err(Failure::new(format!("unexpected error: {message}"))),
+            (None, None) => {}
+        }
+        let verdict = verdict.map_err(Failure::new)?;
+        self.accept(step, &verdict)?;
+        self.expected(step).await?;
+        Ok(false)
+    }
+
+    /// Keeps the object of a response, and compares its warnings.
+    fn accept(&mut self, step: &Step, verdict: &Verdict) -> Result<(), Failure> {
+        if let Some(wanted) = &step.warnings
+            && *wanted != verdict.warnings
+        {
+            let differences = unified_lists(wanted, &verdict.warnings);
+            return Err(Failure { message: "other warnings than expected".to_owned(), differences });
+        }
+        if !matches!(step.action, Action::Delete) {
+            self.current = verdict.object().map_err(|status| Failure::new(&status.message))?;
+            self.target = self.engine.target(&self.current);
+        }
+        Ok(())
+    }
+
+    async fn expected(&mut self, step: &Step) -> Result<(), Failure> {
+        let Some(expected) = &step.expected else { return Ok(()) };
+        let target = self.target.clone().ok_or_else(|| Failure::new("there is no object"))?;
+        let stored = match &step.action {
+            Action::Read(_) => self.current.clone(),
+            _ => self.engine.get(&target).await.object().map_err(|status| Failure::new(&status.message))?,
+        };
+        if expected.is_null() {
+            self.stored.push((step.index, expect::expectation(&stored)));
+            return Err(Failure::new("neither expected nor expectedError is given; --update writes it"));
+        }
+        if let Some(differences) = expect::differences(expected, &stored) {
+            self.stored.push((step.index, expect::expectation(&stored)));
+            return Err(Failure { message: "another object than expected is stored".to_owned(), differences });
+        }
+        Ok(())
+    }
+
+    fn options(&self, step: &Step) -> RequestOptions {
+        RequestOptions { caller: step.user.clone().map(Caller::new), ..RequestOptions::default() }
+    }
+
+    async fn request(&mut self, step: &Step) -> Result<Verdict, String> {
+        let options = self.options(step);
+        let engine = self.engine;
+        Ok(match &step.action {
+            Action::Create(object) => {
+                let object = self.placed(object);
+                engine.create(&target_of(engine, &object)?, &object, &options).await
+            }
+            Action::Update(object) => {
+                let object = self.successor(object);
+                engine.update(&target_of(engine, &object)?, "", &object, &options).await
+            }
+            Action::UpdateStatus(status) => {
+                let mut object = self.current.clone();
+                object.set_at(&["status"], status.clone());
+                engine.update(self.target()?, "status", &object, &options).await
+            }
+            Action::Patch(patch) => engine.patch(self.target()?, "", Patch::Merge, patch, &options).await,
+            Action::Apply { object, manager, force } => {
+                let mut object = self.placed(object);
+                if let Some(name) = self.current.at(&["metadata", "name"]) {
+                    object.set_at(&["metadata", "name"], name.clone());
+                }
+                object.remove_at(&["metadata", "generateName"]);
+                let options = RequestOptions { field_manager: manager.clone(), force: *force, ..options };
+                engine.patch(&target_of(engine, &object)?, "", Patch::Apply, &object, &options).await
+            }
+            Action::Delete => engine.delete(self.target()?).await,
+            Action::Read(version) => {
+                let mut object = self.current.clone();
+                if !version.is_empty() {
+                    let api_version = object.str_at(&["apiVersion"]);
+                    let group = api_version.split_once('/').map(|(group, _)| format!("{group}/")).unwrap_or_default();
+                    object.set_at(&["apiVersion"], Value::from(format!("{group}{version}")));
+                }
+                engine.get(&target_of(engine, &object)?).await
+            }
+            Action::Define(_) => return Err("a definition is not an object of the case".to_owned()),
+        })
+    }
+
+    fn target(&self) -> Result<&Target, String> {
+        self.target.as_ref().ok_or_else(|| "no step before this one has created an object".to_owned())
+    }
+
+    /// An object with a generated name, unless it has one, in the namespace of the case.
+    fn placed(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        let namespace = if self.case.namespace.is_empty() { "default" } else { &self.case.namespace };
+        object.set_at(&["metadata", "generateName"], Value::from("test-"));
+        object.set_at(&["metadata", "namespace"], Value::from(namespace));
+        object
+    }
+
+    /// An object in place of the current one.
+    fn successor(&self, object: &Value) -> Value {
+        let mut object = self.placed(object);
+        for field in ["name", "namespace", "resourceVersion"] {
+            match self.current.at(&["metadata", field]) {
+                Some(value) => object.set_at(&["metadata", field], value.clone()),
+                None => drop(object.remove_at(&["metadata", field])),
+            }
+        }
+        object
+    }
+
+    /// Replaces the definition by a patched one; without operations, by that of the suite.
+    async fn define(&mut self, patch: &json_patch::JsonPatch) -> Result<(), String> {
+        let wanted = match patch.operations.is_empty() {
+            true => self.definition.value.clone(),
+            false => json_patch::apply_or_report(self.definition.original.clone(), patch)
+                .map_err(|why| format!("the definition cannot be patched: {why}"))?,
+        };
+        self.is_patched = !patch.operations.is_empty();
+        let target = target_of(self.engine, &wanted)?;
+        let mut stored = self.engine.get(&target).await.object().map_err(|status| status.message.clone())?;
+        stored.set_at(&["spec"], wanted.get("spec").cloned().unwrap_or_default());
+        let verdict = self.engine.update(&target, "", &stored, &RequestOptions::default()).await;
+        match verdict.error() {
+            None => Ok(()),
+            Some((_, why)) if self.allows_expensive_rules && is_about_costs(why) => deposit(self.engine, &wanted).await,
+            Some((_, why)) => Err(format!("the changed definition is refused: {why}")),
+        }
+    }
+}
+
+fn at_step(step: &Step, failure: Failure) -> Failure {
+    let what = match &step.action {
+        Action::Create(_) => "create",
+        Action::Update(_) => "update",
+        Action::UpdateStatus(_) => "update of the status",
+        Action::Patch(_) => "patch",
+        Action::Apply { .. } => "apply",
+        Action::Delete => "delete",
+        Action::Read(_) => "read",
+        Action::Define(_) => "change of the definition",
+    };
+    let place = step.index.map(|index| format!("steps[{index}], ")).unwrap_or_default();
+    Failure { message: format!("{place}{what}: {}", failure.message), ..failure }
+}
+
+fn unified_lists(wanted: &[String], found: &[String]) -> String {
+    machinery::difflines::unified(&wanted.join("\n"), &found.join("\n"))
+}
