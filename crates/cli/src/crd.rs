@@ -14,7 +14,7 @@ use crate::{logs, manifests};
 
 #[derive(Subcommand)]
 pub enum Crd {
-    /// Report what a change of CustomResourceDefinitions breaks, for stored objects, for writers and for readers.
+    /// DiffReport what a change of CustomResourceDefinitions breaks, for stored objects, for writers and for readers.
     ///
     /// Compares versions, schemas, CEL rules with their estimated costs, defaults, columns, subresources and conversion.
     /// Equal definitions print nothing. The exit status is 1 if a change is breaking, and 2 if the definitions cannot be
@@ -38,12 +38,12 @@ pub struct Diff {
 
     /// The form of the report; github for annotations of a workflow.
     #[arg(short, long, value_enum, default_value = "text")]
-    pub output: Output,
+    pub output: DiffForm,
 }
 
 /// The forms of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub enum DiffForm {
     Text,
     Json,
     Github,
@@ -68,9 +68,9 @@ pub fn run(task: &Crd) -> ExitCode {
 }
 
 /// The changes of the definitions, by name.
-fn compared(task: &Diff) -> Result<Report, String> {
+fn compared(task: &Diff) -> Result<DiffReport, String> {
     let (old, new) = (normal(&task.old)?, normal(&task.new)?);
-    let mut report = Report::default();
+    let mut report = DiffReport::default();
     if let ([(_, before)], [(name, after)]) = (old.as_slice(), new.as_slice()) {
         report.of(name, diff::compare(before, after));
         return Ok(report);
@@ -109,11 +109,11 @@ fn normal(place: &std::path::Path) -> Result<Vec<(String, Value)>, String> {
 }
 
 #[derive(Default)]
-struct Report {
+struct DiffReport {
     changes: Vec<(String, Change)>,
 }
 
-impl Report {
+impl DiffReport {
     fn of(&mut self, name: &str, changes: Vec<Change>) {
         self.changes.extend(changes.into_iter().map(|change| (name.to_owned(), change)));
     }
@@ -122,14 +122,14 @@ impl Report {
         self.changes.iter().map(|(_, change)| change.severity).max()
     }
 
-    fn text(&self, output: Output, file: &str) -> String {
+    fn text(&self, output: DiffForm, file: &str) -> String {
         match output {
-            Output::Text => self.changes.iter().map(|(name, change)| text(name, change)).collect(),
-            Output::Json => {
+            DiffForm::Text => self.changes.iter().map(|(name, change)| text(name, change)).collect(),
+            DiffForm::Json => {
                 let rows: Vec<Value> = self.changes.iter().map(|(name, change)| row(name, change)).collect();
                 if rows.is_empty() { String::new() } else { Value::Array(rows).to_json() + "\n" }
             }
-            Output::Github => self.changes.iter().map(|(name, change)| annotation(file, name, change)).collect(),
+            DiffForm::Github => self.changes.iter().map(|(name, change)| annotation(file, name, change)).collect(),
         }
     }
 }
@@ -195,12 +195,12 @@ mod tests {
                          spec: {group: example.com, scope: Namespaced, names: {plural: boats, kind: Boat}, versions: [{name: v1, \
                          served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {f: {type: string}}}}}]}\n";
 
-    fn report(old: &str, new: &str) -> Result<Report, String> {
+    fn report(old: &str, new: &str) -> Result<DiffReport, String> {
         let directory = tempfile::tempdir().unwrap();
         let (before, after) = (directory.path().join("old.yaml"), directory.path().join("new.yaml"));
         std::fs::write(&before, old).unwrap();
         std::fs::write(&after, new).unwrap();
-        compared(&Diff { old: before, new: after, strict: false, output: Output::Text })
+        compared(&Diff { old: before, new: after, strict: false, output: DiffForm::Text })
     }
 
     #[test]
@@ -209,23 +209,23 @@ mod tests {
         let report = report(BOATS, &tighter).unwrap();
         assert_eq!(report.worst(), Some(Severity::Breaking));
         assert_eq!(
-            report.text(Output::Text, "new.yaml").lines().take(2).collect::<Vec<_>>(),
+            report.text(DiffForm::Text, "new.yaml").lines().take(2).collect::<Vec<_>>(),
             [
                 "breaking: boats.example.com v1 f: maxLength 5 is added [bound-added]",
                 "    affects stored objects, writers"
             ]
         );
         assert_eq!(
-            report.text(Output::Github, "a:b.yaml"),
+            report.text(DiffForm::Github, "a:b.yaml"),
             "::error file=a%3Ab.yaml,title=boats.example.com v1 f::maxLength 5 is added [bound-added]\n"
         );
-        let rows = machinery::value::decode(report.text(Output::Json, "").as_bytes()).unwrap();
+        let rows = machinery::value::decode(report.text(DiffForm::Json, "").as_bytes()).unwrap();
         assert_eq!(rows.as_array().unwrap()[0].str_at(&["check"]), "bound-added");
     }
 
     #[test]
     fn equal_definitions_print_nothing() {
-        for output in [Output::Text, Output::Json, Output::Github] {
+        for output in [DiffForm::Text, DiffForm::Json, DiffForm::Github] {
             assert_eq!(report(BOATS, BOATS).unwrap().text(output, "new.yaml"), "");
         }
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn definitions_are_matched_by_name() {
         let two = format!("{BOATS}---\n{}", BOATS.replace("boats", "ships").replace("Boat", "Ship"));
-        let shown = |old: &str, new: &str| report(old, new).unwrap().text(Output::Text, "");
+        let shown = |old: &str, new: &str| report(old, new).unwrap().text(DiffForm::Text, "");
         assert!(shown(&two, BOATS).starts_with("breaking: ships.example.com: the definition is removed"));
         assert!(shown(BOATS, &two).starts_with("info: ships.example.com: the definition is new"));
         // a definition that is alone may have been renamed

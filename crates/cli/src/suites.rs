@@ -38,12 +38,12 @@ pub struct Test {
 
     /// The form of the report.
     #[arg(short, long, value_enum, default_value = "text")]
-    pub output: Output,
+    pub output: SuiteForm,
 }
 
 /// The forms of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub enum SuiteForm {
     Text,
     Json,
     Junit,
@@ -83,9 +83,9 @@ fn tested(task: &Test) -> Result<Results, String> {
         options,
     })?;
     let form = match task.output {
-        Output::Text => Form::Text,
-        Output::Json => Form::Json,
-        Output::Junit => Form::Junit,
+        SuiteForm::Text => Form::Text,
+        SuiteForm::Json => Form::Json,
+        SuiteForm::Junit => Form::Junit,
     };
     logs::print(suites::print(&results, form).as_bytes())?;
     Ok(results)

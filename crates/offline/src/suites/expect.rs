@@ -3,7 +3,7 @@
 use machinery::difflines::unified;
 use machinery::{Value, yaml};
 
-/// The metadata that the server makes, which nobody expects.
+/// The metadata that the server makes, which no suite expects.
 const GENERATED: [&str; 9] = [
     "uid",
     "generation",

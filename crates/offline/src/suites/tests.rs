@@ -1,1 +1,144 @@
+use std::path::Path;
 
+use machinery::{Value, value};
+
+use super::*;
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/crd-tests")
+}
+
+/// Runs a suite of the example with a change of its text, and returns the report.
+fn run(change: impl Fn(&str) -> String, update: bool) -> (String, String) {
+    let directory = tempfile::tempdir().unwrap();
+    for file in ["boats.crd.yaml", "policy.yaml", "boats.testsuite.yaml"] {
+        let text = std::fs::read_to_string(examples().join(file)).unwrap();
+        let text = if file == "boats.testsuite.yaml" { change(&text) } else { text };
+        std::fs::write(directory.path().join(file), text).unwrap();
+    }
+    let paths = vec![directory.path().to_owned()];
+    let results = test(&Task { paths, update, ..Task::default() }).unwrap();
+    let shown = print(&results, Form::Text).replace(&directory.path().display().to_string(), "DIR");
+    (shown, std::fs::read_to_string(directory.path().join("boats.testsuite.yaml")).unwrap())
+}
+
+#[test]
+fn example_passes() {
+    assert_eq!(run(str::to_owned, false).0, "11 cases passed, 0 failed\n");
+}
+
+#[test]
+fn what_is_not_expected_fails() {
+    for (from, to, wanted) in [
+        (
+            "        seats: 4\n  - name: the crew",
+            "        seats: 5\n  - name: the crew",
+            "FAIL DIR/boats.testsuite.yaml onCreate[0]: seats have a default\n  with DIR/boats.crd.yaml\n  create: another object than \
+             expected is stored\n",
+        ),
+        (
+            "expectedError: every member",
+            "expectedError: each member",
+            "  create: expected the error\n    each member of the crew needs a seat\n  but got\n    Boat.harbor.example.com \"test-",
+        ),
+        (
+            "expectedError: the home",
+            "expectedStatusError: the home",
+            "  update: unexpected error: Boat.harbor.example.com \"test-",
+        ),
+        (
+            "    - harbor.example.com/v1beta1 Boat is deprecated; use v1\n",
+            "    - other\n",
+            "create: other warnings than expected",
+        ),
+        ("groups: [captains]", "groups: [sailors]", "create: unexpected error: boats.harbor.example.com"),
+        (
+            "to: v1beta1",
+            "to: v2",
+            "read: unexpected error: no matches for kind \"Boat\" in version \"harbor.example.com/v2\"",
+        ),
+        ("expectedStatusError: a berth", "expectedStatusError: no berth", "update of the status: expected the error"),
+        (
+            "      expectedError: not found\n",
+            "",
+            "steps[5], read: unexpected error: boats.harbor.example.com \"argo\" not found",
+        ),
+        ("path: /spec/versions/0/schema", "path: /spec/versions/7/schema", "the definition cannot be patched"),
+        ("    to: v1beta1\n", "", "to is missing: the version to read"),
+        ("    to: v1beta1\n", "    to: v1beta1\n    too: 1\n", "the case has an unknown field \"too\""),
+    ] {
+        let (shown, _) = run(|text| text.replace(from, to), false);
+        assert!(shown.contains(wanted) && shown.ends_with("10 cases passed, 1 failed\n"), "{from}: {shown}");
+    }
+}
+
+#[test]
+fn suites_that_cannot_run_are_named() {
+    for (from, to, wanted) in [
+        ("tests:", "tests: [", "ERROR DIR/boats.testsuite.yaml: line "),
+        ("crds: [boats.crd.yaml]", "crds: [none.yaml]", "ERROR DIR/boats.testsuite.yaml: cannot read DIR/none.yaml"),
+        (
+            "crds: [boats.crd.yaml]",
+            "crds: [policy.yaml]",
+            "ERROR DIR/boats.testsuite.yaml: there is no definition for the suite",
+        ),
+        ("crds: [boats.crd.yaml]", "version: v1", "the suite names no definition"),
+        ("crds: [boats.crd.yaml]", "crds: [boats.crd.yaml]\nversion: v3", "DIR/boats.crd.yaml: there is no version v3"),
+    ] {
+        let (shown, _) = run(|text| text.replacen(from, to, 1), false);
+        assert!(
+            shown.contains(wanted) && shown.ends_with("0 cases passed, 0 failed, 1 suites could not run\n"),
+            "{shown}"
+        );
+    }
+    let (shown, _) = run(|text| text.replacen("name: Boats", "names: Boats", 1), false);
+    assert!(shown.contains("NOTE DIR/boats.testsuite.yaml: the field \"names\" has no effect"), "{shown}");
+    let nothing = tempfile::tempdir().unwrap();
+    let task = Task { paths: vec![nothing.path().to_owned()], ..Task::default() };
+    assert!(test(&task).unwrap_err().starts_with("there are no suites"));
+}
+
+#[test]
+fn expected_objects_are_written() {
+    let wrong = |text: &str| {
+        let text = text.replace("        seats: 4\n  - name: the crew", "        seats: 5\n  - name: the crew");
+        text.replace("        crew: 3\n        seats: 4\n", "        crew: 7\n")
+    };
+    let (shown, written) = run(wrong, true);
+    assert!(shown.contains("updated DIR/boats.testsuite.yaml: 2 expected objects"), "{shown}");
+    let original = std::fs::read_to_string(examples().join("boats.testsuite.yaml")).unwrap();
+    assert_eq!(written, original);
+}
+
+#[test]
+fn reports_are_well_formed() {
+    let results = test(&Task { paths: vec![examples()], ..Task::default() }).unwrap();
+    let json = value::decode(print(&results, Form::Json).as_bytes()).unwrap();
+    assert_eq!((json.get("passed"), json.get("failed")), (Some(&Value::Int(11)), Some(&Value::Int(0))));
+    let junit = print(&results, Form::Junit);
+    assert_eq!(junit.matches("<testcase ").count(), 11);
+    assert!(junit.contains("tests=\"11\" failures=\"0\""));
+}
+
+/// The schema has the fields that the reader knows.
+#[test]
+fn schema_describes_the_format() {
+    let schema = value::decode(SCHEMA.as_bytes()).unwrap();
+    let fields = |path: &[&str]| -> Vec<String> {
+        schema.at(path).and_then(Value::as_object).unwrap().keys().map(ToString::to_string).collect()
+    };
+    for field in fields(&["properties"]) {
+        let suite = format!("crds: [a]\ntests: {{}}\n{field}: null\n");
+        let suite = if field == "tests" || field == "crds" { "crds: [a]\ntests: {}\n".to_owned() } else { suite };
+        assert_eq!(format::read(Path::new("s"), suite.as_bytes()).unwrap().notes, [""; 0], "{field}");
+    }
+    for form in fields(&["properties", "tests", "properties"]) {
+        let kind = if form == "scenarios" { "scenario" } else { form.as_str() };
+        for field in fields(&["$defs", kind, "properties"]) {
+            let suite = format!("crds: [a]\ntests: {{{form}: [{{{field}: null}}]}}\n");
+            let Ok(suite) = format::read(Path::new("s"), suite.as_bytes()) else { continue };
+            let problem = suite.cases[0].steps.as_ref().err().cloned().unwrap_or_default();
+            assert!(!problem.contains("unknown field"), "{form}.{field}: {problem}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use machinery::Value;
 use machinery::value::quote;
 
-use super::{Changes, checks};
+use super::{FoundChanges, checks};
 use crate::openapi::{flag, list, text};
 
 /// The keywords of bounds, and whether they are upper bounds.
@@ -18,7 +18,7 @@ const BOUNDS: [(&str, bool); 8] = [
     ("minProperties", false),
 ];
 
-pub(super) fn compare(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+pub(super) fn compare(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     for (key, is_upper) in BOUNDS {
         bound(&Bound::of(old, key), &Bound::of(new, key), is_upper, (key, path), changes);
     }
@@ -53,7 +53,7 @@ impl Bound {
     }
 }
 
-fn bound(old: &Bound, new: &Bound, is_upper: bool, (key, path): (&str, &str), changes: &mut Changes) {
+fn bound(old: &Bound, new: &Bound, is_upper: bool, (key, path): (&str, &str), changes: &mut FoundChanges) {
     if old == new {
         return;
     }
@@ -71,7 +71,7 @@ fn bound(old: &Bound, new: &Bound, is_upper: bool, (key, path): (&str, &str), ch
     changes.add(check, path, reason);
 }
 
-fn multiple_of(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn multiple_of(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     let of = |schema: &'_ Value| schema.get("multipleOf").and_then(Value::as_float);
     match (of(old), of(new)) {
         (None, Some(after)) => changes.add(&checks::BOUND_ADDED, path, format!("multipleOf {after} is added")),
@@ -86,7 +86,7 @@ fn multiple_of(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
     }
 }
 
-fn enumeration(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn enumeration(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     let (before, after) = (list(old, "enum"), list(new, "enum"));
     let shown = |values: &[&Value]| values.iter().map(|value| value.to_json()).collect::<Vec<_>>().join(", ");
     if before.is_empty() != after.is_empty() {
@@ -106,7 +106,7 @@ fn enumeration(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
     }
 }
 
-fn texts(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn texts(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     let keys = [
         ("format", [&checks::FORMAT_ADDED, &checks::FORMAT_CHANGED, &checks::FORMAT_REMOVED]),
         ("pattern", [&checks::PATTERN_ADDED, &checks::PATTERN_CHANGED, &checks::PATTERN_REMOVED]),
@@ -126,7 +126,7 @@ fn texts(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
 
 /// `allOf`, `anyOf`, `oneOf` and `not`. Whether one schema accepts more than another cannot be decided in general, so that a
 /// change counts as breaking; more branches of `allOf` are tighter, fewer are looser, and conversely for `anyOf`.
-fn combinations(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn combinations(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     for key in ["allOf", "anyOf", "oneOf"] {
         let (before, after) = (list(old, key), list(new, key));
         let is_within = |some: &[Value], others: &[Value]| some.iter().all(|branch| others.contains(branch));

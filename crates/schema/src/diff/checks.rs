@@ -1,4 +1,4 @@
-//! What is checked: the severity of each kind of change, whom it affects, and what to do about it.
+//! What is checked: the severity of each kind of change, who is affected, and what to do about it.
 
 use super::Affected::{self, Readers, Stored, Writers};
 use super::Severity::{self, Breaking, Info, Warning};
@@ -10,7 +10,7 @@ pub struct Check {
     pub name: &'static str,
     /// The severity of a change that nothing mitigates.
     pub severity: Severity,
-    /// Whom it affects.
+    /// Who is affected.
     pub affects: &'static [Affected],
     /// What the owner of the definition can do.
     pub advice: &'static str,

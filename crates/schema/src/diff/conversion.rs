@@ -2,11 +2,11 @@
 
 use machinery::Value;
 
-use super::{Changes, Severity, checks, versions};
+use super::{FoundChanges, Severity, checks, versions};
 
 const PATH: &str = "spec.conversion";
 
-pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
+pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let strategy = |definition: &Value| definition.str_at(&["spec", "conversion", "strategy"]) == "Webhook";
     let several = new.items_at(&["spec", "versions"]).len() > 1;
     match (strategy(old), strategy(new)) {
@@ -26,7 +26,7 @@ pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
 
 /// Served versions that differ from each other, unless they did so before. A webhook can convert between them, which only a
 /// review can show.
-fn differences(old: &Value, new: &Value, has_webhook: bool, changes: &mut Changes) {
+fn differences(old: &Value, new: &Value, has_webhook: bool, changes: &mut FoundChanges) {
     let before = versions::pairs(old);
     for mut change in versions::pairs(new) {
         if before.contains(&change) {

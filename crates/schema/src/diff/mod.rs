@@ -81,12 +81,12 @@ pub struct Change {
 
 /// The changes that are found, with the version that is compared.
 #[derive(Default)]
-struct Changes {
+struct FoundChanges {
     found: Vec<Change>,
     version: String,
 }
 
-impl Changes {
+impl FoundChanges {
     fn add(&mut self, check: &'static Check, path: &str, reason: String) {
         let (version, path) = (self.version.clone(), path.to_owned());
         self.found.push(Change { check, severity: check.severity, version, path, reason });
@@ -95,7 +95,7 @@ impl Changes {
 
 /// Compares two definitions.
 pub fn compare(old: &Value, new: &Value) -> Vec<Change> {
-    let mut changes = Changes::default();
+    let mut changes = FoundChanges::default();
     names::compare(old, new, &mut changes);
     versions::compare(old, new, &mut changes);
     conversion::compare(old, new, &mut changes);
@@ -120,7 +120,7 @@ fn whole(check: &'static Check, reason: &str) -> Change {
 }
 
 /// Adds the errors of the API server for an update, unless the field has a breaking change anyway.
-fn refusals(old: &Value, new: &Value, changes: &mut Changes) {
+fn refusals(old: &Value, new: &Value, changes: &mut FoundChanges) {
     if old.get("spec") == new.get("spec") {
         return;
     }

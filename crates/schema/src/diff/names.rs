@@ -3,9 +3,9 @@
 use machinery::Value;
 use machinery::value::quote;
 
-use super::{Changes, checks};
+use super::{FoundChanges, checks};
 
-pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
+pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let texts = [
         ("spec.group", &["spec", "group"][..], &checks::GROUP_CHANGED),
         ("spec.names.plural", &["spec", "names", "plural"], &checks::PLURAL_CHANGED),

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use machinery::Value;
 use machinery::value::quote;
 
-use super::{Changes, bounds, checks, rules};
+use super::{FoundChanges, bounds, checks, rules};
 use crate::openapi::{additional, entries, flag, items, list, property, text};
 
 /// Adds the changes between two schemas of whole objects.
-pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
+pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
     if old == new {
         return;
     }
@@ -37,7 +37,7 @@ fn below(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn node(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn node(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     if old == new {
         return;
     }
@@ -71,7 +71,7 @@ fn type_name(schema: &Value) -> &str {
     }
 }
 
-fn default(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn default(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     match (old.get("default"), new.get("default")) {
         (None, Some(after)) => {
             changes.add(&checks::DEFAULT_ADDED, path, format!("there is a default, {}", after.to_json()));
@@ -87,7 +87,7 @@ fn default(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
     }
 }
 
-fn extensions(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn extensions(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     let flags = [
         ("nullable", &checks::NULLABLE_ADDED, &checks::NULLABLE_REMOVED, "null"),
         (
@@ -136,7 +136,7 @@ fn extensions(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
     }
 }
 
-fn required(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn required(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     let names = |schema: &Value| -> Vec<String> {
         list(schema, "required").iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
@@ -153,7 +153,7 @@ fn required(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
     }
 }
 
-fn properties(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn properties(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     let gone: Vec<(&str, &Value)> =
         entries(old, "properties").filter(|(name, _)| property(new, name).is_none()).collect();
     let added: Vec<(&str, &Value)> =
@@ -203,7 +203,7 @@ fn renamings<'a>(gone: &[(&'a str, &Value)], added: &[(&'a str, &Value)]) -> BTr
     by_schema.values().filter_map(only).collect()
 }
 
-fn additional_properties(old: &Value, new: &Value, path: &str, changes: &mut Changes) {
+fn additional_properties(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     let place = || format!("{path}[*]");
     match (additional(old), additional(new)) {
         (Some(before), Some(after)) => node(before, after, &place(), changes),

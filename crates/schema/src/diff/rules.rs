@@ -10,7 +10,7 @@ use cel::rules::{EXPRESSION_COST_MAX, Rules};
 use cel::{conjuncts, disjuncts};
 use machinery::{FieldPath, Value};
 
-use super::{Changes, checks};
+use super::{FoundChanges, checks};
 use crate::openapi::{additional, entries, items, list, property, text};
 
 const KEY: &str = "x-kubernetes-validations";
@@ -40,13 +40,13 @@ struct Place<'a> {
     path: String,
 }
 
-pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
+pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let costs = [Costs::of(old), Costs::of(new)];
     let root = Place { old, new, schema: FieldPath::root(), path: String::new() };
     walk(&root, &costs, changes);
 }
 
-fn walk(place: &Place<'_>, costs: &[Costs; 2], changes: &mut Changes) {
+fn walk(place: &Place<'_>, costs: &[Costs; 2], changes: &mut FoundChanges) {
     node(place, costs, changes);
     for (name, old) in entries(place.old, "properties") {
         if let Some(new) = property(place.new, name) {
@@ -87,7 +87,7 @@ fn terms(rules: &[Value]) -> Vec<Term> {
     rules.iter().enumerate().flat_map(of).collect()
 }
 
-fn node(place: &Place<'_>, costs: &[Costs; 2], changes: &mut Changes) {
+fn node(place: &Place<'_>, costs: &[Costs; 2], changes: &mut FoundChanges) {
     let (before, after) = (list(place.old, KEY), list(place.new, KEY));
     let (old, new) = (terms(before), terms(after));
     let is_in = |term: &Term, terms: &[Term]| terms.iter().any(|other| other.normal == term.normal);
@@ -174,7 +174,7 @@ fn is_looser(former: &str, term: &str) -> bool {
 }
 
 /// What a rule with the same expression reports.
-fn details(place: &Place<'_>, old: &Value, new: &Value, changes: &mut Changes) {
+fn details(place: &Place<'_>, old: &Value, new: &Value, changes: &mut FoundChanges) {
     let rule = text(new, "rule");
     for (key, check) in [
         ("message", &checks::RULE_MESSAGE_CHANGED),
@@ -190,7 +190,7 @@ fn details(place: &Place<'_>, old: &Value, new: &Value, changes: &mut Changes) {
 }
 
 /// The cost of a rule follows the bounds of what it reads.
-fn cost_change(place: &Place<'_>, rule: &Value, costs: [Option<u64>; 2], changes: &mut Changes) {
+fn cost_change(place: &Place<'_>, rule: &Value, costs: [Option<u64>; 2], changes: &mut FoundChanges) {
     if let [Some(before), Some(after)] = costs
         && after > before
     {

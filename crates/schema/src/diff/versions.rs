@@ -3,7 +3,7 @@
 use machinery::Value;
 use machinery::value::quote;
 
-use super::{Change, Changes, Severity, checks, node};
+use super::{Change, FoundChanges, Severity, checks, node};
 use crate::openapi::flag;
 
 const VERSIONS: &str = "spec.versions";
@@ -25,7 +25,7 @@ pub(super) fn schema(version: &Value) -> &Value {
     version.at(&["schema", "openAPIV3Schema"]).unwrap_or(&Value::Null)
 }
 
-pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
+pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let (before, after) = (storage(old), storage(new));
     if before != after && named(new, before).is_some() {
         let reason = format!("objects are stored in {} instead of {}", quote(after), quote(before));
@@ -51,7 +51,7 @@ pub(super) fn compare(old: &Value, new: &Value, changes: &mut Changes) {
     }
 }
 
-fn removed(old: &Value, new: &Value, version: &Value, changes: &mut Changes) {
+fn removed(old: &Value, new: &Value, version: &Value, changes: &mut FoundChanges) {
     let name = version.str_at(&["name"]);
     let mut successors = versions(new).iter().filter(|other| {
         named(old, other.str_at(&["name"])).is_none() && node::are_equal(schema(version), schema(other))
@@ -73,7 +73,7 @@ fn removed(old: &Value, new: &Value, version: &Value, changes: &mut Changes) {
     }
 }
 
-fn serving(old: &Value, new: &Value, changes: &mut Changes) {
+fn serving(old: &Value, new: &Value, changes: &mut FoundChanges) {
     if flag(old, "served") && !flag(new, "served") {
         changes.add(&checks::VERSION_NOT_SERVED, "", "the version is no longer served".to_owned());
     }
@@ -83,7 +83,7 @@ fn serving(old: &Value, new: &Value, changes: &mut Changes) {
     }
 }
 
-fn subresources(old: &Value, new: &Value, changes: &mut Changes) {
+fn subresources(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let get = |version: &'_ Value, name: &str| version.at(&["subresources", name]).cloned();
     match (get(old, "status").is_some(), get(new, "status").is_some()) {
         (false, true) => {
@@ -105,7 +105,7 @@ fn subresources(old: &Value, new: &Value, changes: &mut Changes) {
     }
 }
 
-fn columns(old: &Value, new: &Value, changes: &mut Changes) {
+fn columns(old: &Value, new: &Value, changes: &mut FoundChanges) {
     const KEY: &str = "additionalPrinterColumns";
     let find = |version: &'_ Value, name: &str| -> Option<Value> {
         version.items_at(&[KEY]).iter().find(|column| column.str_at(&["name"]) == name).cloned()
@@ -133,7 +133,7 @@ fn columns(old: &Value, new: &Value, changes: &mut Changes) {
     }
 }
 
-fn selectable_fields(old: &Value, new: &Value, changes: &mut Changes) {
+fn selectable_fields(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let paths = |version: &Value| -> Vec<String> {
         version.items_at(&["selectableFields"]).iter().map(|field| field.str_at(&["jsonPath"]).to_owned()).collect()
     };
@@ -153,7 +153,7 @@ fn selectable_fields(old: &Value, new: &Value, changes: &mut Changes) {
 pub(super) fn pairs(definition: &Value) -> Vec<Change> {
     let mut served: Vec<&Value> = versions(definition).iter().filter(|version| flag(version, "served")).collect();
     served.sort_by(|a, b| machinery::priority::kube_aware(b.str_at(&["name"]), a.str_at(&["name"])));
-    let mut changes = Changes::default();
+    let mut changes = FoundChanges::default();
     for pair in served.windows(2) {
         let [older, newer] = pair else { continue };
         changes.version = format!("{} -> {}", older.str_at(&["name"]), newer.str_at(&["name"]));

@@ -1,0 +1,70 @@
+"""`pintle test`: suites of cases, without a server."""
+
+import json
+import shutil
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+
+from programs import ROOT
+
+pytestmark = pytest.mark.cli
+
+EXAMPLE = ROOT / "examples" / "crd-tests"
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A copy of the example's suite, which can be changed."""
+    shutil.copytree(EXAMPLE, tmp_path / "suite")
+    return tmp_path / "suite" / "boats.testsuite.yaml"
+
+
+@pytest.fixture
+def run(launch, tmp_path):
+    def test(*arguments):
+        command = [launch.binary, "test", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+
+    return test
+
+
+def test_passed_and_failed_cases(run, suite):
+    done = run("suite")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "11 cases passed, 0 failed\n", "")
+    suite.write_text(suite.read_text().replace("every member", "each member"))
+    done = run()
+    assert done.returncode == 1 and done.stdout.startswith("FAIL ./suite/boats.testsuite.yaml onCreate[1]: the crew needs seats\n"), done
+    report = json.loads(run("suite", "-o", "json").stdout)
+    assert (report["passed"], report["failed"]) == (10, 1)
+    tree = xml.etree.ElementTree.fromstring(run("suite", "-o", "junit").stdout)
+    assert len(tree.findall("*/testcase")) == 11 and len(tree.findall("*/testcase/failure")) == 1
+
+
+def test_expected_objects_are_updated(run, suite):
+    before = suite.read_text()
+    suite.write_text(before.replace("seats: 4\n  - name: the crew", "seats: 5\n  - name: the crew"))
+    done = run("--update", "suite")
+    assert done.returncode == 0 and suite.read_text() == before, done
+
+
+def test_schema_is_json(run):
+    assert json.loads(run("--schema").stdout)["title"].startswith("Test suite")
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("a: [", "bad.yaml: line 2: "),
+        ("a: 1", "it is not a suite: it has no tests"),
+        ("tests: {}", "the suite names no definition"),
+        ("tests: {}\ncrds: [none.yaml]", "cannot read none.yaml"),
+    ],
+)
+def test_suites_that_cannot_run(run, tmp_path, text, reason):
+    (tmp_path / "bad.yaml").write_text(text)
+    done = run("bad.yaml")
+    assert done.returncode == 2 and reason in done.stdout and done.stdout.count("\n") == 2, done
+    done = run("missing.yaml")
+    assert done.returncode == 2 and "missing.yaml: cannot read it" in done.stdout, done
