@@ -64,7 +64,7 @@ def test_what_does_not_break(diff):
 @pytest.mark.parametrize(
     "text, reason",
     [
-        ("a: [", "old.yaml: "),
+        ("a: [", "old.yaml:1: this is not YAML: "),
         ("kind: ConfigMap", "old.yaml: there is no CustomResourceDefinition"),
         ("kind: CustomResourceDefinition\nspec: {versions: 1}", "cannot unmarshal number"),
     ],
@@ -75,6 +75,29 @@ def test_what_cannot_be_compared(diff, text, reason):
 
 
 def test_a_file_that_does_not_exist(launch, tmp_path):
-    command = [launch.binary, "crd", "diff", "none.yaml", "none.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=tmp_path)
-    assert done.returncode == 2 and done.stderr.startswith("pintle: cannot read none.yaml: "), done.stderr
+    for place, reason in [("none.yaml", "cannot read none.yaml: "), ("git:none:crd.yaml", "git: ")]:
+        command = [launch.binary, "crd", "diff", place, place]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=tmp_path)
+        assert done.returncode == 2 and done.stderr.startswith(f"pintle: {reason}") and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_commit_and_real_objects(launch, tmp_path):
+    def run(*command):
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=tmp_path)
+
+    crd, boats = tmp_path / "crd.yaml", tmp_path / "boats.yaml"
+    crd.write_text(BOATS)
+    run("git", "init", "-q")
+    run("git", "add", "crd.yaml")
+    done = run("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "a")
+    assert done.returncode == 0, done
+    crd.write_text(BOATS.replace("type: integer", "type: integer, maximum: 4"))
+    boat = "apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: NAME}\nspec: {crew: CREW}\n---\n"
+    boats.write_text(boat.replace("NAME", "argo").replace("CREW", "9") + boat.replace("NAME", "ilex").replace("CREW", "2"))
+    done = run(launch.binary, "crd", "diff", "git:HEAD:crd.yaml", "crd.yaml", "--objects", "boats.yaml", "-o", "json")
+    changes = [(change["check"], change["path"]) for change in json.loads(done.stdout)]
+    assert done.returncode == 1 and changes == [("bound-added", "spec.crew"), ("object-invalid", "Boat argo")], done
+    rule = "openAPIV3Schema: {x-kubernetes-validations: [{rule: self.spec.crew < 5}], "
+    crd.write_text(BOATS.replace("openAPIV3Schema: {", rule))
+    done = run(launch.binary, "crd", "diff", "git:HEAD:crd.yaml", "crd.yaml", "--objects", "boats.yaml", "-o", "json")
+    assert [change["check"] for change in json.loads(done.stdout)] == ["rule-added", "object-refused"], done

@@ -7,10 +7,15 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
+use offline::engine;
+use offline::sources::Inputs;
+use offline::sources::cluster::{self, Cluster};
+use offline::trial;
 use schema::definition::{self, ApiVersion};
 use schema::diff::{self, Change, Severity};
+use tokio::runtime::Runtime;
 
-use crate::{logs, manifests};
+use crate::logs;
 
 #[derive(Subcommand)]
 pub enum Crd {
@@ -24,13 +29,18 @@ pub enum Crd {
 
 #[derive(Args)]
 pub struct Diff {
-    /// The definitions before the change: a file of YAML or JSON, a directory with such files, or - for stdin.
+    /// The definitions before the change: a file of YAML or JSON, a directory with everything below it, a glob, - for stdin,
+    /// git:REF:PATH, or those of a server: kubeconfig for the current context, or kubeconfig:FILE.
     #[arg(value_name = "OLD")]
-    pub old: PathBuf,
+    pub old: String,
 
     /// The definitions after the change.
     #[arg(value_name = "NEW")]
-    pub new: PathBuf,
+    pub new: String,
+
+    /// Objects to try the change on, as for OLD: each is updated, with ratcheting, and created anew, without being changed.
+    #[arg(long, value_name = "OBJECTS")]
+    pub objects: Option<String>,
 
     /// Let warnings fail as well.
     #[arg(long)]
@@ -53,7 +63,7 @@ pub enum DiffForm {
 pub fn run(task: &Crd) -> ExitCode {
     let Crd::Diff(task) = task;
     let compared = compared(task).and_then(|report| {
-        logs::print(report.text(task.output, &task.new.display().to_string()).as_bytes())?;
+        logs::print(report.text(task.output, &task.new).as_bytes())?;
         Ok(report.worst())
     });
     match compared {
@@ -67,28 +77,80 @@ pub fn run(task: &Crd) -> ExitCode {
     }
 }
 
-/// The changes of the definitions, by name.
+/// The changes of the definitions, by name, and what they do to objects.
 fn compared(task: &Diff) -> Result<DiffReport, String> {
-    let (old, new) = (normal(&task.old)?, normal(&task.new)?);
+    let runtime = engine::runtime()?;
+    let (mut old, mut new) = (normal(&runtime, &task.old)?, normal(&runtime, &task.new)?);
+    // a server has definitions of others, which are not removed
+    let names = |definitions: &[Named]| definitions.iter().map(|(name, _)| name.clone()).collect::<BTreeSet<String>>();
+    let is_server = |argument: &str| cluster::kubeconfigs(argument).is_some();
+    match (is_server(&task.old), is_server(&task.new)) {
+        (true, false) => old.retain(|(name, _)| names(&new).contains(name)),
+        (false, true) => new.retain(|(name, _)| names(&old).contains(name)),
+        _ => {}
+    }
     let mut report = DiffReport::default();
     if let ([(_, before)], [(name, after)]) = (old.as_slice(), new.as_slice()) {
         report.of(name, diff::compare(before, after));
-        return Ok(report);
+    } else {
+        let before: BTreeMap<&String, &Value> = old.iter().map(|(name, value)| (name, value)).collect();
+        let after: BTreeMap<&String, &Value> = new.iter().map(|(name, value)| (name, value)).collect();
+        for name in before.keys().chain(after.keys()).copied().collect::<BTreeSet<&String>>() {
+            match (before.get(name), after.get(name)) {
+                (Some(before), Some(after)) => report.of(name, diff::compare(before, after)),
+                (Some(_), None) => report.of(name, vec![diff::removed()]),
+                (None, _) => report.of(name, vec![diff::added()]),
+            }
+        }
     }
-    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) = (old.into_iter().collect(), new.into_iter().collect());
-    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    for name in names {
-        match (old.get(name), new.get(name)) {
-            (Some(before), Some(after)) => report.of(name, diff::compare(before, after)),
-            (Some(_), None) => report.of(name, vec![diff::removed()]),
-            (None, _) => report.of(name, vec![diff::added()]),
+    if let Some(argument) = &task.objects {
+        for (name, definition) in &new {
+            let former = old.iter().find(|(former, _)| former == name).map_or(definition, |(_, former)| former);
+            let objects = objects(&runtime, argument, former)?;
+            report.of(name, runtime.block_on(trial::on_objects(definition, &objects))?);
         }
     }
     Ok(report)
 }
 
-/// The definitions of a place with their names, in the form in which a server shows them.
-fn normal(place: &std::path::Path) -> Result<Vec<(String, Value)>, String> {
+/// A definition with its name.
+type Named = (String, Value);
+
+/// The objects of a definition: those of a server, or those in files, where others do not matter.
+fn objects(runtime: &Runtime, argument: &str, definition: &Value) -> Result<Vec<Value>, String> {
+    match cluster::kubeconfigs(argument) {
+        Some(kubeconfigs) => listed(runtime, &kubeconfigs, &trial::path_of(definition)),
+        None => in_files(argument),
+    }
+}
+
+fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<Value>, String> {
+    runtime.block_on(async { Cluster::connect(kubeconfigs).await?.list(path).await })
+}
+
+/// The objects of files, of directories, of a commit or of stdin. The error is one line.
+fn in_files(argument: &str) -> Result<Vec<Value>, String> {
+    let inputs = Inputs::of(&[argument.to_owned()]);
+    if let Some((_, why)) = inputs.problems.into_iter().next() {
+        return Err(why);
+    }
+    let mut found = vec![];
+    for input in &inputs.inputs {
+        for document in input.documents()? {
+            let (objects, _) =
+                document?.objects().map_err(|error| format!("{}:{}: {}", input.name(), error.line, error.why))?;
+            found.extend(objects.into_iter().map(|object| object.value));
+        }
+    }
+    Ok(found)
+}
+
+/// The definitions of an argument with their names, in the form in which a server shows them.
+fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<Named>, String> {
+    let found = match cluster::kubeconfigs(argument) {
+        Some(kubeconfigs) => listed(runtime, &kubeconfigs, trial::DEFINITIONS)?,
+        None => in_files(argument)?,
+    };
     let of = |manifest: &Value| {
         let name = manifest.str_at(&["metadata", "name"]).to_owned();
         let version = match manifest.str_at(&["apiVersion"]) {
@@ -97,7 +159,7 @@ fn normal(place: &std::path::Path) -> Result<Vec<(String, Value)>, String> {
         };
         let decoded = definition::decode(manifest, version).map_err(|errors| {
             let text = schema::shape::first_error(&errors, None).unwrap_or_default();
-            format!("{}: {name}: {text}", place.display())
+            format!("{argument}: {name}: {text}")
         })?;
         let form = match version {
             ApiVersion::V1 => decoded.definition,
@@ -105,7 +167,12 @@ fn normal(place: &std::path::Path) -> Result<Vec<(String, Value)>, String> {
         };
         Ok((name, definition::to_stored(&form)))
     };
-    manifests::definitions(place)?.iter().map(of).collect()
+    let definitions = found.iter().filter(|object| object.str_at(&["kind"]) == "CustomResourceDefinition");
+    let definitions: Vec<Named> = definitions.map(of).collect::<Result<_, String>>()?;
+    match definitions.is_empty() {
+        true => Err(format!("{argument}: there is no CustomResourceDefinition")),
+        false => Ok(definitions),
+    }
 }
 
 #[derive(Default)]
@@ -197,10 +264,11 @@ mod tests {
 
     fn report(old: &str, new: &str) -> Result<DiffReport, String> {
         let directory = tempfile::tempdir().unwrap();
-        let (before, after) = (directory.path().join("old.yaml"), directory.path().join("new.yaml"));
-        std::fs::write(&before, old).unwrap();
-        std::fs::write(&after, new).unwrap();
-        compared(&Diff { old: before, new: after, strict: false, output: DiffForm::Text })
+        let at = |file: &str| directory.path().join(file).to_string_lossy().into_owned();
+        std::fs::write(at("old.yaml"), old).unwrap();
+        std::fs::write(at("new.yaml"), new).unwrap();
+        let (old, new) = (at("old.yaml"), at("new.yaml"));
+        compared(&Diff { old, new, objects: None, strict: false, output: DiffForm::Text })
     }
 
     #[test]

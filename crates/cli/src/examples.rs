@@ -30,7 +30,14 @@ const EXAMPLES: [(&str, &[&str]); 39] = [
     ("export", &["export objects.json", "export part.json --namespace default --resource configmaps,secrets"]),
     ("import", &["import objects.json --data-dir new", "import objects.json --etcd-servers http://127.0.0.1:2379"]),
     ("cel cost", &["cel cost -f config/crd/bases", "cel cost -f crd.yaml -o json"]),
-    ("crd diff", &["crd diff old.yaml new.yaml", "crd diff released.yaml config/crd/bases -o github"]),
+    (
+        "crd diff",
+        &[
+            "crd diff old.yaml new.yaml",
+            "crd diff git:v1.2.0:config/crd config/crd -o github",
+            "crd diff kubeconfig crd.yaml --objects kubeconfig",
+        ],
+    ),
     (
         "test",
         &[

@@ -9,6 +9,7 @@ use offline::engine::Options;
 use offline::suites::{self, Form, Results, Task};
 
 use crate::logs;
+use crate::values::release;
 
 #[derive(Args)]
 pub struct Test {
@@ -47,12 +48,6 @@ pub enum SuiteForm {
     Text,
     Json,
     Junit,
-}
-
-/// Parses a release.
-fn release(text: &str) -> Result<Release, String> {
-    let known = Release::ALL.map(|release| release.to_string()).join(", ");
-    text.parse().map_err(|_| format!("wanted one of {known}"))
 }
 
 /// Runs the command. What could not be done is printed to stderr.

@@ -8,5 +8,7 @@ pub mod engine;
 pub mod findings;
 mod limits;
 pub mod sources;
+pub mod suites;
+pub mod trial;
 pub mod validate;
 pub mod suites;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use machinery::Value;
-use machinery::yaml::{self, PathStep, Positions};
+use machinery::yaml::{self, FieldStep, Positions};
 
 use super::Results;
 use super::format::Suite;
@@ -12,7 +12,7 @@ use super::run::Outcome;
 
 /// An expected object to write: the path of its map in the suite, and the object.
 struct Edit {
-    path: Vec<PathStep>,
+    path: Vec<FieldStep>,
     object: Value,
 }
 
@@ -24,10 +24,10 @@ pub fn write(suites: &[Suite], outcomes: &[(usize, usize, Vec<Outcome>)], result
         for outcome in of_suite {
             let case = &suites[*at].cases[outcome.case];
             for (step, object) in &outcome.stored {
-                let mut path = vec![PathStep::Field("tests".to_owned()), PathStep::Field(case.place.0.to_owned())];
-                path.push(PathStep::Item(case.place.1));
+                let mut path = vec![FieldStep::Field("tests".to_owned()), FieldStep::Field(case.place.0.to_owned())];
+                path.push(FieldStep::Item(case.place.1));
                 if let Some(step) = step {
-                    path.extend([PathStep::Field("steps".to_owned()), PathStep::Item(*step)]);
+                    path.extend([FieldStep::Field("steps".to_owned()), FieldStep::Item(*step)]);
                 }
                 let edit = || Edit { path, object: object.clone() };
                 edits.entry(*at).or_default().entry((outcome.case, *step)).or_insert_with(edit);
@@ -57,7 +57,7 @@ fn edited(text: &str, edits: Vec<Edit>) -> Result<String, String> {
     let mut places = vec![];
     for Edit { mut path, object } in edits {
         let map = positions.locate(&path);
-        path.push(PathStep::Field("expected".to_owned()));
+        path.push(FieldStep::Field("expected".to_owned()));
         let found = positions.locate(&path);
         let column = map.value.column;
         // a map in flow style has a brace, and other maps are alone on their line but for dashes
@@ -126,7 +126,7 @@ mod tests {
     fn only_expected_objects_change() {
         let text = "tests:\n  onCreate:\n  - name: a # first\n    initial: |\n      kind: A\n    expected: |\n      kind: B\n\n      x: 1\n\n  - name: b\n    initial: {kind: A}\n\n  # end\nname: n\n";
         let path = |index| {
-            vec![PathStep::Field("tests".to_owned()), PathStep::Field("onCreate".to_owned()), PathStep::Item(index)]
+            vec![FieldStep::Field("tests".to_owned()), FieldStep::Field("onCreate".to_owned()), FieldStep::Item(index)]
         };
         let edit = |index| Edit { path: path(index), object: machinery::json!({"kind": "C", "y": [1]}) };
         let wanted = "tests:\n  onCreate:\n  - name: a # first\n    initial: |\n      kind: A\n    expected: |\n      kind: C\n      \"y\":\n      - 1\n\n  - name: b\n    initial: {kind: A}\n    expected: |\n      kind: C\n      \"y\":\n      - 1\n\n  # end\nname: n\n";

@@ -175,3 +175,17 @@ pub const RULE_COST_RAISED: Check = info("rule-cost-raised", &[Writers], NONE);
 pub const DEFINITION_ADDED: Check = info("definition-added", &[], NONE);
 pub const DEFINITION_REMOVED: Check =
     breaking("definition-removed", ALL, "the removal of a definition deletes all of its objects");
+
+pub const OBJECT_REFUSED: Check = breaking(
+    "object-refused",
+    &[Stored, Writers],
+    "the object cannot be updated any more, not even where it is valid: correct it first, or keep the schema",
+);
+pub const OBJECT_NOT_SERVED: Check = breaking("object-not-served", ALL, "write the object in a version that is served");
+pub const OBJECT_INVALID: Check = warning(
+    "object-invalid",
+    &[Stored, Writers],
+    "the object can be updated where its invalid values stay, but could not be created again, as after a restore",
+);
+pub const OBJECT_PRUNED: Check =
+    breaking("object-pruned", ALL, "the fields are dropped when the object is written: declare them, or move the data");
