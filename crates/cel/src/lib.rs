@@ -31,6 +31,7 @@ pub mod regex;
 pub mod rules;
 mod shards;
 mod supply;
+mod trace;
 mod value;
 mod work;
 
@@ -48,6 +49,7 @@ pub use parser::is_identifier;
 pub use program::{Activation, Outcome};
 pub use shards::ShardSelector;
 pub use supply::LazyValue;
+pub use trace::{Traced, shown, trace};
 pub use value::authorization::{Authorization, Authorizer, Check, Decision};
 pub use value::semver::Version;
 pub use value::{

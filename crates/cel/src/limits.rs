@@ -35,6 +35,12 @@ pub(crate) const EXPLAINED_BOUNDS_MAX: usize = 8;
 /// Pieces of an expression whose costs are explained; more would not help its reader.
 pub(crate) const EXPLAINED_PARTS_MAX: usize = 32;
 
+/// Parts of an expression whose values are traced; more would not help its reader.
+pub const TRACED_PARTS_MAX: usize = 200;
+
+/// Items of a loop whose body is traced.
+pub(crate) const TRACED_ITEMS_MAX: usize = 10;
+
 /// Cost of one evaluation of a rule, in cost units; the value of Kubernetes (`PerCallLimit`).
 pub const CALL_COST_MAX: u64 = 1_000_000;
 

@@ -38,9 +38,14 @@ impl Program {
     ///
     /// A constant part of the expression fails: a pattern is not a regular expression, or a text is not a timestamp.
     pub fn new(env: &Environment, checked: &Checked) -> Result<Program, Error> {
+        Program::of_part(env, checked, &checked.ast.root)
+    }
+
+    /// As [`Program::new`], for a part of the expression. The variables of the loops around it have to be in `env`.
+    pub(crate) fn of_part(env: &Environment, checked: &Checked, part: &Expr) -> Result<Program, Error> {
         let names: Box<[Text]> = env.variables.iter().map(|v| v.name.clone()).collect();
         let mut lowering = Lowering { checked, scope: names.to_vec(), slots: names.len(), variables: names.len() };
-        let root = lowering.expr(&checked.ast.root)?;
+        let root = lowering.expr(part)?;
         let legacy_optionals = env.libraries.has(Library::Legacy);
         Ok(Program { root, slots: lowering.slots, names, legacy_optionals })
     }

@@ -10,7 +10,7 @@ use machinery::{FieldPath, Value, json};
 use crate::count::counted;
 use crate::flags::Cel;
 use crate::values::TextOrJson;
-use crate::{limits, manifests};
+use crate::{cel_eval, limits, manifests};
 
 /// The version of definitions that have another shape.
 const BETA: &str = "apiextensions.k8s.io/v1beta1";
@@ -18,7 +18,10 @@ const BETA: &str = "apiextensions.k8s.io/v1beta1";
 /// Prints the report. The error is one line: a file that cannot be read, or the number of expressions that are too expensive
 /// or invalid.
 pub fn run(task: &Cel) -> Result<(), String> {
-    let Cel::Cost { filename, output } = task;
+    let (filename, output) = match task {
+        Cel::Cost { filename, output } => (filename, output),
+        Cel::Eval(task) => return cel_eval::run(task),
+    };
     let mut report = Report::default();
     for path in filename {
         manifests::definitions(path)?.iter().for_each(|definition| report.definition(definition));

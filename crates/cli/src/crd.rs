@@ -8,14 +8,13 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
 use offline::engine;
-use offline::sources::Inputs;
 use offline::sources::cluster::{self, Cluster};
 use offline::trial;
 use schema::definition::{self, ApiVersion};
 use schema::diff::{self, Change, Severity};
 use tokio::runtime::Runtime;
 
-use crate::logs;
+use crate::{logs, manifests};
 
 #[derive(Subcommand)]
 pub enum Crd {
@@ -120,7 +119,7 @@ type Named = (String, Value);
 fn objects(runtime: &Runtime, argument: &str, definition: &Value) -> Result<Vec<Value>, String> {
     match cluster::kubeconfigs(argument) {
         Some(kubeconfigs) => listed(runtime, &kubeconfigs, &trial::path_of(definition)),
-        None => in_files(argument),
+        None => manifests::objects(argument),
     }
 }
 
@@ -128,28 +127,11 @@ fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<
     runtime.block_on(async { Cluster::connect(kubeconfigs).await?.list(path).await })
 }
 
-/// The objects of files, of directories, of a commit or of stdin. The error is one line.
-fn in_files(argument: &str) -> Result<Vec<Value>, String> {
-    let inputs = Inputs::of(&[argument.to_owned()]);
-    if let Some((_, why)) = inputs.problems.into_iter().next() {
-        return Err(why);
-    }
-    let mut found = vec![];
-    for input in &inputs.inputs {
-        for document in input.documents()? {
-            let (objects, _) =
-                document?.objects().map_err(|error| format!("{}:{}: {}", input.name(), error.line, error.why))?;
-            found.extend(objects.into_iter().map(|object| object.value));
-        }
-    }
-    Ok(found)
-}
-
 /// The definitions of an argument with their names, in the form in which a server shows them.
 fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<Named>, String> {
     let found = match cluster::kubeconfigs(argument) {
         Some(kubeconfigs) => listed(runtime, &kubeconfigs, trial::DEFINITIONS)?,
-        None => in_files(argument)?,
+        None => manifests::objects(argument)?,
     };
     let of = |manifest: &Value| {
         let name = manifest.str_at(&["metadata", "name"]).to_owned();

@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 39] = [
+const EXAMPLES: [(&str, &[&str]); 40] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -29,6 +29,7 @@ const EXAMPLES: [(&str, &[&str]); 39] = [
     ("store backups prune", &["store backups prune /backup --keep 7"]),
     ("export", &["export objects.json", "export part.json --namespace default --resource configmaps,secrets"]),
     ("import", &["import objects.json --data-dir new", "import objects.json --etcd-servers http://127.0.0.1:2379"]),
+    ("cel eval", &["cel eval self.spec.crew<=self.spec.seats -f boat.yaml --crd crd.yaml", "cel eval 1+1"]),
     ("cel cost", &["cel cost -f config/crd/bases", "cel cost -f crd.yaml -o json"]),
     (
         "crd diff",

@@ -153,7 +153,7 @@ pub enum Command {
     /// The whole file is checked before anything is written. Objects get new resourceVersions, so clients have to list
     /// again.
     Import(Import),
-    /// Inspect the CEL validation rules of CustomResourceDefinitions.
+    /// Evaluate CEL expressions, and inspect the validation rules of CustomResourceDefinitions.
     #[command(subcommand)]
     Cel(Cel),
     /// Compare CustomResourceDefinitions.
@@ -226,6 +226,11 @@ pub enum Config {
 
 #[derive(Subcommand)]
 pub enum Cel {
+    /// Evaluate an expression on an object.
+    ///
+    /// Prints the value, its type, its cost, and the values of the parts of the expression, so that one sees why it is false. The
+    /// exit status is 1 if the expression is invalid or its evaluation fails.
+    Eval(crate::cel_eval::Eval),
     /// Explain the estimated cost of the validation rules of CustomResourceDefinitions.
     ///
     /// For each rule and message expression, prints the cost that Kubernetes estimates, its limit, the parts of the

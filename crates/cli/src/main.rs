@@ -6,6 +6,7 @@ mod admission;
 mod audit;
 mod backups;
 mod cel;
+mod cel_eval;
 mod certificate_tasks;
 mod certificates;
 mod client;

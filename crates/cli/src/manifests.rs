@@ -1,9 +1,10 @@
-//! Files with CustomResourceDefinitions that commands read.
+//! Files with CustomResourceDefinitions and other objects that commands read.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use machinery::{Value, yaml};
+use offline::sources::Inputs;
 
 /// The endings of files that are read in a directory, as by kubectl.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -18,6 +19,23 @@ pub fn definitions(path: &Path) -> Result<Vec<Value>, String> {
         found.extend(documents);
     }
     if found.is_empty() { Err(format!("{}: there is no CustomResourceDefinition", path.display())) } else { Ok(found) }
+}
+
+/// The objects of files, of directories, of a commit or of stdin. The error is one line.
+pub fn objects(argument: &str) -> Result<Vec<Value>, String> {
+    let inputs = Inputs::of(&[argument.to_owned()]);
+    if let Some((_, why)) = inputs.problems.into_iter().next() {
+        return Err(why);
+    }
+    let mut found = vec![];
+    for input in &inputs.inputs {
+        for document in input.documents()? {
+            let (objects, _) =
+                document?.objects().map_err(|error| format!("{}:{}: {}", input.name(), error.line, error.why))?;
+            found.extend(objects.into_iter().map(|object| object.value));
+        }
+    }
+    Ok(found)
 }
 
 /// The manifests in a directory, by name.

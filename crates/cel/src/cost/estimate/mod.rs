@@ -17,6 +17,7 @@ use crate::parser::macros::ACCUMULATOR;
 use machinery::Text;
 
 pub use parts::Part;
+pub(crate) use parts::piece;
 
 /// Bounds of a cost, in cost units of Kubernetes, or of a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

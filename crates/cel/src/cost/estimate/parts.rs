@@ -1,6 +1,6 @@
 //! The parts of an estimate: the nodes of the expression, with the cost of each and how often it is evaluated.
 
-use crate::ast::{Ast, Expr, Id, Kind};
+use crate::ast::{Ast, Expr, Id, Kind, Offset, Source};
 use crate::limits::EXPLAINED_PARTS_MAX;
 use std::collections::{BTreeMap, HashMap};
 
@@ -79,6 +79,12 @@ impl Trace {
             _ => expr.children(|child| visit(child, 1)),
         }
     }
+}
+
+/// The piece of the source at an offset.
+pub(crate) fn piece(source: &Source, offset: Offset) -> String {
+    let chars: Vec<char> = source.text().chars().collect();
+    snippet(&chars, offset as usize)
 }
 
 /// The source of the call whose opening parenthesis or bracket is at `offset`, with its receiver; otherwise the word or
