@@ -49,6 +49,14 @@ def test_expected_objects_are_updated(run, suite):
     assert done.returncode == 0 and suite.read_text() == before, done
 
 
+def test_coverage_names_what_was_not_seen(run, suite):
+    done = run("suite", "--coverage")
+    assert done.returncode == 0 and "never true: suite/boats.crd.yaml v1 spec.home: self == oldSelf\n" in done.stdout, done
+    assert done.stdout == run("suite", "--coverage").stdout
+    report = json.loads(run("suite", "--coverage", "-o", "json").stdout)
+    assert len(report["coverage"]) == 7
+
+
 def test_schema_is_json(run):
     assert json.loads(run("--schema").stdout)["title"].startswith("Test suite")
 

@@ -25,6 +25,10 @@ pub struct Test {
     #[arg(long)]
     pub allow_expensive_rules: bool,
 
+    /// Report the rules of the definitions and the expressions of the policies that no case has seen true, false or at all.
+    #[arg(long)]
+    pub coverage: bool,
+
     /// The release of Kubernetes whose API server responds, such as 1.36 [default: 1.37].
     #[arg(long, value_name = "VERSION", value_parser = release)]
     pub kubernetes_version: Option<Release>,
@@ -34,7 +38,7 @@ pub struct Test {
     pub feature_gates: Vec<String>,
 
     /// Print the JSON Schema of suites, and run nothing.
-    #[arg(long, conflicts_with_all = ["paths", "update"])]
+    #[arg(long, conflicts_with_all = ["paths", "update", "coverage"])]
     pub schema: bool,
 
     /// The form of the report.
@@ -75,6 +79,7 @@ fn tested(task: &Test) -> Result<Results, String> {
         paths,
         update: task.update,
         allows_expensive_rules: task.allow_expensive_rules,
+        coverage: task.coverage,
         options,
     })?;
     let form = match task.output {

@@ -3,12 +3,14 @@
 //! Suites are found and read, each becomes one job for each definition that it tests, and the jobs run on all cores. The
 //! report depends on neither the number of cores nor the order in which jobs end.
 
+mod coverage;
 mod definitions;
 mod expect;
 mod find;
 mod format;
 mod report;
 mod run;
+mod setup;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -24,6 +26,7 @@ use definitions::Files;
 use format::Suite;
 use run::{Job, Outcome};
 
+pub use coverage::Covered;
 pub use report::{Form, print};
 pub use run::Failure;
 
@@ -55,6 +58,8 @@ pub struct Results {
     pub problems: Vec<String>,
     /// What suites have that nothing checks, and definitions that are tested although they are refused, one line each.
     pub notes: Vec<String>,
+    /// The expressions of definitions and policies, if their coverage is asked for.
+    pub coverage: Vec<Covered>,
     /// Suites whose expected objects were written, with the number of objects.
     pub updated: Vec<(PathBuf, usize)>,
 }
@@ -74,6 +79,8 @@ pub struct Task {
     pub update: bool,
     /// Whether definitions whose rules cost too much are tested, as if an earlier release had stored them.
     pub allows_expensive_rules: bool,
+    /// Whether the coverage of expressions is determined, by running the cases once more.
+    pub coverage: bool,
     pub options: Options,
 }
 
@@ -102,10 +109,19 @@ pub fn test(task: &Task) -> Result<Results, String> {
     let files = definitions_of(&suites);
     let jobs = jobs(&suites, &files, &mut results.problems);
     let runtime = engine::runtime()?;
-    let ran = on_all_cores(&jobs, |job| runtime.block_on(run::run(job, task)));
+    let ran = on_all_cores(&jobs, |job| {
+        runtime.block_on(async {
+            let mut ran = run::run(job, task).await;
+            if task.coverage {
+                ran.coverage = coverage::of(job, task).await;
+            }
+            ran
+        })
+    });
     let mut outcomes: Vec<(usize, usize, Vec<Outcome>)> = vec![];
     for (at, of_job) in ran.into_iter().enumerate() {
         results.notes.extend(of_job.note);
+        coverage::add(&mut results.coverage, of_job.coverage);
         outcomes.extend(of_job.outcomes.into_iter().map(|(suite, of_suite)| (suite, at, of_suite)));
     }
     outcomes.sort_by_key(|(suite, job, _)| (*suite, *job));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use machinery::{Value, json};
 
-use super::{Results, Tested, TestedCase};
+use super::{Covered, Results, Tested, TestedCase};
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +48,28 @@ fn text(results: &Results) -> String {
     for (suite, objects) in &results.updated {
         let _ = writeln!(out, "updated {}: {objects} expected objects", suite.display());
     }
+    out.push_str(&coverage(results));
     let (cases, failures) = (cases(results), results.failures());
     let _ = write!(out, "{} cases passed, {failures} failed", cases - failures);
     if !results.problems.is_empty() {
         let _ = write!(out, ", {} suites could not run", results.problems.len());
     }
     out.push('\n');
+    out
+}
+
+/// The expressions that no case has seen in both values.
+fn coverage(results: &Results) -> String {
+    let mut out = String::new();
+    for covered in results.coverage.iter().filter(|covered| covered.missing().is_some()) {
+        let expression = covered.expression.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (file, place, missing) = (covered.file.display(), &covered.place, covered.missing().unwrap_or_default());
+        let _ = writeln!(out, "{missing}: {file} {place}: {expression}");
+    }
+    if !results.coverage.is_empty() {
+        let full = results.coverage.iter().filter(|covered| covered.missing().is_none()).count();
+        let _ = writeln!(out, "{full} of {} expressions were both true and false", results.coverage.len());
+    }
     out
 }
 
@@ -83,9 +99,16 @@ fn json(results: &Results) -> Value {
     let texts = |lines: &[String]| -> Value { lines.iter().map(|line| Value::from(line.as_str())).collect() };
     let (problems, notes) = (texts(&results.problems), texts(&results.notes));
     let failures = results.failures();
+    let covered = |covered: &Covered| {
+        json!({
+            "definition": (covered.file.display().to_string()), "place": (covered.place.as_str()),
+            "expression": (covered.expression.as_str()), "wasTrue": (covered.was_true), "wasFalse": (covered.was_false)
+        })
+    };
+    let coverage: Value = results.coverage.iter().map(covered).collect();
     json!({
         "passed": (number(cases(results) - failures)), "failed": (number(failures)), "suites": suites, "problems": problems,
-        "notes": notes
+        "notes": notes, "coverage": coverage
     })
 }
 

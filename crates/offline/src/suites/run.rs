@@ -3,9 +3,11 @@
 use machinery::patch::json_patch;
 use machinery::{Value, json};
 
+use super::coverage::Covered;
 use super::definitions::Definition;
 use super::expect;
 use super::format::{Action, Case, Step, Suite};
+use super::setup::{create, deposit, given, is_about_costs, target_of, without_rules};
 use super::{Task, wording};
 use crate::engine::{Caller, Engine, Patch, RequestOptions, Target, Verdict};
 
@@ -47,6 +49,8 @@ pub struct Ran {
     pub outcomes: Vec<(usize, Vec<Outcome>)>,
     /// One line about the definition.
     pub note: Option<String>,
+    /// What was seen of each expression, if that is asked for.
+    pub coverage: Vec<Covered>,
 }
 
 /// Runs the cases of a job.
@@ -59,10 +63,11 @@ pub async fn run(job: &Job<'_>, task: &Task) -> Ran {
             return ran;
         }
     };
+    let rules = if task.allows_expensive_rules { RulesOf::EarlierServer } else { RulesOf::Server };
     for (at, suite) in &job.suites {
         let mut of_suite = vec![];
         for (index, case) in suite.cases.iter().enumerate() {
-            of_suite.push(Run::new(&engine, &job.definition, case, task.allows_expensive_rules).case(index).await);
+            of_suite.push(Run::new(&engine, &job.definition, case, rules).case(index).await);
         }
         ran.outcomes.push((*at, of_suite));
     }
@@ -92,67 +97,8 @@ async fn started(job: &Job<'_>, task: &Task, ran: &mut Ran) -> Result<Engine, Fa
     Ok(engine)
 }
 
-/// Creates a definition, whose unknown fields are dropped as Go's types drop them.
-async fn create(engine: &Engine, definition: &Value) -> Result<(), String> {
-    let target = target_of(engine, definition)?;
-    let verdict = engine.create(&target, definition, &RequestOptions::default()).await;
-    verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
-}
-
-/// Whether the estimated costs of rules are all that the server objects to.
-fn is_about_costs(message: &str) -> bool {
-    let is_cost = |error: &str| error.contains("estimated rule cost") || error.contains("contributed to estimated");
-    let errors = message.split("Forbidden: ").skip(1);
-    message.matches("Forbidden: ").count() > 0
-        && !["Invalid value: ", "Required value", "Unsupported value: ", "Duplicate value: "]
-            .iter()
-            .any(|other| message.contains(other))
-        && errors.into_iter().all(is_cost)
-}
-
-/// Stores a definition as an earlier server would have: it is established without its rules first.
-async fn deposit(engine: &Engine, definition: &Value) -> Result<(), String> {
-    let target = target_of(engine, definition)?;
-    let mut stored = match engine.get(&target).await.object() {
-        Ok(stored) => stored,
-        Err(_) => {
-            let mut plain = definition.clone();
-            without_rules(&mut plain);
-            create(engine, &plain).await?;
-            engine.get(&target).await.object().map_err(|status| status.message.clone())?
-        }
-    };
-    stored.set_at(&["spec"], definition.get("spec").cloned().unwrap_or_default());
-    let verdict = engine.deposit(&target, &stored).await;
-    verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
-}
-
-fn without_rules(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|key, value| !(key == "x-kubernetes-validations" && value.as_array().is_some()));
-            fields.values_mut().for_each(without_rules);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_rules),
-        _ => {}
-    }
-}
-
-async fn given(engine: &Engine, object: &Value) -> Result<Target, String> {
-    let target = target_of(engine, object)?;
-    match engine.define(&target, object).await.error() {
-        None => Ok(target),
-        Some((_, message)) => Err(format!("a given object is refused: {message}")),
-    }
-}
-
-fn target_of(engine: &Engine, object: &Value) -> Result<Target, String> {
-    let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
-    engine.target(object).ok_or_else(|| format!("no matches for kind \"{kind}\" in version \"{version}\""))
-}
-
 /// A case that is run.
-struct Run<'r> {
+pub struct Run<'r> {
     engine: &'r Engine,
     definition: &'r Definition,
     case: &'r Case,
@@ -160,22 +106,59 @@ struct Run<'r> {
     current: Value,
     target: Option<Target>,
     is_patched: bool,
-    allows_expensive_rules: bool,
+    rules: RulesOf,
     stored: Vec<(Option<usize>, Value)>,
 }
 
+/// What happens to the rules of a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RulesOf {
+    /// They are as the server accepts them.
+    Server,
+    /// They may cost more than the server accepts.
+    EarlierServer,
+    /// There are none, so that the objects that rules would see are stored.
+    None,
+}
+
 impl<'r> Run<'r> {
-    fn new(engine: &'r Engine, definition: &'r Definition, case: &'r Case, allows_expensive_rules: bool) -> Run<'r> {
-        let current = Value::Null;
-        Run {
-            engine,
-            definition,
-            case,
-            current,
-            target: None,
-            is_patched: false,
-            allows_expensive_rules,
-            stored: vec![],
+    pub fn new(engine: &'r Engine, definition: &'r Definition, case: &'r Case, rules: RulesOf) -> Run<'r> {
+        let (current, target) = (Value::Null, None);
+        Run { engine, definition, case, current, target, is_patched: false, rules, stored: vec![] }
+    }
+
+    /// Performs the steps without comparing anything, on an engine without rules. `visit` gets the warnings of each write, and
+    /// the object that rules would see with the one before it; what is expected to fail is not kept.
+    pub async fn observe(mut self, visit: &mut dyn FnMut(&[String], &Value, Option<&Value>)) {
+        for step in self.case.steps.as_deref().unwrap_or_default() {
+            if let Action::Define(patch) = &step.action {
+                let _ = self.define(patch).await;
+                continue;
+            }
+            let is_dry = step.error.is_some();
+            let options = RequestOptions { dry_run: is_dry, ..self.options(step) };
+            let is_read = matches!(step.action, Action::Read(_) | Action::Delete);
+            if let Ok(verdict) = self.request(step, options).await
+                && !is_read
+                && let Ok(object) = verdict.object()
+            {
+                let old =
+                    (!matches!(step.action, Action::Create(_)) && !self.current.is_null()).then_some(&self.current);
+                visit(&verdict.warnings, &object, old);
+                if !is_dry {
+                    self.target = self.engine.target(&object);
+                    self.current = object;
+                }
+            }
+            if step.ends {
+                break;
+            }
+        }
+        if let Some(target) = &self.target {
+            self.delete(target).await;
+        }
+        if self.is_patched {
+            let _ = self.define(&json_patch::JsonPatch::default()).await;
         }
     }
 
@@ -224,7 +207,7 @@ impl<'r> Run<'r> {
             self.define(patch).await.map_err(Failure::new)?;
             return Ok(false);
         }
-        let verdict = self.request(step).await;
+        let verdict = self.request(step, self.options(step)).await;
         let message = match &verdict {
             Ok(verdict) => verdict.error().map(|(_, message)| message.to_owned()),
             Err(why) => Some(why.clone()),
@@ -281,8 +264,7 @@ impl<'r> Run<'r> {
         RequestOptions { caller: step.user.clone().map(Caller::new), ..RequestOptions::default() }
     }
 
-    async fn request(&mut self, step: &Step) -> Result<Verdict, String> {
-        let options = self.options(step);
+    async fn request(&self, step: &Step, options: RequestOptions) -> Result<Verdict, String> {
         let engine = self.engine;
         Ok(match &step.action {
             Action::Create(object) => {
@@ -349,11 +331,14 @@ impl<'r> Run<'r> {
 
     /// Replaces the definition by a patched one; without operations, by that of the suite.
     async fn define(&mut self, patch: &json_patch::JsonPatch) -> Result<(), String> {
-        let wanted = match patch.operations.is_empty() {
+        let mut wanted = match patch.operations.is_empty() {
             true => self.definition.value.clone(),
             false => json_patch::apply_or_report(self.definition.original.clone(), patch)
                 .map_err(|why| format!("the definition cannot be patched: {why}"))?,
         };
+        if self.rules == RulesOf::None {
+            without_rules(&mut wanted);
+        }
         self.is_patched = !patch.operations.is_empty();
         let target = target_of(self.engine, &wanted)?;
         let mut stored = self.engine.get(&target).await.object().map_err(|status| status.message.clone())?;
@@ -361,7 +346,9 @@ impl<'r> Run<'r> {
         let verdict = self.engine.update(&target, "", &stored, &RequestOptions::default()).await;
         match verdict.error() {
             None => Ok(()),
-            Some((_, why)) if self.allows_expensive_rules && is_about_costs(why) => deposit(self.engine, &wanted).await,
+            Some((_, why)) if self.rules == RulesOf::EarlierServer && is_about_costs(why) => {
+                deposit(self.engine, &wanted).await
+            }
             Some((_, why)) => Err(format!("the changed definition is refused: {why}")),
         }
     }

@@ -111,6 +111,33 @@ fn expected_objects_are_written() {
 }
 
 #[test]
+fn coverage_has_what_no_case_has_seen() {
+    let results = test(&Task { paths: vec![examples()], coverage: true, ..Task::default() }).unwrap();
+    let line = |covered: &Covered| {
+        format!("{} {}: {}", covered.missing().unwrap_or("covered"), covered.place, covered.expression)
+    };
+    let lines: Vec<String> = results.coverage.iter().map(line).collect();
+    assert_eq!(
+        lines,
+        [
+            "covered v1: !has(self.status) || !has(self.status.berth) || self.status.berth != ''",
+            "covered v1 spec: self.crew <= self.seats",
+            "never true v1 spec.home: self == oldSelf",
+            "never false v1beta1: !has(self.status) || !has(self.status.berth) || self.status.berth != ''",
+            "never false v1beta1 spec: self.crew <= self.seats",
+            "never reached v1beta1 spec.home: self == oldSelf",
+            "covered ValidatingAdmissionPolicy captains: object.spec.crew < 100 || 'captains' in request.userInfo.groups",
+        ]
+    );
+    let report = print(&results, Form::Text);
+    assert!(
+        report.starts_with("never true: ") && report.contains("boats.crd.yaml v1 spec.home: self == oldSelf\n"),
+        "{report}"
+    );
+    assert!(report.ends_with("3 of 7 expressions were both true and false\n11 cases passed, 0 failed\n"), "{report}");
+}
+
+#[test]
 fn reports_are_well_formed() {
     let results = test(&Task { paths: vec![examples()], ..Task::default() }).unwrap();
     let json = value::decode(print(&results, Form::Json).as_bytes()).unwrap();

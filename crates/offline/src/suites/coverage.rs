@@ -1,0 +1,244 @@
+//! Which expressions the cases of suites see true, false, or not at all.
+//!
+//! Cases run once more on an engine whose definition has no rules, so that it returns the objects that rules see. Each rule
+//! and its negation are then evaluated on them, with messages that say which has failed. Policies of this engine have their
+//! expressions and the negations, and only warn.
+
+use std::path::PathBuf;
+
+use cel::rules::{Options, Rules, Validation};
+use machinery::{FieldPath, Value, json};
+
+use super::definitions::Definition;
+use super::run::{Job, RulesOf, Run};
+use super::setup::{create, given, without_rules};
+use super::{Task, format::Case};
+use crate::engine::Engine;
+
+const VALIDATIONS: &str = "x-kubernetes-validations";
+/// What messages of failed expressions begin with.
+const MARK: &str = "pintle-coverage";
+
+/// An expression, and which values it had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Covered {
+    /// The file of the definition.
+    pub file: PathBuf,
+    /// The version and the path of the field for a rule; the name of a policy.
+    pub place: String,
+    pub expression: String,
+    pub was_true: bool,
+    /// Whether it was false, or failed.
+    pub was_false: bool,
+}
+
+impl Covered {
+    /// What was not seen, in words.
+    pub fn missing(&self) -> Option<&'static str> {
+        match (self.was_true, self.was_false) {
+            (false, false) => Some("never reached"),
+            (false, true) => Some("never true"),
+            (true, false) => Some("never false"),
+            (true, true) => None,
+        }
+    }
+}
+
+/// Adds what another job has seen. Suites with objects of their own run apart from the others of their definition.
+pub fn add(all: &mut Vec<Covered>, more: Vec<Covered>) {
+    for covered in more {
+        let same = |known: &&mut Covered| {
+            (&known.file, &known.place, &known.expression) == (&covered.file, &covered.place, &covered.expression)
+        };
+        match all.iter_mut().find(same) {
+            Some(known) => {
+                known.was_true |= covered.was_true;
+                known.was_false |= covered.was_false;
+            }
+            None => all.push(covered),
+        }
+    }
+}
+
+/// The coverage of the expressions of a job. An engine that does not start, which the results of the cases show as well, covers
+/// nothing.
+pub async fn of(job: &Job<'_>, task: &Task) -> Vec<Covered> {
+    let mut probes = Probes::of(&job.definition);
+    for object in &job.given {
+        probes.policy(object);
+    }
+    let mut plain = job.definition.clone();
+    without_rules(&mut plain.value);
+    let Ok(engine) = Engine::start(&task.options).await else { return probes.covered };
+    if create(&engine, &plain.value).await.is_err() {
+        return probes.covered;
+    }
+    for object in &job.given {
+        let _ = given(&engine, &probes.instrumented(object)).await;
+    }
+    for (_, suite) in &job.suites {
+        for case in &suite.cases {
+            observe(&engine, &plain, case, &mut probes).await;
+        }
+    }
+    probes.covered
+}
+
+async fn observe(engine: &Engine, definition: &Definition, case: &Case, probes: &mut Probes) {
+    let mut temporary = vec![];
+    for object in &case.given {
+        probes.policy(object);
+        temporary.extend(given(engine, &probes.instrumented(object)).await);
+    }
+    let run = Run::new(engine, definition, case, RulesOf::None);
+    run.observe(&mut |warnings, object, old| {
+        warnings.iter().for_each(|warning| probes.failed(warning));
+        probes.rules(object, old);
+    })
+    .await;
+    for target in temporary.iter().rev() {
+        engine.delete(target).await;
+    }
+}
+
+/// The expressions with what was seen, and the rules of each version.
+struct Probes {
+    file: PathBuf,
+    covered: Vec<Covered>,
+    versions: Vec<(String, Rules)>,
+}
+
+impl Probes {
+    fn of(definition: &Definition) -> Probes {
+        let mut probes = Probes { file: definition.file.clone(), covered: vec![], versions: vec![] };
+        for version in definition.value.items_at(&["spec", "versions"]) {
+            let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
+            let mut schema = schema.clone();
+            let name = version.str_at(&["name"]);
+            probes.mark(&mut schema, name, "");
+            let mut options = Options::default();
+            (options.all_stored, options.expensive_expressions) = (true, true);
+            if let (Some(rules), _) = Rules::compile(&schema, &FieldPath::root(), &options) {
+                probes.versions.push((name.to_owned(), rules));
+            }
+        }
+        probes
+    }
+
+    /// Registers an expression, and returns its number.
+    fn register(&mut self, place: String, expression: &str) -> usize {
+        let expression = expression.trim().to_owned();
+        let known = self.covered.iter().position(|known| known.place == place && known.expression == expression);
+        known.unwrap_or_else(|| {
+            let file = self.file.clone();
+            self.covered.push(Covered { file, place, expression, was_true: false, was_false: false });
+            self.covered.len() - 1
+        })
+    }
+
+    /// An expression and its negation with messages that name them.
+    fn pair(number: usize, expression: &str) -> [(String, String); 2] {
+        // the negation is on lines of its own, since an expression may end with a comment
+        let negation = format!("!(\n{expression}\n)");
+        [(expression.to_owned(), format!("{MARK} {number} false")), (negation, format!("{MARK} {number} true"))]
+    }
+
+    /// Adds to each rule of a schema its negation.
+    fn mark(&mut self, schema: &mut Value, version: &str, path: &str) {
+        let place = if path.is_empty() { version.to_owned() } else { format!("{version} {path}") };
+        let rules: Vec<Value> = schema.items_at(&[VALIDATIONS]).to_vec();
+        if !rules.is_empty() {
+            let mut marked = vec![];
+            for rule in rules {
+                let text = rule.str_at(&["rule"]);
+                let number = self.register(place.clone(), text);
+                for (expression, message) in Self::pair(number, text) {
+                    let mut rule = rule.clone();
+                    for key in ["messageExpression", "reason", "fieldPath"] {
+                        rule.remove_at(&[key]);
+                    }
+                    rule.set_at(&["rule"], Value::from(expression));
+                    rule.set_at(&["message"], Value::from(message));
+                    marked.push(rule);
+                }
+            }
+            schema.set_at(&[VALIDATIONS], Value::Array(marked));
+        }
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            for (name, property) in properties.iter_mut() {
+                let below = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+                self.mark(property, version, &below);
+            }
+        }
+        for key in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.get_mut(key).filter(|inner| inner.as_object().is_some()) {
+                self.mark(inner, version, &format!("{path}[*]"));
+            }
+        }
+    }
+
+    /// Registers the expressions of a policy.
+    fn policy(&mut self, object: &Value) {
+        if object.str_at(&["kind"]) == "ValidatingAdmissionPolicy" {
+            for validation in object.items_at(&["spec", "validations"]) {
+                self.register(policy_place(object), validation.str_at(&["expression"]));
+            }
+        }
+    }
+
+    /// A policy with the negations of its expressions, or a binding that only warns; other objects are as they were.
+    fn instrumented(&mut self, object: &Value) -> Value {
+        let mut object = object.clone();
+        match object.str_at(&["kind"]) {
+            "ValidatingAdmissionPolicy" => {
+                let mut marked = vec![];
+                for validation in object.items_at(&["spec", "validations"]).to_vec() {
+                    let text = validation.str_at(&["expression"]);
+                    let number = self.register(policy_place(&object), text);
+                    let pair = Self::pair(number, text).into_iter();
+                    marked.extend(
+                        pair.map(|(expression, message)| json!({"expression": expression, "message": message})),
+                    );
+                }
+                object.set_at(&["spec", "validations"], Value::Array(marked));
+                object.set_at(&["spec", "failurePolicy"], Value::from("Ignore"));
+            }
+            "ValidatingAdmissionPolicyBinding" => {
+                object.set_at(&["spec", "validationActions"], json!(["Warn"]));
+            }
+            _ => {}
+        }
+        object
+    }
+
+    /// Evaluates the rules of the version of an object.
+    fn rules(&mut self, object: &Value, old: Option<&Value>) {
+        let version = object.str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default();
+        let Some((_, rules)) = self.versions.iter().find(|(name, _)| name == version) else { return };
+        // each rule is evaluated twice, so that the budget of a request would not do
+        let verdict = rules.validate(object, &Validation::of(old).cost_max(u64::MAX >> 1));
+        for error in verdict.errors {
+            self.failed(&error.to_string());
+        }
+    }
+
+    /// Notes what a message says about an expression. The failure of an expression to evaluate counts as false.
+    fn failed(&mut self, message: &str) {
+        let Some((before, mark)) = message.split_once(MARK) else { return };
+        let mut words = mark.split_whitespace();
+        let number = words.next().and_then(|number| number.parse::<usize>().ok());
+        let (Some(covered), Some(value)) = (number.and_then(|number| self.covered.get_mut(number)), words.next())
+        else {
+            return;
+        };
+        match value.trim_end_matches(|letter: char| !letter.is_alphanumeric()) {
+            _ if before.contains("evaluating rule") => covered.was_false = true,
+            "true" => covered.was_true = true,
+            _ => covered.was_false = true,
+        }
+    }
+}
+
+fn policy_place(policy: &Value) -> String {
+    format!("ValidatingAdmissionPolicy {}", policy.str_at(&["metadata", "name"]))
+}

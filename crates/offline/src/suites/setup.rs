@@ -1,0 +1,67 @@
+//! What has to exist before cases run: definitions, and given objects.
+
+use machinery::Value;
+
+use crate::engine::{Engine, RequestOptions, Target};
+
+/// Creates a definition, whose unknown fields are dropped as Go's types drop them.
+pub async fn create(engine: &Engine, definition: &Value) -> Result<(), String> {
+    let target = target_of(engine, definition)?;
+    let verdict = engine.create(&target, definition, &RequestOptions::default()).await;
+    verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
+}
+
+/// Whether the estimated costs of rules are all that the server objects to.
+pub fn is_about_costs(message: &str) -> bool {
+    let is_cost = |error: &str| error.contains("estimated rule cost") || error.contains("contributed to estimated");
+    let errors = message.split("Forbidden: ").skip(1);
+    message.matches("Forbidden: ").count() > 0
+        && !["Invalid value: ", "Required value", "Unsupported value: ", "Duplicate value: "]
+            .iter()
+            .any(|other| message.contains(other))
+        && errors.into_iter().all(is_cost)
+}
+
+/// Stores a definition as an earlier server would have: it is established without its rules first.
+pub async fn deposit(engine: &Engine, definition: &Value) -> Result<(), String> {
+    let target = target_of(engine, definition)?;
+    let mut stored = match engine.get(&target).await.object() {
+        Ok(stored) => stored,
+        Err(_) => {
+            let mut plain = definition.clone();
+            without_rules(&mut plain);
+            create(engine, &plain).await?;
+            engine.get(&target).await.object().map_err(|status| status.message.clone())?
+        }
+    };
+    stored.set_at(&["spec"], definition.get("spec").cloned().unwrap_or_default());
+    let verdict = engine.deposit(&target, &stored).await;
+    verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
+}
+
+/// Removes all rules from schemas.
+pub fn without_rules(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, value| !(key == "x-kubernetes-validations" && value.as_array().is_some()));
+            fields.values_mut().for_each(without_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_rules),
+        _ => {}
+    }
+}
+
+/// Creates a given object, or replaces the one of its name.
+pub async fn given(engine: &Engine, object: &Value) -> Result<Target, String> {
+    let target = target_of(engine, object)?;
+    match engine.define(&target, object).await.error() {
+        None => Ok(target),
+        Some((_, message)) => Err(format!("a given object is refused: {message}")),
+    }
+}
+
+/// The target of requests for an object. The error is that of clients.
+pub fn target_of(engine: &Engine, object: &Value) -> Result<Target, String> {
+    let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
+    engine.target(object).ok_or_else(|| format!("no matches for kind \"{kind}\" in version \"{version}\""))
+}
