@@ -29,7 +29,7 @@ pub struct Traced {
 /// evaluated for the first items. There are at most [`TRACED_PARTS_MAX`] parts, and each costs at most `cost_max`.
 pub fn trace(env: &Environment, checked: &Checked, variables: &[(&str, Val<'_>)], cost_max: u64) -> Vec<Traced> {
     let mut tracer = Tracer { checked, cost_max, found: vec![] };
-    tracer.part(&Scope { env: env.clone(), values: variables.to_vec() }, &checked.ast.root, 0);
+    tracer.part(&TraceScope { env: env.clone(), values: variables.to_vec() }, &checked.ast.root, 0);
     tracer.found
 }
 
@@ -39,7 +39,7 @@ pub fn shown(value: &Val<'_>) -> String {
 }
 
 /// The variables that a part can use.
-struct Scope<'v> {
+struct TraceScope<'v> {
     env: Environment,
     values: Vec<(&'v str, Val<'v>)>,
 }
@@ -51,7 +51,7 @@ struct Tracer<'c> {
 }
 
 impl Tracer<'_> {
-    fn part(&mut self, scope: &Scope<'_>, expr: &Expr, depth: usize) {
+    fn part(&mut self, scope: &TraceScope<'_>, expr: &Expr, depth: usize) {
         if self.found.len() >= TRACED_PARTS_MAX || is_plain(expr) {
             return;
         }
@@ -77,7 +77,7 @@ impl Tracer<'_> {
     }
 
     /// The operands that decide the value of an operator that need not evaluate all of them.
-    fn operands(&mut self, scope: &Scope<'_>, function: &str, args: &[Expr], depth: usize) {
+    fn operands(&mut self, scope: &TraceScope<'_>, function: &str, args: &[Expr], depth: usize) {
         let Some((first, others)) = args.split_first() else { return };
         self.part(scope, first, depth);
         let program = Program::of_part(&scope.env, self.checked, first);
@@ -93,7 +93,7 @@ impl Tracer<'_> {
     }
 
     /// The range of a loop, and its body for the first items.
-    fn fold(&mut self, scope: &Scope<'_>, fold: &Comprehension, depth: usize) {
+    fn fold(&mut self, scope: &TraceScope<'_>, fold: &Comprehension, depth: usize) {
         if fold.var == UNUSED {
             return self.part(scope, &fold.init, depth);
         }
@@ -118,7 +118,7 @@ impl Tracer<'_> {
             _ => return,
         };
         for (first, second) in pairs {
-            let mut inner = Scope { env: scope.env.clone(), values: scope.values.clone() };
+            let mut inner = TraceScope { env: scope.env.clone(), values: scope.values.clone() };
             let names = [(Some(&fold.var), Some(first)), (fold.var2.as_ref(), second)];
             for (name, value) in names {
                 let (Some(name), Some(value)) = (name, value) else { continue };

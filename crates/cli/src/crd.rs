@@ -106,7 +106,8 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
         for (name, definition) in &new {
             let former = old.iter().find(|(former, _)| former == name).map_or(definition, |(_, former)| former);
             let objects = objects(&runtime, argument, former)?;
-            report.of(name, runtime.block_on(trial::on_objects(definition, &objects))?);
+            let tried = runtime.block_on(trial::on_objects(definition, &objects));
+            report.of(name, tried.unwrap_or_else(|why| vec![diff::refused(&why)]));
         }
     }
     Ok(report)

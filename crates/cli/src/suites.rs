@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use machinery::Release;
 use offline::engine::Options;
-use offline::suites::{self, Form, Results, Task};
+use offline::suites::{self, Results, SuiteReport, Task};
 
 use crate::logs;
 use crate::values::release;
@@ -58,7 +58,7 @@ pub enum SuiteForm {
 pub fn run(task: &Test) -> ExitCode {
     match tested(task) {
         Ok(results) if !results.problems.is_empty() => ExitCode::from(2),
-        Ok(results) if results.failures() > 0 && !task.update => ExitCode::from(1),
+        Ok(results) if results.failures() > 0 => ExitCode::from(1),
         Ok(_) => ExitCode::SUCCESS,
         Err(message) => {
             logs::print_error(&format!("pintle: {message}"));
@@ -83,9 +83,9 @@ fn tested(task: &Test) -> Result<Results, String> {
         options,
     })?;
     let form = match task.output {
-        SuiteForm::Text => Form::Text,
-        SuiteForm::Json => Form::Json,
-        SuiteForm::Junit => Form::Junit,
+        SuiteForm::Text => SuiteReport::Text,
+        SuiteForm::Json => SuiteReport::Json,
+        SuiteForm::Junit => SuiteReport::Junit,
     };
     logs::print(suites::print(&results, form).as_bytes())?;
     Ok(results)

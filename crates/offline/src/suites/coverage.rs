@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cel::rules::{Options, Rules, Validation};
 use machinery::{FieldPath, Value, json};
 
-use super::definitions::Definition;
+use super::definitions::TestedDefinition;
 use super::run::{Job, RulesOf, Run};
 use super::setup::{create, given, without_rules};
 use super::{Task, format::Case};
@@ -84,7 +84,7 @@ pub async fn of(job: &Job<'_>, task: &Task) -> Vec<Covered> {
     probes.covered
 }
 
-async fn observe(engine: &Engine, definition: &Definition, case: &Case, probes: &mut Probes) {
+async fn observe(engine: &Engine, definition: &TestedDefinition, case: &Case, probes: &mut Probes) {
     let mut temporary = vec![];
     for object in &case.given {
         probes.policy(object);
@@ -109,7 +109,7 @@ struct Probes {
 }
 
 impl Probes {
-    fn of(definition: &Definition) -> Probes {
+    fn of(definition: &TestedDefinition) -> Probes {
         let mut probes = Probes { file: definition.file.clone(), covered: vec![], versions: vec![] };
         for version in definition.value.items_at(&["spec", "versions"]) {
             let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };

@@ -22,7 +22,7 @@ pub struct Files(pub BTreeMap<PathBuf, Arc<Read>>);
 
 /// A definition that a suite tests, and the file that has it.
 #[derive(Clone, Debug)]
-pub struct Definition {
+pub struct TestedDefinition {
     pub file: PathBuf,
     /// The definition with the version of the suite only.
     pub value: Value,
@@ -94,7 +94,7 @@ impl Files {
     }
 
     /// The definitions that a suite tests, each with the suite's version only. The error is one line.
-    pub fn of_suite(&self, suite: &Suite) -> Result<Vec<Definition>, String> {
+    pub fn of_suite(&self, suite: &Suite) -> Result<Vec<TestedDefinition>, String> {
         let mut found = vec![];
         for place in places(suite) {
             for file in listed(&place)? {
@@ -110,7 +110,7 @@ impl Files {
                 for value in objects.iter().filter(is_tested) {
                     if suite.feature_gates.is_empty() || self.has_gates(suite, value)? {
                         let (value, original) = (value.clone(), value.clone());
-                        found.push(Definition { file: file.clone(), value, original });
+                        found.push(TestedDefinition { file: file.clone(), value, original });
                     }
                 }
             }
@@ -191,7 +191,7 @@ fn majors(annotations: &Value) -> Vec<u64> {
 }
 
 /// Leaves only one version in a definition, which is served and stored.
-fn reduce(definition: &mut Definition, version: &str) -> Result<(), String> {
+fn reduce(definition: &mut TestedDefinition, version: &str) -> Result<(), String> {
     if version.is_empty() {
         return Ok(());
     }

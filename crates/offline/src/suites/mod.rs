@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::engine::{self, Options};
 use definitions::Files;
 use format::Suite;
-use run::{Job, Outcome};
+use run::{CaseOutcome, Job};
 
 pub use coverage::Covered;
-pub use report::{Form, print};
+pub use report::{SuiteReport, print};
 pub use run::Failure;
 
 /// The JSON Schema of the format.
@@ -111,22 +111,20 @@ pub fn test(task: &Task) -> Result<Results, String> {
     let runtime = engine::runtime()?;
     let ran = on_all_cores(&jobs, |job| {
         runtime.block_on(async {
-            let mut ran = run::run(job, task).await;
-            if task.coverage {
-                ran.coverage = coverage::of(job, task).await;
-            }
-            ran
+            let ran = run::run(job, task).await;
+            let seen = if task.coverage { coverage::of(job, task).await } else { vec![] };
+            (ran, seen)
         })
     });
-    let mut outcomes: Vec<(usize, usize, Vec<Outcome>)> = vec![];
-    for (at, of_job) in ran.into_iter().enumerate() {
+    let mut outcomes: Vec<(usize, usize, Vec<CaseOutcome>)> = vec![];
+    for (at, (of_job, seen)) in ran.into_iter().enumerate() {
         results.notes.extend(of_job.note);
-        coverage::add(&mut results.coverage, of_job.coverage);
+        coverage::add(&mut results.coverage, seen);
         outcomes.extend(of_job.outcomes.into_iter().map(|(suite, of_suite)| (suite, at, of_suite)));
     }
     outcomes.sort_by_key(|(suite, job, _)| (*suite, *job));
     if task.update {
-        update::write(&suites, &outcomes, &mut results)?;
+        update::write(&suites, &mut outcomes, &mut results)?;
     }
     results.suites =
         outcomes.into_iter().map(|(suite, job, of_suite)| tested(&suites[suite], &jobs[job], of_suite)).collect();
@@ -138,8 +136,8 @@ fn read(file: &std::path::Path) -> Result<Suite, String> {
     format::read(file, &text)
 }
 
-fn tested(suite: &Suite, job: &Job<'_>, outcomes: Vec<Outcome>) -> Tested {
-    let case = |outcome: Outcome| {
+fn tested(suite: &Suite, job: &Job<'_>, outcomes: Vec<CaseOutcome>) -> Tested {
+    let case = |outcome: CaseOutcome| {
         let case = &suite.cases[outcome.case];
         let place = format!("{}[{}]", case.place.0, case.place.1);
         TestedCase { place, name: case.name.clone(), failure: outcome.failure }

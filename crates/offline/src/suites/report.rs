@@ -8,7 +8,7 @@ use super::{Covered, Results, Tested, TestedCase};
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SuiteReport {
     /// The cases that fail, and a summary.
     Text,
     /// One JSON object.
@@ -18,11 +18,11 @@ pub enum Form {
 }
 
 /// The report as a text.
-pub fn print(results: &Results, form: Form) -> String {
+pub fn print(results: &Results, form: SuiteReport) -> String {
     match form {
-        Form::Text => text(results),
-        Form::Json => json(results).to_json() + "\n",
-        Form::Junit => junit(results),
+        SuiteReport::Text => text(results),
+        SuiteReport::Json => json(results).to_json() + "\n",
+        SuiteReport::Junit => junit(results),
     }
 }
 

@@ -3,8 +3,7 @@
 use machinery::patch::json_patch;
 use machinery::{Value, json};
 
-use super::coverage::Covered;
-use super::definitions::Definition;
+use super::definitions::TestedDefinition;
 use super::expect;
 use super::format::{Action, Case, Step, Suite};
 use super::setup::{create, deposit, given, is_about_costs, target_of, without_rules};
@@ -28,7 +27,7 @@ impl Failure {
 
 /// The result of a case.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct CaseOutcome {
     pub case: usize,
     pub failure: Option<Failure>,
     /// The objects that are stored where others were expected, by the index of the step of a scenario.
@@ -37,7 +36,7 @@ pub struct Outcome {
 
 /// A definition, and the suites that are run on it in one engine.
 pub struct Job<'s> {
-    pub definition: Definition,
+    pub definition: TestedDefinition,
     pub suites: Vec<(usize, &'s Suite)>,
     /// Objects that exist in every case.
     pub given: Vec<Value>,
@@ -46,11 +45,9 @@ pub struct Job<'s> {
 /// The outcomes of a job, by the number of the suite.
 #[derive(Default)]
 pub struct Ran {
-    pub outcomes: Vec<(usize, Vec<Outcome>)>,
+    pub outcomes: Vec<(usize, Vec<CaseOutcome>)>,
     /// One line about the definition.
     pub note: Option<String>,
-    /// What was seen of each expression, if that is asked for.
-    pub coverage: Vec<Covered>,
 }
 
 /// Runs the cases of a job.
@@ -74,8 +71,8 @@ pub async fn run(job: &Job<'_>, task: &Task) -> Ran {
     ran
 }
 
-fn all_failed(suite: &Suite, failure: &Failure) -> Vec<Outcome> {
-    let failed = |case| Outcome { case, failure: Some(failure.clone()), stored: vec![] };
+fn all_failed(suite: &Suite, failure: &Failure) -> Vec<CaseOutcome> {
+    let failed = |case| CaseOutcome { case, failure: Some(failure.clone()), stored: vec![] };
     (0..suite.cases.len()).map(failed).collect()
 }
 
@@ -100,7 +97,7 @@ async fn started(job: &Job<'_>, task: &Task, ran: &mut Ran) -> Result<Engine, Fa
 /// A case that is run.
 pub struct Run<'r> {
     engine: &'r Engine,
-    definition: &'r Definition,
+    definition: &'r TestedDefinition,
     case: &'r Case,
     /// The object of the case, as the last response shows it.
     current: Value,
@@ -122,7 +119,7 @@ pub enum RulesOf {
 }
 
 impl<'r> Run<'r> {
-    pub fn new(engine: &'r Engine, definition: &'r Definition, case: &'r Case, rules: RulesOf) -> Run<'r> {
+    pub fn new(engine: &'r Engine, definition: &'r TestedDefinition, case: &'r Case, rules: RulesOf) -> Run<'r> {
         let (current, target) = (Value::Null, None);
         Run { engine, definition, case, current, target, is_patched: false, rules, stored: vec![] }
     }
@@ -162,7 +159,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    async fn case(mut self, index: usize) -> Outcome {
+    async fn case(mut self, index: usize) -> CaseOutcome {
         let mut temporary = vec![];
         let failure = self.steps(&mut temporary).await.err();
         // what is left would meet the objects of the next case that have the same names
@@ -172,12 +169,12 @@ impl<'r> Run<'r> {
         if self.is_patched
             && let Err(why) = self.define(&json_patch::JsonPatch::default()).await
         {
-            return Outcome { case: index, failure: Some(Failure::new(why)), stored: vec![] };
+            return CaseOutcome { case: index, failure: Some(Failure::new(why)), stored: vec![] };
         }
         for target in temporary.iter().rev() {
             self.delete(target).await;
         }
-        Outcome { case: index, failure, stored: self.stored }
+        CaseOutcome { case: index, failure, stored: self.stored }
     }
 
     async fn delete(&self, target: &Target) {

@@ -18,7 +18,7 @@ fn run(change: impl Fn(&str) -> String, update: bool) -> (String, String) {
     }
     let paths = vec![directory.path().to_owned()];
     let results = test(&Task { paths, update, ..Task::default() }).unwrap();
-    let shown = print(&results, Form::Text).replace(&directory.path().display().to_string(), "DIR");
+    let shown = print(&results, SuiteReport::Text).replace(&directory.path().display().to_string(), "DIR");
     (shown, std::fs::read_to_string(directory.path().join("boats.testsuite.yaml")).unwrap())
 }
 
@@ -106,6 +106,9 @@ fn expected_objects_are_written() {
     };
     let (shown, written) = run(wrong, true);
     assert!(shown.contains("updated DIR/boats.testsuite.yaml: 2 expected objects"), "{shown}");
+    assert!(shown.ends_with("11 cases passed, 0 failed\n"), "{shown}");
+    let (shown, _) = run(|text| text.replace("expectedError: every member", "expectedError: each member"), true);
+    assert!(shown.ends_with("10 cases passed, 1 failed\n"), "an error is not written: {shown}");
     let original = std::fs::read_to_string(examples().join("boats.testsuite.yaml")).unwrap();
     assert_eq!(written, original);
 }
@@ -129,7 +132,7 @@ fn coverage_has_what_no_case_has_seen() {
             "covered ValidatingAdmissionPolicy captains: object.spec.crew < 100 || 'captains' in request.userInfo.groups",
         ]
     );
-    let report = print(&results, Form::Text);
+    let report = print(&results, SuiteReport::Text);
     assert!(
         report.starts_with("never true: ") && report.contains("boats.crd.yaml v1 spec.home: self == oldSelf\n"),
         "{report}"
@@ -140,9 +143,9 @@ fn coverage_has_what_no_case_has_seen() {
 #[test]
 fn reports_are_well_formed() {
     let results = test(&Task { paths: vec![examples()], ..Task::default() }).unwrap();
-    let json = value::decode(print(&results, Form::Json).as_bytes()).unwrap();
+    let json = value::decode(print(&results, SuiteReport::Json).as_bytes()).unwrap();
     assert_eq!((json.get("passed"), json.get("failed")), (Some(&Value::Int(11)), Some(&Value::Int(0))));
-    let junit = print(&results, Form::Junit);
+    let junit = print(&results, SuiteReport::Junit);
     assert_eq!(junit.matches("<testcase ").count(), 11);
     assert!(junit.contains("tests=\"11\" failures=\"0\""));
 }

@@ -8,7 +8,7 @@ use machinery::yaml::{self, FieldStep, Positions};
 
 use super::Results;
 use super::format::Suite;
-use super::run::Outcome;
+use super::run::CaseOutcome;
 
 /// An expected object to write: the path of its map in the suite, and the object.
 struct Edit {
@@ -16,11 +16,15 @@ struct Edit {
     object: Value,
 }
 
-/// Writes what the outcomes have stored. A case that is run with several definitions gets the object of the first; its
-/// outcomes with the same object are no failures any more.
-pub fn write(suites: &[Suite], outcomes: &[(usize, usize, Vec<Outcome>)], results: &mut Results) -> Result<(), String> {
+/// Writes what the outcomes have stored. A case that is run with several definitions gets the object of the first. A case
+/// whose object is written is no failure any more, unless another definition stores another object. The error is one line.
+pub fn write(
+    suites: &[Suite],
+    outcomes: &mut [(usize, usize, Vec<CaseOutcome>)],
+    results: &mut Results,
+) -> Result<(), String> {
     let mut edits: BTreeMap<usize, BTreeMap<(usize, Option<usize>), Edit>> = BTreeMap::new();
-    for (at, _, of_suite) in outcomes {
+    for (at, _, of_suite) in outcomes.iter() {
         for outcome in of_suite {
             let case = &suites[*at].cases[outcome.case];
             for (step, object) in &outcome.stored {
@@ -31,6 +35,19 @@ pub fn write(suites: &[Suite], outcomes: &[(usize, usize, Vec<Outcome>)], result
                 }
                 let edit = || Edit { path, object: object.clone() };
                 edits.entry(*at).or_default().entry((outcome.case, *step)).or_insert_with(edit);
+            }
+        }
+    }
+    for (at, _, of_suite) in outcomes {
+        for outcome in of_suite {
+            let is_written = |(step, object): &(Option<usize>, Value)| {
+                edits
+                    .get(at)
+                    .and_then(|of_suite| of_suite.get(&(outcome.case, *step)))
+                    .is_some_and(|edit| edit.object == *object)
+            };
+            if !outcome.stored.is_empty() && outcome.stored.iter().all(is_written) {
+                outcome.failure = None;
             }
         }
     }

@@ -114,6 +114,11 @@ pub fn removed() -> Change {
     whole(&checks::DEFINITION_REMOVED, "the definition is removed")
 }
 
+/// The change if the server refuses a definition.
+pub fn refused(why: &str) -> Change {
+    whole(&checks::REFUSED, why)
+}
+
 fn whole(check: &'static Check, reason: &str) -> Change {
     let severity = check.severity;
     Change { check, severity, version: String::new(), path: String::new(), reason: reason.to_owned() }
