@@ -7,6 +7,8 @@ import pytest
 
 pytestmark = pytest.mark.cli
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 BOATS = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -101,3 +103,23 @@ def test_a_commit_and_real_objects(launch, tmp_path):
     crd.write_text(BOATS.replace("openAPIV3Schema: {", rule))
     done = run(launch.binary, "crd", "diff", "git:HEAD:crd.yaml", "crd.yaml", "--objects", "boats.yaml", "-o", "json")
     assert [change["check"] for change in json.loads(done.stdout)] == ["rule-added", "object-refused"], done
+
+
+def test_a_server(launch, tmp_path):
+    """The definitions and the objects of a server; definitions that only the server has do not matter."""
+    crd = tmp_path / "crd.yaml"
+    with launch() as server:
+        for definition in (BOATS, BOATS.replace("boats", "ships").replace("Boat", "Ship")):
+            headers = {"Content-Type": "application/yaml"}
+            assert server.request("POST", DEFINITIONS, definition.encode(), headers=headers)[0] == 201
+        boat = {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "argo"}, "spec": {"crew": 9}}
+        assert server.request("POST", "/apis/example.com/v1/namespaces/default/boats", boat)[0] == 201
+        crd.write_text(BOATS)
+        place = f"kubeconfig:{server.kubeconfig}"
+        command = [launch.binary, "crd", "diff", place, str(crd), "--objects", place, "-o", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+        crd.write_text(BOATS.replace("type: integer", "type: integer, maximum: 4"))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        changes = [(change["check"], change["path"]) for change in json.loads(done.stdout)]
+        assert changes == [("bound-added", "spec.crew"), ("object-invalid", "Boat default/argo")], done

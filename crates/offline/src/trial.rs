@@ -106,10 +106,15 @@ mod tests {
     use super::*;
 
     fn definition(crew: &str) -> Value {
+        with_rules(crew, "")
+    }
+
+    /// A definition with rules of the whole object.
+    fn with_rules(crew: &str, rules: &str) -> Value {
         let text = format!(
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: boats.example.com}}\nspec: \
              {{group: example.com, scope: Namespaced, names: {{plural: boats, kind: Boat}}, versions: [{{name: v1, served: true, \
-             storage: true, schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, properties: \
+             storage: true, schema: {{openAPIV3Schema: {{type: object, x-kubernetes-validations: [{rules}], properties: {{spec: {{type: object, properties: \
              {{crew: {{{crew}}}}}}}}}}}}}}}]}}\n"
         );
         machinery::yaml::decode(text.as_bytes()).unwrap().value
@@ -137,6 +142,12 @@ mod tests {
             let names: Vec<&str> = changes.iter().map(|change| change.check.name).collect();
             assert_eq!(names, wanted, "{crew} {}: {changes:?}", object.to_json());
         }
+        let refusing = with_rules("type: integer", "{rule: self.spec.crew < 5}");
+        let changes = on_objects(&refusing, &[boat("v1", json!({"crew": 5}))]).await.unwrap();
+        assert_eq!(
+            (changes.len(), changes[0].check.name, changes[0].path.as_str()),
+            (1, "object-refused", "Boat n/argo")
+        );
         let error = on_objects(&definition("type: strin"), &[]).await.unwrap_err();
         assert!(error.starts_with("the objects cannot be tried"), "{error}");
     }
