@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use machinery::{Value, yaml};
+use machinery::Value;
 
 use super::format::Suite;
+use crate::sources::Input;
 
 /// The annotations of openshift/api: the feature set, the major versions and the cluster profiles of a definition.
 const FEATURE_SET: &str = "release.openshift.io/feature-set";
@@ -32,20 +33,11 @@ pub struct TestedDefinition {
 
 /// The objects of a file.
 pub fn read(file: &Path) -> Read {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
-        if line.trim_end() == "---" || line.starts_with("--- ") {
-            documents.push(String::new());
-        } else if let Some(document) = documents.last_mut() {
-            document.push_str(line);
-            document.push('\n');
-        }
-    }
     let mut objects = vec![];
-    for document in documents {
-        let decoded = yaml::decode(document.as_bytes()).map_err(|error| format!("{}: {error}", file.display()))?;
-        objects.extend(Some(decoded.value).filter(|value| !value.is_null()));
+    for document in Input::File(file.to_owned()).documents()? {
+        let (found, _) =
+            document?.objects().map_err(|error| format!("{}:{}: {}", file.display(), error.line, error.why))?;
+        objects.extend(found.into_iter().map(|object| object.value));
     }
     Ok(objects)
 }

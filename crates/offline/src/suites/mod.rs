@@ -17,11 +17,13 @@ mod update;
 mod wording;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::{self, Options};
+use crate::limits::DOCUMENT_BYTES_MAX;
 use definitions::Files;
 use format::Suite;
 use run::{CaseOutcome, Job};
@@ -132,8 +134,14 @@ pub fn test(task: &Task) -> Result<Results, String> {
 }
 
 fn read(file: &std::path::Path) -> Result<Suite, String> {
-    let text = std::fs::read(file).map_err(|error| format!("cannot read it: {error}"))?;
-    format::read(file, &text)
+    let failed = |error: std::io::Error| format!("cannot read it: {error}");
+    let mut text = vec![];
+    let file_text = std::fs::File::open(file).map_err(failed)?;
+    file_text.take(DOCUMENT_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
+    match text.len() > DOCUMENT_BYTES_MAX {
+        true => Err(format!("cannot read it: it has more than {DOCUMENT_BYTES_MAX} bytes")),
+        false => format::read(file, &text),
+    }
 }
 
 fn tested(suite: &Suite, job: &Job<'_>, outcomes: Vec<CaseOutcome>) -> Tested {
