@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn bad_input_is_one_line() {
         for (text, wanted) in [
-            ("a: [", "old.yaml: "),
+            ("a: [", "old.yaml:1: this is not YAML: "),
             ("kind: ConfigMap\n", "old.yaml: there is no CustomResourceDefinition"),
             ("kind: CustomResourceDefinition\nspec: {versions: 1}\n", "cannot unmarshal number"),
         ] {

@@ -138,7 +138,7 @@ mod tests {
             ("type: integer", boat("v2", json!({})), vec!["object-not-served"]),
             ("type: integer", json!({"apiVersion": "v1", "kind": "ConfigMap"}), vec![]),
         ] {
-            let changes = on_objects(&definition(crew), &[object.clone()]).await.unwrap();
+            let changes = on_objects(&definition(crew), std::slice::from_ref(&object)).await.unwrap();
             let names: Vec<&str> = changes.iter().map(|change| change.check.name).collect();
             assert_eq!(names, wanted, "{crew} {}: {changes:?}", object.to_json());
         }

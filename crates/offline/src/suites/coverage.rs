@@ -91,9 +91,9 @@ async fn observe(engine: &Engine, definition: &TestedDefinition, case: &Case, pr
         temporary.extend(given(engine, &probes.instrumented(object)).await);
     }
     let run = Run::new(engine, definition, case, RulesOf::None);
-    run.observe(&mut |warnings, object, old| {
-        warnings.iter().for_each(|warning| probes.failed(warning));
-        probes.rules(object, old);
+    run.observe(&mut |write| {
+        write.warnings.iter().for_each(|warning| probes.failed(warning));
+        probes.rules(write.object, write.old);
     })
     .await;
     for target in temporary.iter().rev() {

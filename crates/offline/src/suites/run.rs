@@ -107,6 +107,15 @@ pub struct Run<'r> {
     stored: Vec<(Option<usize>, Value)>,
 }
 
+/// A write on an engine without rules.
+pub struct Observed<'o> {
+    pub warnings: &'o [String],
+    /// The object that rules would see.
+    pub object: &'o Value,
+    /// The object before an update.
+    pub old: Option<&'o Value>,
+}
+
 /// What happens to the rules of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulesOf {
@@ -124,9 +133,9 @@ impl<'r> Run<'r> {
         Run { engine, definition, case, current, target, is_patched: false, rules, stored: vec![] }
     }
 
-    /// Performs the steps without comparing anything, on an engine without rules. `visit` gets the warnings of each write, and
-    /// the object that rules would see with the one before it; what is expected to fail is not kept.
-    pub async fn observe(mut self, visit: &mut dyn FnMut(&[String], &Value, Option<&Value>)) {
+    /// Performs the steps without comparing anything, on an engine without rules, and visits each write. What is expected to fail
+    /// is not kept.
+    pub async fn observe(mut self, visit: &mut dyn FnMut(Observed<'_>)) {
         for step in self.case.steps.as_deref().unwrap_or_default() {
             if let Action::Define(patch) = &step.action {
                 let _ = self.define(patch).await;
@@ -141,7 +150,7 @@ impl<'r> Run<'r> {
             {
                 let old =
                     (!matches!(step.action, Action::Create(_)) && !self.current.is_null()).then_some(&self.current);
-                visit(&verdict.warnings, &object, old);
+                visit(Observed { warnings: &verdict.warnings, object: &object, old });
                 if !is_dry {
                     self.target = self.engine.target(&object);
                     self.current = object;
