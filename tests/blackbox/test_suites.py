@@ -42,6 +42,15 @@ def test_passed_and_failed_cases(run, suite):
     assert len(tree.findall("*/testcase")) == 11 and len(tree.findall("*/testcase/failure")) == 1
 
 
+def test_a_suite_in_the_current_directory(run, suite, tmp_path):
+    text = suite.read_text().replace("crds: [boats.crd.yaml]", "crdName: boats.harbor.example.com")
+    (tmp_path / "boats.testsuite.yaml").write_text(text)
+    for file in ("boats.crd.yaml", "policy.yaml"):
+        shutil.copy(suite.parent / file, tmp_path)
+    done = run("boats.testsuite.yaml")
+    assert (done.returncode, done.stdout) == (0, "11 cases passed, 0 failed\n"), done
+
+
 def test_expected_objects_are_updated(run, suite):
     before = suite.read_text()
     suite.write_text(before.replace("seats: 4\n  - name: the crew", "seats: 5\n  - name: the crew"))

@@ -14,6 +14,9 @@ const FEATURE_SET: &str = "release.openshift.io/feature-set";
 const MAJOR_VERSION: &str = "release.openshift.io/major-version";
 const PROFILE: &str = "include.release.openshift.io/";
 
+/// The directory with generated definitions, beside the one with tests.
+const GENERATED: &str = "zz_generated.crd-manifests";
+
 /// A file with the objects in it; the error of a file that cannot be read is one line.
 pub type Read = Result<Vec<Value>, String>;
 
@@ -60,12 +63,15 @@ pub fn listed(path: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-/// The places where the definitions of a suite are: those that it names, or the generated ones beside openshift/api's tests.
+/// The places where the definitions of a suite are: those that it names, the generated ones beside openshift/api's tests, or the
+/// directory of the suite.
 pub fn places(suite: &Suite) -> Vec<PathBuf> {
     let directory = suite.file.parent().unwrap_or(Path::new(""));
     if suite.definitions.is_empty() {
         let beside = directory.parent().and_then(Path::parent).unwrap_or(Path::new(""));
-        return vec![beside.join("zz_generated.crd-manifests")];
+        let generated = beside.join(GENERATED);
+        let own = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        return vec![if generated.is_dir() { generated } else { own.to_owned() }];
     }
     suite.definitions.iter().map(|path| directory.join(path)).collect()
 }

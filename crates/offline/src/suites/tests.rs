@@ -28,6 +28,14 @@ fn example_passes() {
 }
 
 #[test]
+fn definitions_are_beside_the_suite() {
+    let by_name = |text: &str| text.replacen("crds: [boats.crd.yaml]", "crdName: boats.harbor.example.com", 1);
+    assert_eq!(run(by_name, false).0, "11 cases passed, 0 failed\n");
+    let (shown, _) = run(|text| by_name(text).replacen("boats.harbor", "ships.harbor", 1), false);
+    assert!(shown.contains("there is no definition for the suite"), "{shown}");
+}
+
+#[test]
 fn what_is_not_expected_fails() {
     for (from, to, wanted) in [
         (
