@@ -117,6 +117,20 @@ fn expected_objects_are_written() {
     assert!(shown.ends_with("11 cases passed, 0 failed\n"), "{shown}");
     let (shown, _) = run(|text| text.replace("expectedError: every member", "expectedError: each member"), true);
     assert!(shown.ends_with("10 cases passed, 1 failed\n"), "an error is not written: {shown}");
+    let anchored = |text: &str| {
+        let text = text.replacen("    expected: |\n", "    expected: &first |\n", 1);
+        text.replacen("        seats: 4\n", "        seats: 5\n", 1) + "kind: *first\n"
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.testsuite.yaml");
+    let text = anchored(&std::fs::read_to_string(examples().join("boats.testsuite.yaml")).unwrap());
+    std::fs::write(&file, &text).unwrap();
+    for other in ["boats.crd.yaml", "policy.yaml"] {
+        std::fs::copy(examples().join(other), directory.path().join(other)).unwrap();
+    }
+    let error = test(&Task { paths: vec![file.clone()], update: true, ..Task::default() }).unwrap_err();
+    assert!(error.starts_with("cannot update "), "{error}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "the file stays as it was");
     let original = std::fs::read_to_string(examples().join("boats.testsuite.yaml")).unwrap();
     assert_eq!(written, original);
 }

@@ -7,7 +7,7 @@ use machinery::Value;
 use machinery::yaml::{self, FieldStep, Positions};
 
 use super::Results;
-use super::format::Suite;
+use super::format::{self, Suite};
 use super::run::CaseOutcome;
 
 /// An expected object to write: the path of its map in the suite, and the object.
@@ -56,6 +56,8 @@ pub fn write(
         let written = of_suite.len();
         let text = std::fs::read_to_string(file).map_err(|error| failed(file, &error.to_string()))?;
         let text = edited(&text, of_suite.into_values().collect()).map_err(|why| failed(file, &why))?;
+        // an anchor in a former object may be needed elsewhere
+        format::read(file, text.as_bytes()).map_err(|why| failed(file, &why))?;
         std::fs::write(file, text).map_err(|error| failed(file, &error.to_string()))?;
         results.updated.push((file.clone(), written));
     }
