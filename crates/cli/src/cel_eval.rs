@@ -43,7 +43,7 @@ pub fn run(task: &Eval) -> Result<(), String> {
     let object = task.filename.as_deref().map(only).transpose()?;
     let old = task.old.as_deref().map(only).transpose()?;
     let decl = match (&task.crd, &object) {
-        (Some(crd), Some(object)) => Decl::from_schema(&schema_of(crd, object)?, true),
+        (Some(crd), Some(object)) => Decl::from_resource_schema(&schema_of(crd, object)?),
         _ => Decl::json().clone(),
     };
     let mut env = Environment::kubernetes(task.kubernetes_version.unwrap_or_default().minor());

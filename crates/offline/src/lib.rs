@@ -11,4 +11,3 @@ pub mod sources;
 pub mod suites;
 pub mod trial;
 pub mod validate;
-pub mod suites;

@@ -19,7 +19,7 @@ use crate::assembly::{Beginning, Blueprint};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, InFlightMax, RequestBody};
 use crate::limits;
-use crate::verbs::{self, Request, Subresource};
+use crate::verbs;
 
 /// The configuration of a server without connections.
 #[derive(Default)]
@@ -139,19 +139,14 @@ impl InProcess {
     /// Stores an object as it is, in place of one with its name, as if an earlier server had written it: without
     /// validation and admission. It keeps its status and its system fields. Returns its resourceVersion.
     pub async fn deposit(&self, mapping: &Mapping, namespace: &str, object: &Value) -> Result<u64, Status> {
-        verbs::deposit(&self.edge.context, &self.own_request(mapping, namespace), object).await
+        let Mapping { resource, version } = mapping;
+        verbs::deposit(&self.edge.context, resource, version, &mapping.path(namespace, ""), object).await
     }
 
     /// Removes an object without admission and finalizers. If there is none, nothing happens.
     pub async fn withdraw(&self, mapping: &Mapping, namespace: &str, name: &str) -> Result<(), Status> {
-        verbs::withdraw(&self.edge.context, &self.own_request(mapping, namespace), name).await
-    }
-
-    fn own_request(&self, mapping: &Mapping, namespace: &str) -> Request {
-        let path = mapping.path(namespace, "");
-        let request =
-            self.edge.context.server_request(&mapping.resource, &http::Method::POST, &path, Subresource::None);
-        request.in_version(mapping.version.clone())
+        let Mapping { resource, version } = mapping;
+        verbs::withdraw(&self.edge.context, resource, version, &mapping.path(namespace, ""), name).await
     }
 }
 

@@ -1,17 +1,27 @@
 //! Objects that are stored as they are, as if an earlier server had written them.
 
+use std::sync::Arc;
+
 use base::clock;
 use base::request::{FieldValidation, WriteOptions};
 use machinery::{Status, Value};
+use resource::{Resource, Version};
 use store::Revision;
 
 use super::change::{Change, Write};
-use super::{Context, Document, Request, hooks, stored};
+use super::{Context, Document, Request, Subresource, hooks, stored};
 
-/// Stores the object of a request in place of one with its name, without validation and admission: it may violate rules that
-/// are younger than it. It is decoded in the version of the request, and keeps its status and its system fields. Returns its
+/// Stores an object of a collection, whose path is given, in place of one with its name, without validation and admission: it may
+/// violate rules that are younger than it. It is decoded in `version`, and keeps its status and its system fields. Returns its
 /// revision.
-pub async fn deposit(context: &Context, request: &Request, object: &Value) -> Result<Revision, Status> {
+pub async fn deposit(
+    context: &Context,
+    resource: &Arc<Resource>,
+    version: &Arc<Version>,
+    path: &str,
+    object: &Value,
+) -> Result<Revision, Status> {
+    let request = &own_request(context, resource, version, path);
     let codec = request.strategy.codec();
     let mut object = codec.decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
     for (field, value) in [("uid", clock::uuid()), ("creationTimestamp", clock::now_rfc3339())] {
@@ -28,7 +38,7 @@ pub async fn deposit(context: &Context, request: &Request, object: &Value) -> Re
     object.remove_at(&["metadata", "resourceVersion"]);
     let options = WriteOptions::default();
     let write = Write::new(context, request, Change::Create(Value::Null), &options);
-    withdraw(context, request, object.str_at(&["metadata", "name"])).await?;
+    remove(context, request, object.str_at(&["metadata", "name"])).await?;
     let name = object.str_at(&["metadata", "name"]).to_owned();
     if let Some(stored) = write.put(object, None).await? {
         // a CRD is established
@@ -39,8 +49,23 @@ pub async fn deposit(context: &Context, request: &Request, object: &Value) -> Re
     stored.map(|stored| stored.revision).ok_or_else(|| request.resource.modified(&name))
 }
 
-/// Removes the object of a name, without admission and finalizers. If there is none, nothing happens.
-pub async fn withdraw(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
+/// Removes the object of a name from a collection, without admission and finalizers. If there is none, nothing happens.
+pub async fn withdraw(
+    context: &Context,
+    resource: &Arc<Resource>,
+    version: &Arc<Version>,
+    path: &str,
+    name: &str,
+) -> Result<(), Status> {
+    remove(context, &own_request(context, resource, version, path), name).await
+}
+
+/// A request of the server itself for a collection.
+fn own_request(context: &Context, resource: &Arc<Resource>, version: &Arc<Version>, path: &str) -> Request {
+    context.server_request(resource, &http::Method::POST, path, Subresource::None).in_version(version.clone())
+}
+
+async fn remove(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
     let key = request.resource.key(request.namespace(), name);
     let Some(found) = request.resource.collection.get(&key.path) else { return Ok(()) };
     stored::remove(context, &key, found.revision).await?;

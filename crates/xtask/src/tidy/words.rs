@@ -16,7 +16,7 @@ const PORTS: &str = "crates/server/src/allocation/ports.rs";
 /// an authorizer, and the functions that use this right.
 const AUTHORIZATION: &str = "crates/access/src/authorization/mod.rs";
 const AUTHORIZER: &str = "crates/access/src/authorization/authorizer.rs";
-const ASSEMBLY: &str = "crates/server/src/lib.rs";
+const ASSEMBLY: &str = "crates/server/src/assembly.rs";
 const AS_SERVER: &str = "crates/server/src/verbs/as_server.rs";
 const VERBS: &str = "crates/server/src/verbs/";
 const CONTROLLERS: &str = "crates/server/src/controllers/";
