@@ -418,8 +418,53 @@ impl At<'_, '_> {
 impl<'v> At<'_, 'v> {
     /// Requires a text that is not empty.
     pub fn not_empty(&self) {
+        self.not_empty_or("");
+    }
+
+    /// As [`At::not_empty`], with the detail of the error.
+    pub fn not_empty_or(&self, why: &str) {
         if self.as_text().is_empty() {
-            self.required("");
+            self.required(why);
+        }
+    }
+
+    /// Requires a value.
+    pub fn given_or(&self, why: impl Into<String>) {
+        if !self.is_given() {
+            self.required(why);
+        }
+    }
+
+    /// Forbids a value.
+    pub fn absent_or(&self, why: impl Into<String>) {
+        if self.is_given() {
+            self.forbidden(why);
+        }
+    }
+
+    /// Requires a text that is not empty, and one of these.
+    pub fn required_of(&self, known: &[&str]) {
+        if self.as_text().is_empty() { self.required("") } else { self.one_of(known) }
+    }
+
+    /// Requires a number that is not less than `min`, if the place has a number.
+    pub fn at_least(&self, min: i64, why: &str) {
+        if self.value.as_int().is_some_and(|number| number < min) {
+            self.invalid(why);
+        }
+    }
+
+    /// Requires a text without problems, if the place has a value.
+    pub fn must_be_if_given(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        if self.is_given() {
+            self.must_be(problems);
+        }
+    }
+
+    /// Requires a text without problems, unless it is empty.
+    pub fn may_be(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        if !self.as_text().is_empty() {
+            self.must_be(problems);
         }
     }
 

@@ -102,9 +102,7 @@ const METRIC_SOURCES: [(&str, &str); 5] = [
 
 fn metric(metric: At) {
     let kind = metric.string("type");
-    if kind.as_text().is_empty() {
-        kind.required("must specify a metric source type");
-    }
+    kind.not_empty_or("must specify a metric source type");
     kind.named().one_of(&METRIC_SOURCES.map(|(known, _)| known));
     let own = METRIC_SOURCES.iter().find(|(known, _)| *known == kind.as_text()).map(|(_, field)| *field);
     let given: Vec<&str> = METRIC_SOURCES.iter().map(|(_, field)| *field).filter(|field| metric.has(field)).collect();
@@ -140,9 +138,7 @@ fn metric_source(field: &str, source: At) {
         }
     }
     if !is_resource {
-        if name.as_text().is_empty() {
-            name.required("must specify a metric name");
-        }
+        name.not_empty_or("must specify a metric name");
         name.must_be(names::path_segment);
     }
     metric_target(field, source.field("target"));
@@ -175,9 +171,7 @@ fn metric_target(field: &str, target: At) {
 
 fn target_type(target: At) {
     let kind = target.string("type");
-    if kind.as_text().is_empty() {
-        kind.required("must specify a metric target type");
-    }
+    kind.not_empty_or("must specify a metric target type");
     if !["Utilization", "Value", "AverageValue"].contains(&kind.as_text()) {
         kind.named().invalid("must be either Utilization, Value, or AverageValue");
     }
@@ -186,7 +180,5 @@ fn target_type(target: At) {
             amount.invalid("must be positive");
         }
     }
-    if target.int("averageUtilization").is_some_and(|share| share < 1) {
-        target.field("averageUtilization").invalid("must be greater than 0");
-    }
+    target.field("averageUtilization").at_least(1, "must be greater than 0");
 }

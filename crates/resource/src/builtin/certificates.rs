@@ -148,9 +148,7 @@ pub fn validate(at: At) {
         "kubernetes.io/legacy-unknown" => name.invalid("the legacy signerName is not allowed via this API version"),
         _ => signer(name),
     }
-    if spec.int("expirationSeconds").is_some_and(|seconds| seconds < 600) {
-        spec.field("expirationSeconds").invalid("may not specify a duration less than 600 seconds (10 minutes)");
-    }
+    spec.field("expirationSeconds").at_least(600, "may not specify a duration less than 600 seconds (10 minutes)");
 }
 
 const DOMAIN_BYTES_MAX: usize = 253;

@@ -87,12 +87,8 @@ fn one_condition(condition: At) {
         true => state.required(""),
         false => state.named().one_of(&["False", "True", "Unknown"]),
     }
-    if condition.int("observedGeneration").is_some_and(|seen| seen < 0) {
-        condition.field("observedGeneration").invalid("must be greater than or equal to zero");
-    }
-    if !condition.has("lastTransitionTime") {
-        condition.field("lastTransitionTime").required("");
-    }
+    condition.field("observedGeneration").at_least(0, "must be greater than or equal to zero");
+    condition.field("lastTransitionTime").given_or("");
     let reason = condition.field("reason");
     match reason.as_text() {
         "" => reason.required(""),

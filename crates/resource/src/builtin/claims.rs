@@ -45,9 +45,7 @@ fn data_source(source: At, groups: ApiGroups) {
     if has_group && groups == ApiGroups::Checked {
         group.must_be(names::dns1123_subdomain);
     }
-    if !namespace.as_text().is_empty() {
-        namespace.must_be(names::dns1123_label);
-    }
+    namespace.may_be(names::dns1123_label);
 }
 
 /// The storage that a claim requests must be at least one byte, in whole bytes.

@@ -87,9 +87,7 @@ fn validate_new_style(event: At) {
         if series.int("count").unwrap_or_default() < 2 {
             series.field("count").invalid_text("", "should be at least 2");
         }
-        if !series.has("lastObservedTime") {
-            series.field("lastObservedTime").required("");
-        }
+        series.field("lastObservedTime").given_or("");
     }
     match event.is_update() {
         true => unchanged(event),
@@ -98,9 +96,7 @@ fn validate_new_style(event: At) {
 }
 
 fn validate_created(event: At) {
-    if !event.has("eventTime") {
-        event.field("eventTime").required("");
-    }
+    event.field("eventTime").given_or("");
     let kind = event.text("type");
     if !matches!(kind, "Normal" | "Warning") {
         event.field("type").invalid_text("", format!("has invalid value: {kind}"));

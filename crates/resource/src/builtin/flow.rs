@@ -174,15 +174,11 @@ pub fn validate_level(at: At) {
     }
     match kind.as_text() {
         "Exempt" => {
-            if limited.is_given() {
-                limited.forbidden("must be nil if the type is not Limited");
-            }
+            limited.absent_or("must be nil if the type is not Limited");
             shares(exempt);
         }
         "Limited" => {
-            if exempt.is_given() {
-                exempt.forbidden("must be nil if the type is Limited");
-            }
+            exempt.absent_or("must be nil if the type is Limited");
             match limited.is_given() {
                 false => limited.required("must not be empty when type is Limited"),
                 true => limit(limited),
@@ -197,9 +193,7 @@ pub fn validate_level(at: At) {
 }
 
 fn not_negative(at: At, why: &str) {
-    if at.value.as_int().is_some_and(|number| number < 0) {
-        at.invalid(why);
-    }
+    at.at_least(0, why);
 }
 
 fn shares(level: At) {
@@ -214,9 +208,7 @@ fn queuing(queuing: At) {
     const HASH_BITS: f64 = 60.0;
     let [length, queues_at, hand_at] = ["queueLengthLimit", "queues", "handSize"].map(|name| queuing.number(name));
     for at in [length, queues_at, hand_at] {
-        if at.value.as_int().is_some_and(|number| number < 1) {
-            at.invalid("must be positive");
-        }
+        at.at_least(1, "must be positive");
     }
     let [queues, hand] = [queues_at, hand_at].map(|at| at.value.as_int().unwrap_or_default());
     if queues > QUEUES_MAX {

@@ -13,10 +13,6 @@ pub fn prepare(object: &mut Value, _old: Option<&Value>) {
 
 pub fn validate(at: At) {
     let spec = at.field("spec");
-    if spec.int("leaseDurationSeconds").is_some_and(|seconds| seconds < 1) {
-        spec.field("leaseDurationSeconds").invalid("must be greater than 0");
-    }
-    if spec.int("leaseTransitions").is_some_and(|count| count < 0) {
-        spec.field("leaseTransitions").invalid("must be greater than or equal to 0");
-    }
+    spec.field("leaseDurationSeconds").at_least(1, "must be greater than 0");
+    spec.field("leaseTransitions").at_least(0, "must be greater than or equal to 0");
 }

@@ -30,10 +30,7 @@ pub fn validate_policy(at: At) {
     }
     spec.each("mutations").for_each(|at| mutation(at, scope));
     let reinvocation = spec.field("reinvocationPolicy");
-    match reinvocation.as_text() {
-        "" => reinvocation.required(""),
-        _ => reinvocation.named().one_of(&["IfNeeded", "Never"]),
-    }
+    reinvocation.named().required_of(&["IfNeeded", "Never"]);
 }
 
 pub fn validate_binding(at: At) {

@@ -28,10 +28,7 @@ pub fn taints(at: At) {
 }
 
 fn effect(at: At) {
-    match at.as_text() {
-        "" => at.required(""),
-        _ => at.one_of(&EFFECTS),
-    }
+    at.required_of(&EFFECTS);
 }
 
 pub fn validate(at: At) {

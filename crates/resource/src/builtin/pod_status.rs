@@ -82,9 +82,7 @@ pub fn validate(pod: At) {
 }
 
 fn not_negative(at: At) {
-    if at.int("observedGeneration").is_some_and(|seen| seen < 0) {
-        at.field("observedGeneration").invalid("must be a non-negative integer");
-    }
+    at.field("observedGeneration").at_least(0, "must be a non-negative integer");
 }
 
 /// Types of conditions must be qualified names, except for those of the kubelet. Errors show the name of the Go field.

@@ -143,9 +143,7 @@ fn fibre_channel(source: At) {
     }
     if targets.items().len() > 0 {
         lun.within(0..=255);
-        if !lun.is_given() {
-            lun.required("lun is required if targetWWNs is specified");
-        }
+        lun.given_or("lun is required if targetWWNs is specified");
     }
 }
 

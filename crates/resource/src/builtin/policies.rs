@@ -194,10 +194,7 @@ fn param_ref(reference: At) {
     }
     label_selector(selector);
     let action = reference.field("parameterNotFoundAction");
-    match action.as_text() {
-        "" => action.required(""),
-        _ => action.named().one_of(&["Deny", "Allow"]),
-    }
+    action.named().required_of(&["Deny", "Allow"]);
 }
 
 fn actions(at: At) {

@@ -129,9 +129,7 @@ fn bundle(bundle: At) {
             .printed_as("core.ClusterTrustBundleProjection")
             .invalid("only one of name and signerName may be used"),
         (true, None) => {
-            if name.as_text().is_empty() {
-                name.required("must be a valid object name");
-            }
+            name.not_empty_or("must be a valid object name");
             let signer = name.as_text().rsplit_once(':').map_or(String::new(), |(signer, _)| signer.replace(':', "/"));
             for problem in bundle_name_problems(name.as_text(), &signer, names::dns1123_subdomain) {
                 name.invalid(format!("not a valid clustertrustbundlename: {problem}"));
@@ -143,9 +141,7 @@ fn bundle(bundle: At) {
             }
         }
         (false, Some(given)) => {
-            if given.as_text().is_empty() {
-                given.required("must be a valid signer name");
-            }
+            given.not_empty_or("must be a valid signer name");
             signer(given);
             selector_operators(selector);
         }

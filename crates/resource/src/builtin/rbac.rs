@@ -78,9 +78,7 @@ fn subject(subject: At, scope: RoleScope) {
     name.not_empty();
     match subject.text("kind") {
         "ServiceAccount" => {
-            if !name.as_text().is_empty() {
-                name.must_be(names::dns1123_subdomain);
-            }
+            name.may_be(names::dns1123_subdomain);
             group.one_of(&[""]);
             if scope == RoleScope::Cluster {
                 subject.field("namespace").not_empty();

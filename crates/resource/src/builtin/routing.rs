@@ -70,9 +70,7 @@ fn backend(at: At) {
 
 /// Validates the reference to an object that serves as a backend.
 fn resource(at: At) {
-    if at.has("apiGroup") {
-        at.field("apiGroup").must_be(names::dns1123_subdomain);
-    }
+    at.field("apiGroup").must_be_if_given(names::dns1123_subdomain);
     at.field("kind").required_name(names::path_segment);
     at.field("name").required_name(names::path_segment);
 }
@@ -239,10 +237,7 @@ pub fn validate_priority_class(at: At) {
         Some(_) => {}
         None => {
             reserved_priority(at);
-            match policy.as_text() {
-                "" => policy.required(""),
-                _ => policy.one_of(&["PreemptLowerPriority", "Never"]),
-            }
+            policy.required_of(&["PreemptLowerPriority", "Never"]);
         }
     }
 }

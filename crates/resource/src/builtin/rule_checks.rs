@@ -65,9 +65,7 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("host-path-type", host_path_type),
     ("given", |at| {
-        if !at.is_given() {
-            at.required("");
-        }
+        at.given_or("");
     }),
     ("hosts", |at| at.items().for_each(served_name)),
     ("http-header", http_header),

@@ -34,9 +34,7 @@ pub fn validate_driver(at: At) {
     }
     const PERIOD_MIN: i64 = 10;
     let period = spec.field("nodeAllocatableUpdatePeriodSeconds");
-    if period.value.as_int().is_some_and(|period| period < PERIOD_MIN) {
-        period.invalid("must be greater than or equal to 10 seconds");
-    }
+    period.at_least(PERIOD_MIN, "must be greater than or equal to 10 seconds");
     // kube-apiserver misspells the first of these fields
     spec.field("attachRequired").called("attachedRequired").immutable();
     modes.immutable();
@@ -123,9 +121,7 @@ pub fn validate_attachment(at: At) {
         (false, true) if name.as_text().is_empty() => name.required("must specify non empty persistentVolumeName"),
         (false, true) => {}
     }
-    if name.is_given() {
-        name.must_be(names::dns1123_subdomain);
-    }
+    name.must_be_if_given(names::dns1123_subdomain);
     let attacher = at.field("spec.attacher");
     if !attacher.as_text().is_empty() {
         // the declared rules replace the others

@@ -31,12 +31,8 @@ pub fn source(name: &str, spec: At) {
 fn secret_of(source: At, name: &str) {
     let secret = source.field(name);
     required(secret, &["name", "namespace"]);
-    if !secret.text("name").is_empty() {
-        secret.field("name").must_be(names::dns1123_subdomain);
-    }
-    if !secret.text("namespace").is_empty() {
-        secret.field("namespace").must_be(names::dns1123_label);
-    }
+    secret.field("name").may_be(names::dns1123_subdomain);
+    secret.field("namespace").may_be(names::dns1123_label);
 }
 
 fn portal(name: &str, source: At) {

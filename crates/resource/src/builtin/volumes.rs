@@ -212,9 +212,7 @@ fn attributes_class(spec: At) {
         Some("") => class.required("an empty string is disallowed"),
         Some(_) => class.must_be(machinery::names::dns1123_subdomain),
     }
-    if !spec.has("csi") {
-        spec.field("csi").required("has to be specified when using volumeAttributesClassName");
-    }
+    spec.field("csi").given_or("has to be specified when using volumeAttributesClassName");
 }
 
 /// The source and the node affinity of a volume are immutable.
@@ -308,9 +306,7 @@ pub fn inline(spec: At) {
     if spec.has("volumeMode") && spec.text("volumeMode") != "Filesystem" {
         forbid("volumeMode", "may not specify volumeMode other than Filesystem");
     }
-    if !spec.has("csi") {
-        spec.field("csi").required("has to be specified in the context of inline volumes");
-    }
+    spec.field("csi").given_or("has to be specified in the context of inline volumes");
     volume_sources::source("", spec);
     let mut rest = spec.value.clone();
     ["claimRef", "nodeAffinity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode"]

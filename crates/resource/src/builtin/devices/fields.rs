@@ -84,9 +84,7 @@ pub fn device_selector(selector: At) {
 
 pub fn taint(taint: At) {
     taint.field("key").must_be(names::qualified_name);
-    if !taint.text("value").is_empty() {
-        taint.field("value").must_be(names::label_value);
-    }
+    taint.field("value").may_be(names::label_value);
     let effect = taint.field("effect");
     match effect.as_text() {
         given if effect.old.is_some_and(|old| old.as_str().unwrap_or_default() == given) => {}
@@ -99,9 +97,7 @@ pub fn tolerations(object: At) {
     for toleration in object.each("tolerations") {
         let (value, operator, effect) =
             (toleration.field("value"), toleration.field("operator"), toleration.field("effect"));
-        if !toleration.text("key").is_empty() {
-            toleration.field("key").must_be(names::qualified_name);
-        }
+        toleration.field("key").may_be(names::qualified_name);
         match operator.as_text() {
             "Exists" if !value.as_text().is_empty() => value.invalid("must be empty for operator `Exists`"),
             "Exists" => {}

@@ -119,10 +119,7 @@ fn allocation_result(allocation: At, names: &RequestNames<'_>) {
     if config.max_items(CONFIGURATIONS_MAX) {
         for config in config.items() {
             let source = config.field("source");
-            match source.as_text() {
-                "" => source.required(""),
-                _ => source.one_of(&["FromClaim", "FromClass"]),
-            }
+            source.required_of(&["FromClaim", "FromClass"]);
             names.check_all(config);
             claims::configuration(config, Novelty::New);
         }

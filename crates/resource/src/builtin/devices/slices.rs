@@ -55,12 +55,8 @@ pub fn slice_warnings(slice: At) {
 fn pool(pool: At) {
     fields::pool(pool.field("name"));
     let (slices, generation) = (pool.number("resourceSliceCount"), pool.number("generation"));
-    if slices.value.as_int().is_some_and(|count| count < 1) {
-        slices.invalid("must be greater than zero");
-    }
-    if generation.value.as_int().is_some_and(|number| number < 0) {
-        generation.invalid("must be greater than or equal to zero");
-    }
+    slices.at_least(1, "must be greater than zero");
+    generation.at_least(0, "must be greater than or equal to zero");
 }
 
 /// Reports items of a list whose `field` has the text of an earlier one.

@@ -134,9 +134,7 @@ fn lifecycle(container: At, grace: Option<i64>) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.field(name);
         let (grace, threshold) = (probe.field(GRACE), probe.field("successThreshold"));
-        if grace.value.as_int().is_some_and(|seconds| seconds < 1) {
-            grace.invalid("must be greater than 0");
-        }
+        grace.at_least(1, "must be greater than 0");
         if name == "readinessProbe" {
             if grace.is_given() {
                 grace.invalid("must not be set for readinessProbes");

@@ -33,9 +33,7 @@ pub(super) fn environment(variable: At) {
 
 fn file_key(reference: At) {
     rule_checks::env_name(reference.field("key"));
-    if !reference.text("volumeName").is_empty() {
-        reference.field("volumeName").must_be(label_name);
-    }
+    reference.field("volumeName").may_be(label_name);
     rule_checks::no_backsteps(reference.field("path"));
 }
 

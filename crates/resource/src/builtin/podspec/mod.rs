@@ -83,10 +83,7 @@ struct Pod<'p, 'v> {
 fn policies(spec: At) {
     spec.field("restartPolicy").not_empty();
     if let Some(policy) = spec.given("preemptionPolicy") {
-        match policy.as_text() {
-            "" => policy.required(""),
-            _ => policy.named().one_of(&["PreemptLowerPriority", "Never"]),
-        }
+        policy.named().required_of(&["PreemptLowerPriority", "Never"]);
     }
     spec.field("dnsPolicy").not_empty();
 }

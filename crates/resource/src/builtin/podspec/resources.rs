@@ -29,9 +29,7 @@ pub(super) fn of_pod(spec: At, of_pod: &Claims<'_>) {
     if spec.text("os.name") == "windows" {
         return resources.forbidden("may not be set for a windows pod");
     }
-    if resources.has("claims") {
-        resources.field("claims").forbidden("claims may not be set for Resources at pod-level");
-    }
+    resources.field("claims").absent_or("claims may not be set for Resources at pod-level");
     amounts(resources, pod_resource);
     claims(resources, of_pod);
     covered(spec, resources);

@@ -45,9 +45,7 @@ pub(super) fn system(spec: At) {
     match spec.text("os.name") {
         "linux" => {
             let refuse = |context: At| {
-                if context.has("windowsOptions") {
-                    context.field("windowsOptions").forbidden("windows options cannot be set for a linux pod");
-                }
+                context.field("windowsOptions").absent_or("windows options cannot be set for a linux pod");
             };
             refuse(own);
             each_context(spec, refuse);
@@ -112,9 +110,7 @@ pub(super) fn options(context: At) {
     let options = context.field("windowsOptions");
     let [name, credentials, user] =
         ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"].map(|name| options.field(name).named());
-    if name.is_given() {
-        name.must_be(names::dns1123_subdomain);
-    }
+    name.must_be_if_given(names::dns1123_subdomain);
     match credentials.as_text().len() {
         _ if !credentials.is_given() => {}
         0 => credentials.invalid("gmsaCredentialSpec cannot be an empty string"),
@@ -123,9 +119,7 @@ pub(super) fn options(context: At) {
         }
         _ => {}
     }
-    if user.is_given() {
-        user.must_be(user_problems);
-    }
+    user.must_be_if_given(user_problems);
 }
 
 /// The problems of a Windows user name: `USER` or `DOMAIN\USER`.

@@ -56,10 +56,7 @@ pub fn validate(at: At) {
 
 /// Validates that a field has one of `values`.
 fn known(at: At, values: &[&str]) {
-    match at.as_text() {
-        "" => at.required(""),
-        _ => at.named().one_of(values),
-    }
+    at.named().required_of(values);
 }
 
 /// The texts of a list.
@@ -116,9 +113,7 @@ fn ports(spec: At) {
         valid_port(port.field("port"));
         known(port.field("protocol"), &["SCTP", "TCP", "UDP"]);
         rule_checks::port(port.field("targetPort"));
-        if port.has("appProtocol") {
-            port.field("appProtocol").must_be(names::qualified_name);
-        }
+        port.field("appProtocol").must_be_if_given(names::qualified_name);
     }
 }
 

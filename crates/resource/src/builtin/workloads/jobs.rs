@@ -167,9 +167,7 @@ fn job_spec(spec: At) {
     let (mode, completions) = (spec.field("completionMode"), spec.field("completions"));
     let [per_index, failed] = ["backoffLimitPerIndex", "maxFailedIndexes"].map(|name| spec.field(name));
     if is_indexed(spec) {
-        if !completions.is_given() {
-            completions.required("when completion mode is Indexed");
-        }
+        completions.given_or("when completion mode is Indexed");
     } else if !mode.is_given() || mode.as_text() == "NonIndexed" {
         for at in [per_index, failed].into_iter().filter(At::is_given) {
             at.invalid("requires indexed completion mode");
@@ -216,7 +214,5 @@ fn index_limits(spec: At) {
             "must be less than or equal to {MANY_MAX} when completions are above {INDEXES_MAX} and used with backoff limit per index"
         ));
     }
-    if !failed.is_given() {
-        failed.required(format!("must be specified when completions is above {INDEXES_MAX}"));
-    }
+    failed.given_or(format!("must be specified when completions is above {INDEXES_MAX}"));
 }
