@@ -9,8 +9,8 @@ pub const LIST_ROOTS: usize = 4;
 /// Indexes of labels that a collection has. With short values and paths, an index takes about 140 bytes for each
 /// object.
 pub const INDEXES_MAX: usize = 4;
-/// Lists that would use another index before one that none has used meanwhile makes room for it: so many lists take much
-/// longer than building an index.
+/// Once [`INDEXES_MAX`] is reached, a new index may replace another one that more than this many lists in a row have
+/// not used. So many lists take much longer than building an index.
 pub const INDEX_IDLE_LISTS: usize = 100;
 /// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.
 pub const RING_EVENTS_MAX: usize = 102_400;
@@ -33,7 +33,7 @@ pub const CATCH_UP: Duration = Duration::from_secs(10);
 pub const HISTORY_ATTEMPTS: usize = 3;
 /// Items per thread, at least, when a store is decoded on all cores: fewer take less time than the start of a thread.
 pub const ITEMS_PER_CORE_MIN: usize = 64;
-/// Renditions that an object keeps: one for each version that is read concurrently.
+/// Encoded forms of an object that are kept for other readers, usually one for each API version that is read.
 pub const RENDITIONS_MAX: usize = 4;
 /// Interval of the status calls of a KMS plugin; kube-apiserver's.
 pub const KMS_STATUS: Duration = Duration::from_secs(60);

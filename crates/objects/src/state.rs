@@ -97,8 +97,8 @@ impl CollectionState {
         self.indexes.iter().find(|index| index.key == *key).map(|index| &index.objects)
     }
 
-    /// Counts a list that would use an index. Returns whether the index has to be built: it is missing, and there are few others,
-    /// or one that is hardly used.
+    /// Counts a list that would use an index. Returns whether the index is to be built: it is missing, and either there
+    /// is room for it, or another index is so little used that it can be replaced.
     pub fn lacks(&mut self, key: &IndexKey) -> bool {
         let mut is_there = false;
         for index in &mut self.indexes {

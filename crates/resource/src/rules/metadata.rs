@@ -160,7 +160,7 @@ impl MetadataRules {
         let empty = Value::object();
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
         let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced, release));
-        // the checks of the kind repeat those of every update, which need not run again if they have found nothing
+        // the kind repeats checks of every update; where those found nothing, there is nothing to report twice
         let is_valid = errors.is_empty();
         for check in checks {
             let mut own = vec![];

@@ -32,7 +32,7 @@ impl<'a> Layered<'a> {
             let Some(rest) = source.path.strip_prefix(&folder) else { continue };
             match rest.split_once('/') {
                 Some((room, "mod.rs")) => drop(rooms.insert(room.to_owned(), source.path.clone())),
-                // `x.rs` beside `x/` is found below
+                // a file of the folder `x/`: if the module is `x.rs` beside the folder, the last arm replaces this path
                 Some((room, _)) => drop(rooms.entry(room.to_owned()).or_insert(format!("{folder}{room}/mod.rs"))),
                 None if matches!(rest, "lib.rs" | "main.rs" | "tests.rs") => {}
                 None => drop(rooms.insert(rest.trim_end_matches(".rs").to_owned(), source.path.clone())),

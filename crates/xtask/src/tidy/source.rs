@@ -55,7 +55,7 @@ pub fn read_all(root: &Path) -> Result<Vec<Source>, String> {
     Ok(found.into_iter().map(|(path, text)| Source::new(&path, text)).collect())
 }
 
-/// The files that git does not ignore, by the beginning and the end of their paths.
+/// Path and text of each file whose path begins with `below` and ends with `ending`, without those that git ignores.
 fn read(root: &Path, below: &str, ending: &str) -> Result<Vec<(String, String)>, String> {
     let paths = workspace::files(root)?.into_iter().filter(|path| path.starts_with(below) && path.ends_with(ending));
     let read = |path: String| match std::fs::read_to_string(root.join(&path)) {
@@ -96,7 +96,8 @@ impl<'a> Lexed<'a> {
         lexed
     }
 
-    /// Takes tokens, those of items with `#[cfg(test)]` as test code.
+    /// Adds the tokens of `stream`. They are test code if `is_test` says so, or if they belong to an item with
+    /// `#[cfg(test)]`.
     fn stream(&mut self, stream: TokenStream, is_test: bool) {
         let mut tokens = stream.into_iter().peekable();
         let mut in_test_item = false;
@@ -141,7 +142,7 @@ impl<'a> Lexed<'a> {
         }
     }
 
-    /// Takes what is between the last token and `next`: comments and white space.
+    /// Copies the text between the last token and the token at `next` to the comments: it is comments and white space.
     fn comment(&mut self, next: usize) {
         let range = self.end..next.max(self.end);
         self.comments[range.clone()].copy_from_slice(&self.text.as_bytes()[range]);

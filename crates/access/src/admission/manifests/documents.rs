@@ -17,7 +17,7 @@ pub fn split(content: &[u8]) -> Result<Vec<Document>, String> {
             [] | [b'#', ..] => {}
             other => return Err(format!("invalid Yaml document separator: {}", String::from_utf8_lossy(other))),
         }
-        // before any other line, a separator belongs to its document, as YAML permits
+        // a separator ends a document; one that comes before any line of a document begins it
         if start < line_start {
             documents.extend(document(&content[start..line_start]));
             start = end;

@@ -62,7 +62,8 @@ impl ParamRef {
     }
 }
 
-/// The parameters that a policy is evaluated with, one evaluation each; `[None]` if it has no `paramKind`.
+/// The parameters that a binding gives to its policy, which is evaluated once for each of them. A policy without
+/// `paramKind` is evaluated once without parameters: `[None]`.
 pub async fn collect(
     source: Option<&Source>,
     reference: Option<&ParamRef>,

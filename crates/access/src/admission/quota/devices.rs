@@ -16,7 +16,7 @@ const OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
 const REQUESTS: &str = "requests.";
 /// The prefix before the class in the name of the extended resource that every class implicitly has.
 const IMPLICIT: &str = "deviceclass.resource.kubernetes.io/";
-/// The number of devices that a claim for all devices may get.
+/// The number of devices that is charged for a request of all devices: the most that a claim can get.
 const DEVICES_MAX: i64 = 32;
 const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 
@@ -58,12 +58,12 @@ impl<'a> Devices<'a> {
         })
     }
 
-    /// Whether a name of a quota is counted by claims, apart from their own count.
+    /// Whether a quota counts this name for ResourceClaims. The number of stored claims is not meant.
     pub fn counts(&self, name: &str) -> bool {
         name.ends_with(OF_CLASS) || self.counts_extended(name)
     }
 
-    /// Whether a name of a quota is that of an extended resource that devices provide.
+    /// Whether this name of a quota is an extended resource that a DeviceClass provides.
     pub fn counts_extended(&self, name: &str) -> bool {
         let Some(resource) = name.strip_prefix(REQUESTS).filter(|_| self.are_extended) else { return false };
         match resource.strip_prefix(IMPLICIT) {
@@ -73,7 +73,7 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// The usage of a claim, apart from its count.
+    /// What a claim uses, apart from the number of stored claims.
     pub fn usage(&self, claim: &Value, now: i64) -> Amounts {
         let mut used = BTreeMap::<String, i64>::new();
         for request in claim.items_at(&["spec", "devices", "requests"]) {
@@ -86,7 +86,8 @@ impl<'a> Devices<'a> {
         used.into_iter().map(of_class).chain(extended).collect()
     }
 
-    /// The devices under the names of extended resources, less what the Pod of the claim is charged for.
+    /// The devices of a claim (`used`, by class), under the names of the extended resources that their classes provide.
+    /// What the Pod requests itself under these names is already charged to the Pod, and therefore not to its claim.
     fn extended_usage(&self, claim: &Value, used: &BTreeMap<String, i64>, now: i64) -> Amounts {
         let mut extended = Amounts::new();
         for (class, count) in used.iter().filter(|(class, _)| !class.is_empty()) {

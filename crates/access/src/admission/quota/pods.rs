@@ -19,17 +19,18 @@ const OF_PODS: [&str; 10] = [
 ];
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Whether a resource name in a quota belongs to Pods, apart from their count.
+/// Whether a quota counts this name for Pods. The number of stored Pods, `count/pods`, is not meant.
 pub fn is_of_pods(name: &str) -> bool {
     let requested = name.strip_prefix("requests.");
-    // an extended resource has a domain
+    // an extended resource has the domain of its vendor before the `/`
     let is_extended = requested.is_some_and(|name| name.contains('/') && !name.contains("kubernetes.io/"));
     let is_device = requested.is_some_and(|name| name.starts_with("deviceclass.resource.kubernetes.io/"));
     let pages = requested.unwrap_or(name).starts_with(HUGE_PAGES);
     OF_PODS.contains(&name) || pages || is_extended || is_device
 }
 
-/// The usage of a Pod. A Pod that has ended, or is overdue, uses only its count.
+/// What a Pod uses, apart from `count/pods`. A Pod that has ended uses nothing, nor does one that should have been gone
+/// by the end of its grace period.
 pub fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
     if ["Failed", "Succeeded"].contains(&pod.str_at(&["status", "phase"])) || is_overdue(pod, now) {
         return Amounts::new();

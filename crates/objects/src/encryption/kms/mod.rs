@@ -163,7 +163,8 @@ impl Kms {
         Ok(Opened { value: value.into(), stale })
     }
 
-    /// Has the plugin decrypt the source of a value. Waits for it outside of the async workers.
+    /// Asks the plugin to decrypt the seed that a value was encrypted with, and blocks until it responds. The async
+    /// runtime meanwhile moves its other tasks to another thread.
     fn decrypted(&self, object: &EncryptedObject) -> Result<Arc<Source>, String> {
         let (reply, response) = sync_channel(1);
         let call = Call { object: envelope_of(object), reply };
