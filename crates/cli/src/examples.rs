@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 40] = [
+const EXAMPLES: [(&str, &[&str]); 41] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -22,6 +22,7 @@ const EXAMPLES: [(&str, &[&str]); 40] = [
     ("convert", &["convert scaler.yaml --to v2"]),
     ("apply", &["apply boat.yaml --onto live.yaml --crds crds --field-manager ann"]),
     ("table", &["table boat.yaml --crds crds --wide"]),
+    ("explain", &["explain boats.spec --crds crds", "explain deployments.spec.strategy"]),
     ("store check", &["store check --data-dir /var/lib/pintle", "store check --salvage salvaged.json"]),
     ("store backup", &["store backup backup.pintle", "store backup - > backup.pintle"]),
     ("store restore", &["store restore backup.pintle --data-dir restored"]),

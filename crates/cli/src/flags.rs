@@ -139,6 +139,8 @@ pub enum Command {
     Apply(crate::objects::Apply),
     /// Print objects as kubectl get would, with the columns of their definitions.
     Table(crate::objects::Table),
+    /// Print the documentation of a kind or a field, as kubectl explain does.
+    Explain(crate::objects::Explain),
     /// Check, back up or restore the embedded store of a data directory.
     ///
     /// Check and backup do not change the directory and may run while its server is running.

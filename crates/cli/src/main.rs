@@ -89,6 +89,7 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Table(task) => objects::table(&task),
         flags::Command::Crd(task) => return Ok(crd::run(&task)),
         flags::Command::Test(task) => return Ok(suites::run(&task)),
+        flags::Command::Explain(task) => objects::explain(&task),
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),

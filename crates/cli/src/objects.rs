@@ -1,4 +1,4 @@
-//! `pintle default`, `prune`, `convert`, `apply` and `table`: what the server makes of objects in files.
+//! `pintle default`, `prune`, `convert`, `apply`, `table` and `explain`: what the server makes of objects in files.
 
 use std::process::ExitCode;
 
@@ -89,6 +89,27 @@ pub struct Table {
     /// Also print the columns that kubectl get prints with -o wide.
     #[arg(long)]
     pub wide: bool,
+}
+
+#[derive(Args)]
+pub struct Explain {
+    /// A kind, such as boats or Deployment, and a field of it, as in boats.spec.length.
+    #[arg(value_name = "KIND[.FIELD]")]
+    pub path: String,
+
+    /// CustomResourceDefinitions, as PATH, or those of a server: kubeconfig or kubeconfig:FILE. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<String>,
+
+    /// Release of Kubernetes: 1.35, 1.36 or 1.37.
+    #[arg(long, value_name = "VERSION", value_parser = release, default_value = "1.37")]
+    pub kubernetes_version: server::Release,
+}
+
+/// Prints the documentation of a kind or a field.
+pub fn explain(task: &Explain) -> Result<(), String> {
+    let explained = commands::explain(&task.path, &task.crds, task.kubernetes_version);
+    logs::print(offline::engine::runtime()?.block_on(explained)?.as_bytes())
 }
 
 /// Prints the objects with their defaults. Errors are one line.

@@ -106,6 +106,10 @@ impl Mapping {
         self.resource.is_custom()
     }
 
+    pub fn group(&self) -> &Text {
+        &self.resource.group
+    }
+
     pub fn kind(&self) -> &Text {
         &self.resource.kind
     }
@@ -134,6 +138,22 @@ impl InProcess {
         let resource = self.edge.context.registry.of_kind(group, version, kind)?;
         let version = resource.served(version)?.clone();
         Some(Mapping { resource, version })
+    }
+
+    /// The mapping of a name that users give, in lower case: a plural, a singular, a short name or a kind, in the first version that
+    /// is served. Of several groups the first one counts.
+    pub fn find(&self, name: &str) -> Option<Mapping> {
+        let name = name.to_lowercase();
+        let snapshot = self.edge.context.registry.snapshot();
+        let is_named = |resource: &&Arc<Resource>| {
+            resource.plural == name
+                || resource.singular == name
+                || resource.kind.to_lowercase() == name
+                || resource.short_names.iter().any(|short| *short == name)
+        };
+        let resource = snapshot.values().find(is_named)?;
+        let version = resource.versions.iter().find(|version| resource.served(&version.name).is_some())?;
+        Some(Mapping { resource: resource.clone(), version: version.clone() })
     }
 
     /// Stores an object as it is, in place of one with its name, as if an earlier server had written it: without

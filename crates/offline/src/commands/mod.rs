@@ -1,6 +1,7 @@
 //! Small commands over the engine: what the server makes of objects in files.
 
 mod apply;
+mod explain;
 mod table;
 
 use machinery::{Map, Release, Value};
@@ -11,6 +12,7 @@ use crate::sources::{Input, Inputs};
 use crate::validate::prepare;
 
 pub use apply::{Applied, apply};
+pub use explain::explain;
 pub use table::table;
 
 /// What the commands read.

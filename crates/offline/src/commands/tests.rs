@@ -93,3 +93,21 @@ async fn configurations_are_applied_with_conflicts() {
         assert_eq!(object.at(&["spec", "length"]), Some(&Value::Int(6)));
     }
 }
+
+#[tokio::test]
+async fn kinds_and_fields_are_explained() {
+    let files = Files::new();
+    let crds = [files.at("crd.yaml")];
+    let text = explain("boats.spec", &crds, Release::NEWEST).await.unwrap();
+    let want = "GROUP:      example.com\nKIND:       Boat\nVERSION:    v1\n\nFIELD: spec <Object>\n\nDESCRIPTION:\n    \
+                <empty>\n\nFIELDS:\n  length\t<integer>\n  sail\t<string>\n";
+    assert_eq!(text, want);
+    let pod = explain("po.spec.containers", &[], Release::NEWEST).await.unwrap();
+    assert!(pod.contains("FIELD: containers <[]Object>") && pod.contains("  name\t<string> -required-\n"), "{pod}");
+    for (path, why) in [
+        ("boats.sail", "field \"sail\" does not exist"),
+        ("ships", "the server does not have a resource type \"ships\""),
+    ] {
+        assert_eq!(explain(path, &crds, Release::NEWEST).await.unwrap_err(), why);
+    }
+}

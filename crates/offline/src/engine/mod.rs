@@ -94,6 +94,11 @@ impl Engine {
         self.server.mapping(api_version, kind)
     }
 
+    /// The mapping of a name that users give: a plural, a singular, a short name or a kind.
+    pub fn find(&self, name: &str) -> Option<Mapping> {
+        self.server.find(name)
+    }
+
     /// The target of requests for an object, if its kind is served. An object of a namespaced kind without a namespace is in
     /// `default`.
     pub fn target(&self, object: &Value) -> Option<Target> {
