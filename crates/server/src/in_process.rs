@@ -10,6 +10,7 @@ use access::authentication::ClientCertificate;
 use access::authorization::{self, AuthorizationMode};
 use base::request::{FeatureGates, User, encode_path};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use machinery::{Status, Text, Value};
 use objects::Storage;
 use resource::{Resource, RuntimeConfig, Version};
@@ -47,7 +48,13 @@ pub struct InProcess {
 
 impl InProcess {
     /// Loads the store. The error is one line.
-    pub async fn start(storage: Storage, config: InProcessConfig) -> Result<InProcess, String> {
+    ///
+    /// The futures are boxed here for the reason that [`crate::Server::start`] gives.
+    pub fn start(storage: Storage, config: InProcessConfig) -> BoxFuture<'static, Result<InProcess, String>> {
+        Box::pin(Self::start_on(storage, config))
+    }
+
+    async fn start_on(storage: Storage, config: InProcessConfig) -> Result<InProcess, String> {
         let health = Arc::new(Health::new(storage.store.clone()));
         let door = Door::new(health.clone());
         let stop = watch::Sender::new(false);
@@ -84,8 +91,8 @@ impl InProcess {
     }
 
     /// Handles a request of a user. A response is always returned; its body may be a stream, such as that of a watch.
-    pub async fn call(&self, caller: &Caller, request: http::Request<Bytes>) -> http::Response<Body> {
-        self.edge.clone().serve(caller.0.clone(), request.map(RequestBody::own)).await
+    pub fn call(&self, caller: &Caller, request: http::Request<Bytes>) -> BoxFuture<'static, http::Response<Body>> {
+        Box::pin(self.edge.clone().serve(caller.0.clone(), request.map(RequestBody::own)))
     }
 }
 
@@ -158,15 +165,29 @@ impl InProcess {
 
     /// Stores an object as it is, in place of one with its name, as if an earlier server had written it: without
     /// validation and admission. It keeps its status and its system fields. Returns its resourceVersion.
-    pub async fn deposit(&self, mapping: &Mapping, namespace: &str, object: &Value) -> Result<u64, Status> {
+    pub fn deposit<'a>(
+        &'a self,
+        mapping: &'a Mapping,
+        namespace: &'a str,
+        object: &'a Value,
+    ) -> BoxFuture<'a, Result<u64, Status>> {
         let Mapping { resource, version } = mapping;
-        verbs::deposit(&self.edge.context, resource, version, &mapping.path(namespace, ""), object).await
+        Box::pin(async move {
+            verbs::deposit(&self.edge.context, resource, version, &mapping.path(namespace, ""), object).await
+        })
     }
 
     /// Removes an object without admission and finalizers. If there is none, nothing happens.
-    pub async fn withdraw(&self, mapping: &Mapping, namespace: &str, name: &str) -> Result<(), Status> {
+    pub fn withdraw<'a>(
+        &'a self,
+        mapping: &'a Mapping,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<(), Status>> {
         let Mapping { resource, version } = mapping;
-        verbs::withdraw(&self.edge.context, resource, version, &mapping.path(namespace, ""), name).await
+        Box::pin(async move {
+            verbs::withdraw(&self.edge.context, resource, version, &mapping.path(namespace, ""), name).await
+        })
     }
 }
 

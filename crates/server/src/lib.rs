@@ -40,6 +40,7 @@ pub use base::request::{FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace};
+use futures_util::future::BoxFuture;
 pub use http::REQUESTS;
 pub use machinery::Release;
 use machinery::Value;
@@ -282,11 +283,18 @@ pub struct Server {
 impl Server {
     /// Loads the store and starts to serve. Until the store is loaded, only `/livez`, `/readyz` and `/healthz` are
     /// served. `socket` is the one to serve on, which is bound before anything is created. The error is one line.
-    pub async fn start(
+    ///
+    /// The future is boxed here, so that this crate compiles the code of all requests, once and with its own optimizations: an
+    /// async function would be compiled, with everything that it spawns, by each crate that calls it.
+    pub fn start(
         storage: Storage,
         socket: tokio::net::TcpListener,
-        mut config: Config,
-    ) -> Result<Server, String> {
+        config: Config,
+    ) -> BoxFuture<'static, Result<Server, String>> {
+        Box::pin(Self::start_on(storage, socket, config))
+    }
+
+    async fn start_on(storage: Storage, socket: tokio::net::TcpListener, mut config: Config) -> Result<Server, String> {
         if let Some(tracing) = &config.tracing {
             trace::start(tracing)?;
         }
