@@ -57,6 +57,8 @@ def test_every_response_has_a_warning(launch):
         ):
             status, response, got = server.request(method, path, data, headers=headers)
             assert (status, got.get("warning")) == (want, WARNING), (method, path, status, response, got)
+        # its objects are deleted before it is gone
+        eventually(lambda: server.request("GET", name)[0] == 404)
         server.ok("POST", V1BETA1, body)
         status, _, got = server.request("GET", name, headers={"Accept": "application/vnd.kubernetes.protobuf"})
         assert (status, got["content-type"], got["warning"]) == (200, "application/vnd.kubernetes.protobuf", WARNING), got
