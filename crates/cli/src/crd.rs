@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
 use offline::engine;
+use offline::findings::escapes;
 use offline::sources::cluster::{self, Cluster};
 use offline::trial;
 use schema::definition::{self, ApiVersion};
@@ -224,17 +225,15 @@ fn row(name: &str, change: &Change) -> Value {
 
 /// A workflow command of GitHub Actions.
 fn annotation(file: &str, name: &str, change: &Change) -> String {
-    let data = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
     let level = match change.severity {
         Severity::Breaking => "error",
         Severity::Warning => "warning",
         Severity::Info => "notice",
     };
     let title = format!("{name} {}", place(change));
-    let (title, file) = (property(title.trim()), property(file));
+    let (title, file) = (escapes::property(title.trim()), escapes::property(file));
     let check = change.check.name;
-    format!("::{level} file={file},title={title}::{} [{check}]\n", data(&change.reason))
+    format!("::{level} file={file},title={title}::{} [{check}]\n", escapes::message(&change.reason))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io::{Result, Write};
 
-use super::{Checked, Printer, Summary, text};
+use super::{Checked, Printer, Summary, escapes, text};
 
 pub struct Github;
 
@@ -21,9 +21,9 @@ impl Printer for Github {
                 out,
                 "::{} file={}{at},title={}::{}",
                 finding.severity.as_str(),
-                property(&checked.file),
-                property(title),
-                escaped(&message)
+                escapes::property(&checked.file),
+                escapes::property(title),
+                escapes::message(&message)
             )?;
         }
         Ok(())
@@ -32,14 +32,4 @@ impl Printer for Github {
     fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {
         text::Text.end(out, summary)
     }
-}
-
-/// The escapes of messages.
-fn escaped(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-/// The escapes of properties.
-fn property(text: &str) -> String {
-    escaped(text).replace(':', "%3A").replace(',', "%2C")
 }

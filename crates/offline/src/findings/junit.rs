@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{Result, Write};
 use std::sync::Arc;
 
+use super::escapes::xml;
 use super::{Checked, Printer, Severity, Summary};
 
 #[derive(Default)]
@@ -70,21 +71,4 @@ impl Junit {
         out.write_all(std::mem::take(&mut self.cases).as_bytes())?;
         writeln!(out, "  </testsuite>")
     }
-}
-
-/// A text as XML. Characters that XML does not have become U+FFFD.
-pub(super) fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            letter => out.push(letter),
-        }
-    }
-    out
 }

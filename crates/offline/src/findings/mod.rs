@@ -1,6 +1,7 @@
 //! Findings, and the forms in which they are printed.
 
 mod caret;
+pub mod escapes;
 mod github;
 mod json;
 mod junit;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use machinery::{Value, json};
 
 use super::{Covered, Results, Tested, TestedCase};
+use crate::findings::escapes::xml;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,22 +145,5 @@ fn junit(results: &Results) -> String {
         );
     }
     out.push_str("</testsuites>\n");
-    out
-}
-
-/// A text as XML. Characters that XML does not have become U+FFFD.
-fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            letter => out.push(letter),
-        }
-    }
     out
 }

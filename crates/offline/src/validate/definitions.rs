@@ -101,7 +101,7 @@ impl Definitions {
         }
     }
 
-    /// Creates them, and returns what is wrong with them.
+    /// Creates the definitions, and returns the findings about them.
     pub async fn define(self, engines: &[Engine], previous: &Previous) -> Defined {
         let mut defined = Defined::default();
         for Definition { number, document, object } in self.0 {

@@ -97,7 +97,7 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
     Ok(Outcome { summary: report.end()?, is_incomplete })
 }
 
-/// Creates what objects of the inputs depend on, and returns what is wrong with it. The error is one line.
+/// Creates the definitions that objects of the inputs depend on, and returns the findings about them. The error is one line.
 pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Result<Vec<Checked>, String> {
     let settings = Settings { crds: crds.to_vec(), ..Settings::default() };
     let environment = definitions::environment(&settings).await?;

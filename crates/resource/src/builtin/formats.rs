@@ -5,7 +5,7 @@ use machinery::names;
 use super::at::At;
 use super::prefixed_names;
 
-/// Reports what is wrong with a text that a place has as its value or as the key of an entry.
+/// Reports the errors of a text, which is a value or the key of an entry, at its place.
 pub type Format = fn(&str, At);
 
 /// The format with this name.

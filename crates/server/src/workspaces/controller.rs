@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
-use machinery::{Status, Value, json};
+use machinery::{Status, Text, Value, json};
 use resource::Resource;
 use tokio::sync::watch;
 
 use super::Workspaces;
-use super::definition::{self, GROUP, PLURAL, Spec};
+use super::definition::{self, GROUP, PLURAL};
 use crate::http::BRANCHES;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
@@ -65,24 +65,23 @@ impl Workspaces {
     /// Deletes the workspaces whose time is over, and returns the time until the next one's is.
     async fn expire(&self) -> Duration {
         let Some((context, resource)) = self.kind() else { return limits::WORKSPACE_SWEEP };
-        let now = clock::now_seconds();
-        let mut next = limits::WORKSPACE_SWEEP;
-        let mut over = vec![];
-        for stored in resource.collection.latest().0.values().filter(|stored| !stored.meta.deleting) {
-            let object = stored.body.to_value(stored.revision);
-            let Some(ttl) = Spec::read(&object).ttl else { continue };
-            let created = machinery::time::parse_rfc3339(object.str_at(&["metadata", "creationTimestamp"]));
-            let age =
-                u64::try_from(now.saturating_sub(created.map_or(now, |(seconds, _)| seconds))).unwrap_or_default();
-            match ttl.checked_sub(Duration::from_secs(age)).filter(|left| !left.is_zero()) {
-                Some(left) => next = next.min(left),
-                None => over.push(stored.clone()),
-            }
-        }
-        if let Err(status) = verbs::delete_as_server(&context, &resource, over).await {
+        let now = clock::now_micros() / 1000;
+        let over = {
+            let mut ends = self.ends.lock();
+            let later = ends.split_off(&(now + 1, Text::default()));
+            std::mem::replace(&mut *ends, later)
+        };
+        let is_over = |name: &Text| self.workspace(name)?.spec().end.filter(|end| *end <= now);
+        let over = over.iter().filter(|(_, name)| is_over(name).is_some());
+        let over: Vec<_> = over.filter_map(|(_, name)| resource.collection.get(name)).collect();
+        if let Err(status) = verbs::delete_as_server(&context, &resource, over.clone()).await {
             tracing::warn!(error = %status, "workspaces whose time is over cannot be deleted; will retry");
+            let again = now + i64::try_from(limits::WORKSPACE_SWEEP.as_millis()).unwrap_or(i64::MAX);
+            self.ends.lock().extend(over.iter().map(|stored| (again, stored.meta.name.as_str().into())));
         }
-        next
+        let next = self.ends.lock().first().map(|(end, _)| end.saturating_sub(now));
+        let next = next.and_then(|left| u64::try_from(left).ok()).map(Duration::from_millis);
+        next.map_or(limits::WORKSPACE_SWEEP, |left| left.min(limits::WORKSPACE_SWEEP))
     }
 
     async fn report_changed(&self) {

@@ -1,7 +1,5 @@
 //! The kind Workspace: its definition, and the specification as the server reads it.
 
-use std::time::Duration;
-
 use machinery::{Release, Value};
 
 /// The group of workspaces.
@@ -29,8 +27,8 @@ pub struct Spec {
     pub ephemeral: bool,
     /// The release that it emulates; `None` for that of its source.
     pub release: Option<Release>,
-    /// Its lifetime.
-    pub ttl: Option<Duration>,
+    /// When it is to end, in milliseconds since the Unix epoch.
+    pub end: Option<i64>,
     /// A text whose change resets the workspace.
     pub reset: String,
     pub limits: Limits,
@@ -60,7 +58,7 @@ impl Spec {
             template: flag("template"),
             ephemeral: flag("ephemeral"),
             release: text(&["kubernetesVersion"]).parse().ok(),
-            ttl: machinery::time::parse_duration(spec.str_at(&["ttl"])).ok().filter(|ttl| !ttl.is_zero()),
+            end: end(object),
             reset: text(&["reset"]),
             limits: Limits {
                 objects: count("objects"),
@@ -69,4 +67,11 @@ impl Spec {
             },
         }
     }
+}
+
+/// The end of the lifetime of a workspace.
+fn end(object: &Value) -> Option<i64> {
+    let ttl = machinery::time::parse_duration(object.str_at(&["spec", "ttl"])).ok().filter(|ttl| !ttl.is_zero())?;
+    let (created, _) = machinery::time::parse_rfc3339(object.str_at(&["metadata", "creationTimestamp"]))?;
+    created.checked_mul(1000)?.checked_add(i64::try_from(ttl.as_millis()).ok()?)
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::request::RequestInfo;
+use base::request::{RequestInfo, Verb};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request};
 use machinery::Status;
@@ -44,8 +44,10 @@ impl Workspaces {
             Some(entered) => entered,
             None => self.open(&workspace).await.map_err(failed)?,
         };
-        check_limits(&spec, &opened, &request)?;
-        let watch = is_watch(&request).then(|| opened.watches.clone());
+        let query = request.uri().query().unwrap_or_default();
+        let watches = RequestInfo::parse(request.method(), path, query).verb == Verb::Watch;
+        check_limits(&spec, &opened, request.method(), watches)?;
+        let watch = watches.then(|| opened.watches.clone());
         let response = opened.edge.clone().serve(client, request).await;
         Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
     }
@@ -75,19 +77,14 @@ fn writes(method: &Method, path: &str) -> bool {
     !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
 }
 
-fn is_watch(request: &Request<RequestBody>) -> bool {
-    let info = RequestInfo::parse(request.method(), "/api/v1/pods", request.uri().query().unwrap_or_default());
-    info.verb == base::request::Verb::Watch
-}
-
 /// Refuses what is beyond the limits of a workspace. The count of objects includes those of requests in flight only once they are
 /// written, so that a burst may exceed it by the number of requests in flight.
-fn check_limits(spec: &Spec, opened: &Opened, request: &Request<RequestBody>) -> Result<(), Status> {
+fn check_limits(spec: &Spec, opened: &Opened, method: &Method, watches: bool) -> Result<(), Status> {
     let of = spec.limits;
-    if of.watches > 0 && is_watch(request) && opened.watches() >= of.watches {
+    if of.watches > 0 && watches && opened.watches() >= of.watches {
         return Err(too_many(&format!("the workspace has its {} watches already", of.watches)));
     }
-    let creates = [Method::POST, Method::PUT, Method::PATCH].contains(request.method());
+    let creates = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     if of.objects > 0 && creates && opened.edge.context.objects.count() >= of.objects {
         let why = format!("the workspace has reached its limit of {} objects", of.objects);
         return Err(Status::new(Reason::Forbidden, why));

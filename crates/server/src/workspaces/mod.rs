@@ -29,7 +29,7 @@ use crate::assembly::{Blueprint, Observer};
 use crate::http::{Branches, Edge, Health, InFlightMax};
 
 use definition::{GROUP, PLURAL, Spec};
-use workspace::{Origin, Workspace, revision_of};
+use workspace::{Fork, Origin, Workspace, revision_of};
 
 /// The name of the workspace at `/`.
 pub const DEFAULT: &str = "default";
@@ -73,6 +73,8 @@ pub struct Workspaces {
     /// Names whose object has changed, for the controller.
     changed: Mutex<BTreeSet<Text>>,
     has_changed: Notify,
+    /// When workspaces end, in milliseconds since the Unix epoch. A lifetime that was changed has an entry for each value.
+    ends: Mutex<BTreeSet<(i64, Text)>>,
 }
 
 /// Serves workspaces beside `default` until `stop` becomes true. The error is one line.
@@ -91,8 +93,8 @@ pub async fn start(
 impl Workspaces {
     /// The workspaces of a server, none yet.
     pub fn new(parts: Parts) -> Arc<Workspaces> {
-        let (home, all, pristine, lost, changed, has_changed) = Default::default();
-        Arc::new(Workspaces { parts, home, all, pristine, lost, changed, has_changed })
+        let (home, all, pristine, lost, changed, has_changed, ends) = Default::default();
+        Arc::new(Workspaces { parts, home, all, pristine, lost, changed, has_changed, ends })
     }
 
     /// The observer of `default`.
@@ -129,7 +131,12 @@ impl Workspaces {
             self.remove(name, uid);
         } else {
             let spec = Spec::read(&object);
+            if let Some(end) = spec.end {
+                self.ends.lock().insert((end, name.clone()));
+            }
             match self.workspace(name).filter(|workspace| workspace.uid == *uid) {
+                // the status that the controller has written
+                Some(workspace) if workspace.spec() == spec => return,
                 Some(workspace) => workspace.change(spec),
                 None => self.insert(name, Workspace::new(name, uid, spec, |spec| self.begin(store, spec))),
             }
@@ -153,27 +160,28 @@ impl Workspaces {
     }
 
     /// What a new workspace begins from.
-    fn begin(&self, home: &dyn Store, spec: &Spec) -> Result<Option<Origin>, String> {
+    fn begin(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
         if self.parts.durable && !spec.ephemeral {
             return Err("this server keeps workspaces in memory only: set spec.ephemeral to true".to_owned());
         }
         self.source(home, spec)
     }
 
-    /// A fork of a workspace; `None` for one that have not been used yet. The error is one line.
-    fn source(&self, home: &dyn Store, spec: &Spec) -> Result<Option<Origin>, String> {
-        let Some(name) = &spec.from else { return Ok(None) };
+    /// A fork of a workspace. The error is one line.
+    fn source(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
+        let Some(name) = &spec.from else { return Ok(Fork::Empty(None)) };
         let fork = if name == DEFAULT {
-            Some(self.fork_home(home)?)
+            Fork::Of(self.fork_home(home)?)
         } else {
             self.workspace(name).ok_or_else(|| format!("there is no workspace {name:?} to fork"))?.fork()?
         };
-        match fork.as_ref().map(|fork| revision_of(&*fork.store)) {
-            Some(revision) if !spec.revision.is_empty() && spec.revision != revision.to_string() => {
-                Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {}", spec.revision))
+        if let (Fork::Of(origin), wanted @ [_, ..]) = (&fork, spec.revision.as_bytes()) {
+            let revision = revision_of(&*origin.store).to_string();
+            if revision.as_bytes() != wanted {
+                return Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {}", spec.revision));
             }
-            _ => Ok(fork),
         }
+        Ok(fork)
     }
 
     fn fork_home(&self, store: &dyn Store) -> Result<Origin, String> {

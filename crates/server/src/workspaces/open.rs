@@ -42,7 +42,7 @@ impl Workspaces {
         if let Some(origin) = workspace.content()? {
             return Ok(origin);
         }
-        let release = workspace.spec().release.unwrap_or(self.parts.blueprint.runtime.release);
+        let release = workspace.release().unwrap_or(self.parts.blueprint.runtime.release);
         let pristine = self.pristine(release).await?;
         let (store, objects) = (pristine.store.clone(), Arc::downgrade(&pristine.objects));
         let at = revision_of(&*store);

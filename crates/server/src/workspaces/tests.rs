@@ -180,6 +180,14 @@ async fn forks_begin_with_the_objects_of_their_source() {
     let (code, version) = server.get("/clusters/c/version").await;
     assert!(code == 200 && version.contains("\"emulationMinor\": \"35\""), "{version}");
     assert_eq!(server.get(&format!("/clusters/c{WORKSPACES}")).await.0, 404);
+    // forks of a workspace of that release emulate it too, whether or not it has been used
+    server.create("h", json!({"kubernetesVersion": "1.35"})).await;
+    server.create("i", json!({"from": {"workspace": "h"}})).await;
+    server.create("j", json!({"from": {"workspace": "c"}})).await;
+    for name in ["i", "j"] {
+        let (_, version) = server.get(&format!("/clusters/{name}/version")).await;
+        assert!(version.contains("\"emulationMinor\": \"35\""), "{version}");
+    }
     assert_eq!(server.get(WORKSPACES).await.0, 200);
     for (name, source, why) in [
         ("d", json!({"workspace": "none"}), "there is no workspace \"none\" to fork"),
@@ -240,7 +248,7 @@ async fn templates_are_sealed_and_limits_hold() {
     assert!(code == 422 && body.contains("a template stays a template"), "{body}");
     server.create("l", json!({"from": {"workspace": "t"}, "limits": {"objects": 1, "watches": 1}})).await;
     assert_eq!(server.put("l", "two").await, 403);
-    let watch = "/clusters/l/api/v1/configmaps?watch=1";
+    let watch = "/clusters/l/api/v1/watch/configmaps";
     let first = server.send(&admin(), Method::GET, watch, &Value::Null).await;
     assert_eq!((first.status().as_u16(), server.get(watch).await.0), (200, 429));
     for (name, spec) in [("default", json!({})), ("a.b", json!({})), ("x", json!({"kubernetesVersion": "1.2"}))] {

@@ -44,10 +44,17 @@ pub fn revision_of(store: &dyn Store) -> Revision {
     store.head().now_or_never().and_then(Result::ok).unwrap_or_default()
 }
 
+/// What a workspace begins from.
+pub enum Fork {
+    /// An API without objects of users, which emulates this release, or that of the server.
+    Empty(Option<Release>),
+    Of(Origin),
+}
+
 /// The content of a workspace.
 enum WorkspaceContent {
-    /// An API without objects of users, which has not been used yet.
-    Pristine,
+    /// An API without objects of users, which has not been used yet, and the release of its source.
+    Pristine(Option<Release>),
     Begun {
         store: Arc<dyn Store>,
         /// Whether the store has not changed since it was forked from that of the origin.
@@ -103,15 +110,10 @@ impl Opened {
 
 impl Workspace {
     /// A workspace begins: `fork` forks its source.
-    pub fn new(
-        name: &Text,
-        uid: &Text,
-        spec: Spec,
-        fork: impl FnOnce(&Spec) -> Result<Option<Origin>, String>,
-    ) -> Workspace {
+    pub fn new(name: &Text, uid: &Text, spec: Spec, fork: impl FnOnce(&Spec) -> Result<Fork, String>) -> Workspace {
         let content = match fork(&spec) {
-            Ok(None) => WorkspaceContent::Pristine,
-            Ok(Some(origin)) => WorkspaceContent::of(origin),
+            Ok(Fork::Empty(release)) => WorkspaceContent::Pristine(release),
+            Ok(Fork::Of(origin)) => WorkspaceContent::of(origin),
             Err(why) => WorkspaceContent::Failed(why),
         };
         let state = WorkspaceState { spec, content, opened: None, is_gone: false };
@@ -137,6 +139,15 @@ impl Workspace {
         self.state.lock().spec.clone()
     }
 
+    /// The release that the workspace emulates, unless it is that of the server, before it has begun.
+    pub fn release(&self) -> Option<Release> {
+        let state = self.state.lock();
+        match state.content {
+            WorkspaceContent::Pristine(release) => state.spec.release.or(release),
+            _ => state.spec.release,
+        }
+    }
+
     /// Why the workspace cannot be used, if so.
     pub fn failure(&self) -> Option<String> {
         match &self.state.lock().content {
@@ -145,11 +156,11 @@ impl Workspace {
         }
     }
 
-    /// What another workspace begins from; `None` if that is an empty API.
-    pub fn fork(&self) -> Result<Option<Origin>, String> {
+    /// What another workspace begins from.
+    pub fn fork(&self) -> Result<Fork, String> {
         let state = self.state.lock();
         match &state.content {
-            WorkspaceContent::Pristine => Ok(None),
+            WorkspaceContent::Pristine(release) => Ok(Fork::Empty(state.spec.release.or(*release))),
             WorkspaceContent::Begun { store, is_fresh, origin } => {
                 let objects = match &state.opened {
                     Some(opened) => Arc::downgrade(&opened.edge.context.objects),
@@ -158,7 +169,8 @@ impl Workspace {
                 };
                 let store = store.fork(0).ok_or("its store cannot be forked")?;
                 let at = if state.opened.is_some() { revision_of(&*store) } else { origin.at };
-                Ok(Some(Origin { store, objects, at, ..origin.clone() }))
+                let release = state.spec.release.unwrap_or(origin.release);
+                Ok(Fork::Of(Origin { store, objects, at, release, ..origin.clone() }))
             }
             WorkspaceContent::Failed(_) => Err(format!("workspace {:?} is not ready", self.name.as_str())),
         }
@@ -168,7 +180,7 @@ impl Workspace {
     /// returned once, since the store changes afterwards.
     pub fn content(&self) -> Result<Option<Origin>, String> {
         match &mut self.state.lock().content {
-            WorkspaceContent::Pristine => Ok(None),
+            WorkspaceContent::Pristine(_) => Ok(None),
             WorkspaceContent::Begun { store, is_fresh, origin } => {
                 let objects = if std::mem::take(is_fresh) { origin.objects.clone() } else { Weak::new() };
                 Ok(Some(Origin { store: store.clone(), objects, ..origin.clone() }))
@@ -180,7 +192,7 @@ impl Workspace {
     /// Begins as a fork.
     pub fn begin(&self, origin: Origin) {
         let mut state = self.state.lock();
-        if let WorkspaceContent::Pristine = state.content {
+        if let WorkspaceContent::Pristine(_) = state.content {
             state.content = WorkspaceContent::of(origin);
         }
     }

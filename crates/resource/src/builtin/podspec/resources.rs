@@ -14,7 +14,7 @@ use crate::limits::REPEATED_BYTES_MAX;
 /// The resources without a domain that containers may have.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 
-/// Reports what is wrong with the name of a resource.
+/// Reports the errors of the name of a resource.
 type NameCheck = fn(&str, At);
 
 /// Validates the resources of a container.
