@@ -9,7 +9,6 @@ mod cel;
 mod cel_eval;
 mod certificate_tasks;
 mod certificates;
-mod client;
 mod config_file;
 mod count;
 mod crd;

@@ -23,10 +23,10 @@ use schema::definition::{
 
 use client::Method;
 
-use crate::client::Client;
 use crate::count::counted;
 use crate::flags::Migrate;
 use crate::limits;
+use client::JsonClient;
 
 const REGISTRATIONS: &str = "/apis/extensions/v1beta1/thirdpartyresources";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -55,7 +55,7 @@ async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<(
     if let Some(why) = names::dns1123_subdomain(name).first() {
         return Err(format!("{name:?}: {why}"));
     }
-    let mut client = Client::connect(kubeconfigs).await?;
+    let mut client = JsonClient::connect(kubeconfigs).await?;
     let registration = registration(&mut client, name).await?;
     let versions = third_party_versions(&registration);
     let Some(stored) = versions.first() else {
@@ -81,7 +81,7 @@ async fn migrate(name: &str, dry_run: bool, kubeconfigs: &[PathBuf]) -> Result<(
     report(&before, &objects(&mut client, &path).await?)
 }
 
-async fn registration(client: &mut Client, name: &str) -> Result<Value, String> {
+async fn registration(client: &mut JsonClient, name: &str) -> Result<Value, String> {
     let response = client.get(&format!("{REGISTRATIONS}/{name}")).await?;
     if response.code == 404 && response.body.str_at(&["kind"]) != "Status" {
         return Err(
@@ -97,7 +97,7 @@ async fn registration(client: &mut Client, name: &str) -> Result<Value, String> 
 }
 
 /// All objects that are served under a path.
-async fn objects(client: &mut Client, path: &str) -> Result<Uids, String> {
+async fn objects(client: &mut JsonClient, path: &str) -> Result<Uids, String> {
     let mut found = Uids::new();
     let mut token = String::new();
     loop {
@@ -122,7 +122,7 @@ fn objects_and_namespaces(objects: &Uids) -> String {
 
 /// Creates the CRD unless a matching one exists. Returns whether it was created.
 async fn prepare(
-    client: &mut Client,
+    client: &mut JsonClient,
     registration: &Value,
     third_party: &ThirdPartyNames,
     dry_run: bool,
@@ -154,7 +154,7 @@ async fn prepare(
 }
 
 /// Waits until the CRD is established.
-async fn established(client: &mut Client, third_party: &ThirdPartyNames) -> Result<(), String> {
+async fn established(client: &mut JsonClient, third_party: &ThirdPartyNames) -> Result<(), String> {
     let path = format!("{DEFINITIONS}/{}", third_party.definition());
     for _ in 0..limits::ESTABLISHED_WAITS_MAX {
         let definition = client.get(&path).await?.ok()?;
@@ -170,16 +170,16 @@ async fn established(client: &mut Client, third_party: &ThirdPartyNames) -> Resu
 }
 
 /// Deletes the CRD after a failure; the objects still belong to the ThirdPartyResource. Returns the end of the error message.
-async fn undo(client: &mut Client, third_party: &ThirdPartyNames) -> String {
+async fn undo(client: &mut JsonClient, third_party: &ThirdPartyNames) -> String {
     let path = format!("{DEFINITIONS}/{}", third_party.definition());
-    match client.call(Method::DELETE, &path, JSON, None).await.and_then(crate::client::Response::ok) {
+    match client.call(Method::DELETE, &path, JSON, None).await.and_then(client::JsonResponse::ok) {
         Ok(_) => "; the CustomResourceDefinition is deleted again".to_owned(),
         Err(why) => format!("; the CustomResourceDefinition cannot be deleted again: {why}"),
     }
 }
 
 /// Deletes the ThirdPartyResource, if it has not changed since it was read.
-async fn hand_over(client: &mut Client, name: &str, registration: &Value) -> Result<(), String> {
+async fn hand_over(client: &mut JsonClient, name: &str, registration: &Value) -> Result<(), String> {
     let part = |key: &str| Value::from(registration.str_at(&["metadata", key]));
     let options = json!({"preconditions": {"uid": (part("uid")), "resourceVersion": (part("resourceVersion"))}});
     let response = client.call(Method::DELETE, &format!("{REGISTRATIONS}/{name}"), JSON, Some(&options)).await?;

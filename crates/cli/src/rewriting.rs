@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use client::Method;
 use machinery::{Value, json};
 
-use crate::client::Client;
 use crate::count::counted;
 use crate::limits;
 use crate::logs::say;
+use client::JsonClient;
 
 const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const MANY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -32,10 +32,10 @@ pub struct Served<'a> {
 
 /// Rewrites all objects of a resource whose stored bytes would differ now, over several connections. The error is one
 /// line.
-pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut Client, of: Served<'_>) -> Result<Counts, String> {
+pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut JsonClient, of: Served<'_>) -> Result<Counts, String> {
     let mut writers = Vec::new();
     for _ in 0..limits::WRITERS {
-        writers.push(Client::connect(kubeconfigs).await?);
+        writers.push(JsonClient::connect(kubeconfigs).await?);
     }
     let mut pass = Pass { of, writers, counts: Counts::default() };
     pass.rewrite_all(client).await?;
@@ -44,12 +44,12 @@ pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut Client, of: Serve
 
 struct Pass<'a> {
     of: Served<'a>,
-    writers: Vec<Client>,
+    writers: Vec<JsonClient>,
     counts: Counts,
 }
 
 impl Pass<'_> {
-    async fn rewrite_all(&mut self, client: &mut Client) -> Result<(), String> {
+    async fn rewrite_all(&mut self, client: &mut JsonClient) -> Result<(), String> {
         let name = self.of.name;
         let mut token = String::new();
         loop {
@@ -134,7 +134,7 @@ enum Rewritten {
     Refused(String),
 }
 
-async fn rewrite_one(client: &mut Client, path: &str, before: &str) -> Result<Rewritten, String> {
+async fn rewrite_one(client: &mut JsonClient, path: &str, before: &str) -> Result<Rewritten, String> {
     for _ in 0..limits::WRITE_ATTEMPTS {
         let response = client
             .call(Method::PATCH, &format!("{path}?fieldManager=pintle-storage-migration"), ONE, Some(&json!({})))

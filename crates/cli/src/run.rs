@@ -12,10 +12,10 @@ use machinery::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::SignalKind;
 
-use crate::client::Client;
 use crate::kubeconfig::ADMIN_FILE;
 use crate::scratch::scratch_name;
 use crate::{envtest, manifests};
+use client::JsonClient;
 
 #[derive(Args)]
 pub struct Run {
@@ -64,7 +64,7 @@ async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<(), String> 
     if definitions.is_empty() {
         return Ok(());
     }
-    let mut client = Client::connect(&[kubeconfig.to_owned()]).await?;
+    let mut client = JsonClient::connect(&[kubeconfig.to_owned()]).await?;
     for definition in definitions {
         let path = format!("/apis/{}/customresourcedefinitions", definition.str_at(&["apiVersion"]));
         let created = client.call(Method::POST, &path, "application/json", Some(definition)).await?.ok();

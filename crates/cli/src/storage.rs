@@ -9,12 +9,12 @@ use machinery::{Value, json};
 
 use client::Method;
 
-use crate::client::Client;
 use crate::count::{are, counted};
 use crate::flags::Storage;
 use crate::limits;
 use crate::logs::say;
 use crate::rewriting::{Counts, Served, rewrite_all, version};
+use client::JsonClient;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -27,7 +27,7 @@ pub fn run(task: &Storage) -> Result<(), String> {
             Storage::Migrate { names, all, dry_run, server } => (names, *all, *dry_run, server.kubeconfigs()),
             Storage::Rewrite { resource, server } => return rewrite(resource, &server.kubeconfigs()).await,
         };
-        let mut client = Client::connect(&kubeconfigs).await?;
+        let mut client = JsonClient::connect(&kubeconfigs).await?;
         let chosen = chosen(&mut client, names, all).await?;
         if dry_run {
             chosen.iter().for_each(|definition| say(&Plan::of(definition).describe()));
@@ -49,7 +49,7 @@ pub fn run(task: &Storage) -> Result<(), String> {
 }
 
 /// The CRDs with the given names or groups.
-async fn chosen(client: &mut Client, names: &[String], all: bool) -> Result<Vec<Value>, String> {
+async fn chosen(client: &mut JsonClient, names: &[String], all: bool) -> Result<Vec<Value>, String> {
     let list = client.get(DEFINITIONS).await?.ok()?;
     let definitions = list.items_at(&["items"]);
     let is = |definition: &Value, name: &str| {
@@ -106,7 +106,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Rewrites all objects of a CRD and reduces its list of stored versions.
-async fn migrate(kubeconfigs: &[PathBuf], client: &mut Client, definition: &Value) -> Result<(), String> {
+async fn migrate(kubeconfigs: &[PathBuf], client: &mut JsonClient, definition: &Value) -> Result<(), String> {
     let plan = Plan::of(definition);
     if plan.is_done() {
         say(&plan.describe());
@@ -136,7 +136,7 @@ async fn migrate(kubeconfigs: &[PathBuf], client: &mut Client, definition: &Valu
 }
 
 /// Sets `status.storedVersions` to the storage version, if the CRD has not changed meanwhile.
-async fn shrink(client: &mut Client, definition: &Value, storage: &str) -> Result<(), String> {
+async fn shrink(client: &mut JsonClient, definition: &Value, storage: &str) -> Result<(), String> {
     let path = format!("{DEFINITIONS}/{}", definition.str_at(&["metadata", "name"]));
     for _ in 0..limits::WRITE_ATTEMPTS {
         let now = client.get(&path).await?.ok()?;
@@ -165,7 +165,7 @@ struct Stored {
 
 /// Rewrites the objects of the given resources, or of all, and prints a line for each.
 async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String> {
-    let mut client = Client::connect(kubeconfigs).await?;
+    let mut client = JsonClient::connect(kubeconfigs).await?;
     let mut resources = stored_resources(&mut client).await?;
     if let Some(name) = names.iter().find(|name| !resources.iter().any(|stored| stored.name == **name)) {
         return Err(format!("there is no resource {name}; wanted PLURAL or PLURAL.GROUP, such as secrets"));
@@ -197,7 +197,7 @@ async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String
 }
 
 /// The resources whose objects can be listed and patched, each in one version, without those of aggregated API servers.
-async fn stored_resources(client: &mut Client) -> Result<Vec<Stored>, String> {
+async fn stored_resources(client: &mut JsonClient) -> Result<Vec<Stored>, String> {
     let services = client.get("/apis/apiregistration.k8s.io/v1/apiservices").await?.ok()?;
     let remote: BTreeSet<&str> = services
         .items_at(&["items"])

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use machinery::{Value, json};
 
 use super::{DiffOutput, WORKSPACES};
-use crate::client::Client;
 use crate::count::counted;
 use crate::logs;
+use client::JsonClient;
 
 /// Media type of discovery in one document.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -18,7 +18,7 @@ const MAINTAINED: [&str; 3] = ["resourceVersion", "generation", "managedFields"]
 type Objects = BTreeMap<[String; 4], Value>;
 
 /// Prints the differences. The error is one line.
-pub async fn run(client: &mut Client, old: &str, new: Option<&str>, output: DiffOutput) -> Result<(), String> {
+pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: DiffOutput) -> Result<(), String> {
     let (old, new) = match new {
         Some(new) => (old.to_owned(), new.to_owned()),
         None => (source(client, old).await?, old.to_owned()),
@@ -35,7 +35,7 @@ pub async fn run(client: &mut Client, old: &str, new: Option<&str>, output: Diff
 }
 
 /// The workspace that another one was forked from.
-async fn source(client: &mut Client, name: &str) -> Result<String, String> {
+async fn source(client: &mut JsonClient, name: &str) -> Result<String, String> {
     let workspace = client.get(&format!("{WORKSPACES}/{name}")).await?.ok()?;
     match workspace.str_at(&["spec", "from", "workspace"]) {
         "" => Err(format!("workspace {name:?} is not a fork: name the one to compare it with")),
@@ -44,7 +44,7 @@ async fn source(client: &mut Client, name: &str) -> Result<String, String> {
 }
 
 /// All objects of a workspace that can be listed.
-async fn objects(client: &mut Client, workspace: &str) -> Result<Objects, String> {
+async fn objects(client: &mut JsonClient, workspace: &str) -> Result<Objects, String> {
     let prefix = if workspace == "default" { String::new() } else { format!("/clusters/{workspace}") };
     let mut all = Objects::new();
     for root in ["/api", "/apis"] {

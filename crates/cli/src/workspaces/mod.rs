@@ -9,11 +9,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use client::Method;
 use machinery::{Value, json};
 
-use crate::client::Client;
 use crate::kubeconfig::Kubeconfig;
 use crate::place::RunningServer;
 use crate::values::TextOrJson;
 use crate::{limits, logs};
+use client::JsonClient;
 
 /// The path of the objects that stand for workspaces.
 const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
@@ -165,8 +165,8 @@ pub fn run(task: &WorkspaceTask) -> Result<(), String> {
 }
 
 /// Connects, and makes sure that the server has workspaces.
-async fn connect(server: &RunningServer) -> Result<Client, String> {
-    let mut client = Client::connect(&server.kubeconfigs()).await?;
+async fn connect(server: &RunningServer) -> Result<JsonClient, String> {
+    let mut client = JsonClient::connect(&server.kubeconfigs()).await?;
     if client.get("/apis/workspaces.pintle.dev").await?.code == 404 {
         return Err("the server has no workspaces: start it with --workspaces".to_owned());
     }
@@ -205,7 +205,7 @@ async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Resul
 }
 
 /// The workspace, once its status is as wanted. The error is one line.
-async fn reported(client: &mut Client, name: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value, String> {
+async fn reported(client: &mut JsonClient, name: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value, String> {
     for _ in 0..limits::WORKSPACE_LOOKS {
         let workspace = client.get(&path(name)).await?.ok()?;
         if is_it(workspace.get("status").unwrap_or(&Value::Null)) {
@@ -221,7 +221,7 @@ async fn reported(client: &mut Client, name: &str, is_it: impl Fn(&Value) -> boo
 async fn each(
     names: &[String],
     server: &RunningServer,
-    act: impl AsyncFn(&mut Client, &str) -> Result<String, String>,
+    act: impl AsyncFn(&mut JsonClient, &str) -> Result<String, String>,
 ) -> Result<(), String> {
     let mut client = connect(server).await?;
     for name in names {
@@ -231,7 +231,7 @@ async fn each(
     Ok(())
 }
 
-async fn reset(client: &mut Client, name: &str) -> Result<String, String> {
+async fn reset(client: &mut JsonClient, name: &str) -> Result<String, String> {
     let workspace = client.get(&path(name)).await?.ok()?;
     // any other text resets it
     let count: u64 = workspace.str_at(&["spec", "reset"]).parse().unwrap_or_default();
@@ -242,7 +242,7 @@ async fn reset(client: &mut Client, name: &str) -> Result<String, String> {
     Ok("reset".to_owned())
 }
 
-async fn delete(client: &mut Client, name: &str) -> Result<String, String> {
+async fn delete(client: &mut JsonClient, name: &str) -> Result<String, String> {
     client.call(Method::DELETE, &path(name), "application/json", None).await?.ok()?;
     Ok("deleted".to_owned())
 }

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use client::{Access, Call, Client, Connection, Options};
-use machinery::{Value, value};
+use client::JsonClient;
+use machinery::Value;
 
 /// The word that stands for the current context of the default kubeconfigs; `kubeconfig:FILE` names a file.
 const WORD: &str = "kubeconfig";
 
 /// A connection to a server, for sequential reads.
 pub struct Cluster {
-    connection: Connection,
+    client: JsonClient,
 }
 
 /// The kubeconfigs that an argument names: those of `KUBECONFIG` or `~/.kube/config` for `kubeconfig`, a file for
@@ -28,32 +28,27 @@ pub fn kubeconfigs(argument: &str) -> Option<Vec<PathBuf>> {
 impl Cluster {
     /// Connects to the server of the current context. The error is one line.
     pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Cluster, String> {
-        let client = Client::new(&Access::read_all(kubeconfigs)?, Options::default());
-        let client = client.map_err(|why| format!("the kubeconfig: {why}"))?;
-        Ok(Cluster { connection: client.connect().await? })
+        Ok(Cluster { client: JsonClient::connect(kubeconfigs).await? })
     }
 
     /// Reads an object or a list; `None` if it does not exist. The error is one line.
     pub async fn get(&mut self, path: &str) -> Result<Option<Value>, String> {
-        let response = self.connection.send(Call::get(path)).await?;
-        let body = value::decode(&response.body).unwrap_or_default();
-        match response.status {
-            404 => Ok(None),
-            200 => Ok(Some(body)),
-            code => match body.str_at(&["message"]) {
-                "" => Err(format!("the server responded to GET {path} with status {code}")),
-                message => Err(format!("GET {path}: {message}")),
-            },
+        let response = self.client.get(path).await?;
+        if response.code == 404 {
+            return Ok(None);
         }
+        response.ok().map(Some).map_err(|why| format!("GET {path}: {why}"))
     }
 
     /// The items of a list, with their `apiVersion` and `kind` and without `resourceVersion`, so that they can be created.
     pub async fn list(&mut self, path: &str) -> Result<Vec<Value>, String> {
         let list = self.get(path).await?.unwrap_or_default();
-        let kind = list.str_at(&["kind"]).trim_end_matches("List").to_owned();
+        let kind = list.str_at(&["kind"]);
+        // the kind itself may end in List
+        let kind = kind.strip_suffix("List").unwrap_or(kind);
         let items = list.items_at(&["items"]).iter().cloned().map(|mut item| {
             item.set_at(&["apiVersion"], Value::from(list.str_at(&["apiVersion"])));
-            item.set_at(&["kind"], Value::from(kind.as_str()));
+            item.set_at(&["kind"], Value::from(kind));
             item.remove_at(&["metadata", "resourceVersion"]);
             item
         });

@@ -1,22 +1,25 @@
-//! Requests of `pintle`'s commands to a running server, with JSON bodies.
+//! Requests with objects as bodies, one after the other.
 
 use std::path::PathBuf;
 
-use client::{Access, Call, Connection, Method, Options};
+use hyper::Method;
 use machinery::Value;
 
+use crate::access::Access;
+use crate::connection::{self, Call, Connection, Options};
+
 /// A connection for sequential requests.
-pub struct Client {
+pub struct JsonClient {
     connection: Connection,
 }
 
 /// A response: its status code, and its body if that is JSON.
-pub struct Response {
+pub struct JsonResponse {
     pub code: u16,
     pub body: Value,
 }
 
-impl Response {
+impl JsonResponse {
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.code)
     }
@@ -34,15 +37,15 @@ impl Response {
     }
 }
 
-impl Client {
+impl JsonClient {
     /// Connects to the server of the current context of kubeconfigs. The error is one line.
-    pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Client, String> {
-        let client = client::Client::new(&Access::read_all(kubeconfigs)?, Options::default());
+    pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<JsonClient, String> {
+        let client = connection::Client::new(&Access::read_all(kubeconfigs)?, Options::default());
         let client = client.map_err(|why| format!("the kubeconfig: {why}"))?;
-        Ok(Client { connection: client.connect().await? })
+        Ok(JsonClient { connection: client.connect().await? })
     }
 
-    pub async fn get(&mut self, path: &str) -> Result<Response, String> {
+    pub async fn get(&mut self, path: &str) -> Result<JsonResponse, String> {
         self.call(Method::GET, path, "application/json", None).await
     }
 
@@ -53,7 +56,7 @@ impl Client {
         path: &str,
         accept: &'static str,
         body: Option<&Value>,
-    ) -> Result<Response, String> {
+    ) -> Result<JsonResponse, String> {
         let content_type = match body {
             None => "",
             Some(_) if method == Method::PATCH => "application/merge-patch+json",
@@ -63,6 +66,6 @@ impl Client {
         let call = Call { method, path: path.to_owned(), accept, content_type, body, user: "" };
         let response = self.connection.send(call).await?;
         let body = machinery::value::decode(&response.body).unwrap_or_default();
-        Ok(Response { code: response.status, body })
+        Ok(JsonResponse { code: response.status, body })
     }
 }

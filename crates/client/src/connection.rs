@@ -1,0 +1,293 @@
+//! Connections over TLS, and requests and responses as bytes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use machinery::url::Url;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use hyper::Method;
+use tokio_rustls::client::TlsStream;
+
+use crate::access::Access;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// Media type of the response.
+    pub accept: &'static str,
+    /// Media type of the body; empty if there is none.
+    pub content_type: &'static str,
+    pub body: Bytes,
+    /// The user to impersonate; empty for none.
+    pub user: &'static str,
+}
+
+impl Call {
+    pub fn get(path: impl Into<String>) -> Call {
+        Call {
+            method: Method::GET,
+            path: path.into(),
+            accept: "application/json",
+            content_type: "",
+            body: Bytes::new(),
+            user: "",
+        }
+    }
+
+    pub fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Call {
+        Call { method: Method::POST, content_type: "application/json", body: body.into(), ..Call::get(path) }
+    }
+
+    pub fn delete(path: impl Into<String>) -> Call {
+        Call { method: Method::DELETE, ..Call::get(path) }
+    }
+
+    pub fn patch(path: impl Into<String>, content_type: &'static str, body: impl Into<Bytes>) -> Call {
+        Call { method: Method::PATCH, content_type, body: body.into(), ..Call::get(path) }
+    }
+}
+
+/// A response, read to its end.
+#[derive(Clone, Debug)]
+pub struct Response {
+    pub status: u16,
+    /// Bytes of the body.
+    pub size: usize,
+    /// The beginning of the body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The response itself unless it is an error, which is described in one line; `call` names the request.
+    pub fn ok(self, call: &str) -> Result<Response, String> {
+        if self.is_success() {
+            return Ok(self);
+        }
+        let text: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
+        Err(format!("{call} failed with status {}: {}", self.status, text.trim()))
+    }
+}
+
+/// The version of HTTP that a client uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// How a client connects and reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub protocol: Protocol,
+    /// Value of the header `User-Agent`.
+    pub user_agent: &'static str,
+    /// Bytes of a response's body that are kept; of larger bodies only the beginning and the size are returned.
+    pub body_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { protocol: Protocol::Http1, user_agent: "pintle", body_bytes_max: usize::MAX }
+    }
+}
+
+/// Opens connections to one server with one identity.
+pub struct Client {
+    /// `host:port`.
+    authority: String,
+    name: ServerName<'static>,
+    tls: TlsConnector,
+    token: String,
+    options: Options,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+/// An open HTTP/1.1 connection, or a handle of an HTTP/2 connection.
+pub struct Connection {
+    sender: Sender,
+    client: Arc<Client>,
+}
+
+impl Client {
+    /// Creates a client; it does not connect yet. Fails if the URL or a certificate is invalid.
+    pub fn new(access: &Access, options: Options) -> Result<Arc<Client>, String> {
+        let authority = authority(&access.server)?;
+        let host = authority.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
+        let tls = TlsConnector::from(Arc::new(tls(access, options.protocol)?));
+        Ok(Arc::new(Client { name, tls, token: access.token.clone(), authority, options }))
+    }
+
+    /// Opens a TLS connection without speaking HTTP on it.
+    pub async fn stream(&self) -> Result<TlsStream<TcpStream>, String> {
+        let refused = |error: std::io::Error| format!("cannot connect to {}: {error}", self.authority);
+        let stream = TcpStream::connect(&self.authority).await.map_err(refused)?;
+        stream.set_nodelay(true).map_err(refused)?;
+        self.tls.connect(self.name.clone(), stream).await.map_err(refused)
+    }
+
+    /// Opens a connection. Its driver runs in a task of the current runtime and ends with the connection.
+    #[allow(clippy::disallowed_methods, reason = "the driver ends with its connection")]
+    pub async fn connect(self: &Arc<Client>) -> Result<Connection, String> {
+        let stream = TokioIo::new(self.stream().await?);
+        let broken = |error: hyper::Error| format!("{} does not speak HTTP: {error}", self.authority);
+        let sender = match self.options.protocol {
+            Protocol::Http2 => {
+                let mut builder = http2::Builder::new(TokioExecutor::new());
+                let (sender, driver) = builder.adaptive_window(true).handshake(stream).await.map_err(broken)?;
+                drop(tokio::task::spawn(driver));
+                Sender::Http2(sender)
+            }
+            Protocol::Http1 => {
+                let (sender, driver) = http1::handshake(stream).await.map_err(broken)?;
+                drop(tokio::task::spawn(driver));
+                Sender::Http1(sender)
+            }
+        };
+        Ok(Connection { sender, client: self.clone() })
+    }
+
+    /// Connections for `count` users: one each over HTTP/1.1, handles of one connection over HTTP/2.
+    pub async fn connections(self: &Arc<Client>, count: usize) -> Result<Vec<Connection>, String> {
+        let mut all: Vec<Connection> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let shared = all.first().and_then(Connection::share);
+            all.push(match shared {
+                Some(handle) => handle,
+                None => self.connect().await?,
+            });
+        }
+        Ok(all)
+    }
+
+    /// The HTTP request of a call, with the client's credentials.
+    pub fn request(&self, call: Call) -> Result<Request<Full<Bytes>>, String> {
+        let mut builder = Request::builder().method(call.method).header("user-agent", self.options.user_agent);
+        builder = builder.header("accept", call.accept);
+        builder = match self.options.protocol {
+            Protocol::Http1 => builder.uri(call.path).header("host", &self.authority),
+            Protocol::Http2 => builder.uri(format!("https://{}{}", self.authority, call.path)),
+        };
+        if !call.content_type.is_empty() {
+            builder = builder.header("content-type", call.content_type);
+        }
+        if !call.user.is_empty() {
+            builder = builder.header("impersonate-user", call.user);
+        }
+        if !self.token.is_empty() {
+            builder = builder.header("authorization", format!("Bearer {}", self.token));
+        }
+        builder.body(Full::new(call.body)).map_err(|error| error.to_string())
+    }
+}
+
+impl Connection {
+    /// Another handle of an HTTP/2 connection.
+    fn share(&self) -> Option<Connection> {
+        let Sender::Http2(sender) = &self.sender else { return None };
+        Some(Connection { sender: Sender::Http2(sender.clone()), client: self.client.clone() })
+    }
+
+    /// Sends a request and returns as soon as the head of the response has been received.
+    pub async fn open(&mut self, call: Call) -> Result<hyper::Response<Incoming>, String> {
+        let request = self.client.request(call)?;
+        let broken = |error: hyper::Error| format!("the connection to {} broke: {error}", self.client.authority);
+        match &mut self.sender {
+            Sender::Http1(sender) => {
+                sender.ready().await.map_err(broken)?;
+                sender.send_request(request).await.map_err(broken)
+            }
+            Sender::Http2(sender) => {
+                sender.ready().await.map_err(broken)?;
+                sender.send_request(request).await.map_err(broken)
+            }
+        }
+    }
+
+    /// Sends a request and reads its response.
+    pub async fn send(&mut self, call: Call) -> Result<Response, String> {
+        let mut incoming = self.open(call).await?;
+        let mut response = Response { status: incoming.status().as_u16(), size: 0, body: vec![] };
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|error| format!("a response ended early: {error}"))?;
+            if let Some(data) = frame.data_ref() {
+                response.size += data.len();
+                let room = self.client.options.body_bytes_max.saturating_sub(response.body.len());
+                response.body.extend_from_slice(&data[..data.len().min(room)]);
+            }
+        }
+        Ok(response)
+    }
+}
+
+/// `host:port` of an `https://` URL; the default port is 443.
+fn authority(server: &str) -> Result<String, String> {
+    let url = Url::parse(server).map_err(|error| format!("server {server:?}: {error}"))?;
+    if url.scheme != "https" {
+        return Err(format!("server {server:?} is not an https:// URL"));
+    }
+    if !url.path.trim_matches('/').is_empty() {
+        return Err(format!("server {server:?} has a path, which is not supported"));
+    }
+    Ok(if url.port().is_empty() { format!("{}:443", url.host.trim_end_matches(':')) } else { url.host })
+}
+
+fn tls(access: &Access, protocol: Protocol) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&access.certificate_authority) {
+        let certificate = certificate.map_err(|error| format!("the CA bundle: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("the CA bundle: {error}"))?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots);
+    let mut config = if access.certificate.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&access.certificate).collect();
+        let chain = chain.map_err(|error| format!("the client certificate: {error}"))?;
+        let key = PrivateKeyDer::from_pem_slice(&access.key).map_err(|error| format!("the client key: {error}"))?;
+        builder.with_client_auth_cert(chain, key).map_err(|error| format!("the client certificate: {error}"))?
+    };
+    config.alpn_protocols = match protocol {
+        Protocol::Http1 => vec![b"http/1.1".to_vec()],
+        Protocol::Http2 => vec![b"h2".to_vec()],
+    };
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_port_is_443() {
+        assert_eq!(authority("https://x").unwrap(), "x:443");
+        assert_eq!(authority("https://[::1]:1/").unwrap(), "[::1]:1");
+        assert_eq!(authority("http://x").unwrap_err(), "server \"http://x\" is not an https:// URL");
+        assert_eq!(authority("https://x/p").unwrap_err(), "server \"https://x/p\" has a path, which is not supported");
+    }
+}
