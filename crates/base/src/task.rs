@@ -1,6 +1,8 @@
 //! Spawning of tasks, watching of files and yielding. No other module spawns tasks.
 
+use std::any::Any;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::Poll;
@@ -37,6 +39,29 @@ where
         polled
     })
     .await
+}
+
+/// [`finish`], with the message of a panic as the error, so that the caller survives it.
+pub async fn finish_caught<F>(name: &'static str, future: F) -> Result<F::Output, String>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let mut future = Box::pin(future);
+    let caught = std::future::poll_fn(move |context| {
+        // after a panic the future is only dropped
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(message(&*panic))),
+        }
+    });
+    finish(name, caught).await
+}
+
+/// The message of a panic.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("the panic has no message").to_owned()
 }
 
 struct Unfinished<T: Send + 'static> {

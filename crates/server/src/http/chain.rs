@@ -221,14 +221,14 @@ pub(super) fn out_of_time(reply: &Reply) -> HttpResponse {
     reply.status(&Status::new(Reason::Timeout, message))
 }
 
-/// Runs a request in its own task. A panic is counted, logged and returned as a 500; other requests of the connection
-/// are not affected.
+/// Runs a request to its end, also when its client leaves. A panic is counted, logged and returned as a 500; other requests of
+/// the connection are not affected.
 async fn catch_panic(
     panics: &AtomicU64,
     audit_id: &str,
     request: impl Future<Output = HttpResponse> + Send + 'static,
 ) -> HttpResponse {
-    match base::task::spawn("request", request).await {
+    match base::task::finish_caught("request", request).await {
         Ok(response) => response,
         Err(error) => {
             panics.fetch_add(1, Ordering::Relaxed);
