@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::collection::Collection;
 use super::event::Event;
 use super::faults::Faults;
-use super::frozen::Frozen;
+use super::frozen::{self, Frozen, Known};
 use super::key::Key;
 use super::layout::{Layout, Place, Storage};
 use super::ring::Ring;
@@ -80,13 +80,8 @@ impl Drop for Objects {
 }
 
 impl Objects {
-    /// Loads the store. `observer` is called for each existing object, then for each event. `frozen` has the objects of the store,
-    /// if they have been decoded already.
-    pub async fn open(
-        storage: Storage,
-        frozen: Option<Frozen>,
-        observer: Observer,
-    ) -> Result<Arc<Objects>, StoreError> {
+    /// Loads the store. `observer` is called for each existing object that it does not know, then for each event.
+    pub async fn open(storage: Storage, known: Known, observer: Observer) -> Result<Arc<Objects>, StoreError> {
         let Storage { store, layout } = storage;
         let objects = Objects {
             store,
@@ -102,14 +97,14 @@ impl Objects {
             foreign_keys: OnceLock::new(),
             feed: OnceLock::new(),
         };
-        let start = match frozen {
+        let start = match known.objects {
             Some(frozen) => objects.load_frozen(frozen).await?,
             None => objects.load().await?,
         };
         objects.unread.send_replace(start);
         objects.applied.send_replace(start);
         let _ = objects.observer.set(observer);
-        objects.notify_all();
+        objects.notify_all(known.observed);
         let objects = Arc::new(objects);
         let changes = objects.follow_store(start).await?;
         let following = base::task::spawn("feed", Self::follow(Arc::downgrade(&objects), changes));
@@ -375,14 +370,13 @@ impl Objects {
         collections.iter().map(|(id, collection)| (id.clone(), collection.clone())).collect()
     }
 
-    /// Notifies the observer of all objects after loading.
-    fn notify_all(&self) {
-        for ((group, plural), collection) in self.all() {
-            for (path, object) in collection.latest().0 {
-                let key = Key { group: group.clone(), plural: plural.clone(), path: path.clone() };
-                let kind = super::EventKind::Added;
-                let event = Event { revision: object.revision, kind, path, object, previous: None };
-                self.notify(&key, &event);
+    /// Notifies the observer after loading, of all objects or of what differs from those that it knows.
+    fn notify_all(&self, observed: Option<Frozen>) {
+        let observed = observed.unwrap_or(Frozen(HashMap::new()));
+        for (id, collection) in self.all() {
+            for event in frozen::events_between(&observed.root(&id), &collection.latest().0) {
+                let (group, plural) = id.clone();
+                self.notify(&Key { group, plural, path: event.path.clone() }, &event);
             }
         }
     }
@@ -632,7 +626,8 @@ mod tests {
     async fn feed_resumes_after_errors() {
         let failures = Arc::new(AtomicUsize::new(2));
         let store = Flaky { store: Memory::default(), failures: failures.clone() };
-        let objects = Objects::open(Storage::own(Arc::new(store)), None, Box::new(|_, _, _| {})).await.unwrap();
+        let objects =
+            Objects::open(Storage::own(Arc::new(store)), Default::default(), Box::new(|_, _, _| {})).await.unwrap();
         while objects.faults.now().is_ok() {
             tokio::task::yield_now().await;
         }
@@ -645,7 +640,7 @@ mod tests {
     #[tokio::test]
     async fn history_that_is_read_after_the_first_writes_changes_nothing() {
         let storage = Storage::own(Arc::new(Memory::default()));
-        let objects = Objects::open(storage, None, Box::new(|_, _, _| {})).await.unwrap();
+        let objects = Objects::open(storage, Default::default(), Box::new(|_, _, _| {})).await.unwrap();
         let first = put(&objects, "a").await;
         put(&objects, "b").await;
         objects.clone().load_history(0).await;
@@ -659,7 +654,7 @@ mod tests {
     async fn feed_survives_panicking_observer() {
         let observer: Observer = Box::new(|_, key, _| assert!(key.path != "bad", "an observer panics"));
         let storage = Storage::own(Arc::new(Memory::default()));
-        let objects = Objects::open(storage, None, observer).await.unwrap();
+        let objects = Objects::open(storage, Default::default(), observer).await.unwrap();
         put(&objects, "good").await;
         assert_eq!(objects.faults.now(), Ok(()));
         put(&objects, "bad").await;

@@ -25,7 +25,7 @@ pub use event::{Event, EventKind};
 pub use failure::failure;
 pub use faults::Faults;
 pub use feed::Objects;
-pub use frozen::Frozen;
+pub use frozen::{Frozen, Known};
 pub use key::Key;
 pub use layout::{Keys, Layout, Opened, Place, Storage, Transform};
 pub use state::{CollectionState, IndexKey, Indexed, Root};

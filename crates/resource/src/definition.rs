@@ -12,6 +12,7 @@ use objects::{Body, Objects};
 use schema::definition::is_condition_true;
 
 use super::builtin::Hooks;
+use super::model::Facts;
 use super::names::Named;
 use super::registry::Defined;
 use super::rules::Deletion;
@@ -196,10 +197,10 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
     let conversion =
         spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
     let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
-    Some(Resource {
+    let collection = objects.collection(&group, &plural);
+    let facts = Facts {
         release,
         gates: gates.clone(),
-        collection: objects.collection(&group, &plural),
         group,
         plural,
         singular: accepted("singular"),
@@ -221,8 +222,8 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
         names_accepted: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
         terminating: terminating(definition, deleting, release),
         fingerprint: fingerprint(outline),
-        retired: Arc::new(tokio::sync::watch::Sender::new(false)),
-    })
+    };
+    Some(Resource::new(facts, collection))
 }
 
 /// The parts of a CRD that affect serving: its identity, spec and accepted names.

@@ -1,10 +1,12 @@
 //! A served resource: what discovery says of it, its versions, and where its objects are.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use base::request::FeatureGates;
 use machinery::{Release, Status, Text};
-use objects::{Collection, Key};
+use objects::{Collection, Key, Objects};
+use tokio::sync::watch;
 
 use super::builtin::{OwnSubresource, names_in};
 use super::conversion::Conversion;
@@ -14,8 +16,9 @@ use super::serving::{Serving, no_such_method};
 use super::version::Version;
 use super::{builtin, rules};
 
-/// A served resource.
-pub struct Resource {
+/// What a resource is, wherever its objects are.
+#[derive(Clone)]
+pub struct Facts {
     /// The release that decides how the resource behaves.
     pub release: Release,
     /// The features of the server.
@@ -49,11 +52,25 @@ pub struct Resource {
     pub names_accepted: bool,
     /// The CRD is being deleted: nothing can be created.
     pub terminating: bool,
-    pub collection: Arc<Collection>,
     /// Everything served besides the versions, as text: watches end when it changes.
     pub fingerprint: String,
+}
+
+/// A served resource: what it is, which contexts share, and where its objects are.
+#[derive(Clone)]
+pub struct Resource {
+    facts: Arc<Facts>,
+    pub collection: Arc<Collection>,
     /// Becomes true when a changed resource replaces this one, or when it is removed.
-    pub retired: Arc<tokio::sync::watch::Sender<bool>>,
+    pub retired: Arc<watch::Sender<bool>>,
+}
+
+impl Deref for Resource {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 impl std::fmt::Debug for Resource {
@@ -63,6 +80,23 @@ impl std::fmt::Debug for Resource {
 }
 
 impl Resource {
+    pub fn new(facts: Facts, collection: Arc<Collection>) -> Resource {
+        Resource { facts: Arc::new(facts), collection, retired: Arc::new(watch::Sender::new(false)) }
+    }
+
+    /// A built-in resource with the objects of another context. It is never retired.
+    pub fn with_objects_of(&self, objects: &Objects) -> Resource {
+        let collection = objects.collection(&self.storage_group(), &self.plural);
+        Resource { collection, ..self.clone() }
+    }
+
+    /// The facts, to complete a resource that is not served yet.
+    pub fn facts_mut(&mut self) -> &mut Facts {
+        Arc::make_mut(&mut self.facts)
+    }
+}
+
+impl Facts {
     pub fn storage_version(&self) -> &Arc<Version> {
         &self.versions[self.storage]
     }
@@ -149,7 +183,7 @@ impl Resource {
 }
 
 /// What follows from the kind for its endpoints.
-impl Resource {
+impl Facts {
     /// The verbs that discovery lists.
     pub fn verbs(&self) -> Vec<&'static str> {
         let own = self.built_in.filter(|row| !row.verbs.is_empty());

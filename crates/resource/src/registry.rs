@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use base::request::FeatureGates;
 use machinery::{Release, Text};
+use objects::Objects;
 
 use super::names::{Named, Names};
 use super::{Resource, Version, builtin};
@@ -34,6 +35,16 @@ pub struct Registry {
 impl Registry {
     pub fn new(gates: FeatureGates) -> Registry {
         Registry { gates, ..Registry::default() }
+    }
+
+    /// Serves the built-in kinds of another registry too, with the objects of another context.
+    pub fn share_built_in(&self, base: &Registry, objects: &Objects) {
+        let mut next = Snapshot::clone(&self.snapshot.load());
+        for (key, resource) in base.snapshot().iter().filter(|(_, resource)| !resource.is_custom()) {
+            next.insert(key.clone(), Arc::new(resource.with_objects_of(objects)));
+        }
+        self.snapshot.store(Arc::new(next));
+        self.generation.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
     }
 
     /// The features of the server.
@@ -102,7 +113,8 @@ impl Registry {
         if self.get(group, plural).is_none_or(|served| served.is_custom()) {
             let mut resource = defined.resource;
             if let Some(resource) = &mut resource {
-                resource.established &= resource.third_party || !super::builtin::is_reserved_group(group);
+                let facts = resource.facts_mut();
+                facts.established &= facts.third_party || !super::builtin::is_reserved_group(group);
             }
             self.replace(group, plural, resource);
         }
@@ -118,11 +130,12 @@ impl Registry {
         let resource = resource.map(|mut resource| {
             if let Some(old) = unchanged(&resource) {
                 // clients see no change, so programs and watches continue
-                let pairs = resource.versions.into_iter().zip(&old.versions);
+                let facts = resource.facts_mut();
+                let pairs = std::mem::take(&mut facts.versions).into_iter().zip(&old.versions);
                 let continuing = |(new, old)| {
                     Arc::into_inner(new).map_or_else(|| Arc::clone(old), |new| Arc::new(Version::continuing(new, old)))
                 };
-                resource.versions = pairs.map(continuing).collect();
+                facts.versions = pairs.map(continuing).collect();
                 resource.retired = old.retired.clone();
             }
             Arc::new(resource)

@@ -11,6 +11,7 @@ use super::builtin::{BuiltIn, names_in};
 use super::version::Version;
 use schema::ScalePaths;
 
+use super::model::Facts;
 use super::{Conversion, Resource, Serving};
 
 fn texts(list: &'static str) -> Vec<Text> {
@@ -38,11 +39,10 @@ pub fn from_row(
     gates: &FeatureGates,
 ) -> Resource {
     let (group, plural) = (Text::new_static(row.group), Text::new_static(row.plural));
-    let stored_in = Text::new_static(row.storage_group());
-    Resource {
+    let collection = objects.collection(&Text::new_static(row.storage_group()), &plural);
+    let facts = Facts {
         release: gates.release(),
         gates: gates.clone(),
-        collection: objects.collection(&stored_in, &plural),
         group,
         plural,
         singular: Text::new_static(row.singular),
@@ -64,6 +64,6 @@ pub fn from_row(
         names_accepted: true,
         terminating: false,
         fingerprint: String::new(),
-        retired: Arc::new(tokio::sync::watch::Sender::new(false)),
-    }
+    };
+    Resource::new(facts, collection)
 }

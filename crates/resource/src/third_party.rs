@@ -63,6 +63,7 @@ fn from_registration(
     gates: &FeatureGates,
 ) -> Option<Resource> {
     let definition = from_third_party(registration)?;
-    let resource = from_definition(&definition.to_json().into(), objects, client, gates)?;
-    Some(Resource { third_party: true, ..resource })
+    let mut resource = from_definition(&definition.to_json().into(), objects, client, gates)?;
+    resource.facts_mut().third_party = true;
+    Some(resource)
 }

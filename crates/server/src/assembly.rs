@@ -12,7 +12,7 @@ use access::flow::Flow;
 use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Identity};
-use objects::{Event, Frozen, Key, Objects, Storage};
+use objects::{Event, Frozen, Key, Known, Objects, Storage};
 use resource::{Registry, RuntimeConfig, builtin};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -54,15 +54,24 @@ pub struct Beginning {
     pub storage: Storage,
     /// The objects of the store, if they have been decoded already.
     pub frozen: Option<Frozen>,
+    /// A context that is to be shared.
+    pub base: Option<Base>,
     /// The realm of its ServiceAccounts, unless they are those of the server itself.
     pub realm: Option<Realm>,
     /// Observes events too, after all others.
     pub observer: Option<Observer>,
 }
 
+/// A context without custom resources, policies and webhooks, from whose objects the store has once begun: what is derived from
+/// them is shared, and only what differs from them is observed.
+pub struct Base {
+    pub context: Arc<Context>,
+    pub objects: Frozen,
+}
+
 impl Beginning {
     pub fn of(storage: Storage) -> Beginning {
-        Beginning { storage, frozen: None, realm: None, observer: None }
+        Beginning { storage, frozen: None, base: None, realm: None, observer: None }
     }
 }
 
@@ -73,16 +82,22 @@ pub struct Assembled {
 }
 
 impl Blueprint {
-    /// Loads a store, registers its resources and creates the objects that a new store lacks. The error is one line.
+    /// Loads a store, registers its resources and creates the objects that a new store lacks, unless it has begun from a base,
+    /// which had them. The error is one line.
     pub async fn assemble(&self, beginning: Beginning) -> Result<Assembled, String> {
+        let has_base = beginning.base.is_some();
         let assembled = self.load(beginning).await?;
+        if !has_base {
+            self.create_missing(&assembled.context).await?;
+        }
         self.complete(&assembled.context).await?;
         Ok(assembled)
     }
 
     /// Loads a store and registers its resources, see [`Blueprint::assemble`].
     pub async fn load(&self, beginning: Beginning) -> Result<Assembled, String> {
-        let Beginning { storage, frozen, realm, observer: also } = beginning;
+        let Beginning { storage, frozen, base, realm, observer: also } = beginning;
+        let (base, observed) = base.map(|base| (base.context, base.objects)).unzip();
         let fairness = self.seats.is_some();
         let derived = Arc::new(ControllerManager::new(&self.controllers, fairness));
         let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
@@ -91,7 +106,8 @@ impl Blueprint {
         let admission = Arc::new(Admission::new(self.plugins.clone(), client));
         let flow = self.seats.map(|seats| Arc::new(Flow::new(seats)));
         let registry = Arc::new(Registry::new(self.gates.clone()));
-        let rbac = Arc::new(authorization::Rbac::new(derived.aggregates()));
+        let rbac = base.as_ref().map(|base| base.authorizer.rbac().fork());
+        let rbac = Arc::new(rbac.unwrap_or_else(|| authorization::Rbac::new(derived.aggregates())));
         let authorization = authorization::Authorizer::new(rbac.clone(), self.modes.clone(), self.runtime.release);
         let followers = Followers {
             registry: registry.clone(),
@@ -106,9 +122,13 @@ impl Blueprint {
             followers.observe(objects, key, event);
             also.iter().for_each(|also| also(objects, key, event));
         };
-        let objects = Objects::open(storage, frozen, Box::new(observer)).await.map_err(|error| error.to_string())?;
+        let known = Known { objects: frozen, observed };
+        let objects = Objects::open(storage, known, Box::new(observer)).await.map_err(|error| error.to_string())?;
         let _ = loaded_objects.set(Arc::downgrade(&objects));
-        self.register(&objects, &registry);
+        match base {
+            Some(base) => registry.share_built_in(&base.registry, &objects),
+            None => self.register(&objects, &registry),
+        }
         let mut authentication = self.authentication.clone();
         if let Some(realm) = realm {
             authentication.accounts = authentication.accounts.in_realm(realm);
@@ -129,8 +149,8 @@ impl Blueprint {
         }
     }
 
-    /// Creates the objects that a new store lacks, and completes what an earlier run has begun.
-    async fn complete(&self, context: &Arc<Context>) -> Result<(), String> {
+    /// Creates the objects that a new store lacks.
+    async fn create_missing(&self, context: &Arc<Context>) -> Result<(), String> {
         // no client learns of a write before the start has ended, and one sync is faster than one for each write
         context.objects.store().defer_sync().await.map_err(|error| error.to_string())?;
         while let Err(status) = verbs::bootstrap(context, self.control_plane.as_ref()).await {
@@ -141,6 +161,11 @@ impl Blueprint {
             // the store may become writable again
             tokio::time::sleep(limits::LEASE_RETRY).await;
         }
+        Ok(())
+    }
+
+    /// Completes what an earlier run has begun.
+    async fn complete(&self, context: &Arc<Context>) -> Result<(), String> {
         verbs::establish_all(context).await;
         if !context.objects.store().is_shared() {
             // no request is served yet, so no Service is being written
@@ -215,7 +240,8 @@ impl Followers {
 
 #[cfg(test)]
 pub mod tests {
-    use store::Memory;
+    use machinery::json;
+    use store::{Memory, Store as _};
 
     use super::*;
 
@@ -229,5 +255,32 @@ pub mod tests {
     /// [`server`] on an empty store in memory.
     pub async fn empty_server() -> (Arc<Context>, Arc<ControllerManager>) {
         server(Arc::new(Memory::default())).await
+    }
+
+    #[tokio::test]
+    async fn a_fork_shares_what_is_derived_and_runs_no_idle_controller() {
+        let (store, blueprint) = (Arc::new(Memory::default()), Blueprint::default());
+        let source = blueprint.assemble(Beginning::of(Storage::own(store.clone()))).await.unwrap();
+        source.controllers.finish_work(&source.context).await;
+        let objects = async || source.context.objects.frozen_at(source.context.objects.revision()).await;
+        let base = Base { context: source.context.clone(), objects: objects().await.unwrap() };
+        let storage = Storage::own(store.fork(0).unwrap());
+        let beginning = Beginning { frozen: objects().await, base: Some(base), ..Beginning::of(storage) };
+        let fork = blueprint.assemble(beginning).await.unwrap();
+        let (_keep, stop) = watch::channel(false);
+        fork.start(&blueprint, &stop);
+        assert_eq!(fork.controllers.running(), [""; 0]);
+
+        let names = |context: &Context| -> Vec<String> {
+            context.registry.snapshot().values().map(|resource| format!("{resource:?}")).collect()
+        };
+        assert_eq!(names(&fork.context), names(&source.context));
+        let context = &fork.context;
+        let roles = context.registry.get("rbac.authorization.k8s.io", "clusterroles").unwrap();
+        let role = json!({"metadata": {"name": "r"}, "rules": []});
+        verbs::create_missing(context, &roles, [role]).await.unwrap();
+        assert_eq!(fork.controllers.running(), ["role aggregation"]);
+        let rules = |context: &Context| context.authorizer.rbac().rules_of_role("ClusterRole", "", "r");
+        assert!(rules(context).is_some() && rules(&source.context).is_none());
     }
 }

@@ -127,7 +127,7 @@ impl Config {
             port,
             address: self.advertise_address,
             hostname: std::mem::take(&mut self.hostname),
-            run: clock::uuid(),
+            run: Some(clock::uuid()),
         };
         Blueprint {
             plugins: Arc::new(std::mem::take(&mut self.plugins)),
@@ -461,7 +461,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn lasting_fault_is_reported_after_grace_period() {
         let storage = Storage::own(Arc::new(Memory::default()));
-        let objects = Objects::open(storage, None, Box::new(|_, _, _| {})).await.unwrap();
+        let objects = Objects::open(storage, Default::default(), Box::new(|_, _, _| {})).await.unwrap();
         let (fault, begun) = (watch::Sender::new(None), clock::instant());
         let supervisor = task::spawn("supervisor", supervise(Arc::downgrade(&objects), fault.clone()));
         tokio::time::sleep(limits::FAULT_GRACE).await;

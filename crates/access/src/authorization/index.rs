@@ -256,6 +256,11 @@ impl Rbac {
         Rbac { as_stored: !aggregates, ..Rbac::default() }
     }
 
+    /// A copy, which follows the events of another context from here on.
+    pub fn fork(&self) -> Rbac {
+        Rbac { snapshot: ArcSwap::new(self.snapshot.load_full()), as_stored: self.as_stored }
+    }
+
     fn cluster_role(&self, object: &Value) -> Role {
         let role = Role::parse(object);
         if self.as_stored { Role { selectors: vec![], ..role } } else { role }

@@ -38,17 +38,6 @@ impl Reconciler for RoleAggregation {
     }
 }
 
-/// Aggregates all ClusterRoles, including those that aggregate aggregated ones.
-pub async fn aggregate_fully(context: &Context) -> Result<(), Status> {
-    loop {
-        let before = context.objects.revision();
-        aggregate_all(context).await?;
-        if context.objects.revision() == before {
-            return Ok(());
-        }
-    }
-}
-
 async fn aggregate_all(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
     let (root, _) = resource.collection.latest();

@@ -295,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn next_step_depends_on_status() {
         let store = Arc::new(store::Memory::default());
-        let objects = Objects::open(Storage::own(store), None, Box::new(|_, _, _| {})).await.unwrap();
+        let objects = Objects::open(Storage::own(store), Default::default(), Box::new(|_, _, _| {})).await.unwrap();
         let (maps, reviews) = (of_kind(&objects, "ConfigMap"), of_kind(&objects, "SelfSubjectReview"));
         let created = "2020-01-01T00:00:00Z";
         let (start, _) = machinery::time::parse_rfc3339(created).unwrap();

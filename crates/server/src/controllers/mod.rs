@@ -28,9 +28,11 @@ mod token_secrets;
 mod token_tracking;
 mod type_check;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -40,18 +42,34 @@ use reconciler::{Controller, controller};
 use crate::limits;
 use crate::verbs::Context;
 
-pub use aggregation::aggregate_fully;
 pub use control_plane::keep_control_plane;
 pub use signing::CertificateSigner;
 pub use switch::Controllers;
 
+/// A controller, and whether it has ever had work.
+struct Slot {
+    controller: Arc<dyn Controller>,
+    has_work: AtomicBool,
+}
+
+/// What the tasks of controllers are started with, and which of them have been.
+struct Runner {
+    context: Weak<Context>,
+    stop: watch::Receiver<bool>,
+    started: Vec<bool>,
+}
+
 /// The enabled controllers, with the state that they derive from events whether or not they run on this server.
+///
+/// The task of a controller starts with its first work, so that a context whose objects need no controller has no such task.
 pub struct ControllerManager {
     /// Whether they run on this server without leader election.
     alone: bool,
     /// Whether ClusterRoles are aggregated.
     aggregates: bool,
-    all: Vec<Arc<dyn Controller>>,
+    all: Vec<Slot>,
+    /// Set while the controllers run on this server.
+    runner: Mutex<Option<Runner>>,
     /// The graph of the garbage collector, whose tests call it step by step.
     #[cfg(test)]
     owners: Option<Arc<garbage::Graph>>,
@@ -84,7 +102,8 @@ impl ControllerManager {
         ControllerManager {
             alone: controllers.alone,
             aggregates: on(switch::AGGREGATION),
-            all: all.into_iter().flatten().collect(),
+            all: all.into_iter().flatten().map(|controller| Slot { controller, has_work: false.into() }).collect(),
+            runner: Mutex::default(),
             #[cfg(test)]
             owners,
             tracking: Default::default(),
@@ -98,13 +117,69 @@ impl ControllerManager {
 
     /// Replaces the certificate authority of the server's certificate that controllers publish.
     pub fn set_root_authority(&self, authority: &str) {
-        self.all.iter().for_each(|controller| controller.set_root_authority(authority));
+        for (index, slot) in self.all.iter().enumerate() {
+            if slot.controller.set_root_authority(authority) {
+                self.give_work(index);
+            }
+        }
     }
 
     /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
-        self.all.iter().for_each(|controller| controller.observe(key, event));
+        for (index, slot) in self.all.iter().enumerate() {
+            if slot.controller.observe(key, event) {
+                self.give_work(index);
+            }
+        }
         self.tracking.observe(key);
+    }
+
+    /// Starts the task of a controller that has work, unless it has been started, if the controllers run on this server.
+    fn give_work(&self, index: usize) {
+        // the task of a controller that has had work before is there, or is started with the others
+        if !self.all[index].has_work.swap(true, Ordering::AcqRel) {
+            self.start_busy();
+        }
+    }
+
+    /// Runs the controllers on this server until `stop` becomes true.
+    fn start(&self, context: &Arc<Context>, stop: &watch::Receiver<bool>) {
+        let started = vec![false; self.all.len()];
+        *self.runner.lock() = Some(Runner { context: Arc::downgrade(context), stop: stop.clone(), started });
+        self.start_busy();
+    }
+
+    fn start_busy(&self) {
+        let mut runner = self.runner.lock();
+        let Some(Runner { context, stop, started }) = &mut *runner else { return };
+        let Some(context) = context.upgrade() else { return };
+        for (slot, started) in self.all.iter().zip(started) {
+            if slot.has_work.load(Ordering::Acquire) && !std::mem::replace(started, true) {
+                let controller = slot.controller.clone();
+                base::task::spawn(controller.name(), controller.run(context.clone(), stop.clone()));
+            }
+        }
+    }
+
+    /// The names of the controllers whose tasks have started.
+    #[cfg(test)]
+    pub fn running(&self) -> Vec<&'static str> {
+        let started = self.runner.lock().iter().flat_map(|runner| runner.started.clone()).collect::<Vec<_>>();
+        let running = self.all.iter().zip(started).filter(|(_, started)| *started);
+        running.map(|(slot, _)| slot.controller.name()).collect()
+    }
+
+    /// Does the work of all controllers until none is left, on a server where they don't run.
+    pub async fn finish_work(&self, context: &Arc<Context>) {
+        loop {
+            let before = context.objects.revision();
+            for slot in &self.all {
+                slot.controller.work(context).await;
+            }
+            if context.objects.revision() == before {
+                return;
+            }
+        }
     }
 }
 
@@ -132,9 +207,7 @@ pub fn start(
 }
 
 fn start_all(context: &Arc<Context>, derived: &Arc<ControllerManager>, stop: &watch::Receiver<bool>) {
-    for controller in &derived.all {
-        base::task::spawn(controller.name(), controller.clone().run(context.clone(), stop.clone()));
-    }
+    derived.start(context, stop);
     base::task::spawn("availability", availability::run(context.clone(), stop.clone()));
 }
 

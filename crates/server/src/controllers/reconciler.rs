@@ -14,14 +14,19 @@ pub trait Controller: Send + Sync {
     /// The name of its task.
     fn name(&self) -> &'static str;
 
-    /// Receives every event, in order, whether or not the controller runs on this server.
-    fn observe(&self, key: &Key, event: &Event);
+    /// Receives every event, in order, whether or not the controller runs on this server. Returns whether there is work.
+    fn observe(&self, key: &Key, event: &Event) -> bool;
 
     /// Runs until `stop` becomes true.
     fn run(self: Arc<Self>, context: Arc<Context>, stop: watch::Receiver<bool>) -> BoxFuture<'static, ()>;
 
-    /// Receives another CA bundle of the server (PEM), for controllers that publish it.
-    fn set_root_authority(&self, _authority: &str) {}
+    /// Does the work that there is, instead of running.
+    fn work<'a>(&'a self, context: &'a Arc<Context>) -> BoxFuture<'a, ()>;
+
+    /// Receives another CA bundle of the server (PEM), for controllers that publish it. Returns whether there is work.
+    fn set_root_authority(&self, _authority: &str) -> bool {
+        false
+    }
 }
 
 /// A controller whose work consists of passes.
@@ -76,10 +81,19 @@ impl<R: Reconciler> Controller for Reconciling<R> {
         R::NAME
     }
 
-    fn observe(&self, key: &Key, event: &Event) {
-        if self.reconciler.observe(key, event) {
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        let has_work = self.reconciler.observe(key, event);
+        if has_work {
             self.wake.notify_one();
         }
+        has_work
+    }
+
+    fn work<'a>(&'a self, context: &'a Arc<Context>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let (_, stop) = watch::channel(false);
+            self.reconciler.reconcile(context, &stop, &mut R::Memory::default()).await;
+        })
     }
 
     fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
@@ -102,10 +116,12 @@ impl<R: Reconciler> Controller for Reconciling<R> {
         })
     }
 
-    fn set_root_authority(&self, authority: &str) {
-        if self.reconciler.set_root_authority(authority) {
+    fn set_root_authority(&self, authority: &str) -> bool {
+        let has_work = self.reconciler.set_root_authority(authority);
+        if has_work {
             self.wake.notify_one();
         }
+        has_work
     }
 }
 

@@ -155,7 +155,8 @@ mod tests {
     #[tokio::test]
     async fn reused_parts_make_the_same_document() {
         let store = Arc::new(store::Memory::default());
-        let objects = Objects::open(objects::Storage::own(store), None, Box::new(|_, _, _| {})).await.unwrap();
+        let objects =
+            Objects::open(objects::Storage::own(store), Default::default(), Box::new(|_, _, _| {})).await.unwrap();
         let registry = Registry::default();
         // the schemas of the last two have the same name
         let [kite, boat, one, other] =

@@ -280,7 +280,8 @@ mod tests {
     #[tokio::test]
     async fn documents_follow_crds() {
         let store = Arc::new(store::Memory::default());
-        let objects = Objects::open(objects::Storage::own(store), None, Box::new(|_, _, _| {})).await.unwrap();
+        let objects =
+            Objects::open(objects::Storage::own(store), Default::default(), Box::new(|_, _, _| {})).await.unwrap();
         let registry = Arc::new(Registry::default());
         let serve = |schema: Value| {
             let resource =

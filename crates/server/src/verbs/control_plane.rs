@@ -29,8 +29,8 @@ pub struct ControlPlane {
     /// The address of the server for clients; `None` if it is a loopback address, which Endpoints may not contain.
     pub address: Option<IpAddr>,
     pub hostname: String,
-    /// Identifies this run of the server.
-    pub run: String,
+    /// Identifies this run of the server; `None` where no Lease says that a server is there.
+    pub run: Option<String>,
 }
 
 /// Creates missing objects; the namespaces must exist.
@@ -40,7 +40,7 @@ pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Statu
         create_of(context, PLAIN, "", "endpoints", plane.endpoints()),
         create_of(context, PLAIN, "discovery.k8s.io", "endpointslices", plane.slice()),
         create_network(context),
-        create_of(context, PLAIN, "coordination.k8s.io", "leases", [plane.lease()]),
+        create_of(context, PLAIN, "coordination.k8s.io", "leases", plane.lease()),
     )
     .map(drop)
 }
@@ -100,7 +100,7 @@ async fn create_network(context: &Context) -> Result<(), Status> {
 /// Renews the Lease of the server.
 pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     let Some(resource) = context.registry.get("coordination.k8s.io", "leases") else { return Ok(()) };
-    let lease = plane.lease();
+    let Some(lease) = plane.lease() else { return Ok(()) };
     let name = lease.str_at(&["metadata", "name"]);
     let path = format!("{}?fieldManager={SERVER}", path_of(&resource, LEASE_NAMESPACE, name));
     let renewed = |object: &mut Value| {
@@ -206,12 +206,13 @@ impl ControlPlane {
     fn holds_lease(&self, context: &Context) -> bool {
         let leases = context.objects.collection(&"coordination.k8s.io".into(), &"leases".into());
         let lease = leases.get(&format!("{LEASE_NAMESPACE}/{}", self.name()));
-        lease.is_some_and(|lease| lease.body.to_value(0).str_at(&["spec", "holderIdentity"]).ends_with(&self.run))
+        let holder = lease.map(|lease| lease.body.to_value(0).str_at(&["spec", "holderIdentity"]).to_owned());
+        holder.zip(self.run.as_ref()).is_some_and(|(holder, run)| holder.ends_with(run))
     }
 
-    fn lease(&self) -> Value {
+    fn lease(&self) -> Option<Value> {
         let name = self.name();
-        let holder = format!("{name}_{}", self.run);
+        let holder = format!("{name}_{}", self.run.as_ref()?);
         let mut lease = json!({
             "metadata": {
                 "name": name, "namespace": LEASE_NAMESPACE,
@@ -226,7 +227,7 @@ impl ControlPlane {
             let address = std::net::SocketAddr::new(address, self.port).to_string();
             lease.set_at(&["metadata", "annotations", "kubernetes.io/peer-advertise-address"], Value::from(address));
         }
-        lease
+        Some(lease)
     }
 }
 
@@ -244,9 +245,12 @@ mod tests {
 
     #[test]
     fn lease_name_depends_on_hostname() {
-        let plane = ControlPlane { port: 6443, address: None, hostname: "vm".to_owned(), run: "1".to_owned() };
+        let plane = ControlPlane { port: 6443, address: None, hostname: "vm".to_owned(), run: Some("1".to_owned()) };
         assert_eq!(plane.name(), "apiserver-wlv32tlttr4jl3gtroqexyxapa");
         assert!(plane.endpoints().is_none() && plane.slice().is_none());
-        assert_eq!(plane.lease().str_at(&["spec", "holderIdentity"]), "apiserver-wlv32tlttr4jl3gtroqexyxapa_1");
+        assert_eq!(
+            plane.lease().unwrap().str_at(&["spec", "holderIdentity"]),
+            "apiserver-wlv32tlttr4jl3gtroqexyxapa_1"
+        );
     }
 }

@@ -19,7 +19,7 @@ use access::audit::Audit;
 use base::request::FeatureGates;
 use base::task;
 use machinery::{Release, Text};
-use objects::{Event, EventKind, Key, Objects};
+use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
 use resource::RuntimeConfig;
 use store::Store;
@@ -27,6 +27,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::assembly::{Blueprint, Observer};
 use crate::http::{Branches, Edge, Health, InFlightMax};
+use crate::verbs::Context;
 
 use definition::{GROUP, PLURAL, Spec};
 use workspace::{Fork, Origin, Workspace, revision_of};
@@ -56,8 +57,8 @@ pub struct Parts {
 struct Pristine {
     blueprint: Blueprint,
     store: Arc<dyn Store>,
-    /// Its objects, which new workspaces share.
-    objects: Arc<Objects>,
+    /// Its context, which new workspaces share.
+    context: Arc<Context>,
 }
 
 /// The workspaces of a server.

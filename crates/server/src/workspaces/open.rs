@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use super::definition::{GROUP, PLURAL};
 use super::workspace::{Opened, Origin, Workspace, revision_of};
 use super::{Pristine, Workspaces};
-use crate::assembly::{Beginning, Blueprint};
-use crate::controllers;
+use crate::assembly::{Base, Beginning, Blueprint};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
+use crate::verbs::control_plane::ControlPlane;
 
 impl Workspaces {
     /// Enters a workspace that no request uses: makes its context. The error is one line.
@@ -44,7 +44,7 @@ impl Workspaces {
         }
         let release = workspace.release().unwrap_or(self.parts.blueprint.runtime.release);
         let pristine = self.pristine(release).await?;
-        let (store, objects) = (pristine.store.clone(), Arc::downgrade(&pristine.objects));
+        let (store, objects) = (pristine.store.clone(), Arc::downgrade(&pristine.context.objects));
         let at = revision_of(&*store);
         workspace.begin(Origin { store, layout: Layout::own(), release, has_workspaces: false, objects, at });
         workspace.content()?.ok_or_else(|| "it has been deleted".to_owned())
@@ -61,7 +61,12 @@ impl Workspaces {
         let realm = Realm { path: prefix.clone(), id: workspace.uid.clone() };
         let storage = Storage { store: origin.store.clone(), layout: origin.layout.clone() };
         let frozen = origin.frozen().await;
-        let beginning = Beginning { storage, frozen, realm: Some(realm), observer: None };
+        // another release has other objects at its start
+        let base = match pristine.blueprint.runtime.release == origin.release {
+            true => Some(pristine.base().await?),
+            false => None,
+        };
+        let beginning = Beginning { storage, frozen, base, realm: Some(realm), observer: None };
         let assembled = blueprint.assemble(beginning).await?;
         let stop = watch::Sender::new(false);
         if !spec.template {
@@ -95,13 +100,10 @@ impl Workspaces {
         let blueprint = self.blueprint(release)?;
         let store: Arc<dyn Store> = Arc::new(Memory::default());
         let assembled = blueprint.assemble(Beginning::of(Storage::own(store.clone()))).await?;
-        if assembled.controllers.aggregates() {
-            // once here instead of in every workspace
-            controllers::aggregate_fully(&assembled.context).await.map_err(|status| status.message.clone())?;
-        }
+        // once here instead of in every workspace
+        assembled.controllers.finish_work(&assembled.context).await;
         // its controllers do not run, and no request is served
-        let objects = assembled.context.objects.clone();
-        let pristine = Arc::new(Pristine { blueprint, store, objects });
+        let pristine = Arc::new(Pristine { blueprint, store, context: assembled.context });
         all.insert(release, pristine.clone());
         Ok(pristine)
     }
@@ -123,9 +125,18 @@ impl Workspaces {
             seats: None,
             runtime,
             gates,
-            control_plane: own.control_plane.clone(),
+            // a workspace is no server, so it has no Lease of one
+            control_plane: own.control_plane.clone().map(|plane| ControlPlane { run: None, ..plane }),
             compaction_interval: own.compaction_interval,
         })
+    }
+}
+
+impl Pristine {
+    async fn base(&self) -> Result<Base, String> {
+        let objects = self.context.objects.frozen_at(revision_of(&*self.store)).await;
+        let objects = objects.ok_or("the objects of an empty API are not in memory")?;
+        Ok(Base { context: self.context.clone(), objects })
     }
 }
 

@@ -10,7 +10,9 @@ use super::*;
 
 /// Objects of an empty store in memory.
 pub async fn objects() -> Arc<Objects> {
-    Objects::open(Storage::own(Arc::new(store::Memory::default())), None, Box::new(|_, _, _| {})).await.unwrap()
+    Objects::open(Storage::own(Arc::new(store::Memory::default())), Default::default(), Box::new(|_, _, _| {}))
+        .await
+        .unwrap()
 }
 
 async fn put(objects: &Arc<Objects>, plural: &'static str, name: &str, uid: &str) -> Arc<Stored> {

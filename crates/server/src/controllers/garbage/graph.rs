@@ -108,13 +108,14 @@ impl Graph {
         self.state.lock()
     }
 
-    /// Receives every event, in order. Objects of kind Event are not tracked as dependents.
-    pub fn follow(&self, key: &Key, event: &Event) {
+    /// Receives every event, in order, and returns whether there is an object to be examined. Objects of kind Event are not
+    /// tracked as dependents.
+    pub fn follow(&self, key: &Key, event: &Event) -> bool {
         let (object, previous) = (&event.object, event.previous.as_deref());
         let same_owners = previous.is_some_and(|previous| previous.meta.owners == object.meta.owners);
         let plain = object.meta.owners.is_empty() && previous.is_none_or(|previous| previous.meta.owners.is_empty());
         if key.group.is_empty() && key.plural == "events" {
-            return;
+            return false;
         }
         let uid = &object.meta.uid;
         let mut state = self.lock();
@@ -157,9 +158,11 @@ impl Graph {
                 state.enqueue_object(WorkItem::Owner, key, uid, due);
             }
         }
-        if state.ready.len() > before {
+        let has_work = state.ready.len() > before;
+        if has_work {
             self.changed.notify_one();
         }
+        has_work
     }
 
     /// The dependents of an owner.

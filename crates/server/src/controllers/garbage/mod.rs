@@ -11,6 +11,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
@@ -37,8 +38,16 @@ impl Controller for Graph {
         "garbage collector"
     }
 
-    fn observe(&self, key: &Key, event: &Event) {
-        self.follow(key, event);
+    fn observe(&self, key: &Key, event: &Event) -> bool {
+        self.follow(key, event)
+    }
+
+    fn work<'a>(&'a self, context: &'a Arc<Context>) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            while let Some(tasks) = self.take(limits::GARBAGE_PARALLEL).now_or_never() {
+                join_all(tasks.into_iter().map(|task| examine(context, self, task))).await;
+            }
+        })
     }
 
     fn run(self: Arc<Self>, context: Arc<Context>, stop: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
