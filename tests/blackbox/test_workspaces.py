@@ -174,3 +174,31 @@ def test_on_a_disk_workspaces_are_ephemeral(launch, tmp_path):
 def test_without_the_flag_there_are_none(server):
     for path in ("/clusters/a/api", WORKSPACES):
         assert server.request("GET", path)[0] == 404
+
+
+def template(server, name, script):
+    """Starts `pintle workspace template`, with a shell script as the builder."""
+    command = [server.binary, "workspace", "template", name, "--kubeconfig", server.kubeconfig, "--", "sh", "-c", script]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_template_is_built_once(spaces, tmp_path):
+    """By one of several processes. A failed build leaves nothing, and a builder that dies frees the name."""
+    failed = template(spaces, "t", "exit 3")
+    assert (failed.wait(timeout=30), failed.stdout.read()) == (3, "")
+    begun = tmp_path / "begun"
+    dying = template(spaces, "t", f"echo $$ > {begun}; sleep 60")
+    eventually(lambda: begun.exists() and begun.read_text())
+    dying.kill()
+    os.kill(int(begun.read_text()), 9)
+    log = tmp_path / "log"
+    builders = [template(spaces, "t", f"echo $KUBECONFIG >> {log}") for _ in range(3)]
+    results = [(builder.communicate(timeout=60), builder.returncode) for builder in builders]
+    assert [(out, code) for (out, _), code in results] == [(f"{spaces.url}/clusters/t\n", 0)] * 3, results
+    assert len(log.read_text().splitlines()) == 1
+    spec = spaces.ok("GET", f"{WORKSPACES}/t")["spec"]
+    assert spec.get("template") and "ttl" not in spec
+    other = create(spaces, "other")
+    refused = template(spaces, other.rsplit("/", 1)[1], "true")
+    assert refused.wait(timeout=30) == 1
+    assert "is no template" in refused.stderr.read()

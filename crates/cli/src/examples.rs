@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 41] = [
+const EXAMPLES: [(&str, &[&str]); 43] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -64,6 +64,7 @@ const EXAMPLES: [(&str, &[&str]); 41] = [
     ),
     ("workspace create", &["workspace create test-1", "workspace create test-1 -o kubeconfig > test-1.kubeconfig"]),
     ("workspace fork", &["workspace fork template test-1 --ttl 10m"]),
+    ("workspace template", &["workspace template crds-v1 -- kubectl apply -f crds/"]),
     ("workspace list", &["workspace list", "workspace list -o json"]),
     ("workspace reset", &["workspace reset test-1"]),
     ("workspace delete", &["workspace delete test-1 test-2"]),

@@ -49,3 +49,5 @@ pub const UNREADABLE_NAMED: usize = 1000;
 /// Interval and number of looks at the status of a workspace, which the server writes within milliseconds.
 pub const WORKSPACE_LOOK: Duration = Duration::from_millis(20);
 pub const WORKSPACE_LOOKS: u32 = 500;
+/// How long the name of a template stays taken after its builder has died.
+pub const TEMPLATE_LEASE: Duration = Duration::from_secs(10);

@@ -9,6 +9,7 @@ mod cel;
 mod cel_eval;
 mod certificate_tasks;
 mod certificates;
+mod child;
 mod config_file;
 mod count;
 mod crd;
@@ -99,7 +100,7 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Assets(task) => envtest::run(&task),
         flags::Command::Certificates(task) => certificate_tasks::run(&task),
         flags::Command::Kubeconfig(users::KubeconfigTask::Create(task)) => users::create(&task),
-        flags::Command::Workspace(task) => workspaces::run(&task),
+        flags::Command::Workspace(task) => return workspaces::run(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),
         flags::Command::Man { directory } => about::man(&directory),

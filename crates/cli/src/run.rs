@@ -1,17 +1,17 @@
 //! `pintle run`: a command with a server of its own, which is gone when the command has ended.
 
 use std::ffi::OsString;
-use std::io::{BufRead as _, BufReader, IsTerminal as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use clap::Args;
 use client::Method;
 use machinery::Value;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::signal::unix::SignalKind;
 
+use crate::child::{Forwarded, exit_code};
 use crate::kubeconfig::ADMIN_FILE;
 use crate::scratch::scratch_name;
 use crate::{envtest, manifests};
@@ -32,8 +32,7 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
-/// Runs the command, and returns its exit status; 128 plus the number of the signal if a signal has ended it, as shells
-/// do.
+/// Runs the command, and returns its exit status.
 pub fn run(task: &Run) -> Result<ExitCode, String> {
     let mut definitions = vec![];
     for path in &task.crds {
@@ -42,7 +41,6 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     let status = runtime.block_on(async {
-        // from here on, a signal is for the command
         let signals = Forwarded::listen()?;
         let place = Ephemeral::create()?;
         let server = ServerProcess::start(&place.0.join("data"), task.config.as_deref())?;
@@ -55,8 +53,7 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
         let child = command.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
         signals.forward_until_end(child).await
     })?;
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+    Ok(exit_code(status))
 }
 
 /// Creates the definitions. They are established when their requests return.
@@ -126,49 +123,5 @@ impl Drop for ServerProcess {
         // the process has not been waited for, so no other process can have its id
         let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
         let _ = self.process.wait();
-    }
-}
-
-/// The signals that are forwarded to the command.
-struct Forwarded {
-    forwarded: [(tokio::signal::unix::Signal, Signal); 4],
-    child: tokio::signal::unix::Signal,
-}
-
-impl Forwarded {
-    fn listen() -> Result<Forwarded, String> {
-        let listen = |kind: SignalKind| {
-            tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
-        };
-        Ok(Forwarded {
-            forwarded: [
-                (listen(SignalKind::terminate())?, Signal::TERM),
-                (listen(SignalKind::hangup())?, Signal::HUP),
-                (listen(SignalKind::interrupt())?, Signal::INT),
-                (listen(SignalKind::quit())?, Signal::QUIT),
-            ],
-            child: listen(SignalKind::child())?,
-        })
-    }
-
-    async fn forward_until_end(mut self, mut child: Child) -> Result<ExitStatus, String> {
-        // a terminal sends Ctrl-C to the command as well
-        let is_terminal = std::io::stdin().is_terminal();
-        loop {
-            if let Some(status) = child.try_wait().map_err(|error| format!("cannot wait for the command: {error}"))? {
-                return Ok(status);
-            }
-            let [terminate, hangup, interrupt, quit] = &mut self.forwarded;
-            let signal = tokio::select! {
-                _ = terminate.0.recv() => terminate.1,
-                _ = hangup.0.recv() => hangup.1,
-                _ = interrupt.0.recv() => interrupt.1,
-                _ = quit.0.recv() => quit.1,
-                _ = self.child.recv() => continue,
-            };
-            if !(is_terminal && matches!(signal, Signal::INT | Signal::QUIT)) {
-                let _ = kill_process(Pid::from_child(&child), signal);
-            }
-        }
     }
 }

@@ -1,8 +1,11 @@
 //! `pintle workspace`: creates, forks, resets and compares the workspaces of a running server.
 
 mod diff;
+mod template;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -40,6 +43,29 @@ pub enum WorkspaceTask {
 
         #[command(flatten)]
         spec: WorkspaceFlags,
+    },
+    /// Make sure that a template exists: build it with a command, or wait for another process that builds it.
+    ///
+    /// The command runs with KUBECONFIG set to the workspace, which is sealed once the command has succeeded. If the command
+    /// fails, the workspace is deleted, and if this process dies, the next one builds the template. Prints the URL of the template; the exit status is that of the command.
+    Template {
+        /// Name of the template. What the template depends on belongs into it, such as a hash of the files that are applied.
+        name: String,
+
+        /// Workspace to begin from; "default" is the API at /. Without it, the template begins empty.
+        #[arg(long, value_name = "NAME")]
+        from: Option<String>,
+
+        /// Keep the template in memory; it ends with the server. Needed if the server keeps its data on a disk.
+        #[arg(long)]
+        ephemeral: bool,
+
+        #[command(flatten)]
+        server: RunningServer,
+
+        /// The command with its arguments.
+        #[arg(value_name = "CMD", last = true, required = true)]
+        command: Vec<OsString>,
     },
     /// List the workspaces.
     List {
@@ -139,11 +165,15 @@ pub enum Created {
 }
 
 /// Runs a task. The error is one line.
-pub fn run(task: &WorkspaceTask) -> Result<(), String> {
+pub fn run(task: &WorkspaceTask) -> Result<ExitCode, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        match task {
+        let done = match task {
+            WorkspaceTask::Template { name, from, ephemeral, server, command } => {
+                let spec = spec_of(from.as_deref(), *ephemeral);
+                return template::run(name, spec, command, server).await;
+            }
             WorkspaceTask::Create { name, from, spec } => create(name, from.as_deref(), spec).await,
             WorkspaceTask::Fork { source, name, spec } => create(name, Some(source), spec).await,
             WorkspaceTask::List { output, server } => list(*output, server).await,
@@ -160,7 +190,8 @@ pub fn run(task: &WorkspaceTask) -> Result<(), String> {
             WorkspaceTask::Diff { old, new, output, server } => {
                 diff::run(&mut connect(server).await?, old, new.as_deref(), *output).await
             }
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     })
 }
 
@@ -177,15 +208,20 @@ fn path(name: &str) -> String {
     format!("{WORKSPACES}/{name}")
 }
 
-async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Result<(), String> {
-    let mut client = connect(&flags.server).await?;
+fn spec_of(from: Option<&str>, ephemeral: bool) -> Value {
     let mut spec = json!({});
     if let Some(source) = from {
         spec.set_at(&["from", "workspace"], Value::from(source));
     }
-    if flags.ephemeral {
+    if ephemeral {
         spec.set_at(&["ephemeral"], Value::Bool(true));
     }
+    spec
+}
+
+async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Result<(), String> {
+    let mut client = connect(&flags.server).await?;
+    let mut spec = spec_of(from, flags.ephemeral);
     for (field, text) in [("ttl", &flags.ttl), ("kubernetesVersion", &flags.kubernetes_version)] {
         if let Some(text) = text {
             spec.set_at(&[field], Value::from(text.as_str()));
@@ -194,14 +230,20 @@ async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Resul
     let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
         "metadata": {"name": name}, "spec": spec});
     client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?.ok()?;
-    let workspace = reported(&mut client, name, |status| !status.str_at(&["phase"]).is_empty()).await?;
-    if workspace.str_at(&["status", "phase"]) != "Ready" {
-        return Err(format!("workspace {name:?} has failed: {}", workspace.str_at(&["status", "message"])));
-    }
+    let workspace = ready(&mut client, name).await?;
     match flags.output {
         Created::Url => logs::print(format!("{}\n", workspace.str_at(&["status", "url"])).as_bytes()),
         Created::Kubeconfig => print_kubeconfig(&workspace, &flags.server.kubeconfigs()),
     }
+}
+
+/// The workspace, once it is ready. The error is one line.
+async fn ready(client: &mut JsonClient, name: &str) -> Result<Value, String> {
+    let workspace = reported(client, name, |status| !status.str_at(&["phase"]).is_empty()).await?;
+    if workspace.str_at(&["status", "phase"]) != "Ready" {
+        return Err(format!("workspace {name:?} has failed: {}", workspace.str_at(&["status", "message"])));
+    }
+    Ok(workspace)
 }
 
 /// The workspace, once its status is as wanted. The error is one line.
@@ -264,13 +306,18 @@ async fn list(output: TextOrJson, server: &RunningServer) -> Result<(), String> 
 }
 
 fn print_kubeconfig(workspace: &Value, files: &[PathBuf]) -> Result<(), String> {
+    logs::print(kubeconfig_of(workspace, files)?.as_bytes())
+}
+
+/// The kubeconfig of a workspace, with the credentials of the current context.
+fn kubeconfig_of(workspace: &Value, files: &[PathBuf]) -> Result<String, String> {
     let (name, url) = (workspace.str_at(&["metadata", "name"]), workspace.str_at(&["status", "url"]));
     if url.is_empty() {
         return Err(format!("workspace {name:?} is not ready: {}", workspace.str_at(&["status", "message"])));
     }
     for file in files {
         if let Some(found) = Kubeconfig::read(file)?.and_then(|kubeconfig| kubeconfig.for_branch(name, url)) {
-            return logs::print(found.text().as_bytes());
+            return Ok(found.text());
         }
     }
     Err("the kubeconfig has no current context".to_owned())

@@ -1,0 +1,129 @@
+//! A template that is built once, by whichever process asks for it first.
+//!
+//! The builder creates the workspace with a short lifetime and extends it while it builds, so that the name is free again soon
+//! after a builder has died. A template that is complete has no end.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use base::clock;
+use client::{JsonClient, Method};
+use machinery::{Value, json};
+
+use super::{WORKSPACES, kubeconfig_of, path, ready};
+use crate::child::{Forwarded, exit_code};
+use crate::place::RunningServer;
+use crate::scratch::Scratch;
+use crate::{limits, logs};
+
+/// What was found at the name of the template.
+enum Found {
+    Complete,
+    /// Another process builds it.
+    BeingBuilt,
+    Nothing,
+}
+
+/// Makes sure that there is a template, and prints its URL. Returns the exit status of the command if it has failed. The error
+/// is one line.
+pub async fn run(name: &str, spec: Value, command: &[OsString], server: &RunningServer) -> Result<ExitCode, String> {
+    let mut client = super::connect(server).await?;
+    let mut has_waited = false;
+    loop {
+        if let Some(uid) = create(&mut client, name, &spec).await? {
+            let built = build(&mut client, name, &uid, command, server).await;
+            if !matches!(&built, Ok(code) if *code == ExitCode::SUCCESS) {
+                // the next one builds it at once instead of after the lifetime
+                let options = json!({"preconditions": {"uid": uid}});
+                client.call(Method::DELETE, &path(name), "application/json", Some(&options)).await?;
+                return built;
+            }
+        }
+        match find(&mut client, name).await? {
+            Found::Complete => {
+                let workspace = ready(&mut client, name).await?;
+                logs::print(format!("{}\n", workspace.str_at(&["status", "url"])).as_bytes())?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Found::BeingBuilt if !std::mem::replace(&mut has_waited, true) => {
+                logs::say(&format!("another process is building template {name:?}; waiting for it"));
+            }
+            Found::BeingBuilt | Found::Nothing => {}
+        }
+        tokio::time::sleep(limits::WORKSPACE_LOOK).await;
+    }
+}
+
+/// Creates the workspace and returns its uid; `None` if there is one.
+async fn create(client: &mut JsonClient, name: &str, spec: &Value) -> Result<Option<String>, String> {
+    let mut spec = spec.clone();
+    spec.set_at(&["ttl"], Value::from(seconds(limits::TEMPLATE_LEASE)));
+    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
+        "metadata": {"name": name}, "spec": spec});
+    let created = client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?;
+    if created.code == 409 {
+        return Ok(None);
+    }
+    Ok(Some(created.ok()?.str_at(&["metadata", "uid"]).to_owned()))
+}
+
+async fn find(client: &mut JsonClient, name: &str) -> Result<Found, String> {
+    let found = client.get(&path(name)).await?;
+    if found.code == 404 {
+        return Ok(Found::Nothing);
+    }
+    let workspace = found.ok()?;
+    if workspace.at(&["spec", "template"]) == Some(&Value::Bool(true)) {
+        return Ok(Found::Complete);
+    }
+    if workspace.str_at(&["spec", "ttl"]).is_empty() {
+        return Err(format!("workspace {name:?} exists and is no template"));
+    }
+    Ok(Found::BeingBuilt)
+}
+
+/// Runs the command, with the lifetime extended meanwhile, and seals the workspace if it succeeds.
+async fn build(
+    client: &mut JsonClient,
+    name: &str,
+    uid: &str,
+    command: &[OsString],
+    server: &RunningServer,
+) -> Result<ExitCode, String> {
+    let began = clock::instant();
+    let workspace = ready(client, name).await?;
+    let file = Scratch::elsewhere();
+    let written = file.create()?.write_all(kubeconfig_of(&workspace, &server.kubeconfigs())?.as_bytes());
+    written.map_err(|error| format!("cannot write a kubeconfig: {error}"))?;
+    let signals = Forwarded::listen()?;
+    let (program, arguments) = command.split_first().ok_or("a command is required")?;
+    // stdout is for the URL
+    let child = Command::new(program).args(arguments).env("KUBECONFIG", &file.0).stdout(std::io::stderr()).spawn();
+    let child = child.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    let mut running = std::pin::pin!(signals.forward_until_end(child));
+    let status = loop {
+        tokio::select! {
+            status = &mut running => break status?,
+            () = tokio::time::sleep(limits::TEMPLATE_LEASE / 3) => {
+                let ttl = seconds(began.elapsed() + limits::TEMPLATE_LEASE);
+                // without it, sealing fails: another builder has the name then
+                let _ = change(client, name, uid, json!({"ttl": ttl})).await;
+            }
+        }
+    };
+    if status.success() {
+        change(client, name, uid, json!({"template": true, "ttl": null})).await?;
+    }
+    Ok(exit_code(status))
+}
+
+async fn change(client: &mut JsonClient, name: &str, uid: &str, spec: Value) -> Result<(), String> {
+    let patch = json!({"metadata": {"uid": uid}, "spec": spec});
+    client.call(Method::PATCH, &path(name), "application/json", Some(&patch)).await?.ok().map(drop)
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{}s", time.as_secs())
+}
