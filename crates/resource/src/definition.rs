@@ -17,7 +17,7 @@ use super::names::Named;
 use super::registry::Defined;
 use super::rules::Deletion;
 use super::version::{Column, ScalePaths, Version};
-use super::{Conversion, Resource, Serving};
+use super::{Conversion, Resource, Serving, shared};
 
 fn text(value: &Value, path: &[&str]) -> Text {
     match value.at(path) {
@@ -155,9 +155,18 @@ impl Outline {
 
 /// The resource and the names of a stored CRD.
 pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>, gates: &FeatureGates) -> Defined {
+    if let Some(facts) = shared::get(stored, gates) {
+        let names = facts.names.clone();
+        return Defined { resource: Some(Resource::sharing(facts, objects)), names };
+    }
     let outline = Outline::of(stored);
-    let names = Some(Named::of(&outline.definition));
-    Defined { resource: from_outline(&outline, objects, client, gates), names }
+    let names = Some(Arc::new(Named::of(&outline.definition)));
+    let resource = from_outline(&outline, objects, client, gates).map(|mut resource| {
+        let facts = resource.facts_mut();
+        (facts.names, facts.stored) = (names.clone(), stored.clone());
+        resource
+    });
+    Defined { resource, names }
 }
 
 /// The resource of a stored CRD; `None` while its names are not accepted.
@@ -222,6 +231,8 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
         names_accepted: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
         terminating: terminating(definition, deleting, release),
         fingerprint: fingerprint(outline),
+        names: None,
+        stored: Bytes::new(),
     };
     Some(Resource::new(facts, collection))
 }

@@ -21,6 +21,7 @@ mod row;
 pub mod rules;
 mod scheme;
 mod serving;
+mod shared;
 mod storage;
 pub mod strategy;
 mod third_party;

@@ -4,12 +4,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use base::request::FeatureGates;
+use bytes::Bytes;
 use machinery::{Release, Status, Text};
 use objects::{Collection, Key, Objects};
 use tokio::sync::watch;
 
 use super::builtin::{OwnSubresource, names_in};
 use super::conversion::Conversion;
+use super::names::Named;
 use super::rules::Subresource;
 use super::scheme::group_version;
 use super::serving::{Serving, no_such_method};
@@ -54,6 +56,10 @@ pub struct Facts {
     pub terminating: bool,
     /// Everything served besides the versions, as text: watches end when it changes.
     pub fingerprint: String,
+    /// The names of the CRD.
+    pub names: Option<Arc<Named>>,
+    /// The CRD as it is stored; empty for other resources.
+    pub stored: Bytes,
 }
 
 /// A served resource: what it is, which contexts share, and where its objects are.
@@ -84,10 +90,20 @@ impl Resource {
         Resource { facts: Arc::new(facts), collection, retired: Arc::new(watch::Sender::new(false)) }
     }
 
+    /// A resource with the facts of one of another context.
+    pub fn sharing(facts: Arc<Facts>, objects: &Objects) -> Resource {
+        let collection = objects.collection(&facts.storage_group(), &facts.plural);
+        Resource { facts, collection, retired: Arc::new(watch::Sender::new(false)) }
+    }
+
     /// A built-in resource with the objects of another context. It is never retired.
     pub fn with_objects_of(&self, objects: &Objects) -> Resource {
         let collection = objects.collection(&self.storage_group(), &self.plural);
         Resource { collection, ..self.clone() }
+    }
+
+    pub fn facts(&self) -> &Arc<Facts> {
+        &self.facts
     }
 
     /// The facts, to complete a resource that is not served yet.

@@ -51,7 +51,7 @@ impl Names {
     }
 
     /// Sets the names of the CRD of a group and plural; `None` removes them.
-    pub fn set(&self, group: &Text, plural: &Text, named: Option<Named>) {
+    pub fn set(&self, group: &Text, plural: &Text, named: Option<&Named>) {
         let mut groups = self.lock();
         let names = groups.entry(group.clone()).or_default();
         if let Some(before) = names.accepted.remove(plural) {
@@ -61,11 +61,11 @@ impl Names {
         names.announced.remove(plural);
         if let Some(Named { accepted, wanting, announced }) = named {
             if !announced.is_empty() {
-                names.announced.insert(plural.clone(), announced);
+                names.announced.insert(plural.clone(), announced.clone());
             }
-            names.taken.add(&accepted);
-            names.accepted.insert(plural.clone(), accepted);
-            if wanting {
+            names.taken.add(accepted);
+            names.accepted.insert(plural.clone(), accepted.clone());
+            if *wanting {
                 names.wanting.insert(plural.clone());
             }
         } else if names.accepted.is_empty() {

@@ -8,14 +8,14 @@ use machinery::{Release, Text};
 use objects::Objects;
 
 use super::names::{Named, Names};
-use super::{Resource, Version, builtin};
+use super::{Resource, Version, builtin, shared};
 
 /// The resource and the names of the CRD of a group and plural.
 pub struct Defined {
     /// The served resource; `None` while names are not accepted.
     pub resource: Option<Resource>,
     /// The names of the CRD, if there is one.
-    pub names: Option<Named>,
+    pub names: Option<Arc<Named>>,
 }
 
 /// Resources by group and plural.
@@ -109,12 +109,14 @@ impl Registry {
     /// Replaces the resource and the names of a group and plural; built-in kinds stay. Custom resources in a built-in
     /// group are not listed by discovery.
     pub fn define(&self, group: &Text, plural: &Text, defined: Defined) {
-        self.names.set(group, plural, defined.names);
+        self.names.set(group, plural, defined.names.as_deref());
         if self.get(group, plural).is_none_or(|served| served.is_custom()) {
             let mut resource = defined.resource;
             if let Some(resource) = &mut resource {
-                let facts = resource.facts_mut();
-                facts.established &= facts.third_party || !super::builtin::is_reserved_group(group);
+                let is_listed = resource.third_party || !super::builtin::is_reserved_group(group);
+                if resource.established && !is_listed {
+                    resource.facts_mut().established = false;
+                }
             }
             self.replace(group, plural, resource);
         }
@@ -138,6 +140,7 @@ impl Registry {
                 facts.versions = pairs.map(continuing).collect();
                 resource.retired = old.retired.clone();
             }
+            shared::offer(resource.facts());
             Arc::new(resource)
         });
         self.snapshot.rcu(|snapshot| {

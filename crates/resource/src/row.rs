@@ -64,6 +64,8 @@ pub fn from_row(
         names_accepted: true,
         terminating: false,
         fingerprint: String::new(),
+        names: None,
+        stored: Bytes::new(),
     };
     Resource::new(facts, collection)
 }

@@ -48,7 +48,7 @@ pub async fn run(name: &str, spec: Value, command: &[OsString], server: &Running
                 return Ok(ExitCode::SUCCESS);
             }
             Found::BeingBuilt if !std::mem::replace(&mut has_waited, true) => {
-                logs::say(&format!("another process is building template {name:?}; waiting for it"));
+                logs::print_error(&format!("another process is building template {name:?}; waiting for it"));
             }
             Found::BeingBuilt | Found::Nothing => {}
         }
