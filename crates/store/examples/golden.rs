@@ -37,9 +37,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     drop(store);
     std::fs::remove_file(data.join("LOCK"))?;
-    store::write_backup(store::snapshot(&data)?, &[], std::fs::File::create(directory.join("backup"))?)?;
+    store::write_backup(store::content(&data)?, &[], std::fs::File::create(directory.join("backup"))?)?;
     let key = BackupFile { name: "ca.key".to_owned(), content: Bytes::from_static(b"a key") };
-    store::write_backup(store::snapshot(&data)?, &[key], std::fs::File::create(directory.join("backup-with-keys"))?)?;
+    store::write_backup(store::content(&data)?, &[key], std::fs::File::create(directory.join("backup-with-keys"))?)?;
     std::fs::write(directory.join("expected"), expected)?;
     Ok(())
 }

@@ -157,6 +157,11 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// The branches of this store, if the engine keeps any.
+    fn branching(&self) -> Option<&dyn Branching> {
+        None
+    }
+
     /// Size on disk in bytes, if it is known.
     fn size(&self) -> Option<u64> {
         None
@@ -176,4 +181,43 @@ pub trait Store: Send + Sync {
     fn health(&self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// A branch of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchInfo {
+    pub id: Bytes,
+    /// What its owner has noted when it began or was reset.
+    pub label: Bytes,
+}
+
+/// What a branch begins with, at its newest revision. A revision that is given is the one that it has to have.
+#[derive(Clone, Copy, Debug)]
+pub enum BranchSource<'a> {
+    Nothing,
+    /// The store itself.
+    Store(Option<Revision>),
+    /// The branch with this id.
+    Branch(&'a [u8], Option<Revision>),
+}
+
+/// Branches: stores with keys and revisions of their own, which are as durable as the store that they belong to. Forks, resets and
+/// deletions are made in the order of the calls, and before all writes that are committed later.
+///
+/// A fork or a deletion may be lost in a crash, with all later writes of the store and of all branches: then the source is as it
+/// was, and the same fork made again has the same keys.
+pub trait Branching: Send + Sync {
+    fn branches(&self) -> Vec<BranchInfo>;
+
+    fn branch(&self, id: &[u8]) -> Option<Arc<dyn Store>>;
+
+    /// Begins a branch, in place of one with the same id. `None` if there is no such source.
+    fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>>;
+
+    /// Begins a branch again with what it began with, at a revision that is later than those before. The store that the branch was
+    /// takes no more writes. `None` if there is no such branch.
+    fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<dyn Store>>;
+
+    /// Deletes a branch.
+    fn end(&self, id: &[u8]);
 }

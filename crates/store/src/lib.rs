@@ -8,9 +8,10 @@ mod embedded;
 mod limits;
 
 pub use contract::{
-    Batch, BoxFuture, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write,
+    Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, Entry, Expected, Refused, Revision,
+    Snapshot, Store, StoreError, Write,
 };
 pub use embedded::{
-    BackupFile, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored, Salvaged,
-    Summary, check, create_directory, restore, salvage, snapshot, write_backup,
+    BackupFile, Content, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored,
+    Salvaged, Summary, check, content, create_directory, restore, salvage, snapshot, write_backup,
 };

@@ -8,6 +8,9 @@ pub const COMMIT_GROUP_MAX: usize = 1024;
 /// Bytes of the writes that share one fdatasync, unless a single write is larger: a disk writes as much within some
 /// milliseconds.
 pub const COMMIT_GROUP_BYTES_MAX: usize = 16 << 20;
+/// Revisions of the log after which a store forgets its history while its branches are written to, so that the log stays
+/// bounded: as many as a server keeps.
+pub const HISTORY_BESIDE_BRANCHES: u64 = 50_000;
 /// Interval between attempts to write to a full disk.
 pub const DISK_RETRY: Duration = Duration::from_millis(200);
 /// Changes kept in memory for followers; older ones are read from the log: a follower that keeps up never reads the

@@ -7,11 +7,15 @@ use bytes::Bytes;
 
 use super::checkpoint::Entries;
 use super::disk::{Appending, Directory, Disk as _};
-use super::files::{checkpoint_name, each_entry, each_file, segment_name};
-use super::frame::{self, Header};
-use super::offline::Summary;
+use super::files::{checkpoint_name, each_file, each_record, segment_name};
+use super::frame::{self, Header, Kind};
+use super::images;
+use super::index::LiveValue;
+use super::offline::{Content, Summary};
+use super::replay::Replay;
+use super::state::State;
 use super::{OpenError, format};
-use crate::contract::{Revision, Snapshot, StoreError};
+use crate::contract::{Entry, Revision, StoreError};
 
 /// Default of `--bump-revision`, as etcd's documentation recommends.
 pub const RESTORE_BUMP: Revision = 1_000_000_000;
@@ -32,19 +36,28 @@ pub struct Restored {
     pub files: Vec<String>,
 }
 
-/// Writes the entries of a snapshot, and files, to `out`, which is returned. Readers detect a truncated backup.
+/// Writes what a store holds, and files, to `out`, which is returned. Readers detect a truncated backup.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write_backup<W: Write + Send>(snapshot: Snapshot, files: &[BackupFile], out: W) -> std::io::Result<W> {
+pub fn write_backup<W: Write + Send>(content: Content, files: &[BackupFile], out: W) -> std::io::Result<W> {
+    let Content { snapshot, branches } = content;
     let mut backup = Entries::begin(Stream(out), snapshot.revision)?;
     files.iter().try_for_each(|file| backup.push_file(&file.name, &file.content))?;
     let mut entries = snapshot.entries;
     entries.sort_by_key(|entry| entry.revision);
     entries.iter().try_for_each(|entry| backup.push(entry.revision, &entry.key, &entry.value))?;
+    if let Some(images) = branches {
+        let index = State::of(entries.iter().map(live).collect(), snapshot.revision);
+        images::write(&mut backup, &images, &|key, value| index.has(key, value, snapshot.revision))?;
+    }
     let (_, Stream(out)) = backup.finish()?;
     Ok(out)
+}
+
+fn live(entry: &Entry) -> (Bytes, LiveValue) {
+    (entry.key.clone(), LiveValue { revision: entry.revision, value: entry.value.clone() })
 }
 
 /// A stream as the target of a backup.
@@ -83,7 +96,7 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
     let too_far = || backup.error(format!("revision {} cannot be raised by {bump}", backup.header.first));
     let raised = backup.header.first.checked_add(bump);
     let revision = raised.filter(|to| i64::try_from(*to).is_ok()).ok_or_else(too_far)?;
-    let objects = backup.count()?;
+    let (objects, branches) = backup.count()?;
     let files = backup.files()?;
     format::create_directory(directory)?;
     let _lock = format::take_lock(directory, "pintle store restore")?;
@@ -101,7 +114,7 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
     format::make(directory, |log| {
         backup.fill(log, revision).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
     })?;
-    let summary = Summary { objects, revision, compacted: revision, torn: false, stopped: None };
+    let summary = Summary { objects, branches, revision, compacted: revision, torn: false, stopped: None };
     Ok(Restored { summary, files: files.into_iter().map(|file| file.name).collect() })
 }
 
@@ -139,14 +152,16 @@ impl<'a> Backup<'a> {
         }
     }
 
-    /// Reads every byte and counts the objects.
-    fn count(&self) -> Result<usize, OpenError> {
-        let mut objects = 0;
-        let counted = each_entry(&self.place, &self.name, self.header, |_| {
-            objects += 1;
-            Ok(())
+    /// Reads every byte and counts the objects and the branches.
+    fn count(&self) -> Result<(usize, usize), OpenError> {
+        let mut replay = Replay::new();
+        let invalid = || StoreError::Corrupt("branches".to_owned());
+        let read = each_record(&self.place, &self.name, self.header, |record| {
+            replay.take_of_checkpoint(record).ok_or_else(invalid)
         });
-        counted.map(|_| objects).map_err(|error| self.unreadable(error))
+        let whole = read.and_then(|_| replay.end_checkpoint().ok_or_else(invalid));
+        whole.map_err(|error| self.unreadable(error))?;
+        Ok((replay.state.index.len(), replay.branches.len()))
     }
 
     fn files(&self) -> Result<Vec<BackupFile>, OpenError> {
@@ -165,8 +180,12 @@ impl<'a> Backup<'a> {
     fn fill(&self, log: &Directory, revision: Revision) -> Result<(), StoreError> {
         let failed = |error: std::io::Error| StoreError::Unavailable(error.to_string());
         let mut entries = Entries::create(log, &checkpoint_name(revision), revision).map_err(failed)?;
-        each_entry(&self.place, &self.name, self.header, |entry| {
-            entries.push(entry.revision, &entry.key, &entry.value.unwrap_or_default()).map_err(failed)
+        each_record(&self.place, &self.name, self.header, |record| {
+            if record.kind == Kind::File {
+                return Ok(());
+            }
+            let (at, value) = images::raised(&record, revision, revision - self.header.first);
+            entries.push_record(record.kind, at, &record.key, &value).map_err(failed)
         })?;
         entries.finish().map_err(failed)?;
         let header = Header::new(revision + 1);

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use super::disk::{Appending, Disk};
 use super::files::{Checkpoint, Files, Listed, checkpoint_name, checksum_mismatch, each_entry};
-use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Reader, Stop};
+use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Number, Reader, Stop};
+use super::images::{self, Images, IsShared};
 use crate::contract::{Change, Revision, StoreError};
 use crate::limits;
 
@@ -46,8 +47,24 @@ impl<A: Appending> Entries<A> {
         self.push_record(Kind::File, self.header.first, name.as_bytes(), content)
     }
 
-    fn push_record(&mut self, kind: Kind, revision: Revision, key: &[u8], value: &[u8]) -> std::io::Result<()> {
+    pub fn push_record(&mut self, kind: Kind, revision: Revision, key: &[u8], value: &[u8]) -> std::io::Result<()> {
         self.frame.push(kind, revision, key, value);
+        self.flush_full()
+    }
+
+    /// Adds a change of a branch, which has a revision there.
+    pub fn push_in_branch(
+        &mut self,
+        kind: Kind,
+        branch: (Number, Revision),
+        key: &[u8],
+        value: &[u8],
+    ) -> std::io::Result<()> {
+        self.frame.push_in_branch(kind, branch.0, branch, key, value);
+        self.flush_full()
+    }
+
+    fn flush_full(&mut self) -> std::io::Result<()> {
         if self.frame.len() >= limits::CHECKPOINT_FRAME_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -83,8 +100,13 @@ fn superfluous(listed: &Listed, before: Revision) -> impl Iterator<Item = &super
 }
 
 /// Writes a checkpoint at `before` and removes the files that it replaces. The live keys are all records up to `before`
-/// except those whose revision is in `gone`.
-pub fn write(files: &Files, before: Revision, gone: &HashSet<Revision>) -> Result<(), StoreError> {
+/// except those whose revision is in `gone`. Branches are as they are in `images`, at `before` or later.
+pub fn write(
+    files: &Files,
+    before: Revision,
+    gone: &HashSet<Revision>,
+    branches: Option<(&Images, &IsShared<'_>)>,
+) -> Result<(), StoreError> {
     let disk = &*files.disk;
     let listed = files.lock().clone();
     let mut entries = Entries::create(disk, TEMPORARY, before).map_err(|error| unavailable(&error))?;
@@ -107,6 +129,9 @@ pub fn write(files: &Files, before: Revision, gone: &HashSet<Revision>) -> Resul
                 if (old + 1..=before).contains(&change.revision) { keep(&change) } else { Ok(()) }
             },
         )?;
+    }
+    if let Some((images, is_shared)) = branches {
+        images::write(&mut entries, images, is_shared).map_err(|error| unavailable(&error))?;
     }
     let (length, _) = entries.finish().map_err(|error| unavailable(&error))?;
     publish(files, Checkpoint { name: checkpoint_name(before), revision: before, length })?;
@@ -131,7 +156,7 @@ fn each_change(
             let value = match record.kind {
                 Kind::Put => Some(record.value),
                 Kind::Delete => None,
-                Kind::Roll | Kind::End | Kind::File => continue,
+                _ => continue,
             };
             take(Change { revision: record.revision, key: record.key, value })?;
         }

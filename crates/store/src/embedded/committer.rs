@@ -1,23 +1,37 @@
 //! The committer: the thread that makes all writes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::branch::{BranchState, Branches};
 use super::checkpoint;
+use super::entry::LogEntry;
+use super::frame::Number;
+use super::grove::Grove;
+use super::images::Images;
+use super::index::LiveValue;
 use super::options::Durability;
 use super::state::{self, Shared, State};
 use super::writer::{Failure, Writer};
-use crate::contract::{Change, Refused, Revision, StoreError, Write};
+use crate::contract::{Change, Refused, Revision, Snapshot, StoreError, Write};
 use crate::limits;
 
 /// A job for the committer, and the channel for its result.
 pub enum Job {
     Write {
+        /// The branch that is written to, instead of the store itself.
+        branch: Option<Arc<BranchState>>,
         write: Write,
         reply: state::Reply,
+    },
+    /// Branches have turns to take.
+    Turns,
+    /// All live keys, at one moment.
+    Content {
+        reply: oneshot::Sender<(Snapshot, Option<Images>)>,
     },
     Compact {
         before: Revision,
@@ -32,12 +46,21 @@ pub enum Job {
 
 /// A writer, and the reply to it.
 type Reply = (state::Reply, Result<Revision, Refused>);
-type Written = (Write, state::Reply);
+
+/// A write that waits.
+struct Written {
+    branch: Option<Arc<BranchState>>,
+    write: Write,
+    reply: state::Reply,
+}
+
 type Waiting = Vec<Written>;
 
 /// The committer, and the log that it writes.
 pub struct Committer {
     pub shared: Arc<Shared>,
+    pub branches: Arc<Branches>,
+    pub grove: Grove,
     pub log: Writer,
 }
 
@@ -63,6 +86,8 @@ impl Committer {
                 self.rest();
             }
         }
+        self.take_turns();
+        let _ = self.append_turns();
         if let Some(log) = self.working_log() {
             // every acknowledged write already has the durability that was promised
             let _ = log.close();
@@ -100,10 +125,18 @@ impl Committer {
     }
 
     fn serve(&mut self, group: &mut Vec<Job>) {
+        // They were called for before the writes to new branches. The writes of the group to their sources are not acknowledged, so
+        // a fork may precede them.
+        self.take_turns();
         let mut writes = vec![];
         for job in group.drain(..) {
             match job {
-                Job::Write { write, reply } => writes.push((write, reply)),
+                Job::Write { branch, write, reply } => writes.push(Written { branch, write, reply }),
+                Job::Turns => {}
+                Job::Content { reply } => {
+                    self.commit_all(std::mem::take(&mut writes));
+                    let _ = reply.send(self.content());
+                }
                 Job::Compact { before, reply } => self.compact(before, reply),
                 Job::Sync { each, reply } => {
                     self.commit_all(std::mem::take(&mut writes));
@@ -112,6 +145,33 @@ impl Committer {
             }
         }
         self.commit_all(writes);
+    }
+
+    /// All live keys, at the revision of the log.
+    fn content(&self) -> (Snapshot, Option<Images>) {
+        // entries that are not in the log yet have revisions already
+        let revision = self.grove.next(self.log.head()) - 1;
+        let images = self.grove.is_used.then(|| self.grove.images(&self.shared, revision));
+        let snapshot = self.shared.snapshot();
+        (Snapshot { revision: if images.is_some() { revision } else { snapshot.revision }, ..snapshot }, images)
+    }
+
+    /// Begins, resets and ends branches.
+    fn take_turns(&mut self) {
+        for turn in self.branches.take_turns() {
+            self.grove.take(turn, &self.shared, self.log.head());
+        }
+    }
+
+    /// Appends the entries of branches that no write has taken with it.
+    fn append_turns(&mut self) -> Result<(), Failure> {
+        let entries: Vec<LogEntry<'_>> = self.grove.entries().collect();
+        if entries.is_empty() || self.shared.lock().poisoned.is_some() {
+            return Ok(());
+        }
+        self.log.append(&entries)?;
+        self.grove.appended();
+        Ok(())
     }
 
     fn commit_all(&mut self, writes: Waiting) {
@@ -146,29 +206,50 @@ impl Committer {
 
     fn commit_round(&mut self, round: Waiting) -> Vec<Reply> {
         let mut replies = Vec::with_capacity(round.len());
-        let (changes, accepted) = accept(&self.shared.lock(), round, &mut replies);
-        if changes.is_empty() {
+        let mut next = self.grove.next(self.log.head());
+        let mut parts = vec![];
+        let poisoned = self.shared.lock().poisoned.clone();
+        for (branch, writes) in by_branch(round) {
+            let shared = branch.as_ref().map_or(&*self.shared, |branch| &*branch.shared);
+            let state = shared.lock();
+            // the store itself counts with the log
+            let revision = if branch.is_some() { state.head + 1 } else { next };
+            let (changes, accepted) = accept(&state, writes, revision, poisoned.as_ref(), &mut replies);
+            drop(state);
+            let first = next;
+            next += changes.len() as Revision;
+            parts.push(Part { branch, first, changes, accepted });
+        }
+        parts.retain(|part| !part.changes.is_empty());
+        if parts.is_empty() {
             return replies;
         }
-        let appended = self.log.append(&changes);
+        let entries: Vec<LogEntry<'_>> = self.grove.entries().chain(parts.iter().flat_map(Part::entries)).collect();
+        let appended = self.log.append(&entries);
+        drop(entries);
         note(&self.shared, appended.clone().err());
         if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = appended {
             let failed = || Err(Refused::Failed(StoreError::Unavailable(why.clone())));
-            replies.extend(accepted.into_iter().map(|(reply, _)| (reply, failed())));
+            let accepted = parts.into_iter().flat_map(|part| part.accepted);
+            replies.extend(accepted.map(|(reply, _)| (reply, failed())));
             return replies;
         }
-        let mut state = self.shared.lock();
-        changes.into_iter().for_each(|change| state.apply(change));
-        let head = state.head;
-        let unheld = state.held.hold(accepted);
-        drop(state);
-        self.shared.newest.send_replace(head);
-        replies.extend(unheld.into_iter().map(|(reply, revision)| (reply, Ok(revision))));
+        self.grove.appended();
+        for Part { branch, changes, accepted, .. } in parts {
+            let shared = branch.as_ref().map_or(&*self.shared, |branch| &*branch.shared);
+            let mut state = shared.lock();
+            changes.into_iter().for_each(|change| state.apply(change));
+            let head = state.head;
+            let unheld = state.held.hold(accepted);
+            drop(state);
+            shared.newest.send_replace(head);
+            replies.extend(unheld.into_iter().map(|(reply, revision)| (reply, Ok(revision))));
+        }
         replies
     }
 
     /// Forgets history up to `before`. If a checkpoint is worthwhile, another thread writes it.
-    fn compact(&self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
+    fn compact(&mut self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
         // compactions happen regularly, so that a server without writes notices missing files too
         if let Err(Failure::Fatal(why)) = self.log.check_files() {
             self.shared.fail(why);
@@ -178,19 +259,29 @@ impl Committer {
             // the last writes may not be on disk, so a recovery may need all files
             return drop(reply.send(Err(StoreError::Unavailable(why))));
         }
-        let before = self.shared.lock().forget(before);
-        let (files, shared) = (self.log.files.clone(), self.shared.clone());
+        let before = self.forget(before);
+        let files = self.log.files.clone();
         let turn = files.begin_checkpoint();
         let Some(turn) =
             turn.filter(|_| checkpoint::is_worthwhile(&files, before, self.log.options().checkpoint_bytes))
         else {
             return drop(reply.send(Ok(())));
         };
+        // a checkpoint must not be ahead of the log after a crash
+        let synced = self.append_turns().and_then(|()| self.log.sync());
+        note(&self.shared, synced.clone().err());
+        if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = synced {
+            return drop(reply.send(Err(StoreError::Unavailable(why))));
+        }
+        let images = self.grove.is_used.then(|| self.grove.images(&self.shared, self.log.head()));
+        let shared = self.shared.clone();
         let work = move || {
             let superseded =
                 shared.lock().superseded.iter().take_while(|(at, _)| *at <= before).copied().collect::<Vec<_>>();
             let gone: HashSet<Revision> = superseded.iter().map(|(_, record)| *record).collect();
-            let written = checkpoint::write(&turn.0, before, &gone);
+            let is_shared = |key: &bytes::Bytes, value: &LiveValue| shared.lock().has(key, value, before);
+            let branches = images.as_ref().map(|images| (images, &is_shared as _));
+            let written = checkpoint::write(&turn.0, before, &gone, branches);
             if written.is_ok() {
                 // the committer has only appended to the other end meanwhile
                 shared.lock().superseded.drain(..superseded.len());
@@ -200,6 +291,18 @@ impl Committer {
         };
         // if no thread can be started, a later compaction writes the checkpoint
         let _ = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(work);
+    }
+
+    /// Forgets history, and returns the revision of the log up to which it is not needed any more. Branches need none, and make the
+    /// log grow while the store itself has few changes.
+    fn forget(&self, before: Revision) -> Revision {
+        let log = self.log.head();
+        let mut state = self.shared.lock();
+        if !self.grove.is_used {
+            return state.forget(before);
+        }
+        let before = state.forget(before.max(log.saturating_sub(limits::HISTORY_BESIDE_BRANCHES)));
+        if before == state.head { log } else { before }
     }
 }
 
@@ -217,9 +320,9 @@ fn next_group(writes: &mut std::iter::Peekable<std::vec::IntoIter<Written>>) -> 
     let mut bytes = 0;
     let mut group = vec![];
     while let Some(next) =
-        writes.next_if(|(write, _)| group.is_empty() || bytes + size(write) <= limits::COMMIT_GROUP_BYTES_MAX)
+        writes.next_if(|written| group.is_empty() || bytes + size(&written.write) <= limits::COMMIT_GROUP_BYTES_MAX)
     {
-        bytes += size(&next.0);
+        bytes += size(&next.write);
         group.push(next);
     }
     group
@@ -231,17 +334,60 @@ fn size(write: &Write) -> usize {
 
 fn first_of_each_key(writes: Waiting) -> (Waiting, Waiting) {
     let mut seen = HashSet::new();
-    writes.into_iter().partition(|(write, _)| seen.insert(write.key.clone()))
+    writes.into_iter().partition(|written| seen.insert((address(written.branch.as_ref()), written.write.key.clone())))
+}
+
+/// A number that distinguishes the branches of a group.
+fn address(branch: Option<&Arc<BranchState>>) -> usize {
+    branch.map_or(0, |branch| Arc::as_ptr(branch).addr())
+}
+
+/// The writes to each branch, those to the store itself first.
+fn by_branch(round: Waiting) -> Vec<(Option<Arc<BranchState>>, Waiting)> {
+    if round.iter().all(|written| written.branch.is_none()) {
+        return vec![(None, round)];
+    }
+    let mut parts: BTreeMap<usize, (Option<Arc<BranchState>>, Waiting)> = BTreeMap::new();
+    for written in round {
+        let part = parts.entry(address(written.branch.as_ref()));
+        part.or_insert_with(|| (written.branch.clone(), vec![])).1.push(written);
+    }
+    parts.into_values().collect()
 }
 
 type Accepted = Vec<(state::Reply, Revision)>;
 
-/// Rejects the writes whose precondition fails, and assigns revisions to the others.
-fn accept(state: &State, round: Waiting, replies: &mut Vec<Reply>) -> (Vec<Change>, Accepted) {
+/// The changes of a round in one branch, or in the store itself.
+struct Part {
+    branch: Option<Arc<BranchState>>,
+    /// The revision of the first change in the log.
+    first: Revision,
+    changes: Vec<Change>,
+    accepted: Accepted,
+}
+
+impl Part {
+    fn entries(&self) -> impl Iterator<Item = LogEntry<'_>> {
+        let number: Option<Number> = self.branch.as_ref().map(|branch| branch.lineage.lock().number);
+        self.changes.iter().zip(self.first..).map(move |(change, position)| match number {
+            None => LogEntry::from(change),
+            Some(number) => LogEntry::in_branch(number, position, change),
+        })
+    }
+}
+
+/// Rejects the writes whose precondition fails, and assigns revisions from `next` on to the others. `poisoned` is why the log takes
+/// no writes.
+fn accept(
+    state: &State,
+    round: Waiting,
+    mut next: Revision,
+    poisoned: Option<&String>,
+    replies: &mut Vec<Reply>,
+) -> (Vec<Change>, Accepted) {
     let (mut changes, mut accepted) = (Vec::with_capacity(round.len()), Vec::with_capacity(round.len()));
-    let mut next = state.head + 1;
-    for (write, reply) in round {
-        if let Some(why) = &state.poisoned {
+    for Written { write, reply, .. } in round {
+        if let Some(why) = poisoned.or(state.poisoned.as_ref()) {
             replies.push((reply, Err(Refused::Failed(StoreError::Unavailable(why.clone())))));
         } else if let Err(found) = state.check(&write) {
             replies.push((reply, Err(Refused::Conflict(found))));
@@ -305,7 +451,8 @@ mod tests {
     fn commit_groups_are_bounded_by_bytes() {
         let write = |bytes: usize| {
             let value = Some(bytes::Bytes::from(vec![0; bytes]));
-            (Write { key: "k".into(), expected: crate::contract::Expected::Absent, value }, oneshot::channel().0)
+            let write = Write { key: "k".into(), expected: crate::contract::Expected::Absent, value };
+            Written { branch: None, write, reply: oneshot::channel().0 }
         };
         let sizes = [
             limits::COMMIT_GROUP_BYTES_MAX * 2,

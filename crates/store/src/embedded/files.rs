@@ -105,17 +105,18 @@ impl Files {
         (!self.checkpointing.swap(true, Ordering::AcqRel)).then(|| CheckpointGuard(self.clone()))
     }
 
-    /// Changes after `after`, oldest first, from the frame that holds the first one up to about `count` of them.
+    /// Changes after `after`, oldest first, from the frame that holds the first one up to about `count` of them. The caller checks
+    /// afterwards that changes after `after` are not compacted.
     pub fn read_after(&self, after: Revision, count: usize) -> Result<Vec<Change>, StoreError> {
         let mut changes = vec![];
+        let mut next = after + 1;
         while changes.len() < count {
-            let next = changes.last().map_or(after, |change: &Change| change.revision) + 1;
             let Some((segment, offset)) = self.frame_of(next) else { break };
-            let before = changes.len();
-            self.read_segment(&segment, offset, next, count, &mut changes)?;
-            if changes.len() == before {
+            let last = self.read_segment(&segment, offset, next, count, &mut changes)?;
+            if last < next {
                 break;
             }
+            next = last + 1;
         }
         Ok(changes)
     }
@@ -152,16 +153,19 @@ impl Files {
         Ok(live.into_values().collect())
     }
 
-    /// The segment of a revision, without its index, and the offset of its frame.
+    /// The segment of a revision, or of the first one after it, without its index, and the offset of its frame.
     fn frame_of(&self, revision: Revision) -> Option<(Segment, u64)> {
         let listed = self.lock();
         let of = |segment: &&Segment| segment.frames.first().is_some_and(|(first, _)| *first <= revision);
-        let segment = listed.segments.iter().rfind(of)?;
+        // entries of branches that followed the revision may be in a checkpoint already
+        let first = || listed.segments.iter().find(|segment| !segment.frames.is_empty());
+        let segment = listed.segments.iter().rfind(of).or_else(first)?;
         let index = segment.frames.partition_point(|(first, _)| *first <= revision);
-        let (_, offset) = segment.frames.get(index.checked_sub(1)?)?;
+        let (_, offset) = segment.frames.get(index.saturating_sub(1))?;
         Some((Segment { frames: vec![], name: segment.name.clone(), ..*segment }, *offset))
     }
 
+    /// Returns the revision of the last entry that was read, which may be one of a branch.
     fn read_segment(
         &self,
         segment: &Segment,
@@ -169,12 +173,13 @@ impl Files {
         next: Revision,
         count: usize,
         changes: &mut Vec<Change>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Revision, StoreError> {
+        let mut last = 0;
         let mut reader = Reader::new(&*self.disk, &segment.name, segment.salt, offset);
         while changes.len() < count && reader.offset() < segment.length {
             let frame = match reader.next() {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(last),
                 Err(Stop::Broken(at) | Stop::Damaged(at)) => return Err(checksum_mismatch(&segment.name, at)),
                 Err(Stop::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
                     return Err(StoreError::Compacted(next));
@@ -182,10 +187,13 @@ impl Files {
                 Err(Stop::Io(error)) => return Err(StoreError::Unavailable(format!("{}: {error}", segment.name))),
             };
             for record in frame.records {
+                if record.kind != Kind::Roll {
+                    last = record.revision;
+                }
                 let value = match record.kind {
                     Kind::Put => Some(record.value),
                     Kind::Delete => None,
-                    Kind::Roll | Kind::End | Kind::File => continue,
+                    _ => continue,
                 };
                 if record.revision >= next {
                     let value = value.map(|value| Bytes::copy_from_slice(&value));
@@ -193,7 +201,7 @@ impl Files {
                 }
             }
         }
-        Ok(())
+        Ok(last)
     }
 }
 
@@ -245,7 +253,8 @@ pub fn each_file(
     .map(drop)
 }
 
-fn each_record(
+/// Calls `take` for each record of a checkpoint or backup except its end; returns the length in bytes.
+pub fn each_record(
     disk: &dyn Disk,
     name: &str,
     header: Header,
@@ -256,8 +265,11 @@ fn each_record(
     while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
         for record in frame.records {
             match record.kind {
-                Kind::Put | Kind::File if !ended => take(record)?,
                 Kind::End if !ended && record.revision == header.first => ended = true,
+                Kind::Delete | Kind::Roll | Kind::End | Kind::Fork | Kind::Reset | Kind::Drop => {
+                    return Err(checksum_mismatch(name, frame.offset));
+                }
+                _ if !ended => take(record)?,
                 _ => return Err(checksum_mismatch(name, frame.offset)),
             }
         }

@@ -62,7 +62,12 @@ impl Follower {
         match &self.files {
             Some(files) if self.after >= compacted => {
                 let mut changes = files.read_after(self.after, limits::FOLLOWER_BATCH)?;
-                self.shared.lock().share(&mut changes);
+                let state = self.shared.lock();
+                // files may have been replaced meanwhile
+                if self.after < state.compacted {
+                    return Err(StoreError::Compacted(state.compacted));
+                }
+                state.share(&mut changes);
                 Ok(changes)
             }
             _ => Err(StoreError::Compacted(compacted)),

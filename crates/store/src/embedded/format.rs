@@ -176,7 +176,7 @@ mod tests {
             let directory = places(left_by_a_crash);
             prepare(directory.path()).unwrap();
             assert!(is_initialized(directory.path()).unwrap());
-            assert_eq!(recovery::read(&Directory::new(log_directory(directory.path()))).unwrap().state.head, 0);
+            assert_eq!(recovery::read(&Directory::new(log_directory(directory.path()))).unwrap().head, 0);
         }
     }
 

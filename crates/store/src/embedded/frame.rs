@@ -29,13 +29,57 @@ pub enum Kind {
     End = 4,
     /// A file of a backup: the key is its name, the value is its content, and the revision is the backup's.
     File = 5,
+    /// A put in a branch, see [`Frame::push_in_branch`].
+    BranchPut = 6,
+    BranchDelete = 7,
+    /// A branch begins, see `entry`.
+    Fork = 8,
+    /// A branch begins anew from what it began with.
+    Reset = 9,
+    /// A branch ends.
+    Drop = 10,
+    /// The branches of a checkpoint follow, see `images`.
+    Branches = 11,
+    /// One of them; the records up to the next one are its own.
+    Branch = 12,
+    /// A put whose value is that of an earlier put in a branch.
+    Again = 13,
+    /// A put whose value is that of the same key in the checkpoint.
+    Share = 14,
+    /// The records before are what the branch began with.
+    Settle = 15,
 }
+
+/// All kinds.
+const KINDS: [Kind; 15] = [
+    Kind::Put,
+    Kind::Delete,
+    Kind::Roll,
+    Kind::End,
+    Kind::File,
+    Kind::BranchPut,
+    Kind::BranchDelete,
+    Kind::Fork,
+    Kind::Reset,
+    Kind::Drop,
+    Kind::Branches,
+    Kind::Branch,
+    Kind::Again,
+    Kind::Share,
+    Kind::Settle,
+];
 
 impl Kind {
     fn of(byte: u8) -> Option<Kind> {
-        [Kind::Put, Kind::Delete, Kind::Roll, Kind::End, Kind::File].into_iter().find(|kind| *kind as u8 == byte)
+        KINDS.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
+
+/// The number of a branch: the revision of the entry of the log that begins it.
+pub type Number = Revision;
+
+/// Bytes before the key of a change of a branch.
+const BRANCH_PREFIX: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -43,6 +87,14 @@ pub struct Record {
     pub revision: Revision,
     pub key: Bytes,
     pub value: Bytes,
+}
+
+impl Record {
+    /// The branch of a change, its revision there, and its key.
+    pub fn in_branch(&self) -> Option<(Number, Revision, Bytes)> {
+        let key = self.key.get(BRANCH_PREFIX..)?;
+        Some((u64_at(&self.key, 0), u64_at(&self.key, 8), self.key.slice_ref(key)))
+    }
 }
 
 /// The header of a file. No client knows its salt, so no value can look like a frame.
@@ -73,7 +125,8 @@ impl Header {
     }
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+/// The number at an offset, or 0 beyond the end.
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_be_bytes)
 }
 
@@ -94,13 +147,34 @@ impl Frame {
     }
 
     pub fn push(&mut self, kind: Kind, revision: Revision, key: &[u8], value: &[u8]) {
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes();
+        self.begin(kind, revision, key.len(), value.len());
+        self.bytes.extend(key);
+        self.bytes.extend(value);
+    }
+
+    /// A change of the branch with this number. The key of its record begins with the number, and the revision that the change has
+    /// in the branch.
+    pub fn push_in_branch(
+        &mut self,
+        kind: Kind,
+        position: Revision,
+        (number, revision): (Number, Revision),
+        key: &[u8],
+        value: &[u8],
+    ) {
+        self.begin(kind, position, BRANCH_PREFIX + key.len(), value.len());
+        self.bytes.extend(number.to_be_bytes());
+        self.bytes.extend(revision.to_be_bytes());
+        self.bytes.extend(key);
+        self.bytes.extend(value);
+    }
+
+    fn begin(&mut self, kind: Kind, revision: Revision, key: usize, value: usize) {
+        let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes();
         self.bytes.push(kind as u8);
         self.bytes.extend(revision.to_be_bytes());
         self.bytes.extend(length(key));
         self.bytes.extend(length(value));
-        self.bytes.extend(key);
-        self.bytes.extend(value);
     }
 
     pub fn len(&self) -> usize {

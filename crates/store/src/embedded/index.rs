@@ -15,9 +15,12 @@ pub struct LiveValue {
     pub value: Bytes,
 }
 
+/// A persistent map, whose copies share what does not change.
+pub type Map = OrdMap<Bytes, LiveValue>;
+
 pub enum Index {
     Own(HashMap<Bytes, LiveValue>),
-    Forked(OrdMap<Bytes, LiveValue>),
+    Forked(Map),
 }
 
 impl Default for Index {
@@ -80,13 +83,13 @@ impl Index {
     }
 
     /// A copy that shares everything: the first takes time in proportion to the keys, later ones are constant.
-    pub fn fork(&mut self) -> Index {
+    pub fn fork(&mut self) -> Map {
         if let Index::Own(map) = self {
             *self = Index::Forked(std::mem::take(map).into_iter().collect());
         }
         match self {
-            Index::Own(_) => Index::default(),
-            Index::Forked(map) => Index::Forked(map.clone()),
+            Index::Own(_) => Map::new(),
+            Index::Forked(map) => map.clone(),
         }
     }
 }
@@ -100,12 +103,12 @@ mod tests {
         let live = |revision| LiveValue { revision, value: "v".into() };
         let mut source = Index::default();
         assert_eq!(source.insert(&"a".into(), live(1)), None);
-        let mut fork = source.fork();
+        let mut fork = Index::Forked(source.fork());
         assert_eq!(source.insert(&"a".into(), live(2)), Some(live(1)));
         assert_eq!(fork.insert(&"b".into(), live(3)), None);
         assert_eq!(fork.remove(&"a".into()), Some(live(1)));
         let all = |index: &Index| index.iter().map(|(key, live)| (key.clone(), live.revision)).collect::<Vec<_>>();
         assert_eq!((all(&source), all(&fork)), (vec![("a".into(), 2)], vec![("b".into(), 3)]));
-        assert_eq!(all(&source.fork()), all(&source));
+        assert_eq!(all(&Index::Forked(source.fork())), all(&source));
     }
 }

@@ -11,19 +11,24 @@
 use crate::limits;
 
 mod backup;
+mod branch;
 mod checkpoint;
 mod committer;
 mod disk;
+mod entry;
 mod files;
 mod follower;
 mod format;
 mod frame;
+mod grove;
+mod images;
 mod index;
 mod mark;
 mod memory;
 mod offline;
 mod options;
 mod recovery;
+mod replay;
 mod salvage;
 mod state;
 #[cfg(test)]
@@ -36,10 +41,16 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::contract::{BoxFuture, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError, Write};
+use crate::contract::{
+    BoxFuture, BranchInfo, BranchSource, Branching, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError,
+    Write,
+};
+use branch::{Branch, BranchState, Branches};
 use committer::{Committer, Job};
 use disk::{Directory, Disk};
 use files::Files;
+use grove::Grove;
+use recovery::Found;
 use state::Shared;
 use writer::Writer;
 
@@ -47,7 +58,7 @@ pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
 pub use format::FORMAT_VERSION;
 pub use format::create_directory;
 pub use memory::Memory;
-pub use offline::{Summary, check, snapshot};
+pub use offline::{Content, Summary, check, content, snapshot};
 pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage};
 
@@ -98,6 +109,7 @@ impl std::error::Error for OpenError {}
 /// The embedded store.
 pub struct Embedded {
     shared: Arc<Shared>,
+    branches: Arc<Branches>,
     jobs: mpsc::Sender<Job>,
     files: Arc<Files>,
     committer: Option<std::thread::JoinHandle<()>>,
@@ -123,33 +135,54 @@ impl Embedded {
         format::prepare(directory)?;
         let disk = Arc::new(Directory::new(format::log_directory(directory)));
         disk.sync().map_err(io)?;
-        let (shared, writer) =
-            Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
-        Ok(Self::start(shared, writer))
+        let recovered = Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
+        Ok(Self::start(recovered))
     }
 
     /// Recovers a log and prepares it for writes.
-    fn recover(disk: Arc<dyn Disk>, options: Options, lock: Option<File>) -> Result<(Shared, Writer), StoreError> {
+    fn recover(disk: Arc<dyn Disk>, options: Options, lock: Option<File>) -> Result<Recovered, StoreError> {
         let found = recovery::read(&*disk)?;
         if found.cut > 0 {
-            let (file, revision) = (found.listed.segments.last().map(|last| last.name.as_str()), found.state.head);
+            let (file, revision) = (found.listed.segments.last().map(|last| last.name.as_str()), found.head);
             tracing::warn!(file, bytes = found.cut, revision, "the incomplete write at the end of the log is cut off");
         }
         let repaired = recovery::repair(&*disk, &found);
         let file = repaired.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        let head = found.state.head;
-        let files = Arc::new(Files::new(disk, found.listed, lock));
-        Ok((Shared::new(found.state), Writer::new(files, options, file, head)))
+        let Found { listed, replay, head, .. } = found;
+        let files = Arc::new(Files::new(disk, listed, lock));
+        let is_used = replay.has_branched;
+        let branches: Vec<_> = replay.branches.into_values().map(BranchState::recovered).collect();
+        let grove = Grove::new(branches.iter().cloned(), is_used);
+        let branches = Branches::new(branches.into_iter());
+        let writer = Writer::new(files, options, file, head);
+        Ok(Recovered { shared: Shared::new(replay.state), branches, grove, writer })
     }
 
-    fn start(shared: Shared, log: Writer) -> Embedded {
-        let shared = Arc::new(shared);
+    fn start(recovered: Recovered) -> Embedded {
+        let Recovered { shared, branches, grove, writer: log } = recovered;
+        let (shared, branches) = (Arc::new(shared), Arc::new(branches));
         let files = log.files.clone();
         let (jobs, receiver) = mpsc::channel(limits::QUEUE_MAX);
-        let committer = Committer { shared: shared.clone(), log };
+        let committer = Committer { shared: shared.clone(), branches: branches.clone(), grove, log };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
         let thread = thread.expect("the operating system gives us a thread at start");
-        Embedded { shared, jobs, files, committer: Some(thread) }
+        Embedded { shared, branches, jobs, files, committer: Some(thread) }
+    }
+
+    /// All that the store holds, at one moment.
+    pub async fn content(&self) -> Result<Content, StoreError> {
+        let (snapshot, images) = submit(Some(self.jobs.clone()), |reply| Job::Content { reply }).await?;
+        Ok(Content { snapshot, branches: images })
+    }
+
+    fn store_of(&self, branch: Arc<BranchState>) -> Arc<dyn Store> {
+        Arc::new(Branch::new(branch, self.jobs.downgrade(), self.shared.clone()))
+    }
+
+    /// Wakes the committer.
+    fn has_turns(&self) {
+        // if its queue is full, it is awake
+        let _ = self.jobs.try_send(Job::Turns);
     }
 
     fn read_history(&self, revisions: u64) -> Result<Snapshot, StoreError> {
@@ -160,7 +193,7 @@ impl Embedded {
         let checkpoint = files.lock().checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
         let revision = {
             let state = self.shared.lock();
-            state.head.saturating_sub(revisions).max(state.compacted).max(checkpoint)
+            state.head.saturating_sub(revisions).max(state.compacted).max(checkpoint).min(state.head)
         };
         let has_changed =
             |entry: &Entry| self.shared.lock().index.get(&entry.key).is_none_or(|live| live.revision != entry.revision);
@@ -170,16 +203,61 @@ impl Embedded {
     }
 
     async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
-        let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
-        let (reply, result) = oneshot::channel();
-        self.jobs.send(job(reply)).await.map_err(|_| gone())?;
-        result.await.map_err(|_| gone())
+        submit(Some(self.jobs.clone()), job).await
+    }
+}
+
+/// Submits a job to the committer, if there still is one, and waits for the result.
+async fn submit<T>(
+    jobs: Option<mpsc::Sender<Job>>,
+    job: impl FnOnce(oneshot::Sender<T>) -> Job,
+) -> Result<T, StoreError> {
+    let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
+    let (reply, result) = oneshot::channel();
+    jobs.ok_or_else(gone)?.send(job(reply)).await.map_err(|_| gone())?;
+    result.await.map_err(|_| gone())
+}
+
+/// A log that is ready for writes.
+struct Recovered {
+    shared: Shared,
+    branches: Branches,
+    grove: Grove,
+    writer: Writer,
+}
+
+impl Branching for Embedded {
+    fn branches(&self) -> Vec<BranchInfo> {
+        self.branches.list()
+    }
+
+    fn branch(&self, id: &[u8]) -> Option<Arc<dyn Store>> {
+        Some(self.store_of(self.branches.get(id)?))
+    }
+
+    fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>> {
+        let branch = self.branches.fork(id, &source, label)?;
+        self.has_turns();
+        Some(self.store_of(branch))
+    }
+
+    fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<dyn Store>> {
+        let branch = self.branches.reset(id, label)?;
+        self.has_turns();
+        Some(self.store_of(branch))
+    }
+
+    fn end(&self, id: &[u8]) {
+        self.branches.remove(id);
+        self.has_turns();
     }
 }
 
 impl Store for Embedded {
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
-        Box::pin(async move { self.submit(|reply| Job::Write { write, reply }).await.map_err(Refused::Failed)? })
+        Box::pin(async move {
+            self.submit(|reply| Job::Write { branch: None, write, reply }).await.map_err(Refused::Failed)?
+        })
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
@@ -213,6 +291,10 @@ impl Store for Embedded {
 
     fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
         Some(Arc::new(Memory::of(self.shared.lock().fork(after))))
+    }
+
+    fn branching(&self) -> Option<&dyn Branching> {
+        Some(self)
     }
 
     fn size(&self) -> Option<u64> {

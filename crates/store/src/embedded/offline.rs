@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::disk::{Directory, Disk as _};
+use super::images::Images;
 use super::recovery::{self, Found};
 use super::{OpenError, format, open_error};
 use crate::contract::{Revision, Snapshot};
@@ -14,6 +15,9 @@ use crate::limits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub objects: usize,
+    /// The number of branches, whose objects are not counted.
+    pub branches: usize,
+    /// The revision of the last write, also to a branch.
     pub revision: Revision,
     /// History goes back to this revision.
     pub compacted: Revision,
@@ -25,9 +29,10 @@ pub struct Summary {
 
 impl Summary {
     fn of(found: &Found) -> Summary {
-        let state = &found.state;
-        let (objects, revision, compacted) = (state.index.len(), state.head, state.compacted);
-        Summary { objects, revision, compacted, torn: found.torn, stopped: found.stopped }
+        let state = &found.replay.state;
+        let (objects, compacted) = (state.index.len(), state.compacted);
+        let branches = found.replay.branches.len();
+        Summary { objects, branches, revision: found.head, compacted, torn: found.torn, stopped: found.stopped }
     }
 }
 
@@ -61,8 +66,40 @@ pub fn check(directory: &Path) -> Result<Summary, OpenError> {
 
 /// The live keys of the store in `directory`, at a revision that is not older than this call. A server may be at work.
 pub fn snapshot(directory: &Path) -> Result<Snapshot, OpenError> {
-    let found = read(directory)?;
-    let mut entries = found.state.live();
+    content(directory).map(|content| content.snapshot)
+}
+
+/// The live keys of the store in `directory` and of its branches, as [`snapshot`] reads them.
+pub fn content(directory: &Path) -> Result<Content, OpenError> {
+    let Found { replay, head, .. } = read(directory)?;
+    let mut entries = replay.state.live();
     entries.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(Snapshot { revision: found.state.head, entries })
+    let (of_root, compacted) = (replay.state.head, replay.state.compacted);
+    let branches = replay.has_branched.then(|| Images {
+        at: head,
+        root: (of_root, compacted),
+        branches: replay.branches.into_values().collect(),
+    });
+    Ok(Content { snapshot: Snapshot { revision: head, entries }, branches })
+}
+
+/// All that a store holds at one moment.
+pub struct Content {
+    /// The live keys of the store itself, at the revision of the log.
+    pub snapshot: Snapshot,
+    /// Its branches, if there have ever been some.
+    pub(super) branches: Option<Images>,
+}
+
+impl Content {
+    /// The number of branches.
+    pub fn branches(&self) -> usize {
+        self.branches.as_ref().map_or(0, |images| images.branches.len())
+    }
+}
+
+impl From<Snapshot> for Content {
+    fn from(snapshot: Snapshot) -> Content {
+        Content { snapshot, branches: None }
+    }
 }

@@ -3,18 +3,21 @@
 
 use super::disk::{Appending, Disk};
 use super::files::{
-    Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, each_entry, io, revision_in, segment_name, stopped,
+    Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, each_record, io, revision_in, segment_name,
+    stopped,
 };
 use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop, Whole};
 use super::mark;
-use super::state::State;
+use super::replay::Replay;
 use crate::contract::{Change, Revision, StoreError};
 use crate::limits;
 
 /// The content of a log, and the repair that it needs before it continues.
 pub struct Found {
     pub listed: Listed,
-    pub state: State,
+    pub replay: Replay,
+    /// The revision of the last entry of the log, which may be one of a branch.
+    pub head: Revision,
     /// Obsolete files.
     pub stale: Vec<String>,
     /// Whether the last segment ends in a part of a frame: an incomplete write.
@@ -42,26 +45,32 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     let mut names = disk.list().map_err(|error| io("", &error))?;
     names.sort();
     let newest = names.iter().filter_map(|name| revision_in(name, ".checkpoint")).next_back();
-    let mut state = State { logged: true, ..State::default() };
+    let mut replay = Replay::new();
     let mut listed = Listed::default();
     if let Some(revision) = newest {
-        listed.checkpoint = Some(read_checkpoint(disk, revision, &mut state)?);
+        listed.checkpoint = Some(read_checkpoint(disk, revision, &mut replay)?);
     }
     let firsts: Vec<Revision> = names.iter().filter_map(|name| revision_in(name, ".log")).collect();
+    let base = newest.unwrap_or_default();
     // the first segment that is needed has the first change after the checkpoint
-    let start = firsts.iter().rposition(|first| *first <= state.compacted + 1);
+    let start = firsts.iter().rposition(|first| *first <= base + 1);
     let start = match (start, firsts.first()) {
         // a crash has interrupted the creation of that segment, so the one before it is the last
         (Some(start), _) if start > 0 && start + 1 == firsts.len() && is_unmade(disk, firsts[start])? => start - 1,
         (Some(start), _) => start,
-        (None, Some(first)) => return Err(missing(state.compacted, *first)),
-        (None, None) => return Err(is_missing(&segment_name(state.compacted + 1))),
+        (None, Some(first)) => return Err(missing(base, *first)),
+        (None, None) => return Err(is_missing(&segment_name(base + 1))),
     };
-    let mut segments = Segments { disk, state, listed, stale: vec![], torn: false, raw: 0, proven: 0, rolled: None };
+    let mut segments =
+        Segments { disk, replay, base, listed, stale: vec![], torn: false, raw: 0, proven: 0, rolled: None };
     let firsts = &firsts[start..];
     scan_all(disk, firsts, |scanned| segments.take_all(firsts, scanned))?;
-    let Segments { mut state, listed, mut stale, torn, proven, .. } = segments;
-    state.end_replay();
+    let Segments { mut replay, raw, listed, mut stale, torn, proven, .. } = segments;
+    let head = raw.max(base);
+    if replay.branches_at > head {
+        return Err(missing(head, replay.branches_at + 1));
+    }
+    replay.end();
     let counts = |name: &String| {
         listed.segments.iter().any(|segment| segment.name == *name)
             || listed.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.name == *name)
@@ -74,8 +83,8 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     let cut =
         last.map(|last| disk.read_at(&last.name, last.length, usize::MAX).map_err(|error| io(&last.name, &error)));
     let cut = cut.transpose()?.map_or(0, |bytes| bytes.len());
-    check_end(&listed, state.head, stopped)?;
-    Ok(Found { listed, state, stale, torn, cut, proven, stopped })
+    check_end(&listed, head, stopped)?;
+    Ok(Found { listed, replay, head, stale, torn, cut, proven, stopped })
 }
 
 /// Refuses a log that ends before the revision that it had at the last stop in good order.
@@ -97,15 +106,14 @@ fn is_unmade(disk: &dyn Disk, first: Revision) -> Result<bool, StoreError> {
     Ok(bytes.len() <= FILE_HEADER && Header::decode(&bytes).is_none())
 }
 
-fn read_checkpoint(disk: &dyn Disk, revision: Revision, state: &mut State) -> Result<Checkpoint, StoreError> {
+fn read_checkpoint(disk: &dyn Disk, revision: Revision, replay: &mut Replay) -> Result<Checkpoint, StoreError> {
     let name = checkpoint_name(revision);
     let header = frame::header(disk, &name)?.filter(|header| header.first == revision);
     let header = header.ok_or_else(|| checksum_mismatch(&name, 0))?;
-    (state.compacted, state.head) = (revision, revision);
-    let length = each_entry(disk, &name, header, |change| {
-        state.replay(&change);
-        Ok(())
-    })?;
+    (replay.state.compacted, replay.state.head) = (revision, revision);
+    let invalid = || StoreError::Corrupt(format!("log/{name} has branches that make no sense"));
+    let length = each_record(disk, &name, header, |record| replay.take_of_checkpoint(record).ok_or_else(invalid))?;
+    replay.end_checkpoint().ok_or_else(invalid)?;
     Ok(Checkpoint { name, revision, length })
 }
 
@@ -161,7 +169,9 @@ fn scan_all<T>(
 /// The state of the replay, segment by segment.
 struct Segments<'a> {
     disk: &'a dyn Disk,
-    state: State,
+    replay: Replay,
+    /// The revision of the checkpoint.
+    base: Revision,
     listed: Listed,
     stale: Vec<String>,
     torn: bool,
@@ -196,7 +206,7 @@ impl Segments<'_> {
         }
         match self.rolled {
             Some(next) => Err(is_missing(&segment_name(next))),
-            None if self.proven > self.state.head => Err(missing(self.state.head, self.proven + 1)),
+            None if self.proven > self.raw.max(self.base) => Err(missing(self.raw.max(self.base), self.proven + 1)),
             None => Ok(()),
         }
     }
@@ -237,23 +247,36 @@ impl Segments<'_> {
         self.proven = self.proven.max(frame.synced);
         for (i, record) in frame.records.into_iter().enumerate() {
             let next = self.raw + 1;
-            let value = match record.kind {
-                _ if self.rolled.is_some() => return Err(checksum_mismatch(&segment.name, frame.offset)),
-                Kind::Roll if record.revision == next => {
+            let invalid = || checksum_mismatch(&segment.name, frame.offset);
+            match record.kind {
+                _ if self.rolled.is_some() => return Err(invalid()),
+                _ if record.revision != next => return Err(missing(self.raw, record.revision)),
+                Kind::Roll => {
                     self.rolled = Some(next);
                     continue;
                 }
-                Kind::Put if record.revision == next => Some(record.value),
-                Kind::Delete if record.revision == next => None,
-                Kind::End | Kind::File => return Err(checksum_mismatch(&segment.name, frame.offset)),
-                _ => return Err(missing(self.raw, record.revision)),
-            };
+                _ => {}
+            }
             if i == 0 {
                 segment.frames.push((next, frame.offset));
             }
             self.raw = next;
-            if next > self.state.compacted {
-                self.state.replay(&Change { revision: next, key: record.key, value });
+            let is_new = next > self.base;
+            match record.kind {
+                Kind::Put if is_new => {
+                    self.replay.change(Change { revision: next, key: record.key, value: Some(record.value) });
+                }
+                Kind::Delete if is_new => {
+                    self.replay.change(Change { revision: next, key: record.key, value: None });
+                }
+                Kind::Put | Kind::Delete => {}
+                Kind::BranchPut | Kind::BranchDelete | Kind::Fork | Kind::Reset | Kind::Drop => {
+                    // what the checkpoint covers may be of a branch that is gone
+                    if is_new {
+                        self.replay.take(&record).ok_or_else(invalid)?;
+                    }
+                }
+                _ => return Err(invalid()),
             }
         }
         Ok(())

@@ -158,7 +158,8 @@ impl Newest {
         let value = match record.kind {
             Kind::Put => Some(Bytes::copy_from_slice(&record.value)),
             Kind::Delete => None,
-            Kind::Roll | Kind::End | Kind::File => return,
+            // the records of branches, see [`Salvaged::branches`]
+            _ => return,
         };
         self.head = self.head.max(record.revision);
         match self.records.get_mut(&record.key) {
@@ -257,7 +258,7 @@ fn add_gaps(from: Revision, mut seen: Vec<Revision>, proven: Revision, losses: &
 pub fn salvage_disk(disk: &dyn Disk) -> Salvaged {
     match super::recovery::read(disk) {
         Ok(found) => {
-            let snapshot = Snapshot { revision: found.state.head, entries: found.state.live() };
+            let snapshot = Snapshot { revision: found.head, entries: found.replay.state.live() };
             Salvaged { snapshot, losses: vec![], more: 0 }
         }
         Err(_) => read(disk, Losses::default()).unwrap(),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{oneshot, watch};
 
-use super::index::{Index, LiveValue};
+use super::index::{Index, LiveValue, Map};
 use crate::contract::{Change, Entry, Expected, Refused, Revision, Snapshot, Write};
 use crate::limits;
 
@@ -83,6 +83,8 @@ pub struct State {
     /// The error of the last write, if it failed; later ones may succeed.
     pub full: Option<String>,
     pub held: HeldReplies,
+    /// Whether the committer has still to begin the branch.
+    pub is_waiting: bool,
 }
 
 impl State {
@@ -119,16 +121,16 @@ impl State {
         }
     }
 
-    /// Applies a change that was read from the log, or an entry of the checkpoint. [`State::end_replay`] must follow.
+    /// Applies a change that was read from the log, or an entry of the checkpoint.
     pub fn replay(&mut self, change: &Change) {
         self.index_change(change, change.revision.max(self.compacted));
         self.head = self.head.max(change.revision);
     }
 
-    /// Ends the replay: copies the values, so that they do not keep the read buffers alive.
-    pub fn end_replay(&mut self) {
-        self.index.detach();
-        self.tail_after = self.head;
+    /// Whether this value of a key is live since `before`: the same bytes in memory.
+    pub fn has(&self, key: &[u8], value: &LiveValue, before: Revision) -> bool {
+        let live = self.index.get(key).filter(|live| live.revision == value.revision && live.revision <= before);
+        live.is_some_and(|live| live.value.as_ptr() == value.value.as_ptr() && live.value.len() == value.value.len())
     }
 
     /// The live keys, in no order.
@@ -140,7 +142,12 @@ impl State {
     /// The state of a store in memory that begins with the same live keys at the same revision, and without their history.
     pub fn fork(&mut self, after: Revision) -> State {
         let head = self.head.max(after);
-        State { index: self.index.fork(), tail_after: head, head, compacted: head, ..State::default() }
+        State::of(self.index.fork(), head)
+    }
+
+    /// A state without history.
+    pub fn of(live: Map, head: Revision) -> State {
+        State { index: Index::Forked(live), tail_after: head, head, compacted: head, ..State::default() }
     }
 
     /// Applies a change to the index and appends it to the tail.

@@ -4,11 +4,12 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::disk::Appending;
+use super::entry::LogEntry;
 use super::files::{Files, Segment};
 use super::frame::{FILE_HEADER, Frame, Header, Kind};
 use super::mark;
 use super::options::{Durability, Options};
-use crate::contract::{Change, Revision};
+use crate::contract::Revision;
 use crate::limits;
 
 /// Why changes were not appended.
@@ -78,31 +79,39 @@ impl Writer {
         self.options
     }
 
-    /// Appends changes, which follow the last one without a gap. They are on disk when this returns, if durability is
-    /// `sync` and not deferred.
-    pub fn append(&mut self, changes: &[Change]) -> Result<(), Failure> {
+    /// The revision of the last entry of the log.
+    pub fn head(&self) -> Revision {
+        self.head
+    }
+
+    /// Appends entries, which follow the last one without a gap. They are on disk when this returns, if durability is `sync` and
+    /// not deferred.
+    pub fn append(&mut self, entries: &[LogEntry<'_>]) -> Result<(), Failure> {
         debug_assert!(
-            changes.iter().try_fold(self.head, |last, next| (next.revision >= last).then_some(next.revision)).is_some(),
-            "revisions are appended out of order"
+            entries.iter().zip(self.head + 1..).all(|(entry, next)| entry.position == next),
+            "entries are appended out of order"
         );
         self.remove_unmade()?;
         if self.length > self.options.segment_bytes {
             self.roll_or_continue()?;
         }
-        let mut rest = changes;
+        let mut rest = entries;
         let mut frames = vec![];
         let mut bytes = vec![];
         while let Some(first) = rest.first() {
-            let mut frame = Frame::with_capacity(rest.iter().map(size).sum::<usize>().min(limits::FRAME_BYTES_MAX));
+            let size = rest.iter().map(LogEntry::size).sum::<usize>();
+            let mut frame = Frame::with_capacity(size.min(limits::FRAME_BYTES_MAX));
             let mut count = 0;
-            while let Some(change) =
-                rest.get(count).filter(|next| count == 0 || frame.len() + size(next) < limits::FRAME_BYTES_MAX)
+            while let Some(entry) =
+                rest.get(count).filter(|next| count == 0 || frame.len() + next.size() < limits::FRAME_BYTES_MAX)
             {
-                let kind = if change.value.is_some() { Kind::Put } else { Kind::Delete };
-                frame.push(kind, change.revision, &change.key, change.value.as_deref().unwrap_or_default());
+                match entry.branch {
+                    None => frame.push(entry.kind, entry.position, entry.key, entry.value),
+                    Some(branch) => frame.push_in_branch(entry.kind, entry.position, branch, entry.key, entry.value),
+                }
                 count += 1;
             }
-            frames.push((first.revision, self.length + bytes.len() as u64));
+            frames.push((first.position, self.length + bytes.len() as u64));
             bytes.extend(frame.finish(self.salt, self.synced));
             rest = &rest[count..];
         }
@@ -111,7 +120,7 @@ impl Writer {
             self.file.sync().map_err(|error| fatal("sync", &error))?;
         }
         self.check_file()?;
-        self.head = changes.last().map_or(self.head, |last| last.revision);
+        self.head = entries.last().map_or(self.head, |last| last.position);
         if self.syncs {
             self.synced = self.head;
         }
@@ -252,8 +261,4 @@ impl Writer {
         self.file.sync().map_err(|error| fatal("sync", &error))?;
         mark::write(&*self.files.disk, self.head).map_err(|error| temporary("mark the end of", &error))
     }
-}
-
-fn size(change: &Change) -> usize {
-    17 + change.key.len() + change.value.as_ref().map_or(0, |value| value.len())
 }

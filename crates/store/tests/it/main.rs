@@ -1,5 +1,6 @@
 //! The contract, run on every engine.
 
+mod branches;
 mod golden;
 
 use bytes::Bytes;
@@ -150,7 +151,7 @@ async fn disk_usage_stays_bounded() {
 fn backup(data: &std::path::Path, file: &std::path::Path) -> store::Snapshot {
     let snapshot = store::snapshot(data).unwrap();
     let revision = snapshot.revision;
-    store::write_backup(snapshot, &[], std::fs::File::create_new(file).unwrap()).unwrap();
+    store::write_backup(snapshot.into(), &[], std::fs::File::create_new(file).unwrap()).unwrap();
     store::Snapshot { revision, entries: vec![] }
 }
 
@@ -225,12 +226,8 @@ fn backup_contains_files() {
     drop(Embedded::open(&path("data"), "a test", SMALL).unwrap());
     let write = |name: &str, file: &str| {
         let files = [store::BackupFile { name: file.to_owned(), content: "secret".into() }];
-        store::write_backup(
-            store::snapshot(&path("data")).unwrap(),
-            &files,
-            std::fs::File::create(path(name)).unwrap(),
-        )
-        .unwrap();
+        store::write_backup(store::content(&path("data")).unwrap(), &files, std::fs::File::create(path(name)).unwrap())
+            .unwrap();
     };
     write("good", "ca.key");
     assert_eq!(store::restore(&path("good"), &path("copy"), 0).unwrap().files, ["ca.key"]);

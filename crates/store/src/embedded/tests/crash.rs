@@ -8,14 +8,20 @@ use crate::embedded::writer::Failure;
 /// Steps of a log between two starts.
 const STEPS: usize = 40;
 
+/// The steps of a store without branches, and of one with them.
+const STEPS_OF_BOTH: [Step; 2] = [Run::step, Run::step_with_branches];
+
+/// A random step of a run.
+type Step = fn(&mut Run, &mut Chance) -> Result<(), Failure>;
+
 /// Makes random steps until the machine stops at the file operation number `left`, and reopens the log from the disk.
 /// Returns false if the steps ended before that.
-fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
+fn crash(mut run: Run, step: Step, left: usize, seed: u64) -> (Run, bool) {
     let mut chance = Chance(seed);
     run.disk.stop_after(left, seed ^ 1);
     for _ in 0..STEPS {
         run.disk.set_out_of_descriptors(chance.below(4) == 0);
-        let result = run.step(&mut chance);
+        let result = step(&mut run, &mut chance);
         if matches!(result, Err(Failure::Temporary(_))) && !run.disk.has_stopped() {
             // a checkpoint that could not be created
             continue;
@@ -32,19 +38,22 @@ fn crash(mut run: Run, left: usize, seed: u64) -> (Run, bool) {
 
 #[test]
 fn crash_during_any_change_loses_no_acknowledged_write() {
-    for seed in 0..12 {
-        let crashes = (0..).take_while(|left| crash(Run::create(), *left, seed).1).count();
-        assert!(crashes > STEPS, "only {crashes} file operations");
+    for step in STEPS_OF_BOTH {
+        for seed in 0..12 {
+            let crashes = (0..).take_while(|left| crash(Run::create(), step, *left, seed).1).count();
+            assert!(crashes > STEPS, "only {crashes} file operations");
+        }
     }
 }
 
 #[test]
 fn log_survives_repeated_crashes() {
-    for seed in 0..40 {
+    for seed in 0..80 {
         let mut chance = Chance(seed);
         let mut run = Run::create();
         for life in 0..25 {
-            let (survivor, crashed) = crash(run, chance.below(120), seed * 1000 + life);
+            let step = STEPS_OF_BOTH[seed as usize % 2];
+            let (survivor, crashed) = crash(run, step, chance.below(120), seed * 1000 + life);
             run = match crashed {
                 true => survivor,
                 false => {
@@ -61,7 +70,8 @@ fn log_survives_repeated_crashes() {
 fn crash_while_opening_a_log_loses_nothing() {
     for seed in 0..60 {
         let mut chance = Chance(seed);
-        let (run, _) = crash(Run::create(), 30 + chance.below(60), seed);
+        let step = STEPS_OF_BOTH[seed as usize % 2];
+        let (run, _) = crash(Run::create(), step, 30 + chance.below(60), seed);
         for left in 0.. {
             run.disk.stop_after(left, seed);
             let opened = Run::open(run.disk.clone(), run.acknowledged.clone(), vec![], OPTIONS).is_ok();
@@ -80,7 +90,8 @@ fn content_of_opened_log_is_durable() {
         let mut chance = Chance(seed);
         let mut run = Run::create();
         run.disk.stop_after(20 + chance.below(60), seed);
-        while run.step(&mut chance).is_ok() {}
+        let step = STEPS_OF_BOTH[seed as usize % 2];
+        while step(&mut run, &mut chance).is_ok() {}
         // the process restarts before the machine stops, and reads data that was never synced
         run.disk.stop_after(usize::MAX, seed);
         let seen = Run::open(run.disk, run.acknowledged, run.incomplete, OPTIONS).unwrap();
@@ -98,7 +109,7 @@ fn crash_without_syncs_leaves_a_prefix() {
             let mut run = Run::open(run.disk, vec![], vec![], options).unwrap();
             run.writer.sync_each(!deferred).unwrap();
             for _ in 0..STEPS {
-                run.step(&mut chance).unwrap();
+                STEPS_OF_BOTH[seed as usize % 2](&mut run, &mut chance).unwrap();
             }
             let is_ended = deferred && chance.below(2) == 0;
             if is_ended {
@@ -107,10 +118,10 @@ fn crash_without_syncs_leaves_a_prefix() {
             let synced = run.writer.synced() as usize;
             assert!(!is_ended || synced == run.acknowledged.len());
             let crashed = std::sync::Arc::new(run.disk.after_crash(&mut chance));
-            let (shared, _) = crate::embedded::Embedded::recover(crashed, options, None).unwrap();
-            let head = shared.head() as usize;
+            let recovered = crate::embedded::Embedded::recover(crashed, options, None).unwrap();
+            let head = recovered.writer.head() as usize;
             assert!((synced..=run.acknowledged.len()).contains(&head), "{head} of {synced} synced changes");
-            assert_eq!(shared.lock().revisions(), super::model::live(&run.acknowledged[..head]));
+            Run::of(run.disk, recovered, run.acknowledged[..head].to_vec()).compare();
         }
     }
 }

@@ -18,7 +18,7 @@ fn salvaged(run: &Run, contents: &[(String, Vec<u8>)]) -> Salvaged {
     let found = salvage_disk(&disk);
     assert_eq!(disk.contents(), contents, "nothing is changed");
     for entry in &found.snapshot.entries {
-        let written = &run.acknowledged[entry.revision as usize - 1];
+        let written = run.acknowledged[entry.revision as usize - 1].change().unwrap();
         assert_eq!((&written.key, &written.value), (&entry.key, &Some(entry.value.clone())));
     }
     found
@@ -124,7 +124,7 @@ fn losses_name_keys_bytes_and_revisions() {
     let end = segment.frames[1].1;
     *bytes.get_mut(end as usize - 1).unwrap() ^= 1;
     let found = salvaged(&run, &contents);
-    let key = run.acknowledged[revision as usize - 1].key.escape_ascii().to_string();
+    let key = run.acknowledged[revision as usize - 1].change().unwrap().key.escape_ascii().to_string();
     let line = &found.losses[0];
     assert!(line.starts_with(&format!("log/{}: bytes {offset} to ", segment.name)), "{line}");
     assert!(line.contains(&format!(" are corrupt, with {key} (revision {revision})")), "{line}");

@@ -1,0 +1,255 @@
+//! A branch: keys of its own, which begin as those of the store or of another branch, in the same log. It is a store in memory
+//! whose writes the committer makes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::committer::Job;
+use super::entry::{NOTHING, ROOT};
+use super::follower::Follower;
+use super::frame::Number;
+use super::images::Image;
+use super::index::Map;
+use super::memory::Memory;
+use super::state::{Shared, State};
+use super::submit;
+use crate::contract::{
+    BoxFuture, BranchInfo, BranchSource, Changes, Refused, Revision, Snapshot, Store, StoreError, Write,
+};
+
+/// What a branch is beside its keys.
+#[derive(Clone, Default)]
+pub struct Lineage {
+    /// 0 until the branch has begun.
+    pub number: Number,
+    pub source: Number,
+    /// What it began with.
+    pub base: Map,
+}
+
+pub struct BranchState {
+    pub id: Bytes,
+    pub label: Bytes,
+    pub shared: Arc<Shared>,
+    pub lineage: Mutex<Lineage>,
+}
+
+impl BranchState {
+    /// A branch that the committer has still to begin.
+    fn waiting(id: &[u8], label: &[u8]) -> Arc<BranchState> {
+        let state = State { is_waiting: true, ..State::default() };
+        let (id, label) = (Bytes::copy_from_slice(id), Bytes::copy_from_slice(label));
+        Arc::new(BranchState { id, label, shared: Arc::new(Shared::new(state)), lineage: Mutex::default() })
+    }
+
+    /// A branch as it was recovered.
+    pub fn recovered(image: Image) -> Arc<BranchState> {
+        let Image { number, id, source, label, base, live, head } = image;
+        let shared = Arc::new(Shared::new(State::of(live, head)));
+        let lineage = Lineage { number, source, base };
+        Arc::new(BranchState { id, label, shared, lineage: Mutex::new(lineage) })
+    }
+
+    /// Begins with these keys.
+    pub fn begin(&self, lineage: Lineage, head: Revision) {
+        let base = lineage.base.clone();
+        *self.lineage.lock() = lineage;
+        *self.shared.lock() = State::of(base, head);
+        self.shared.newest.send_replace(head);
+    }
+
+    /// Makes all further writes fail; a branch that has not begun never will.
+    pub fn end(&self, why: &str) {
+        let mut state = self.shared.lock();
+        state.poisoned.get_or_insert_with(|| why.to_owned());
+        state.is_waiting = false;
+        let head = state.head;
+        drop(state);
+        self.shared.newest.send_replace(head);
+    }
+
+    pub fn image(&self) -> Image {
+        let Lineage { number, source, base, .. } = self.lineage.lock().clone();
+        let mut state = self.shared.lock();
+        let (live, head) = (state.index.fork(), state.head);
+        Image { number, id: self.id.clone(), source, label: self.label.clone(), base, live, head }
+    }
+}
+
+/// What the committer has still to do with branches.
+pub enum Turn {
+    Fork {
+        branch: Arc<BranchState>,
+        source: Origin,
+        /// The revision that the source has to have.
+        at: Option<Revision>,
+        /// The branch that had the same id.
+        replaced: Option<Arc<BranchState>>,
+    },
+    Reset {
+        old: Arc<BranchState>,
+        new: Arc<BranchState>,
+    },
+    Drop(Arc<BranchState>),
+}
+
+/// What a branch begins with.
+pub enum Origin {
+    Nothing,
+    Root,
+    Branch(Arc<BranchState>),
+}
+
+impl Origin {
+    pub fn number(&self) -> Number {
+        match self {
+            Origin::Nothing => NOTHING,
+            Origin::Root => ROOT,
+            Origin::Branch(branch) => branch.lineage.lock().number,
+        }
+    }
+}
+
+/// The branches of a store by id, and the turns of the committer.
+#[derive(Default)]
+pub struct Branches {
+    by_id: Mutex<HashMap<Bytes, Arc<BranchState>>>,
+    turns: Mutex<Vec<Turn>>,
+}
+
+impl Branches {
+    pub fn new(branches: impl Iterator<Item = Arc<BranchState>>) -> Branches {
+        let by_id = branches.map(|branch| (branch.id.clone(), branch)).collect();
+        Branches { by_id: Mutex::new(by_id), turns: Mutex::default() }
+    }
+
+    pub fn get(&self, id: &[u8]) -> Option<Arc<BranchState>> {
+        self.by_id.lock().get(id).cloned()
+    }
+
+    pub fn list(&self) -> Vec<BranchInfo> {
+        let all = self.by_id.lock();
+        all.values().map(|branch| BranchInfo { id: branch.id.clone(), label: branch.label.clone() }).collect()
+    }
+
+    /// Begins a branch; `None` if there is no such source.
+    pub fn fork(&self, id: &[u8], source: &BranchSource<'_>, label: &[u8]) -> Option<Arc<BranchState>> {
+        let mut all = self.by_id.lock();
+        let (source, at) = match source {
+            BranchSource::Nothing => (Origin::Nothing, None),
+            BranchSource::Store(at) => (Origin::Root, *at),
+            BranchSource::Branch(id, at) => (Origin::Branch(all.get(*id)?.clone()), *at),
+        };
+        let branch = BranchState::waiting(id, label);
+        let replaced = all.insert(branch.id.clone(), branch.clone());
+        self.turns.lock().push(Turn::Fork { branch: branch.clone(), source, at, replaced });
+        Some(branch)
+    }
+
+    pub fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<BranchState>> {
+        let mut all = self.by_id.lock();
+        let old = all.get(id)?.clone();
+        let new = BranchState::waiting(id, label);
+        all.insert(new.id.clone(), new.clone());
+        self.turns.lock().push(Turn::Reset { old, new: new.clone() });
+        Some(new)
+    }
+
+    pub fn remove(&self, id: &[u8]) {
+        let mut all = self.by_id.lock();
+        if let Some(branch) = all.remove(id) {
+            self.turns.lock().push(Turn::Drop(branch));
+        }
+    }
+
+    /// The turns since the last call, in order.
+    pub fn take_turns(&self) -> Vec<Turn> {
+        std::mem::take(&mut *self.turns.lock())
+    }
+}
+
+/// A branch as a store.
+pub struct Branch {
+    state: Arc<BranchState>,
+    jobs: mpsc::WeakSender<Job>,
+    /// The store itself, whose log fails for all.
+    root: Arc<Shared>,
+}
+
+impl Branch {
+    pub fn new(state: Arc<BranchState>, jobs: mpsc::WeakSender<Job>, root: Arc<Shared>) -> Branch {
+        Branch { state, jobs, root }
+    }
+
+    /// Waits until the branch has begun.
+    async fn begun(&self) -> Result<&Arc<Shared>, StoreError> {
+        let shared = &self.state.shared;
+        let mut newest = shared.newest.subscribe();
+        // the sender lives as long as the branch
+        let _ = newest.wait_for(|_| !shared.lock().is_waiting).await;
+        if self.state.lineage.lock().number == 0 {
+            let why = shared.lock().poisoned.clone();
+            return Err(StoreError::Unavailable(why.unwrap_or_else(|| "the branch has not begun".to_owned())));
+        }
+        Ok(shared)
+    }
+}
+
+impl Store for Branch {
+    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
+        Box::pin(async move {
+            let job = |reply| Job::Write { branch: Some(self.state.clone()), write, reply };
+            submit(self.jobs.upgrade(), job).await.map_err(Refused::Failed)?
+        })
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+        Box::pin(async move { Ok(self.begun().await?.snapshot()) })
+    }
+
+    /// There is no history: all keys are as they are now.
+    fn history(&self, _revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+        Box::pin(async move { Ok(Snapshot { revision: self.begun().await?.head(), entries: vec![] }) })
+    }
+
+    fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
+        Box::pin(async move {
+            let follower = Follower::new(self.begun().await?.clone(), None, after)?;
+            Ok(Box::new(follower) as Box<dyn Changes>)
+        })
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
+        Box::pin(async move { Ok(self.begun().await?.head()) })
+    }
+
+    /// Forgets the newest changes; the log is compacted with the store itself.
+    fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.begun().await?.lock().forget(before);
+            Ok(())
+        })
+    }
+
+    fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
+        let mut state = self.state.shared.lock();
+        // the committer has still to copy the keys
+        (!state.is_waiting).then(|| Arc::new(Memory::of(state.fork(after))) as Arc<dyn Store>)
+    }
+
+    fn ended(&self) -> Option<String> {
+        self.jobs.upgrade().is_none().then(|| "the committer has stopped".to_owned())
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        let state = self.root.lock();
+        match state.poisoned.as_ref().or(state.full.as_ref()) {
+            Some(why) => Err(StoreError::Unavailable(why.clone())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The branches as the committer sees them: it alone begins, resets and ends them, so that their content and the order of the log
+//! agree.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::branch::{BranchState, Lineage, Origin, Turn};
+use super::entry::{self, LogEntry};
+use super::frame::{Kind, Number};
+use super::images::Images;
+use super::index::Map;
+use super::state::Shared;
+use crate::contract::Revision;
+
+/// An entry that is not in the log yet. What depends on it comes later in the log, so it needs no sync of its own.
+struct Pending {
+    position: Revision,
+    kind: Kind,
+    key: Bytes,
+    value: Bytes,
+}
+
+/// The branches that have begun and have not ended.
+#[derive(Default)]
+pub struct Grove {
+    all: BTreeMap<Number, Arc<BranchState>>,
+    pending: Vec<Pending>,
+    /// Whether the log has ever had branches.
+    pub is_used: bool,
+}
+
+impl Grove {
+    pub fn new(branches: impl Iterator<Item = Arc<BranchState>>, is_used: bool) -> Grove {
+        let all = branches.map(|branch| (branch.lineage.lock().number, branch.clone())).collect();
+        Grove { all, pending: vec![], is_used }
+    }
+
+    /// Takes a turn; `head` is the revision of the last entry of the log.
+    pub fn take(&mut self, turn: Turn, root: &Shared, head: Revision) {
+        self.is_used = true;
+        match turn {
+            Turn::Fork { branch, source, at, replaced } => {
+                self.fork(&branch, &source, at, replaced.as_deref(), root, head)
+            }
+            Turn::Reset { old, new } => self.reset(&old, &new, head),
+            Turn::Drop(branch) => {
+                let number = branch.lineage.lock().number;
+                if self.all.remove(&number).is_some() {
+                    self.push(&entry::Turn::Drop { number }, head);
+                }
+                branch.end("the branch has been deleted");
+            }
+        }
+    }
+
+    fn fork(
+        &mut self,
+        branch: &Arc<BranchState>,
+        source: &Origin,
+        at: Option<Revision>,
+        replaced: Option<&BranchState>,
+        root: &Shared,
+        log: Revision,
+    ) {
+        let number = source.number();
+        let (base, head) = match source {
+            Origin::Nothing => (Map::new(), 0),
+            Origin::Root => content(root),
+            Origin::Branch(source) => content(&source.shared),
+        };
+        // a source that could not begin has no number
+        let is_missing = matches!(source, Origin::Branch(_)) && number == 0;
+        if is_missing || at.is_some_and(|at| at != head) {
+            return branch.end("the source of the branch has changed");
+        }
+        let mut begins_at = head;
+        if let Some(replaced) = replaced {
+            begins_at = begins_at.max(self.end(replaced) + 1);
+        }
+        let (id, label) = (branch.id.clone(), branch.label.clone());
+        let own = self.push(&entry::Turn::Fork { id, source: number, head: begins_at, label }, log);
+        branch.begin(Lineage { number: own, source: number, base }, begins_at);
+        self.all.insert(own, branch.clone());
+    }
+
+    fn reset(&mut self, old: &BranchState, new: &Arc<BranchState>, log: Revision) {
+        let lineage = old.lineage.lock().clone();
+        if lineage.number == 0 {
+            return new.end("the branch has not begun");
+        }
+        // later than any revision that clients have seen
+        let head = self.end(old) + 1;
+        let number = self.push(&entry::Turn::Reset { number: lineage.number, head, label: new.label.clone() }, log);
+        new.begin(Lineage { number, ..lineage }, head);
+        self.all.insert(number, new.clone());
+    }
+
+    /// Ends a branch that another one replaces, and returns its last revision.
+    fn end(&mut self, replaced: &BranchState) -> Revision {
+        let number = replaced.lineage.lock().number;
+        self.all.remove(&number);
+        replaced.end("the branch has been replaced");
+        replaced.shared.head()
+    }
+
+    /// Adds an entry, and returns its revision in the log.
+    fn push(&mut self, turn: &entry::Turn, log: Revision) -> Revision {
+        let position = self.next(log);
+        let (kind, key, value) = turn.encode();
+        self.pending.push(Pending { position, kind, key, value });
+        position
+    }
+
+    /// The revision of the next entry of the log.
+    pub fn next(&self, log: Revision) -> Revision {
+        log + self.pending.len() as Revision + 1
+    }
+
+    /// The entries that precede the next ones.
+    pub fn entries(&self) -> impl Iterator<Item = LogEntry<'_>> {
+        self.pending.iter().map(|pending| {
+            let Pending { position, kind, key, value } = pending;
+            LogEntry { kind: *kind, position: *position, branch: None, key, value }
+        })
+    }
+
+    /// Called when [`Grove::entries`] have been appended.
+    pub fn appended(&mut self) {
+        self.pending.clear();
+    }
+
+    /// The branches as they are, for a checkpoint. `at` is the revision of the last entry of the log.
+    pub fn images(&self, root: &Shared, at: Revision) -> Images {
+        let state = root.lock();
+        let of_root = (state.head, state.compacted);
+        drop(state);
+        Images { at, root: of_root, branches: self.all.values().map(|branch| branch.image()).collect() }
+    }
+}
+
+/// The keys of a source, and its revision.
+fn content(shared: &Shared) -> (Map, Revision) {
+    let mut state = shared.lock();
+    (state.index.fork(), state.head)
+}

@@ -1,0 +1,140 @@
+//! The content of a log while it is read: the store itself, and its branches.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+
+use super::entry::{NOTHING, ROOT, Turn};
+use super::frame::{Kind, Number, Record};
+use super::images::{Image, ImagesReader};
+use super::index::{LiveValue, Map};
+use super::state::State;
+use crate::contract::{Change, Revision};
+
+/// What was read so far.
+#[derive(Default)]
+pub struct Replay {
+    pub state: State,
+    pub branches: BTreeMap<Number, Image>,
+    /// Their numbers.
+    by_id: HashMap<Bytes, Number>,
+    /// The checkpoint has the branches at this revision of the log.
+    pub branches_at: Revision,
+    /// Whether the log has ever had branches.
+    pub has_branched: bool,
+    /// Values are copied, so that branches can share them and no read buffer is kept alive.
+    is_detached: bool,
+    reader: ImagesReader,
+}
+
+impl Replay {
+    pub fn new() -> Replay {
+        Replay { state: State { logged: true, ..State::default() }, ..Replay::default() }
+    }
+
+    /// Takes a record of a checkpoint. `None` if it makes no sense.
+    pub fn take_of_checkpoint(&mut self, record: Record) -> Option<()> {
+        match record.kind {
+            Kind::File => {}
+            Kind::Put => {
+                let change = Change { revision: record.revision, key: record.key, value: Some(record.value) };
+                self.state.replay(&change);
+            }
+            _ => {
+                self.detach();
+                let index = &self.state.index;
+                self.reader.take(&record, |key| index.get(key).cloned())?;
+            }
+        }
+        Some(())
+    }
+
+    /// Ends the checkpoint. `None` if its branches are not complete.
+    pub fn end_checkpoint(&mut self) -> Option<()> {
+        let reader = std::mem::take(&mut self.reader);
+        if let Some((at, head, compacted)) = reader.images {
+            (self.branches_at, self.has_branched) = (at, true);
+            (self.state.head, self.state.compacted) = (head, compacted);
+        }
+        self.branches = reader.finish()?;
+        self.by_id = self.branches.values().map(|image| (image.id.clone(), image.number)).collect();
+        Some(())
+    }
+
+    /// Applies a change of the store itself.
+    pub fn change(&mut self, mut change: Change) {
+        if self.is_detached {
+            change.value = change.value.map(|value| Bytes::copy_from_slice(&value));
+        }
+        self.state.replay(&change);
+    }
+
+    /// Takes a record of a segment about a branch. `None` if it makes no sense.
+    pub fn take(&mut self, record: &Record) -> Option<()> {
+        self.has_branched = true;
+        if record.revision <= self.branches_at {
+            return Some(());
+        }
+        if let Kind::BranchPut | Kind::BranchDelete = record.kind {
+            return self.change_branch(record);
+        }
+        let own = record.revision;
+        match Turn::decode(record)? {
+            Turn::Fork { id, source, head, label } => {
+                let base = match source {
+                    ROOT => {
+                        self.detach();
+                        self.state.index.fork()
+                    }
+                    NOTHING => Map::new(),
+                    number => self.branches.get(&number)?.live.clone(),
+                };
+                // in place of a branch of the same id
+                self.by_id.insert(id.clone(), own).map(|replaced| self.branches.remove(&replaced));
+                let image = Image { number: own, id, source, label, live: base.clone(), base, head };
+                self.branches.insert(own, image);
+            }
+            Turn::Reset { number, head, label } => {
+                let old = self.branches.remove(&number)?;
+                self.by_id.insert(old.id.clone(), own);
+                let live = old.base.clone();
+                self.branches.insert(own, Image { number: own, label, live, head, ..old });
+            }
+            Turn::Drop { number } => {
+                let old = self.branches.remove(&number)?;
+                self.by_id.remove(&old.id);
+            }
+        }
+        Some(())
+    }
+
+    fn change_branch(&mut self, record: &Record) -> Option<()> {
+        let (number, revision, key) = record.in_branch()?;
+        let image = self.branches.get_mut(&number).filter(|image| image.head + 1 == revision)?;
+        image.head = revision;
+        match record.kind {
+            Kind::BranchDelete => image.live.remove(&key).map(drop),
+            _ => {
+                let live = LiveValue { revision, value: Bytes::copy_from_slice(&record.value) };
+                match image.live.get_mut(&key) {
+                    Some(known) => *known = live,
+                    None => drop(image.live.insert(Bytes::copy_from_slice(&key), live)),
+                }
+                Some(())
+            }
+        }
+    }
+
+    fn detach(&mut self) {
+        if !self.is_detached {
+            self.state.index.detach();
+            self.is_detached = true;
+        }
+    }
+
+    /// Ends the replay.
+    pub fn end(&mut self) {
+        self.detach();
+        self.state.tail_after = self.state.head;
+    }
+}

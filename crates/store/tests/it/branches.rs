@@ -1,0 +1,239 @@
+//! Branches of a store on disk: what is there after the directory was opened again, and what it takes.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use store::contract::suite::CHECKS;
+use store::{BranchSource, Branching as _, Durability, Embedded, Expected, Options, Store, StoreError};
+
+use crate::{SMALL, delete, put};
+
+fn open(directory: &Path, options: Options) -> Embedded {
+    Embedded::open(directory, "a test", options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn write(store: &dyn Store, key: &str, expected: Expected, value: &str) -> u64 {
+    store.commit(put(key, expected, value)).await.unwrap()
+}
+
+/// Keys and values, and the revision.
+async fn content(store: &dyn Store) -> (u64, Vec<(String, String)>) {
+    let snapshot = store.snapshot().await.unwrap();
+    let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    (snapshot.revision, snapshot.entries.iter().map(|entry| (text(&entry.key), text(&entry.value))).collect())
+}
+
+fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[tokio::test]
+async fn branches_pass_the_suite() {
+    for (name, check) in CHECKS {
+        println!("{name}");
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path(), SMALL);
+        let branch = store.begin(b"a", BranchSource::Nothing, b"").unwrap();
+        check(&*branch, "/").await;
+        // the store itself, with entries of a branch between its own
+        let branch = store.begin(b"b", BranchSource::Nothing, b"").unwrap();
+        let other = async {
+            for i in 0..300 {
+                write(&*branch, &format!("x{i}"), Expected::Absent, &"x".repeat(100)).await;
+            }
+        };
+        tokio::join!(check(&store, "/"), other);
+    }
+}
+
+#[tokio::test]
+async fn reopened_directory_has_its_branches() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), SMALL);
+    let first = write(&store, "k", Expected::Absent, "1").await;
+    let a = store.begin(b"a", BranchSource::Store(None), b"one").unwrap();
+    assert_eq!(content(&*a).await, (first, pairs(&[("k", "1")])));
+    assert_eq!(write(&*a, "k", Expected::At(first), "a").await, first + 1, "a branch counts its own revisions");
+    let b = store.begin(b"b", BranchSource::Branch(b"a", None), b"two").unwrap();
+    write(&store, "k", Expected::At(first), "2").await;
+    assert_eq!(write(&*b, "l", Expected::Absent, "b").await, first + 2);
+    let reset = store.reset(b"a", b"reset").unwrap();
+    assert_eq!(content(&*reset).await, (first + 2, pairs(&[("k", "1")])), "after all revisions that clients have seen");
+    assert!(a.commit(put("k", Expected::At(first + 1), "late")).await.is_err(), "of the time before the reset");
+    store.begin(b"c", BranchSource::Branch(b"b", None), b"").unwrap();
+    store.end(b"c");
+    assert!(store.begin(b"d", BranchSource::Branch(b"c", None), b"").is_none());
+    let changed = store.begin(b"e", BranchSource::Branch(b"b", Some(1)), b"").unwrap();
+    assert!(matches!(changed.head().await, Err(StoreError::Unavailable(_))), "the source has another revision");
+    store.end(b"e");
+    let wanted = async |store: &Embedded| {
+        let (a, b) = (store.branch(b"a").unwrap(), store.branch(b"b").unwrap());
+        assert_eq!(content(&*a).await, (first + 2, pairs(&[("k", "1")])));
+        assert_eq!(content(&*b).await, (first + 2, pairs(&[("k", "a"), ("l", "b")])));
+        assert_eq!(content(store).await.1, pairs(&[("k", "2")]));
+        let mut labels: Vec<_> = store.branches().into_iter().map(|branch| (branch.id, branch.label)).collect();
+        labels.sort();
+        assert_eq!(labels, [("a".into(), "reset".into()), ("b".into(), "two".into())]);
+    };
+    wanted(&store).await;
+    drop(store);
+    let store = open(directory.path(), SMALL);
+    wanted(&store).await;
+    store.compact(store.head().await.unwrap()).await.unwrap();
+    drop((store, b, reset));
+    let store = open(directory.path(), SMALL);
+    wanted(&store).await;
+    let summary = store::check(directory.path()).unwrap();
+    assert_eq!((summary.objects, summary.branches), (1, 2));
+    // what a branch began with is there too
+    let b = store.reset(b"b", b"").unwrap();
+    assert_eq!(content(&*b).await, (first + 3, pairs(&[("k", "a")])));
+}
+
+/// Values of all branches of a store, each counted once if it is in memory once.
+async fn values(store: &Embedded, ids: &[String]) -> (usize, usize) {
+    let (mut all, mut distinct) = (0, HashSet::new());
+    for id in ids {
+        let branch = store.branch(id.as_bytes()).unwrap();
+        for entry in branch.snapshot().await.unwrap().entries {
+            all += 1;
+            distinct.insert(entry.value.as_ptr());
+        }
+    }
+    (all, distinct.len())
+}
+
+#[tokio::test]
+async fn forks_share_their_values_in_memory_and_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::None, segment_bytes: 100_000, checkpoint_bytes: 0 };
+    let store = open(directory.path(), options);
+    for i in 0..100 {
+        write(&store, &format!("k{i:02}"), Expected::Absent, &"x".repeat(1000)).await;
+    }
+    let ids: Vec<String> = (0..50).map(|i| format!("branch-{i}")).collect();
+    for (i, id) in ids.iter().enumerate() {
+        // forks of the store, of a fork, and of one that is gone
+        let of_fork = BranchSource::Branch(ids[0].as_bytes(), None);
+        let source = if i % 2 == 0 { BranchSource::Store(None) } else { of_fork };
+        let branch = store.begin(id.as_bytes(), source, b"").unwrap();
+        write(&*branch, &format!("own-{i}"), Expected::Absent, "own").await;
+        if i % 10 == 0 {
+            store.reset(id.as_bytes(), b"again").unwrap();
+        }
+    }
+    store.end(ids[0].as_bytes());
+    let ids = &ids[1..];
+    let before = values(&store, ids).await;
+    assert!(before.1 < 150 && before.0 > 4800, "{before:?}");
+    write(&store, "last", Expected::Absent, "").await;
+    for round in 0..3 {
+        store.compact(store.head().await.unwrap()).await.unwrap();
+        let bytes = store.size().unwrap();
+        assert!(bytes < 250_000, "round {round}: {bytes} bytes for 100,000 of values");
+        assert_eq!(values(&store, ids).await, before, "round {round}");
+    }
+    drop(store);
+    let store = open(directory.path(), options);
+    assert_eq!(values(&store, ids).await, before, "after a start");
+    store.compact(store.head().await.unwrap()).await.unwrap();
+    assert!(store.size().unwrap() < 250_000, "{:?} bytes", store.size());
+}
+
+#[tokio::test]
+async fn writes_to_branches_leave_the_log_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 40_000 };
+    let store = open(directory.path(), options);
+    let first = write(&store, "k", Expected::Absent, "1").await;
+    let branch = store.begin(b"a", BranchSource::Nothing, b"").unwrap();
+    let mut at = Expected::Absent;
+    for i in 0..60_000 {
+        at = Expected::At(branch.commit(put("k", at, "0123456789")).await.unwrap());
+        if i % 1000 == 0 {
+            // the store itself is not written to, and its history is short
+            store.compact(0).await.unwrap();
+        }
+    }
+    store.compact(0).await.unwrap();
+    assert!(store.size().unwrap() < 4_000_000, "{:?} bytes", store.size());
+    let later = write(&store, "k", Expected::At(first), "2").await;
+    drop((store, branch));
+    let store = open(directory.path(), options);
+    assert_eq!(content(&*store.branch(b"a").unwrap()).await, (60_000, pairs(&[("k", "0123456789")])));
+    let changes = store.follow(first).await.unwrap().next().await.unwrap().changes;
+    assert_eq!(changes.iter().map(|change| change.revision).collect::<Vec<_>>(), [later]);
+}
+
+#[tokio::test]
+async fn backups_hold_branches() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let store = open(&path("data"), SMALL);
+    let first = write(&store, "k", Expected::Absent, "1").await;
+    let a = store.begin(b"a", BranchSource::Store(None), b"label").unwrap();
+    let second = write(&*a, "l", Expected::Absent, "a").await;
+    write(&*a, "gone", Expected::Absent, "a").await;
+    a.commit(delete("gone", second + 1)).await.unwrap();
+    for (name, content) in
+        [("live", store.content().await.unwrap()), ("offline", store::content(&path("data")).unwrap())]
+    {
+        assert_eq!(content.branches(), 1);
+        store::write_backup(content, &[], std::fs::File::create_new(path(name)).unwrap()).unwrap();
+        for bump in [0, 1000] {
+            let copy = path(&format!("{name}-{bump}"));
+            let summary = store::restore(&path(name), &copy, bump).unwrap().summary;
+            assert_eq!((summary.objects, summary.branches), (1, 1));
+            let store = open(&copy, SMALL);
+            let a = store.branch(b"a").unwrap();
+            assert_eq!(content_of(&a).await, (second + 2 + bump, pairs(&[("k", "1"), ("l", "a")])));
+            assert!(a.follow(second + 2 + bump).await.is_ok());
+            assert!(bump == 0 || a.follow(second + 2).await.is_err(), "revisions of after the backup have expired");
+            assert_eq!(write(&*a, "l", Expected::At(second), "b").await, second + 3 + bump);
+            assert!(write(&store, "k", Expected::At(first), "2").await > summary.revision);
+            let b = store.begin(b"b", BranchSource::Branch(b"a", None), b"").unwrap();
+            assert_eq!(content_of(&b).await, content_of(&a).await);
+            drop(store);
+            assert_eq!(store::check(&copy).unwrap().branches, 2);
+        }
+    }
+}
+
+async fn content_of(store: &Arc<dyn Store>) -> (u64, Vec<(String, String)>) {
+    content(&**store).await
+}
+
+/// Writes to several branches share syncs, and forks need none.
+#[tokio::test]
+async fn concurrent_writes_to_branches_are_all_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), SMALL);
+    write(&store, "k", Expected::Absent, "1").await;
+    let ids: Vec<String> = (0..100).map(|i| format!("b{i}")).collect();
+    let writing = ids.iter().map(|id| {
+        let branch = store.begin(id.as_bytes(), BranchSource::Store(None), b"").unwrap();
+        async move {
+            for i in 0..10 {
+                write(&*branch, &format!("{i}"), Expected::Absent, "v").await;
+            }
+        }
+    });
+    futures_join(writing.collect()).await;
+    drop(store);
+    let store = open(directory.path(), SMALL);
+    for id in &ids {
+        assert_eq!(content_of(&store.branch(id.as_bytes()).unwrap()).await.1.len(), 11);
+    }
+}
+
+/// Runs futures together.
+async fn futures_join<F: Future<Output = ()>>(futures: Vec<F>) {
+    let mut all: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        all.retain_mut(|one| one.as_mut().poll(context).is_pending());
+        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}
