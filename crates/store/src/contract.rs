@@ -1,5 +1,6 @@
 //! The contract of the engines: a revisioned map of bytes with conditional writes, snapshots and followers.
 
+pub mod content;
 #[cfg(feature = "suite")]
 pub mod suite;
 
@@ -162,6 +163,11 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Bytes of the live values, if the engine counts them.
+    fn live_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Size on disk in bytes, if it is known.
     fn size(&self) -> Option<u64> {
         None
@@ -217,6 +223,9 @@ pub trait Branching: Send + Sync {
     /// Begins a branch again with what it began with, at a revision that is later than those before. The store that the branch was
     /// takes no more writes. `None` if there is no such branch.
     fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<dyn Store>>;
+
+    /// All that the store and its branches hold, at one moment.
+    fn content(&self) -> BoxFuture<'_, Result<content::Content, StoreError>>;
 
     /// Deletes a branch.
     fn end(&self, id: &[u8]);

@@ -7,11 +7,12 @@ pub mod contract;
 mod embedded;
 mod limits;
 
+pub use contract::content::Content;
 pub use contract::{
     Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, Entry, Expected, Refused, Revision,
     Snapshot, Store, StoreError, Write,
 };
 pub use embedded::{
-    BackupFile, Content, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored,
-    Salvaged, Summary, check, content, create_directory, restore, salvage, snapshot, write_backup,
+    BackupFile, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored, Salvaged,
+    Summary, check, content, create_directory, restore, salvage, snapshot, write_backup,
 };

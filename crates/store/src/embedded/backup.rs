@@ -8,13 +8,15 @@ use bytes::Bytes;
 use super::checkpoint::Entries;
 use super::disk::{Appending, Directory, Disk as _};
 use super::files::{checkpoint_name, each_file, each_record, segment_name};
+use super::format::Branched;
 use super::frame::{self, Header, Kind};
 use super::images;
-use super::index::LiveValue;
-use super::offline::{Content, Summary};
+use super::offline::Summary;
 use super::replay::Replay;
 use super::state::State;
 use super::{OpenError, format};
+use crate::contract::content::Content;
+use crate::contract::content::LiveValue;
 use crate::contract::{Entry, Revision, StoreError};
 
 /// Default of `--bump-revision`, as etcd's documentation recommends.
@@ -49,7 +51,7 @@ pub fn write_backup<W: Write + Send>(content: Content, files: &[BackupFile], out
     entries.sort_by_key(|entry| entry.revision);
     entries.iter().try_for_each(|entry| backup.push(entry.revision, &entry.key, &entry.value))?;
     if let Some(images) = branches {
-        let index = State::of(entries.iter().map(live).collect(), snapshot.revision);
+        let index = State::of(entries.iter().map(live).collect(), 0, snapshot.revision);
         images::write(&mut backup, &images, &|key, value| index.has(key, value, snapshot.revision))?;
     }
     let (_, Stream(out)) = backup.finish()?;
@@ -96,7 +98,7 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
     let too_far = || backup.error(format!("revision {} cannot be raised by {bump}", backup.header.first));
     let raised = backup.header.first.checked_add(bump);
     let revision = raised.filter(|to| i64::try_from(*to).is_ok()).ok_or_else(too_far)?;
-    let (objects, branches) = backup.count()?;
+    let (objects, branches, branched) = backup.count()?;
     let files = backup.files()?;
     format::create_directory(directory)?;
     let _lock = format::take_lock(directory, "pintle store restore")?;
@@ -111,7 +113,7 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
         let written = place.create(&file.name).and_then(|mut new| new.append(&file.content).and_then(|()| new.sync()));
         written.map_err(|error| OpenError::Io(directory.join(&file.name), error.to_string()))?;
     }
-    format::make(directory, |log| {
+    format::make(directory, branched, |log| {
         backup.fill(log, revision).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
     })?;
     let summary = Summary { objects, branches, revision, compacted: revision, torn: false, stopped: None };
@@ -153,7 +155,7 @@ impl<'a> Backup<'a> {
     }
 
     /// Reads every byte and counts the objects and the branches.
-    fn count(&self) -> Result<(usize, usize), OpenError> {
+    fn count(&self) -> Result<(usize, usize, Branched), OpenError> {
         let mut replay = Replay::new();
         let invalid = || StoreError::Corrupt("branches".to_owned());
         let read = each_record(&self.place, &self.name, self.header, |record| {
@@ -161,7 +163,8 @@ impl<'a> Backup<'a> {
         });
         let whole = read.and_then(|_| replay.end_checkpoint().ok_or_else(invalid));
         whole.map_err(|error| self.unreadable(error))?;
-        Ok((replay.state.index.len(), replay.branches.len()))
+        let branched = if replay.has_branched { Branched::Yes } else { Branched::No };
+        Ok((replay.state.index.len(), replay.branches.len(), branched))
     }
 
     fn files(&self) -> Result<Vec<BackupFile>, OpenError> {

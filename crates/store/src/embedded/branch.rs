@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc;
 
 use super::committer::Job;
 use super::entry::{NOTHING, ROOT};
 use super::follower::Follower;
-use super::frame::Number;
-use super::images::Image;
-use super::index::Map;
 use super::memory::Memory;
 use super::state::{Shared, State};
 use super::submit;
+use crate::contract::content::Image;
+use crate::contract::content::Number;
+use crate::contract::content::{Map, bytes_of};
 use crate::contract::{
     BoxFuture, BranchInfo, BranchSource, Changes, Refused, Revision, Snapshot, Store, StoreError, Write,
 };
@@ -27,8 +27,9 @@ pub struct Lineage {
     /// 0 until the branch has begun.
     pub number: Number,
     pub source: Number,
-    /// What it began with.
+    /// What it began with, and the bytes of its values.
     pub base: Map,
+    pub base_bytes: u64,
 }
 
 pub struct BranchState {
@@ -36,40 +37,55 @@ pub struct BranchState {
     pub label: Bytes,
     pub shared: Arc<Shared>,
     pub lineage: Mutex<Lineage>,
+    /// Notified, with the lineage, when the branch has begun or cannot begin.
+    has_begun: Condvar,
 }
 
 impl BranchState {
     /// A branch that the committer has still to begin.
     fn waiting(id: &[u8], label: &[u8]) -> Arc<BranchState> {
         let state = State { is_waiting: true, ..State::default() };
-        let (id, label) = (Bytes::copy_from_slice(id), Bytes::copy_from_slice(label));
-        Arc::new(BranchState { id, label, shared: Arc::new(Shared::new(state)), lineage: Mutex::default() })
+        Self::new(Bytes::copy_from_slice(id), Bytes::copy_from_slice(label), state, Lineage::default())
     }
 
     /// A branch as it was recovered.
     pub fn recovered(image: Image) -> Arc<BranchState> {
         let Image { number, id, source, label, base, live, head } = image;
-        let shared = Arc::new(Shared::new(State::of(live, head)));
-        let lineage = Lineage { number, source, base };
-        Arc::new(BranchState { id, label, shared, lineage: Mutex::new(lineage) })
+        let (bytes, base_bytes) = (bytes_of(&live), bytes_of(&base));
+        Self::new(id, label, State::of(live, bytes, head), Lineage { number, source, base, base_bytes })
+    }
+
+    fn new(id: Bytes, label: Bytes, state: State, lineage: Lineage) -> Arc<BranchState> {
+        let shared = Arc::new(Shared::new(state));
+        Arc::new(BranchState { id, label, shared, lineage: Mutex::new(lineage), has_begun: Condvar::new() })
     }
 
     /// Begins with these keys.
     pub fn begin(&self, lineage: Lineage, head: Revision) {
-        let base = lineage.base.clone();
-        *self.lineage.lock() = lineage;
-        *self.shared.lock() = State::of(base, head);
+        let (base, bytes) = (lineage.base.clone(), lineage.base_bytes);
+        let mut own = self.lineage.lock();
+        *own = lineage;
+        *self.shared.lock() = State::of(base, bytes, head);
+        drop(own);
         self.shared.newest.send_replace(head);
+        self.has_begun.notify_all();
     }
 
     /// Makes all further writes fail; a branch that has not begun never will.
     pub fn end(&self, why: &str) {
+        let own = self.lineage.lock();
         let mut state = self.shared.lock();
         state.poisoned.get_or_insert_with(|| why.to_owned());
         state.is_waiting = false;
         let head = state.head;
-        drop(state);
+        drop((state, own));
         self.shared.newest.send_replace(head);
+        self.has_begun.notify_all();
+    }
+
+    /// Blocks until the committer has begun the branch, which takes it as long as the writes that it is making.
+    fn wait(&self) {
+        self.has_begun.wait_while(&mut self.lineage.lock(), |_| self.shared.lock().is_waiting);
     }
 
     pub fn image(&self) -> Image {
@@ -95,6 +111,16 @@ pub enum Turn {
         new: Arc<BranchState>,
     },
     Drop(Arc<BranchState>),
+}
+
+impl Turn {
+    /// Ends what would begin.
+    pub fn fail(&self, why: &str) {
+        match self {
+            Turn::Fork { branch, .. } | Turn::Reset { new: branch, .. } => branch.end(why),
+            Turn::Drop(_) => {}
+        }
+    }
 }
 
 /// What a branch begins with.
@@ -236,9 +262,13 @@ impl Store for Branch {
     }
 
     fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
-        let mut state = self.state.shared.lock();
-        // the committer has still to copy the keys
-        (!state.is_waiting).then(|| Arc::new(Memory::of(state.fork(after))) as Arc<dyn Store>)
+        self.state.wait();
+        let has_begun = self.state.lineage.lock().number > 0;
+        has_begun.then(|| Arc::new(Memory::of(self.state.shared.lock().fork(after))) as Arc<dyn Store>)
+    }
+
+    fn live_bytes(&self) -> Option<u64> {
+        Some(self.state.shared.lock().bytes)
     }
 
     fn ended(&self) -> Option<String> {

@@ -5,8 +5,10 @@ use std::collections::HashSet;
 
 use super::disk::{Appending, Disk};
 use super::files::{Checkpoint, Files, Listed, checkpoint_name, checksum_mismatch, each_entry};
-use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Number, Reader, Stop};
-use super::images::{self, Images, IsShared};
+use super::frame::{self, FILE_HEADER, Frame, Header, Kind, Reader, Stop};
+use super::images::{self, IsShared};
+use crate::contract::content::Images;
+use crate::contract::content::Number;
 use crate::contract::{Change, Revision, StoreError};
 use crate::limits;
 

@@ -1,6 +1,7 @@
 //! The committer: the thread that makes all writes.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::branch::{BranchState, Branches};
 use super::checkpoint;
 use super::entry::LogEntry;
-use super::frame::Number;
+use super::format;
 use super::grove::Grove;
-use super::images::Images;
-use super::index::LiveValue;
 use super::options::Durability;
 use super::state::{self, Shared, State};
 use super::writer::{Failure, Writer};
+use crate::contract::content::Images;
+use crate::contract::content::LiveValue;
+use crate::contract::content::Number;
 use crate::contract::{Change, Refused, Revision, Snapshot, StoreError, Write};
 use crate::limits;
 
@@ -62,6 +64,8 @@ pub struct Committer {
     pub branches: Arc<Branches>,
     pub grove: Grove,
     pub log: Writer,
+    /// The directory, which is of a later format from its first branch on.
+    pub directory: Option<PathBuf>,
 }
 
 impl Committer {
@@ -158,7 +162,13 @@ impl Committer {
 
     /// Begins, resets and ends branches.
     fn take_turns(&mut self) {
-        for turn in self.branches.take_turns() {
+        let turns = self.branches.take_turns();
+        if let (Some(directory), false, false) = (&self.directory, turns.is_empty(), self.grove.is_used)
+            && let Err(error) = format::allow_branches(directory)
+        {
+            return turns.iter().for_each(|turn| turn.fail(&format!("the file FORMAT cannot be written: {error}")));
+        }
+        for turn in turns {
             self.grove.take(turn, &self.shared, self.log.head());
         }
     }

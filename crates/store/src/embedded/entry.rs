@@ -11,7 +11,8 @@
 
 use bytes::Bytes;
 
-use super::frame::{Kind, Number, Record, u64_at};
+use super::frame::{Kind, Record, u64_at};
+use crate::contract::content::Number;
 use crate::contract::{Change, Revision};
 
 /// The number of the store itself as a source.

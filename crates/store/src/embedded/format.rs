@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use super::disk::{Directory, Disk as _};
 use super::{OpenError, recovery};
 
-/// The format of the data directory that this version writes.
-pub const FORMAT_VERSION: u32 = 2;
+/// The newest format of data directories that this version reads, which a directory gets with its first branch.
+pub const FORMAT_VERSION: u32 = 3;
+/// The format of a directory that has never had branches.
+const WITHOUT_BRANCHES: u32 = 2;
 /// Subdirectory of the log.
 const LOG: &str = "log";
 /// Subdirectory of a log that is being created.
@@ -96,8 +98,8 @@ pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
     };
     match text.trim().strip_prefix("pintle ").and_then(|version| version.parse::<u32>().ok()) {
         Some(version) if version > FORMAT_VERSION => Err(OpenError::NewerFormat(directory.to_owned(), version)),
-        Some(version @ 1..FORMAT_VERSION) => Err(OpenError::OlderFormat(directory.to_owned(), version)),
-        Some(FORMAT_VERSION) => Ok(true),
+        Some(version @ 1..WITHOUT_BRANCHES) => Err(OpenError::OlderFormat(directory.to_owned(), version)),
+        Some(WITHOUT_BRANCHES..=FORMAT_VERSION) => Ok(true),
         _ => Err(corrupt(directory, "the file FORMAT does not hold a format")),
     }
 }
@@ -117,7 +119,7 @@ pub fn prepare(directory: &Path) -> Result<(), OpenError> {
     if has_content(directory).map_err(failed)? {
         return Err(corrupt(directory, "the file FORMAT is missing"));
     }
-    make(directory, |log| recovery::create(log).map_err(|error| io(directory, &error)))
+    make(directory, Branched::No, |log| recovery::create(log).map_err(|error| io(directory, &error)))
 }
 
 /// Whether there is a log with at least one record.
@@ -133,8 +135,33 @@ fn has_content(directory: &Path) -> std::io::Result<bool> {
     Ok(length > super::frame::FILE_HEADER as u64)
 }
 
+/// Whether a log has branches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Branched {
+    Yes,
+    No,
+}
+
+/// Notes durably that the log may have branches, which versions before them would take for damage.
+pub fn allow_branches(directory: &Path) -> std::io::Result<()> {
+    let place = Directory::new(directory.to_owned());
+    write_format(&place, FORMAT_VERSION)?;
+    place.rename("FORMAT.tmp", "FORMAT")?;
+    place.sync()
+}
+
+fn write_format(place: &Directory, version: u32) -> std::io::Result<()> {
+    let mut file = place.create("FORMAT.tmp")?;
+    file.append(format!("pintle {version}\n").as_bytes())?;
+    file.sync()
+}
+
 /// Creates a log, renames it to its final name and writes FORMAT.
-pub fn make(directory: &Path, fill: impl FnOnce(&Directory) -> Result<(), OpenError>) -> Result<(), OpenError> {
+pub fn make(
+    directory: &Path,
+    branched: Branched,
+    fill: impl FnOnce(&Directory) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
     let failed = |error: std::io::Error| io(directory, &error);
     for unfinished in [UNFINISHED, LOG] {
         match std::fs::remove_dir_all(directory.join(unfinished)) {
@@ -146,9 +173,7 @@ pub fn make(directory: &Path, fill: impl FnOnce(&Directory) -> Result<(), OpenEr
     fill(&Directory::new(directory.join(UNFINISHED)))?;
     let place = Directory::new(directory.to_owned());
     let publish = || -> std::io::Result<()> {
-        let mut file = place.create("FORMAT.tmp")?;
-        file.append(format!("pintle {FORMAT_VERSION}\n").as_bytes())?;
-        file.sync()?;
+        write_format(&place, if branched == Branched::Yes { FORMAT_VERSION } else { WITHOUT_BRANCHES })?;
         place.rename(UNFINISHED, LOG)?;
         place.rename("FORMAT.tmp", "FORMAT")?;
         place.sync()
@@ -231,7 +256,7 @@ mod tests {
     fn directories_of_other_formats_are_refused() {
         let directory = places(&[]);
         for (format, expected) in
-            [("1", "no longer reads"), ("3", "use a newer pintle"), ("0", "does not hold a format")]
+            [("1", "no longer reads"), ("4", "use a newer pintle"), ("0", "does not hold a format")]
         {
             std::fs::write(directory.path().join("FORMAT"), format!("pintle {format}\n")).unwrap();
             let error = prepare(directory.path()).unwrap_err().to_string();

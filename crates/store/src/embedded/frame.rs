@@ -5,6 +5,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use bytes::Bytes;
 
 use super::disk::Disk;
+use crate::contract::content::Number;
 use crate::contract::{Revision, StoreError};
 use crate::limits;
 
@@ -74,9 +75,6 @@ impl Kind {
         KINDS.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
-
-/// The number of a branch: the revision of the entry of the log that begins it.
-pub type Number = Revision;
 
 /// Bytes before the key of a change of a branch.
 const BRANCH_PREFIX: usize = 16;

@@ -8,11 +8,12 @@ use bytes::Bytes;
 
 use super::branch::{BranchState, Lineage, Origin, Turn};
 use super::entry::{self, LogEntry};
-use super::frame::{Kind, Number};
-use super::images::Images;
-use super::index::Map;
+use super::frame::Kind;
 use super::state::Shared;
 use crate::contract::Revision;
+use crate::contract::content::Images;
+use crate::contract::content::Map;
+use crate::contract::content::Number;
 
 /// An entry that is not in the log yet. What depends on it comes later in the log, so it needs no sync of its own.
 struct Pending {
@@ -65,8 +66,8 @@ impl Grove {
         log: Revision,
     ) {
         let number = source.number();
-        let (base, head) = match source {
-            Origin::Nothing => (Map::new(), 0),
+        let (base, base_bytes, head) = match source {
+            Origin::Nothing => (Map::new(), 0, 0),
             Origin::Root => content(root),
             Origin::Branch(source) => content(&source.shared),
         };
@@ -81,7 +82,7 @@ impl Grove {
         }
         let (id, label) = (branch.id.clone(), branch.label.clone());
         let own = self.push(&entry::Turn::Fork { id, source: number, head: begins_at, label }, log);
-        branch.begin(Lineage { number: own, source: number, base }, begins_at);
+        branch.begin(Lineage { number: own, source: number, base, base_bytes }, begins_at);
         self.all.insert(own, branch.clone());
     }
 
@@ -140,8 +141,8 @@ impl Grove {
     }
 }
 
-/// The keys of a source, and its revision.
-fn content(shared: &Shared) -> (Map, Revision) {
+/// The keys of a source, the bytes of their values, and its revision.
+fn content(shared: &Shared) -> (Map, u64, Revision) {
     let mut state = shared.lock();
-    (state.index.fork(), state.head)
+    (state.index.fork(), state.bytes, state.head)
 }

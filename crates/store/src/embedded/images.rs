@@ -19,33 +19,9 @@ use imbl::ordmap::DiffItem;
 
 use super::checkpoint::Entries;
 use super::disk::Appending;
-use super::frame::{Kind, Number, Record, u64_at};
-use super::index::{LiveValue, Map};
+use super::frame::{Kind, Record, u64_at};
 use crate::contract::Revision;
-
-/// A branch at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    pub number: Number,
-    pub id: Bytes,
-    /// The number of the branch that it began as a fork of.
-    pub source: Number,
-    pub label: Bytes,
-    /// What it began with.
-    pub base: Map,
-    pub live: Map,
-    pub head: Revision,
-}
-
-/// All branches of a log at one of its revisions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Images {
-    pub at: Revision,
-    /// Head and compacted revision of the store itself.
-    pub root: (Revision, Revision),
-    /// By rising number.
-    pub branches: Vec<Image>,
-}
+use crate::contract::content::{Image, Images, LiveValue, Map, Number};
 
 /// What the first records of a branch change.
 #[derive(Clone, Copy, PartialEq, Eq)]

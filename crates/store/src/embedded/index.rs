@@ -4,19 +4,8 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use imbl::OrdMap;
 
-use crate::contract::Revision;
-
-/// The live value of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveValue {
-    pub revision: Revision,
-    pub value: Bytes,
-}
-
-/// A persistent map, whose copies share what does not change.
-pub type Map = OrdMap<Bytes, LiveValue>;
+use crate::contract::content::{LiveValue, Map};
 
 pub enum Index {
     Own(HashMap<Bytes, LiveValue>),

@@ -65,6 +65,10 @@ impl Store for Memory {
         Box::pin(async { Ok(()) })
     }
 
+    fn live_bytes(&self) -> Option<u64> {
+        Some(self.shared.lock().bytes)
+    }
+
     fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
         Some(Arc::new(Memory::of(self.shared.lock().fork(after))))
     }

@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::contract::content::Content;
 use crate::contract::{
     BoxFuture, BranchInfo, BranchSource, Branching, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError,
     Write,
@@ -58,7 +59,7 @@ pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
 pub use format::FORMAT_VERSION;
 pub use format::create_directory;
 pub use memory::Memory;
-pub use offline::{Content, Summary, check, content, snapshot};
+pub use offline::{Summary, check, content, snapshot};
 pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage};
 
@@ -136,7 +137,7 @@ impl Embedded {
         let disk = Arc::new(Directory::new(format::log_directory(directory)));
         disk.sync().map_err(io)?;
         let recovered = Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
-        Ok(Self::start(recovered))
+        Ok(Self::start(recovered, Some(directory.to_owned())))
     }
 
     /// Recovers a log and prepares it for writes.
@@ -158,21 +159,15 @@ impl Embedded {
         Ok(Recovered { shared: Shared::new(replay.state), branches, grove, writer })
     }
 
-    fn start(recovered: Recovered) -> Embedded {
+    fn start(recovered: Recovered, directory: Option<PathBuf>) -> Embedded {
         let Recovered { shared, branches, grove, writer: log } = recovered;
         let (shared, branches) = (Arc::new(shared), Arc::new(branches));
         let files = log.files.clone();
         let (jobs, receiver) = mpsc::channel(limits::QUEUE_MAX);
-        let committer = Committer { shared: shared.clone(), branches: branches.clone(), grove, log };
+        let committer = Committer { shared: shared.clone(), branches: branches.clone(), grove, log, directory };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
         let thread = thread.expect("the operating system gives us a thread at start");
         Embedded { shared, branches, jobs, files, committer: Some(thread) }
-    }
-
-    /// All that the store holds, at one moment.
-    pub async fn content(&self) -> Result<Content, StoreError> {
-        let (snapshot, images) = submit(Some(self.jobs.clone()), |reply| Job::Content { reply }).await?;
-        Ok(Content { snapshot, branches: images })
     }
 
     fn store_of(&self, branch: Arc<BranchState>) -> Arc<dyn Store> {
@@ -247,6 +242,13 @@ impl Branching for Embedded {
         Some(self.store_of(branch))
     }
 
+    fn content(&self) -> BoxFuture<'_, Result<Content, StoreError>> {
+        Box::pin(async move {
+            let (snapshot, branches) = self.submit(|reply| Job::Content { reply }).await?;
+            Ok(Content { snapshot, branches })
+        })
+    }
+
     fn end(&self, id: &[u8]) {
         self.branches.remove(id);
         self.has_turns();
@@ -287,6 +289,10 @@ impl Store for Embedded {
 
     fn sync(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move { self.submit(|reply| Job::Sync { each: true, reply }).await? })
+    }
+
+    fn live_bytes(&self) -> Option<u64> {
+        Some(self.shared.lock().bytes)
     }
 
     fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {

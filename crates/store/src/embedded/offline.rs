@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use super::disk::{Directory, Disk as _};
-use super::images::Images;
 use super::recovery::{self, Found};
 use super::{OpenError, format, open_error};
+use crate::contract::content::{Content, Images};
 use crate::contract::{Revision, Snapshot};
 use crate::limits;
 
@@ -81,25 +81,4 @@ pub fn content(directory: &Path) -> Result<Content, OpenError> {
         branches: replay.branches.into_values().collect(),
     });
     Ok(Content { snapshot: Snapshot { revision: head, entries }, branches })
-}
-
-/// All that a store holds at one moment.
-pub struct Content {
-    /// The live keys of the store itself, at the revision of the log.
-    pub snapshot: Snapshot,
-    /// Its branches, if there have ever been some.
-    pub(super) branches: Option<Images>,
-}
-
-impl Content {
-    /// The number of branches.
-    pub fn branches(&self) -> usize {
-        self.branches.as_ref().map_or(0, |images| images.branches.len())
-    }
-}
-
-impl From<Snapshot> for Content {
-    fn from(snapshot: Snapshot) -> Content {
-        Content { snapshot, branches: None }
-    }
 }

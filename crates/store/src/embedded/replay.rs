@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use bytes::Bytes;
 
 use super::entry::{NOTHING, ROOT, Turn};
-use super::frame::{Kind, Number, Record};
-use super::images::{Image, ImagesReader};
-use super::index::{LiveValue, Map};
+use super::frame::{Kind, Record};
+use super::images::ImagesReader;
 use super::state::State;
+use crate::contract::content::Image;
+use crate::contract::content::Number;
+use crate::contract::content::{LiveValue, Map};
 use crate::contract::{Change, Revision};
 
 /// What was read so far.

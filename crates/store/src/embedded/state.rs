@@ -6,7 +6,8 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{oneshot, watch};
 
-use super::index::{Index, LiveValue, Map};
+use super::index::Index;
+use crate::contract::content::{LiveValue, Map};
 use crate::contract::{Change, Entry, Expected, Refused, Revision, Snapshot, Write};
 use crate::limits;
 
@@ -67,6 +68,8 @@ pub fn reply_all(replies: impl IntoIterator<Item = (Revision, Reply)>) {
 #[derive(Default)]
 pub struct State {
     pub index: Index,
+    /// Bytes of the live values.
+    pub bytes: u64,
     /// Every change after `tail_after`, oldest first.
     pub tail: VecDeque<Change>,
     pub tail_after: Revision,
@@ -108,10 +111,12 @@ impl State {
     /// value of a deleted key becomes obsolete before its deletion, so that a crash between the two does not restore it.
     fn index_change(&mut self, change: &Change, at: Revision) {
         let revision = change.revision;
+        self.bytes += bytes_of(change) as u64;
         let old = match change.value.clone() {
             Some(value) => self.index.insert(&change.key, LiveValue { revision, value }),
             None => self.index.remove(&change.key),
         };
+        self.bytes -= old.as_ref().map_or(0, |old| old.value.len() as u64);
         if !self.logged {
             return;
         }
@@ -142,12 +147,12 @@ impl State {
     /// The state of a store in memory that begins with the same live keys at the same revision, and without their history.
     pub fn fork(&mut self, after: Revision) -> State {
         let head = self.head.max(after);
-        State::of(self.index.fork(), head)
+        State::of(self.index.fork(), self.bytes, head)
     }
 
-    /// A state without history.
-    pub fn of(live: Map, head: Revision) -> State {
-        State { index: Index::Forked(live), tail_after: head, head, compacted: head, ..State::default() }
+    /// A state without history. `bytes` are those of the values.
+    pub fn of(live: Map, bytes: u64, head: Revision) -> State {
+        State { index: Index::Forked(live), bytes, tail_after: head, head, compacted: head, ..State::default() }
     }
 
     /// Applies a change to the index and appends it to the tail.

@@ -53,9 +53,12 @@ async fn reopened_directory_has_its_branches() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(directory.path(), SMALL);
     let first = write(&store, "k", Expected::Absent, "1").await;
+    let format = || std::fs::read_to_string(directory.path().join("FORMAT")).unwrap();
+    assert_eq!(format(), "pintle 2\n");
     let a = store.begin(b"a", BranchSource::Store(None), b"one").unwrap();
     assert_eq!(content(&*a).await, (first, pairs(&[("k", "1")])));
     assert_eq!(write(&*a, "k", Expected::At(first), "a").await, first + 1, "a branch counts its own revisions");
+    assert_eq!(format(), "pintle 3\n", "earlier versions refuse the directory");
     let b = store.begin(b"b", BranchSource::Branch(b"a", None), b"two").unwrap();
     write(&store, "k", Expected::At(first), "2").await;
     assert_eq!(write(&*b, "l", Expected::Absent, "b").await, first + 2);
@@ -66,7 +69,12 @@ async fn reopened_directory_has_its_branches() {
     store.end(b"c");
     assert!(store.begin(b"d", BranchSource::Branch(b"c", None), b"").is_none());
     let changed = store.begin(b"e", BranchSource::Branch(b"b", Some(1)), b"").unwrap();
+    assert!(changed.fork(0).is_none());
     assert!(matches!(changed.head().await, Err(StoreError::Unavailable(_))), "the source has another revision");
+    // in memory, of a branch that the committer may have still to begin
+    let f = store.begin(b"f", BranchSource::Branch(b"b", None), b"").unwrap();
+    assert_eq!(content(&*f.fork(0).unwrap()).await, content(&*b).await);
+    store.end(b"f");
     store.end(b"e");
     let wanted = async |store: &Embedded| {
         let (a, b) = (store.branch(b"a").unwrap(), store.branch(b"b").unwrap());

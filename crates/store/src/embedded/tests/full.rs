@@ -74,7 +74,7 @@ async fn store_on(run: &Run) -> Embedded {
 
 async fn store_with(run: &Run, durability: Durability) -> Embedded {
     let options = Options { segment_bytes: 1 << 20, durability, ..OPTIONS };
-    let store = Embedded::start(Embedded::recover(Arc::new(run.disk.clone()), options, None).unwrap());
+    let store = Embedded::start(Embedded::recover(Arc::new(run.disk.clone()), options, None).unwrap(), None);
     store.commit(put("first")).await.unwrap();
     store
 }

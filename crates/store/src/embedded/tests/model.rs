@@ -6,12 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::sim::{Chance, Sim};
+use crate::contract::content::Image;
+use crate::contract::content::Number;
 use crate::contract::{BranchSource, Change, Revision, StoreError};
 use crate::embedded::branch::{BranchState, Branches};
 use crate::embedded::entry::{LogEntry, NOTHING, ROOT, Turn};
-use crate::embedded::frame::Number;
 use crate::embedded::grove::Grove;
-use crate::embedded::images::Image;
 use crate::embedded::options::{Durability, Options};
 use crate::embedded::state::Shared;
 use crate::embedded::writer::{Failure, Writer};
@@ -79,6 +79,8 @@ impl Run {
         let all = &self.acknowledged;
         let state = self.shared.lock();
         assert_eq!(state.revisions(), live(all), "the live keys");
+        let bytes: usize = state.index.iter().map(|(_, live)| live.value.len()).sum();
+        assert_eq!(state.bytes, bytes as u64, "bytes of the values");
         let compacted = state.compacted as usize;
         drop(state);
         assert_eq!(self.found_branches(), branches(all), "the branches");
@@ -300,7 +302,7 @@ pub struct ModelBranch {
 
 impl From<Image> for ModelBranch {
     fn from(image: Image) -> ModelBranch {
-        let values = |map: crate::embedded::index::Map| {
+        let values = |map: crate::contract::content::Map| {
             map.into_iter().map(|(key, live)| (key, (live.revision, live.value))).collect()
         };
         let Image { id, label, base, live, head, .. } = image;
