@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import subprocess
+import threading
 import urllib.parse
 
 import pytest
@@ -158,17 +160,102 @@ def test_command_line(launch, spaces, tmp_path, kubectl_binary):
         assert result.returncode == 1 and why in result.stderr and len(result.stderr.splitlines()) == 1, result
 
 
-def test_on_a_disk_workspaces_are_ephemeral(launch, tmp_path):
-    """They end with the server, whose next run removes their objects; a workspace that should stay is refused."""
+def names(server, prefix):
+    return [item["metadata"]["name"] for item in server.ok("GET", f"{prefix}/api/v1/namespaces/default/configmaps")["items"]]
+
+
+def put(server, prefix, name):
+    return server.ok("POST", f"{prefix}/api/v1/namespaces/default/configmaps", {"metadata": {"name": name}})
+
+
+def test_on_a_disk_workspaces_stay(launch, tmp_path):
+    """They are as they were when the process was killed; those that are ephemeral are gone."""
     with launch("--workspaces", storage="embedded", data_dir=tmp_path / "data") as server:
-        create(server, "a", ephemeral=True)
-        create(server, "b")
-        server.ok("GET", "/clusters/a/api/v1/pods")
-        status, body, _ = server.request("GET", "/clusters/b/api/v1/pods")
-        assert status == 403 and "set spec.ephemeral to true" in body["message"], body
-        server.restart()
-        eventually(lambda: server.ok("GET", WORKSPACES)["items"] == [])
-        server.ok("GET", create(server, "a", ephemeral=True) + "/api/v1/pods")
+        a, e = create(server, "a"), create(server, "e", ephemeral=True)
+        put(server, a, "one")
+        b, of_home = create(server, "b", **{"from": {"workspace": "a"}}), create(server, "c", **{"from": {"workspace": "default"}})
+        revision = put(server, b, "two")["metadata"]["resourceVersion"]
+        put(server, of_home, "three")
+        put(server, e, "four")
+        server.ok("PATCH", f"{WORKSPACES}/b", {"spec": {"reset": "1"}})
+        put(server, b, "five")
+        token = token_of(server, a, "robo")
+        server.restart(signal.SIGKILL)
+        assert (names(server, a), names(server, b), names(server, of_home)) == (["one"], ["five", "one"], ["three"])
+        eventually(lambda: sorted(item["metadata"]["name"] for item in server.ok("GET", WORKSPACES)["items"]) == ["a", "b", "c"])
+        # of before the reset
+        status, body, _ = server.request("GET", f"{b}/api/v1/configmaps?watch=1&resourceVersion={revision}&timeoutSeconds=5")
+        assert "410" in json.dumps(body), (status, body)
+        assert server.request("GET", f"{a}/api/v1/pods", token=token)[0] == 200
+        assert server.request("GET", f"{b}/api/v1/pods", token=token)[0] == 401
+        server.ok("DELETE", f"{WORKSPACES}/a")
+        server.restart(signal.SIGKILL)
+        assert server.request("GET", f"{a}/api")[0] == 404
+        assert names(server, b) == ["five", "one"]
+        put(server, create(server, "a"), "new")
+        assert names(server, a) == ["new"]
+
+
+def test_killed_while_workspaces_are_written_to(launch, tmp_path):
+    """Whatever was acknowledged is there, and each workspace is whole: its objects are the first ones of its writer."""
+    with launch("--workspaces", storage="embedded", data_dir=tmp_path / "data") as server:
+        template = create(server, "t")
+        put(server, template, "base")
+        server.ok("PATCH", f"{WORKSPACES}/t", {"spec": {"template": True}})
+        done, stop = {}, threading.Event()
+
+        def work(worker):
+            for round in range(1000):
+                name = f"w{worker}-{round}"
+                try:
+                    prefix = create(server, name, **{"from": {"workspace": "t"}})
+                    done[name] = 0
+                    for i in range(5):
+                        put(server, prefix, f"m{i}")
+                        done[name] = i + 1
+                except Exception:
+                    # the server has been killed; the request may have been served or not
+                    return
+                if stop.is_set():
+                    return
+
+        workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for worker in workers:
+            worker.start()
+        eventually(lambda: len(done) > 40)
+        port = int(server.url.rsplit(":", 1)[1])
+        server.stop(signal.SIGKILL)
+        stop.set()
+        for worker in workers:
+            worker.join()
+        server.port = port
+        server.start()
+        found = {item["metadata"]["name"] for item in server.ok("GET", WORKSPACES)["items"]}
+        assert found >= {"t", *done}
+        for name in sorted(found - {"t"}):
+            there = names(server, f"/clusters/{name}")
+            count = len(there) - 1
+            assert there == ["base", *(f"m{i}" for i in range(count))], (name, there)
+            # one more may have been written than was acknowledged
+            assert done.get(name, 0) <= count <= done.get(name, 0) + 1, (name, there)
+
+
+def test_without_workspaces_a_server_keeps_them(launch, tmp_path):
+    with launch("--workspaces", storage="embedded", data_dir=tmp_path / "data") as server:
+        put(server, create(server, "a"), "one")
+        backup = tmp_path / "backup"
+        command = [launch.binary, "store", "backup", "--data-dir", str(tmp_path / "data"), str(backup)]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+    with launch(storage="embedded", data_dir=tmp_path / "data") as server:
+        put(server, "", "outer")
+        assert server.request("GET", "/clusters/a/api")[0] == 404
+    restored = tmp_path / "restored"
+    command = [launch.binary, "store", "restore", "--data-dir", str(restored), str(backup)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    for directory, outer in ((tmp_path / "data", ["outer"]), (restored, [])):
+        with launch("--workspaces", storage="embedded", data_dir=directory) as server:
+            assert names(server, "/clusters/a") == ["one"]
+            assert names(server, "") == outer
 
 
 def test_without_the_flag_there_are_none(server):

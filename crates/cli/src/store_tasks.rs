@@ -29,13 +29,14 @@ pub fn run(task: &Store) -> Result<(), String> {
 /// Verifies a data directory. The error is one line: the first corruption.
 fn check(directory: &Path, form: TextOrJson) -> Result<(), String> {
     let summary = store::check(directory).map_err(|error| error.to_string())?;
-    let Summary { objects, revision, compacted, torn, stopped } = summary;
+    let Summary { objects, branches, revision, compacted, torn, stopped } = summary;
     let in_order = stopped == Some(revision) && !torn;
     let text = match form {
         TextOrJson::Json => {
             let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
             let (objects, revision, compacted) = (number(objects as u64), number(revision), number(compacted));
-            json!({"objects": objects, "revision": revision, "historyFrom": compacted, "lastWriteIncomplete": torn,
+            let branches = number(branches as u64);
+            json!({"objects": objects, "branches": branches, "revision": revision, "historyFrom": compacted, "lastWriteIncomplete": torn,
                 "closedInGoodOrder": in_order})
             .to_json()
         }
@@ -46,8 +47,9 @@ fn check(directory: &Path, form: TextOrJson) -> Result<(), String> {
                 (false, false) => "",
             };
             let (directory, objects) = (directory.display(), counted(objects, "object"));
+            let branches = backups::with_branches(branches);
             format!(
-                "the store in {directory} is intact: {objects} at revision {revision}, history from revision {compacted}{end}"
+                "the store in {directory} is intact: {objects}{branches} at revision {revision}, history from revision {compacted}{end}"
             )
         }
     };

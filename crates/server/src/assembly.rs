@@ -56,14 +56,16 @@ pub struct Beginning {
     pub frozen: Option<Frozen>,
     /// A context that is to be shared.
     pub base: Option<Base>,
+    /// Whether the store has the objects that a new one lacks.
+    pub is_complete: bool,
     /// The realm of its ServiceAccounts, unless they are those of the server itself.
     pub realm: Option<Realm>,
     /// Observes events too, after all others.
     pub observer: Option<Observer>,
 }
 
-/// A context without custom resources, policies and webhooks, from whose objects the store has once begun: what is derived from
-/// them is shared, and only what differs from them is observed.
+/// A context of the same release without custom resources, policies and webhooks. What is derived from its objects is shared, and
+/// only objects that differ from them are observed.
 pub struct Base {
     pub context: Arc<Context>,
     pub objects: Frozen,
@@ -71,7 +73,7 @@ pub struct Base {
 
 impl Beginning {
     pub fn of(storage: Storage) -> Beginning {
-        Beginning { storage, frozen: None, base: None, realm: None, observer: None }
+        Beginning { storage, frozen: None, base: None, is_complete: false, realm: None, observer: None }
     }
 }
 
@@ -82,12 +84,11 @@ pub struct Assembled {
 }
 
 impl Blueprint {
-    /// Loads a store, registers its resources and creates the objects that a new store lacks, unless it has begun from a base,
-    /// which had them. The error is one line.
+    /// Loads a store, registers its resources and creates the objects that a new store lacks. The error is one line.
     pub async fn assemble(&self, beginning: Beginning) -> Result<Assembled, String> {
-        let has_base = beginning.base.is_some();
+        let is_complete = beginning.is_complete;
         let assembled = self.load(beginning).await?;
-        if !has_base {
+        if !is_complete {
             self.create_missing(&assembled.context).await?;
         }
         self.complete(&assembled.context).await?;
@@ -96,7 +97,7 @@ impl Blueprint {
 
     /// Loads a store and registers its resources, see [`Blueprint::assemble`].
     pub async fn load(&self, beginning: Beginning) -> Result<Assembled, String> {
-        let Beginning { storage, frozen, base, realm, observer: also } = beginning;
+        let Beginning { storage, frozen, base, realm, observer: also, .. } = beginning;
         let (base, observed) = base.map(|base| (base.context, base.objects)).unzip();
         let fairness = self.seats.is_some();
         let derived = Arc::new(ControllerManager::new(&self.controllers, fairness));
@@ -265,7 +266,8 @@ pub mod tests {
         let objects = async || source.context.objects.frozen_at(source.context.objects.revision()).await;
         let base = Base { context: source.context.clone(), objects: objects().await.unwrap() };
         let storage = Storage::own(store.fork(0).unwrap());
-        let beginning = Beginning { frozen: objects().await, base: Some(base), ..Beginning::of(storage) };
+        let beginning =
+            Beginning { frozen: objects().await, base: Some(base), is_complete: true, ..Beginning::of(storage) };
         let fork = blueprint.assemble(beginning).await.unwrap();
         let (_keep, stop) = watch::channel(false);
         fork.start(&blueprint, &stop);

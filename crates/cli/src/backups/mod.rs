@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use machinery::{Value, json};
-use store::{BackupFile, Restored, Snapshot};
+use store::{BackupFile, Content, Restored};
 
 pub use schedule::{BackupPlan, ScheduleFlags};
 
@@ -39,8 +39,10 @@ pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>, String> {
 }
 
 /// What a backup contains, for the report.
-fn describe(snapshot: &Snapshot, files: &[BackupFile]) -> String {
-    let objects = format!("{} at revision {}", counted(snapshot.entries.len(), "object"), snapshot.revision);
+fn describe(content: &Content, files: &[BackupFile]) -> String {
+    let snapshot = &content.snapshot;
+    let branches = with_branches(content.branches());
+    let objects = format!("{}{branches} at revision {}", counted(snapshot.entries.len(), "object"), snapshot.revision);
     let has = |name: &str| files.iter().any(|file| file.name == name);
     match (has("ca.key"), has("service-account.key")) {
         (true, true) => format!("{objects}, the certificate authority and the key of ServiceAccount tokens"),
@@ -50,13 +52,22 @@ fn describe(snapshot: &Snapshot, files: &[BackupFile]) -> String {
     }
 }
 
+/// The branches of a store beside its objects: its workspaces, and the empty APIs that they begin from.
+pub fn with_branches(branches: usize) -> String {
+    match branches {
+        0 => String::new(),
+        1 => " and 1 branch".to_owned(),
+        more => format!(" and {more} branches"),
+    }
+}
+
 /// Runs `pintle store backup`: the store of a directory and its keys, to a new file or to stdout.
 pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<(), String> {
-    let snapshot = store::snapshot(directory).map_err(|error| error.to_string())?;
+    let found = store::content(directory).map_err(|error| error.to_string())?;
     let files = kept_files(keys)?;
-    let content = describe(&snapshot, &files);
+    let content = describe(&found, &files);
     if file == Path::new(STANDARD) {
-        let written = store::write_backup(snapshot, &files, std::io::stdout()).and_then(|mut out| out.flush());
+        let written = store::write_backup(found, &files, std::io::stdout()).and_then(|mut out| out.flush());
         written.map_err(|error| format!("cannot write the backup to stdout: {error}"))?;
         logs::print_error(&format!("the backup holds {content}"));
         return Ok(());
@@ -65,7 +76,7 @@ pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<(), St
         return Err(format!("{}: the file exists already", file.display()));
     }
     let scratch = Scratch::beside(file);
-    write_file(&scratch, snapshot, &files)?;
+    write_file(&scratch, found, &files)?;
     scratch.publish(file)?;
     logs::print(format!("{} holds {content}\n", file.display()).as_bytes())
 }
@@ -82,15 +93,13 @@ pub fn restore(file: &Path, directory: &Path, bump: u64) -> Result<(), String> {
         shown => error.to_string().replace(&path.display().to_string(), shown),
     };
     let Restored { summary, files } = store::restore(path, directory, bump).map_err(failed)?;
-    let (objects, revision) = (summary.objects, summary.revision);
+    let (objects, revision) = (counted(summary.objects, "object"), summary.revision);
+    let branches = with_branches(summary.branches);
     let keys = match files.is_empty() {
         true => "; it contains no keys, so that the server creates new ones".to_owned(),
         false => format!(", and {}", files.join(", ")),
     };
-    logs::print(
-        format!("{} holds {} at revision {revision}{keys}\n", directory.display(), counted(objects, "object"))
-            .as_bytes(),
-    )
+    logs::print(format!("{} holds {objects}{branches} at revision {revision}{keys}\n", directory.display()).as_bytes())
 }
 
 /// A copy of stdin: a backup is verified as a whole before anything of it is restored.
@@ -102,8 +111,8 @@ fn received() -> Result<Scratch, String> {
 }
 
 /// Writes a backup to a new file and syncs it.
-fn write_file(scratch: &Scratch, snapshot: Snapshot, files: &[BackupFile]) -> Result<(), String> {
-    let written = store::write_backup(snapshot, files, BufWriter::new(scratch.create()?))
+fn write_file(scratch: &Scratch, content: Content, files: &[BackupFile]) -> Result<(), String> {
+    let written = store::write_backup(content, files, BufWriter::new(scratch.create()?))
         .and_then(|out| out.into_inner().map_err(std::io::IntoInnerError::into_error))
         .and_then(|file| file.sync_all());
     written.map_err(|error| format!("cannot write {}: {error}", scratch.0.display()))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::metrics::METRICS;
 use clap::Args;
 use machinery::cron::Schedule;
-use store::{Snapshot, Store};
+use store::{Content, Store};
 
 use super::{directory, kept_files, name, write_file};
 use crate::certificates::Directory;
@@ -97,18 +97,22 @@ impl BackupPlan {
 
     /// Makes a backup and removes old ones; returns its name.
     async fn make(&self) -> Result<String, String> {
-        let snapshot = self.store.snapshot().await.map_err(|error| error.to_string())?;
-        let name = name::of(&base::clock::now_rfc3339(), snapshot.revision);
-        base::task::blocking(|| self.write(snapshot, &name))?;
+        let content = match self.store.branching() {
+            Some(log) => log.content().await,
+            None => self.store.snapshot().await.map(Content::from),
+        };
+        let content = content.map_err(|error| error.to_string())?;
+        let name = name::of(&base::clock::now_rfc3339(), content.snapshot.revision);
+        base::task::blocking(|| self.write(content, &name))?;
         Ok(name)
     }
 
     /// Writes a backup beside its final name and moves it there, so that a file with the name of a backup is always
     /// complete.
-    fn write(&self, snapshot: Snapshot, name: &str) -> Result<(), String> {
+    fn write(&self, content: Content, name: &str) -> Result<(), String> {
         directory::create(&self.directory)?;
         let scratch = Scratch(self.directory.join(scratch_name()));
-        write_file(&scratch, snapshot, &kept_files(&self.keys)?)?;
+        write_file(&scratch, content, &kept_files(&self.keys)?)?;
         directory::publish(&self.directory, &scratch.0, name)?;
         for removed in directory::remove_old(&self.directory, self.keep)? {
             tracing::info!(name = removed, "removed an old backup");

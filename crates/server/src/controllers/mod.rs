@@ -245,7 +245,8 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
         let revision = context.objects.revision();
         let before = if shared { last } else { revision.saturating_sub(objects::limits::HISTORY_REVISIONS) };
         last = revision;
-        if before > 0
+        // an embedded store is also to look after its log
+        if (before > 0 || !shared)
             && let Err(error) = context.objects.store().compact(before).await
         {
             tracing::warn!(%error, "the store cannot be compacted; will retry");

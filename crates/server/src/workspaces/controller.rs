@@ -10,7 +10,6 @@ use tokio::sync::watch;
 
 use super::Workspaces;
 use super::definition::{self, GROUP, PLURAL};
-use crate::http::BRANCHES;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
 
@@ -39,7 +38,10 @@ pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             () = workspaces.has_changed.notified() => workspaces.report_changed().await,
             () = tokio::time::sleep(expiry) => {}
-            _ = sweep.tick() => workspaces.rest(),
+            _ = sweep.tick() => {
+                workspaces.rest();
+                workspaces.report_changed().await;
+            }
             _ = stop.changed() => return workspaces.close(),
         }
     }
@@ -84,7 +86,7 @@ impl Workspaces {
         next.map_or(limits::WORKSPACE_SWEEP, |left| left.min(limits::WORKSPACE_SWEEP))
     }
 
-    async fn report_changed(&self) {
+    pub(super) async fn report_changed(&self) {
         let changed = std::mem::take(&mut *self.changed.lock());
         for name in changed {
             self.report(&name).await;
@@ -94,7 +96,7 @@ impl Workspaces {
     /// Writes the status of a workspace.
     async fn report(&self, name: &str) {
         let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
-        let url = format!("{}{BRANCHES}{name}", self.parts.url);
+        let url = self.url_of(name);
         let mut status = match workspace.failure() {
             None => json!({"phase": "Ready", "url": url}),
             Some(why) => json!({"phase": "Failed", "message": why}),
@@ -103,16 +105,30 @@ impl Workspaces {
         if !reset.is_empty() {
             status.set_at(&["reset"], Value::from(reset));
         }
-        let update = |object: &mut Value| object.set_at(&["status"], status.clone());
+        let usage = workspace.usage();
+        let update = |object: &mut Value| {
+            let mut status = status.clone();
+            for (name, count) in [("objects", usage.map(|of| of.objects as u64)), ("bytes", usage.map(|of| of.bytes))] {
+                let count = count.map(|count| Value::from(i64::try_from(count).unwrap_or(i64::MAX)));
+                // what was reported before holds until the workspace is used again
+                if let Some(count) = count.or_else(|| object.at(&["status", name]).cloned()) {
+                    status.set_at(&[name], count);
+                }
+            }
+            object.set_at(&["status"], status);
+        };
         let done = verbs::change_as(SERVER, &context, &resource, name, Subresource::Status, update).await;
         if let Err(error) = done {
             tracing::warn!(%error, name, "the status of a workspace cannot be written");
         }
     }
 
-    /// Drops the contexts of workspaces that have not been used for some time.
-    fn rest(&self) {
+    /// Drops the contexts of workspaces that have not been used for some time, and notes which statuses have changed.
+    pub(super) fn rest(&self) {
         let all: Vec<_> = self.all.lock().values().cloned().collect();
+        let changed = all.iter().filter(|workspace| workspace.note_usage()).map(|workspace| workspace.name.clone());
+        let changed: Vec<_> = changed.collect();
+        self.changed.lock().extend(changed);
         all.iter().for_each(|workspace| workspace.rest(limits::WORKSPACE_IDLE));
     }
 

@@ -38,6 +38,7 @@ pub struct Spec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub objects: usize,
+    pub bytes: usize,
     pub requests_in_flight: usize,
     pub watches: usize,
 }
@@ -62,6 +63,7 @@ impl Spec {
             reset: text(&["reset"]),
             limits: Limits {
                 objects: count("objects"),
+                bytes: count("bytes"),
                 requests_in_flight: count("requestsInFlight"),
                 watches: count("watches"),
             },

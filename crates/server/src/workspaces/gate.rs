@@ -13,7 +13,7 @@ use machinery::status::{Details, Reason};
 
 use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
-use super::workspace::{Opened, Workspace};
+use super::workspace::{Opened, Usage, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
 
 /// Groups whose objects are not stored: a template responds to them too.
@@ -77,16 +77,21 @@ fn writes(method: &Method, path: &str) -> bool {
     !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
 }
 
-/// Refuses what is beyond the limits of a workspace. The count of objects includes those of requests in flight only once they are
-/// written, so that a burst may exceed it by the number of requests in flight.
+/// Refuses what is beyond the limits of a workspace. The objects and bytes of requests in flight count only once they are written, so
+/// that a burst may exceed a limit by the requests in flight.
 fn check_limits(spec: &Spec, opened: &Opened, method: &Method, watches: bool) -> Result<(), Status> {
     let of = spec.limits;
     if of.watches > 0 && watches && opened.watches() >= of.watches {
         return Err(too_many(&format!("the workspace has its {} watches already", of.watches)));
     }
     let creates = [Method::POST, Method::PUT, Method::PATCH].contains(method);
-    if of.objects > 0 && creates && opened.edge.context.objects.count() >= of.objects {
+    if of.objects > 0 && creates && opened.usage().objects >= of.objects {
         let why = format!("the workspace has reached its limit of {} objects", of.objects);
+        return Err(Status::new(Reason::Forbidden, why));
+    }
+    let Usage { bytes, .. } = opened.usage();
+    if of.bytes > 0 && creates && bytes >= of.bytes as u64 {
+        let why = format!("the workspace has reached its limit of {} bytes", of.bytes);
         return Err(Status::new(Reason::Forbidden, why));
     }
     Ok(())

@@ -7,6 +7,7 @@
 mod controller;
 mod definition;
 mod gate;
+mod kept;
 mod open;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use access::audit::Audit;
 use base::request::FeatureGates;
 use base::task;
-use machinery::{Release, Text};
+use machinery::{Release, Text, Value};
 use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
 use resource::RuntimeConfig;
@@ -26,11 +27,12 @@ use store::Store;
 use tokio::sync::{Notify, watch};
 
 use crate::assembly::{Blueprint, Observer};
-use crate::http::{Branches, Edge, Health, InFlightMax};
+use crate::http::{BRANCHES, Branches, Edge, Health, InFlightMax};
 use crate::verbs::Context;
 
 use definition::{GROUP, PLURAL, Spec};
-use workspace::{Fork, Origin, Workspace, revision_of};
+use kept::FoundWorkspace;
+use workspace::{Fork, Origin, Workspace, WorkspaceContent, revision_of};
 
 /// The name of the workspace at `/`.
 pub const DEFAULT: &str = "default";
@@ -49,14 +51,13 @@ pub struct Parts {
     pub compatible_minor: u32,
     /// The URL of the server, for the status of workspaces.
     pub url: String,
-    /// Whether the workspace `default` is kept on a disk, where others cannot be kept yet.
+    /// Whether the workspace `default` is durable.
     pub durable: bool,
 }
 
 /// An API without objects of users, and what it was made with.
 struct Pristine {
     blueprint: Blueprint,
-    store: Arc<dyn Store>,
     /// Its context, which new workspaces share.
     context: Arc<Context>,
 }
@@ -69,6 +70,8 @@ pub struct Workspaces {
     all: Mutex<HashMap<Text, Arc<Workspace>>>,
     /// The empty API of each release, from which workspaces begin that name no source.
     pristine: tokio::sync::Mutex<BTreeMap<Release, Arc<Pristine>>>,
+    /// Workspaces that were there when the server started, until they are restored.
+    found: Mutex<Vec<FoundWorkspace>>,
     /// Workspaces whose content was in the memory of an earlier run of the server.
     lost: Mutex<Vec<Text>>,
     /// Names whose object has changed, for the controller.
@@ -87,6 +90,10 @@ pub async fn start(
     let Some(workspaces) = workspaces else { return Ok(None) };
     let _ = workspaces.home.set(Arc::downgrade(home));
     controller::create_definition(&home.context).await.map_err(|status| status.message.clone())?;
+    let store = home.context.objects.store();
+    if let Some(log) = store.branching() {
+        workspaces.restore(&**store, log);
+    }
     task::spawn("workspaces", controller::run(workspaces.clone(), stop));
     Ok(Some(workspaces))
 }
@@ -94,8 +101,8 @@ pub async fn start(
 impl Workspaces {
     /// The workspaces of a server, none yet.
     pub fn new(parts: Parts) -> Arc<Workspaces> {
-        let (home, all, pristine, lost, changed, has_changed, ends) = Default::default();
-        Arc::new(Workspaces { parts, home, all, pristine, lost, changed, has_changed, ends })
+        let (home, all, pristine, found, lost, changed, has_changed, ends) = Default::default();
+        Arc::new(Workspaces { parts, home, all, pristine, found, lost, changed, has_changed, ends })
     }
 
     /// The observer of `default`.
@@ -126,10 +133,11 @@ impl Workspaces {
         let uid = &event.object.meta.uid;
         if self.home.get().is_none() {
             // the server is loading its objects
-            return self.lost.lock().push(name.clone());
+            return self.find(store, name, uid, &object);
         }
         if event.kind == EventKind::Deleted {
             self.remove(name, uid);
+            store.branching().iter().for_each(|log| log.end(uid.as_bytes()));
         } else {
             let spec = Spec::read(&object);
             if let Some(end) = spec.end {
@@ -138,8 +146,11 @@ impl Workspaces {
             match self.workspace(name).filter(|workspace| workspace.uid == *uid) {
                 // the status that the controller has written
                 Some(workspace) if workspace.spec() == spec => return,
-                Some(workspace) => workspace.change(spec),
-                None => self.insert(name, Workspace::new(name, uid, spec, |spec| self.begin(store, spec))),
+                Some(workspace) => workspace.change(spec, store.branching()),
+                None => {
+                    let content = WorkspaceContent::begin(self.begin(store, uid, &spec));
+                    self.insert(name, Workspace::with_content(name, uid, spec, content));
+                }
             }
         }
         self.changed.lock().insert(name.clone());
@@ -160,22 +171,43 @@ impl Workspaces {
         }
     }
 
-    /// What a new workspace begins from.
-    fn begin(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
-        if self.parts.durable && !spec.ephemeral {
-            return Err("this server keeps workspaces in memory only: set spec.ephemeral to true".to_owned());
+    /// Takes a workspace that was there when the server started.
+    fn find(&self, store: &dyn Store, name: &Text, uid: &Text, object: &Value) {
+        let spec = Spec::read(object);
+        if spec.ephemeral || store.branching().is_none() {
+            return self.lost.lock().push(name.clone());
         }
-        self.source(home, spec)
+        let status = object.get("status").cloned().unwrap_or(Value::Null);
+        self.found.lock().push(FoundWorkspace { name: name.clone(), uid: uid.clone(), spec, status });
     }
 
-    /// A fork of a workspace. The error is one line.
-    fn source(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
+    fn url_of(&self, name: &str) -> String {
+        format!("{}{BRANCHES}{name}", self.parts.url)
+    }
+
+    /// What a new workspace begins from. The error is one line.
+    fn begin(&self, home: &dyn Store, uid: &Text, spec: &Spec) -> Result<Fork, String> {
+        match home.branching() {
+            Some(log) if !spec.ephemeral => match spec.from.as_deref() {
+                None => Ok(Fork::Empty(None)),
+                Some(DEFAULT) => self.fork_home_in_log(home, uid, spec),
+                Some(name) => self.source(name)?.fork_in_log(log, uid, spec),
+            },
+            None if self.parts.durable && !spec.ephemeral => {
+                Err("this server keeps workspaces in memory only: set spec.ephemeral to true".to_owned())
+            }
+            _ => self.fork(home, spec),
+        }
+    }
+
+    fn source(&self, name: &str) -> Result<Arc<Workspace>, String> {
+        self.workspace(name).ok_or_else(|| format!("there is no workspace {name:?} to fork"))
+    }
+
+    /// A fork in memory. The error is one line.
+    fn fork(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
         let Some(name) = &spec.from else { return Ok(Fork::Empty(None)) };
-        let fork = if name == DEFAULT {
-            Fork::Of(self.fork_home(home)?)
-        } else {
-            self.workspace(name).ok_or_else(|| format!("there is no workspace {name:?} to fork"))?.fork()?
-        };
+        let fork = if name == DEFAULT { Fork::Of(self.fork_home(home)?) } else { self.source(name)?.fork()? };
         if let (Fork::Of(origin), wanted @ [_, ..]) = (&fork, spec.revision.as_bytes()) {
             let revision = revision_of(&*origin.store).to_string();
             if revision.as_bytes() != wanted {
@@ -194,8 +226,9 @@ impl Workspaces {
             layout,
             release: self.parts.blueprint.runtime.release,
             has_workspaces: true,
+            is_complete: true,
             objects: Weak::new(),
-            at: 0,
+            at: None,
         })
     }
 }

@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use access::authentication::Realm;
 use base::{clock, task};
+use futures_util::future::join_all;
 use machinery::{Release, Text};
 use objects::{Key, Layout, Storage};
 use parking_lot::Mutex;
-use store::{Expected, Memory, Refused, Store, Write};
+use store::{BranchSource, Branching, Expected, Memory, Refused, Store, Write};
 use tokio::sync::watch;
 
-use super::definition::{GROUP, PLURAL};
-use super::workspace::{Opened, Origin, Workspace, revision_of};
+use super::definition::{GROUP, PLURAL, Spec};
+use super::kept::{self, Label};
+use super::workspace::{Fork, Opened, Origin, Workspace, revision_of};
 use super::{Pristine, Workspaces};
 use crate::assembly::{Base, Beginning, Blueprint};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
+use crate::verbs::Context;
 use crate::verbs::control_plane::ControlPlane;
 
 impl Workspaces {
@@ -44,10 +47,29 @@ impl Workspaces {
         }
         let release = workspace.release().unwrap_or(self.parts.blueprint.runtime.release);
         let pristine = self.pristine(release).await?;
-        let (store, objects) = (pristine.store.clone(), Arc::downgrade(&pristine.context.objects));
-        let at = revision_of(&*store);
-        workspace.begin(Origin { store, layout: Layout::own(), release, has_workspaces: false, objects, at });
+        let home = self.home().ok_or("the server is stopping")?;
+        workspace.begin(|spec| self.begin_empty(&pristine, home.context.objects.store().branching(), workspace, spec));
         workspace.content()?.ok_or_else(|| "it has been deleted".to_owned())
+    }
+
+    /// A fork of an empty API.
+    fn begin_empty(
+        &self,
+        pristine: &Pristine,
+        log: Option<&dyn Branching>,
+        workspace: &Workspace,
+        spec: &Spec,
+    ) -> Result<Fork, String> {
+        let (release, objects) = (pristine.blueprint.runtime.release, &pristine.context.objects);
+        let (store, layout) = (objects.store().clone(), objects.layout().clone());
+        let (at, objects) = (Some(revision_of(&*store)), Arc::downgrade(objects));
+        let origin = Origin { store, layout, release, has_workspaces: false, is_complete: true, objects, at };
+        let Some(log) = log.filter(|_| !spec.ephemeral) else { return Ok(Fork::Of(origin)) };
+        let label = Label { release: Some(release), has_workspaces: false, has_begun: true, reset: spec.reset.clone() };
+        let id = kept::pristine_id(release);
+        let store = log.begin(workspace.uid.as_bytes(), BranchSource::Branch(id.as_bytes(), None), &label.encode());
+        let store = store.ok_or("its store cannot be forked")?;
+        Ok(Fork::Kept(Origin { store, ..origin }))
     }
 
     async fn assemble(&self, workspace: &Workspace, origin: &Origin) -> Result<Opened, String> {
@@ -61,12 +83,10 @@ impl Workspaces {
         let realm = Realm { path: prefix.clone(), id: workspace.uid.clone() };
         let storage = Storage { store: origin.store.clone(), layout: origin.layout.clone() };
         let frozen = origin.frozen().await;
+        let base = Some(pristine.base().await?);
         // another release has other objects at its start
-        let base = match pristine.blueprint.runtime.release == origin.release {
-            true => Some(pristine.base().await?),
-            false => None,
-        };
-        let beginning = Beginning { storage, frozen, base, realm: Some(realm), observer: None };
+        let is_complete = origin.is_complete && pristine.blueprint.runtime.release == origin.release;
+        let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observer: None };
         let assembled = blueprint.assemble(beginning).await?;
         let stop = watch::Sender::new(false);
         if !spec.template {
@@ -98,12 +118,27 @@ impl Workspaces {
             return Ok(pristine.clone());
         }
         let blueprint = self.blueprint(release)?;
-        let store: Arc<dyn Store> = Arc::new(Memory::default());
-        let assembled = blueprint.assemble(Beginning::of(Storage::own(store.clone()))).await?;
-        // once here instead of in every workspace
-        assembled.controllers.finish_work(&assembled.context).await;
-        // its controllers do not run, and no request is served
-        let pristine = Arc::new(Pristine { blueprint, store, context: assembled.context });
+        let home = self.home().ok_or("the server is stopping")?;
+        let context = match home.context.objects.store().branching() {
+            None => make_empty(&blueprint, Storage::own(Arc::new(Memory::default()))).await?,
+            Some(log) => {
+                let (id, layout) = (kept::pristine_id(release), self.layout());
+                let store = match log.branch(id.as_bytes()) {
+                    Some(store) => store,
+                    None => {
+                        // made in memory first: there each write would wait for a sync of its own
+                        let storage = Storage { store: Arc::new(Memory::default()), layout: layout.clone() };
+                        let made = make_empty(&blueprint, storage).await?;
+                        let branch = log.begin(id.as_bytes(), BranchSource::Nothing, b"");
+                        let branch = branch.ok_or("the store has no branches")?;
+                        copy(&**made.objects.store(), &*branch).await?;
+                        branch
+                    }
+                };
+                make_empty(&blueprint, Storage { store, layout }).await?
+            }
+        };
+        let pristine = Arc::new(Pristine { blueprint, context });
         all.insert(release, pristine.clone());
         Ok(pristine)
     }
@@ -134,15 +169,36 @@ impl Workspaces {
 
 impl Pristine {
     async fn base(&self) -> Result<Base, String> {
-        let objects = self.context.objects.frozen_at(revision_of(&*self.store)).await;
-        let objects = objects.ok_or("the objects of an empty API are not in memory")?;
+        let objects = &self.context.objects;
+        let frozen = objects.frozen_at(revision_of(&**objects.store())).await;
+        let objects = frozen.ok_or("the objects of an empty API are not in memory")?;
         Ok(Base { context: self.context.clone(), objects })
     }
+}
+
+/// Makes an empty API in a store, or completes it. Its controllers do not run, and no request is served.
+async fn make_empty(blueprint: &Blueprint, storage: Storage) -> Result<Arc<Context>, String> {
+    let assembled = blueprint.assemble(Beginning::of(storage)).await?;
+    // once here instead of in every workspace
+    assembled.controllers.finish_work(&assembled.context).await;
+    Ok(assembled.context)
+}
+
+/// Copies the keys of a store to an empty one. The writes wait for syncs together.
+async fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), String> {
+    let snapshot = from.snapshot().await.map_err(|error| error.to_string())?;
+    let writes = snapshot
+        .entries
+        .into_iter()
+        .map(|entry| to.commit(Write { key: entry.key, expected: Expected::Absent, value: Some(entry.value) }));
+    let refused = join_all(writes).await.into_iter().find_map(Result::err);
+    refused.map_or(Ok(()), |refused| Err(format!("the empty API cannot be written: {refused:?}")))
 }
 
 /// Removes workspaces and their kind from a fork of `default`, the only workspace that has them.
 async fn hide_workspaces(store: &dyn Store, layout: &Layout) -> Result<(), String> {
     let snapshot = store.snapshot().await.map_err(|error| error.to_string())?;
+    let mut removals = vec![];
     for entry in snapshot.entries {
         let Some(Key { group, plural, path }) = layout.find(&entry.key).map(|place| place.key) else { continue };
         let is_definition = plural == "customresourcedefinitions" && path == format!("{PLURAL}.{GROUP}");
@@ -150,9 +206,12 @@ async fn hide_workspaces(store: &dyn Store, layout: &Layout) -> Result<(), Strin
             continue;
         }
         let removal = Write { key: entry.key, expected: Expected::At(entry.revision), value: None };
-        if let Err(Refused::Failed(error)) = store.commit(removal).await {
-            return Err(error.to_string());
-        }
+        removals.push(store.commit(removal));
     }
-    Ok(())
+    // they wait for syncs together
+    let failed = join_all(removals).await.into_iter().find_map(|done| match done {
+        Err(Refused::Failed(error)) => Some(error.to_string()),
+        _ => None,
+    });
+    failed.map_or(Ok(()), Err)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use http_body_util::BodyExt as _;
 use machinery::{Value, json};
 use objects::Storage;
 use resource::RuntimeConfig;
-use store::Memory;
+use store::{BranchSource, Branching as _, Embedded, Memory, Options, Store};
 use tokio::sync::watch;
 
 use super::{Parts, Workspaces};
@@ -46,7 +47,12 @@ fn admin() -> Arc<Client> {
 
 impl TestServer {
     async fn start() -> TestServer {
-        let storage = Storage::own(Arc::new(Memory::default()));
+        Self::on(Arc::new(Memory::default())).await
+    }
+
+    async fn on(store: Arc<dyn Store>) -> TestServer {
+        let durable = store.size().is_some();
+        let storage = Storage::own(store);
         let health = Arc::new(Health::new(storage.store.clone()));
         let audit = Arc::new(Audit::default());
         let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
@@ -66,7 +72,7 @@ impl TestServer {
             inflight_max,
             compatible_minor: 36,
             url: "https://pintle.example.com".to_owned(),
-            durable: false,
+            durable,
         };
         let workspaces = Workspaces::new(parts);
         let assembled = blueprint
@@ -251,6 +257,13 @@ async fn templates_are_sealed_and_limits_hold() {
     let watch = "/clusters/l/api/v1/watch/configmaps";
     let first = server.send(&admin(), Method::GET, watch, &Value::Null).await;
     assert_eq!((first.status().as_u16(), server.get(watch).await.0), (200, 429));
+    server.create("m", json!({"from": {"workspace": "t"}, "limits": {"bytes": 1}})).await;
+    assert_eq!(server.put("m", "two").await, 403);
+    server.workspaces.rest();
+    server.workspaces.report_changed().await;
+    let status = server.reported("m", "Ready").await;
+    let (objects, bytes) = (status.get("objects").and_then(Value::as_int), status.get("bytes").and_then(Value::as_int));
+    assert!(objects > Some(50) && bytes > Some(10_000), "{status:?}");
     for (name, spec) in [("default", json!({})), ("a.b", json!({})), ("x", json!({"kubernetesVersion": "1.2"}))] {
         let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
             "metadata": {"name": name}, "spec": spec});
@@ -367,4 +380,122 @@ async fn deleted_workspaces_give_their_memory_back() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     server.stop.send_replace(true);
+}
+
+fn open(directory: &Path) -> Arc<Embedded> {
+    Arc::new(Embedded::open(directory, "a test", Options::default()).unwrap())
+}
+
+/// A copy of a data directory, as a server leaves it that is killed.
+fn copy(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    std::fs::create_dir(to.path().join("log")).unwrap();
+    std::fs::copy(from.join("FORMAT"), to.path().join("FORMAT")).unwrap();
+    for file in std::fs::read_dir(from.join("log")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.path().join("log").join(file.file_name())).unwrap();
+    }
+    to
+}
+
+#[tokio::test]
+async fn durable_workspaces_are_there_after_a_crash() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::on(open(directory.path())).await;
+    server.create("a", json!({})).await;
+    assert_eq!(server.put("a", "one").await, 201);
+    server.create("b", json!({"from": {"workspace": "a"}})).await;
+    assert_eq!((server.put("a", "two").await, server.put("b", "three").await), (201, 201));
+    server.create("unused", json!({"kubernetesVersion": "1.35"})).await;
+    server.create("of-unused", json!({"from": {"workspace": "unused"}})).await;
+    assert_eq!(server.put("unused", "later").await, 201);
+    server.create("c", json!({"from": {"workspace": "default"}, "kubernetesVersion": "1.36"})).await;
+    assert_eq!(server.put("c", "four").await, 201);
+    server.create("e", json!({"ephemeral": true, "from": {"workspace": "b"}})).await;
+    assert_eq!((server.put("e", "five").await, server.names("e").await.len()), (201, 3));
+    server.create("f", json!({"from": {"workspace": "e"}})).await;
+    let failed = server.reported("f", "Failed").await;
+    assert!(failed.str_at(&["message"]).contains("ephemeral"), "{failed:?}");
+    server.create("r", json!({"from": {"workspace": "b"}})).await;
+    assert_eq!(server.put("r", "before").await, 201);
+    let maps = "/clusters/r/api/v1/namespaces/default/configmaps";
+    let list = machinery::value::decode(server.get(maps).await.1.as_bytes()).unwrap();
+    let before = list.str_at(&["metadata", "resourceVersion"]).to_owned();
+    assert_eq!(server.change("r", json!({"reset": "1"})).await.0, 200);
+    assert_eq!(server.put("r", "after").await, 201);
+    server.create("gone", json!({})).await;
+    assert_eq!(server.put("gone", "x").await, 201);
+    assert_eq!(server.call(&admin(), Method::DELETE, &format!("{WORKSPACES}/gone"), Value::Null).await.0, 200);
+    server.reported("r", "Ready").await;
+
+    for _ in 0..2 {
+        let copied = copy(directory.path());
+        let store = open(copied.path());
+        let server = TestServer::on(store.clone()).await;
+        for (name, objects) in [
+            ("a", vec!["one", "two"]),
+            ("b", vec!["one", "three"]),
+            ("c", vec!["four"]),
+            ("r", vec!["after", "one", "three"]),
+            ("unused", vec!["later"]),
+            ("of-unused", vec![]),
+        ] {
+            assert_eq!(server.names(name).await, objects, "{name}");
+        }
+        for (name, minor) in [("c", "36"), ("unused", "35"), ("of-unused", "35"), ("a", "37")] {
+            let (_, version) = server.get(&format!("/clusters/{name}/version")).await;
+            assert!(version.contains(&format!("\"emulationMinor\": \"{minor}\"")), "{name}: {version}");
+        }
+        assert_eq!(server.get(&format!("/clusters/c{WORKSPACES}")).await.0, 404, "workspaces are of `default`");
+        let (code, body) = server.get(&format!("{maps}?watch=1&resourceVersion={before}")).await;
+        assert!(code == 200 && body.contains("\"code\":410"), "{code} {body}");
+        assert_eq!(server.get(&format!("{maps}?limit=1&continue={}", continue_token(&before))).await.0, 410);
+        assert_eq!(server.change("r", json!({"reset": "2"})).await.0, 200);
+        assert_eq!(server.names("r").await, ["one", "three"]);
+        while server.get(&format!("{WORKSPACES}/e")).await.0 != 404 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(server.get("/clusters/gone/version").await.0, 404);
+        assert_eq!(server.reported("f", "Failed").await, failed);
+        // of a, b, c, r, unused, of-unused, and two empty APIs
+        assert_eq!(store.branches().len(), 8);
+        server.stop.send_replace(true);
+    }
+}
+
+/// What a crash may leave: the objects of workspaces are ahead of the log of their branches, which has nothing after them.
+#[tokio::test]
+async fn forks_resets_and_deletions_that_a_crash_has_lost_are_made_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::on(open(directory.path())).await;
+    server.create("a", json!({})).await;
+    server.put("a", "one").await;
+    server.create("z", json!({"from": {"workspace": "a"}})).await;
+    server.create("b", json!({"from": {"workspace": "z"}})).await;
+    server.create("r", json!({"from": {"workspace": "a"}, "reset": "1"})).await;
+    server.put("r", "two").await;
+    for name in ["z", "b", "r"] {
+        server.reported(name, "Ready").await;
+    }
+    let uid = |name: &str| server.workspaces.workspace(name).unwrap().uid.clone();
+    let copied = copy(directory.path());
+    let store = open(copied.path());
+    for name in ["z", "b"] {
+        store.end(uid(name).as_bytes());
+    }
+    store.begin(b"an-old-uid", BranchSource::Nothing, b"").unwrap();
+    // the label is not the text of the specification
+    let label = super::kept::Label { release: None, has_workspaces: false, has_begun: true, reset: String::new() };
+    store.begin(uid("r").as_bytes(), BranchSource::Branch(uid("r").as_bytes(), None), &label.encode()).unwrap();
+    store.sync().await.unwrap();
+    let again = TestServer::on(store.clone()).await;
+    for name in ["z", "b"] {
+        assert_eq!(again.names(name).await, ["one"], "{name}");
+    }
+    assert_eq!(again.names("r").await, ["one", "two"], "it was forked with both");
+    assert!(store.branch(b"an-old-uid").is_none());
+    let branch = store.branch(uid("r").as_bytes()).unwrap();
+    assert!(branch.fork(0).is_some());
+    let label = store.branches().into_iter().find(|branch| branch.id == uid("r").as_bytes()).unwrap().label;
+    assert_eq!(super::kept::Label::decode(&label).unwrap().reset, "1");
 }

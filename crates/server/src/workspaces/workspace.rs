@@ -8,11 +8,12 @@ use futures_util::FutureExt as _;
 use machinery::{Release, Text};
 use objects::{Frozen, Layout, Objects};
 use parking_lot::Mutex;
-use store::{Revision, Store};
+use store::{BranchSource, Branching, Revision, Store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::definition::Spec;
+use super::kept::{self, Label};
 use crate::http::{Edge, OpenCount};
 
 /// The store that a workspace begins from, and how it is to be read.
@@ -23,10 +24,12 @@ pub struct Origin {
     pub release: Release,
     /// Whether the store has the objects of workspaces, which are to be seen in `default` only.
     pub has_workspaces: bool,
+    /// Whether the store has every object that this version of the server creates at its start.
+    pub is_complete: bool,
     /// The objects of the source, which has those of the store at its revision, as long as they are in memory.
     pub objects: Weak<Objects>,
-    /// The revision of the source at which it was forked.
-    pub at: Revision,
+    /// The revision of the source at which it was forked; `None` if it is the one that the store begins with.
+    pub at: Option<Revision>,
 }
 
 impl Origin {
@@ -35,7 +38,12 @@ impl Origin {
         if self.has_workspaces {
             return None;
         }
-        self.objects.upgrade()?.frozen_at(self.at).await
+        let objects = self.objects.upgrade()?;
+        let at = match self.at {
+            Some(at) => at,
+            None => self.store.head().await.ok()?,
+        };
+        objects.frozen_at(at).await
     }
 }
 
@@ -49,18 +57,29 @@ pub enum Fork {
     /// An API without objects of users, which emulates this release, or that of the server.
     Empty(Option<Release>),
     Of(Origin),
+    /// In the log of the store, where the fork has been made.
+    Kept(Origin),
+}
+
+/// Where the store of a workspace is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    Memory,
+    /// A branch of the store of `default`, whose id is the uid of the workspace.
+    Log,
 }
 
 /// The content of a workspace.
-enum WorkspaceContent {
+pub enum WorkspaceContent {
     /// An API without objects of users, which has not been used yet, and the release of its source.
     Pristine(Option<Release>),
     Begun {
         store: Arc<dyn Store>,
         /// Whether the store has not changed since it was forked from that of the origin.
         is_fresh: bool,
-        /// What the workspace began from, for resets.
+        /// What the workspace began from, for resets. That of a durable workspace has its own store.
         origin: Origin,
+        keeping: Keeping,
     },
     /// It cannot begin, for this reason.
     Failed(String),
@@ -70,6 +89,8 @@ struct WorkspaceState {
     spec: Spec,
     content: WorkspaceContent,
     opened: Option<Arc<Opened>>,
+    /// What it held when that was last noted for its status.
+    usage: Option<Usage>,
     /// Whether the workspace has been deleted.
     is_gone: bool,
 }
@@ -96,7 +117,20 @@ pub struct Opened {
     pub watches: Arc<()>,
 }
 
+/// What a workspace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    pub objects: usize,
+    /// Bytes of the objects as they are stored.
+    pub bytes: u64,
+}
+
 impl Opened {
+    pub fn usage(&self) -> Usage {
+        let objects = &self.edge.context.objects;
+        Usage { objects: objects.count(), bytes: objects.store().live_bytes().unwrap_or_default() }
+    }
+
     /// The number of watches.
     pub fn watches(&self) -> usize {
         Arc::strong_count(&self.watches) - 1
@@ -108,26 +142,33 @@ impl Opened {
     }
 }
 
-impl Workspace {
-    /// A workspace begins: `fork` forks its source.
-    pub fn new(name: &Text, uid: &Text, spec: Spec, fork: impl FnOnce(&Spec) -> Result<Fork, String>) -> Workspace {
-        let content = match fork(&spec) {
-            Ok(Fork::Empty(release)) => WorkspaceContent::Pristine(release),
-            Ok(Fork::Of(origin)) => WorkspaceContent::of(origin),
-            Err(why) => WorkspaceContent::Failed(why),
+impl WorkspaceState {
+    /// What a fork begins from, whose store is `store`.
+    fn fork_of(&self, origin: &Origin, store: Arc<dyn Store>, at: Option<Revision>) -> Origin {
+        let objects = match (&self.opened, &self.content) {
+            (Some(opened), _) => Arc::downgrade(&opened.edge.context.objects),
+            (None, WorkspaceContent::Begun { is_fresh: true, .. }) => origin.objects.clone(),
+            _ => Weak::new(),
         };
-        let state = WorkspaceState { spec, content, opened: None, is_gone: false };
+        Origin { store, objects, at, release: self.spec.release.unwrap_or(origin.release), ..origin.clone() }
+    }
+}
+
+impl Workspace {
+    pub fn with_content(name: &Text, uid: &Text, spec: Spec, content: WorkspaceContent) -> Workspace {
+        let state = WorkspaceState { spec, content, opened: None, usage: None, is_gone: false };
         Workspace { name: name.clone(), uid: uid.clone(), state: Mutex::new(state), turn: Default::default() }
     }
 
     /// Takes another specification: seals a template, or resets the workspace if its text asks for it.
-    pub fn change(&self, spec: Spec) {
+    pub fn change(&self, spec: Spec, log: Option<&dyn Branching>) {
         let mut state = self.state.lock();
         let is_reset = spec.reset != state.spec.reset;
         let is_sealed = spec.template && !state.spec.template;
         state.spec = spec;
         if is_reset {
-            state.content.reset();
+            let reset = state.spec.reset.clone();
+            state.content.reset(&self.uid, reset, log);
         }
         // a template has no controllers
         let closed = if is_reset || is_sealed { state.opened.take() } else { None };
@@ -161,18 +202,42 @@ impl Workspace {
         let state = self.state.lock();
         match &state.content {
             WorkspaceContent::Pristine(release) => Ok(Fork::Empty(state.spec.release.or(*release))),
-            WorkspaceContent::Begun { store, is_fresh, origin } => {
-                let objects = match &state.opened {
-                    Some(opened) => Arc::downgrade(&opened.edge.context.objects),
-                    None if *is_fresh => origin.objects.clone(),
-                    None => Weak::new(),
-                };
+            WorkspaceContent::Begun { store, origin, .. } => {
                 let store = store.fork(0).ok_or("its store cannot be forked")?;
-                let at = if state.opened.is_some() { revision_of(&*store) } else { origin.at };
-                let release = state.spec.release.unwrap_or(origin.release);
-                Ok(Fork::Of(Origin { store, objects, at, release, ..origin.clone() }))
+                let at = if state.opened.is_some() { Some(revision_of(&*store)) } else { origin.at };
+                Ok(Fork::Of(state.fork_of(origin, store, at)))
             }
             WorkspaceContent::Failed(_) => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+        }
+    }
+
+    /// What a durable workspace begins from, which has this uid: a fork in the log. The error is one line.
+    pub fn fork_in_log(&self, log: &dyn Branching, uid: &Text, spec: &Spec) -> Result<Fork, String> {
+        let state = self.state.lock();
+        let not_forked = || "its store cannot be forked".to_owned();
+        let (name, reset) = (self.name.as_str(), spec.reset.clone());
+        match &state.content {
+            WorkspaceContent::Pristine(release) => {
+                let release = state.spec.release.or(*release);
+                // the source may have begun, or be gone, when this workspace is first used after a start of the server
+                let label = Label { release, has_workspaces: false, has_begun: false, reset };
+                log.begin(uid.as_bytes(), BranchSource::Nothing, &label.encode()).ok_or_else(not_forked)?;
+                Ok(Fork::Empty(release))
+            }
+            WorkspaceContent::Begun { keeping: Keeping::Memory, .. } => Err(format!(
+                "workspace {name:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true"
+            )),
+            WorkspaceContent::Begun { store, origin, .. } => {
+                let at = kept::wanted_revision(name, &**store, spec)?;
+                let release = state.spec.release.unwrap_or(origin.release);
+                let has_workspaces = origin.has_workspaces;
+                let label = Label { release: Some(release), has_workspaces, has_begun: true, reset };
+                let source = BranchSource::Branch(self.uid.as_bytes(), at);
+                let store = log.begin(uid.as_bytes(), source, &label.encode()).ok_or_else(not_forked)?;
+                let at = if state.opened.is_some() { None } else { origin.at };
+                Ok(Fork::Kept(state.fork_of(origin, store, at)))
+            }
+            WorkspaceContent::Failed(_) => Err(format!("workspace {name:?} is not ready")),
         }
     }
 
@@ -181,7 +246,7 @@ impl Workspace {
     pub fn content(&self) -> Result<Option<Origin>, String> {
         match &mut self.state.lock().content {
             WorkspaceContent::Pristine(_) => Ok(None),
-            WorkspaceContent::Begun { store, is_fresh, origin } => {
+            WorkspaceContent::Begun { store, is_fresh, origin, .. } => {
                 let objects = if std::mem::take(is_fresh) { origin.objects.clone() } else { Weak::new() };
                 Ok(Some(Origin { store: store.clone(), objects, ..origin.clone() }))
             }
@@ -189,11 +254,13 @@ impl Workspace {
         }
     }
 
-    /// Begins as a fork.
-    pub fn begin(&self, origin: Origin) {
+    /// Begins as a fork, unless it has been deleted.
+    pub fn begin(&self, fork: impl FnOnce(&Spec) -> Result<Fork, String>) {
         let mut state = self.state.lock();
-        if let WorkspaceContent::Pristine(_) = state.content {
-            state.content = WorkspaceContent::of(origin);
+        if let WorkspaceContent::Pristine(_) = state.content
+            && !state.is_gone
+        {
+            state.content = WorkspaceContent::begin(fork(&state.spec));
         }
     }
 
@@ -212,6 +279,9 @@ impl Workspace {
             matches!(&state.content, WorkspaceContent::Begun { store: own, .. } if Arc::ptr_eq(own, store));
         if is_current && !state.is_gone {
             state.opened = Some(opened);
+            if let WorkspaceContent::Begun { origin, .. } = &mut state.content {
+                origin.is_complete = true;
+            }
         } else {
             drop(state);
             close(Some(opened));
@@ -225,6 +295,18 @@ impl Workspace {
         let opened = state.opened.take();
         drop(state);
         close(opened);
+    }
+
+    /// Notes what the workspace holds, if it is in use. Returns whether that has changed.
+    pub fn note_usage(&self) -> bool {
+        let mut state = self.state.lock();
+        let Some(usage) = state.opened.as_ref().map(|opened| opened.usage()) else { return false };
+        state.usage.replace(usage) != Some(usage)
+    }
+
+    /// What the workspace held when it was last noted.
+    pub fn usage(&self) -> Option<Usage> {
+        self.state.lock().usage
     }
 
     /// Drops the context if no request uses it.
@@ -242,20 +324,40 @@ fn close(opened: Option<Arc<Opened>>) {
 }
 
 impl WorkspaceContent {
-    fn of(origin: Origin) -> WorkspaceContent {
-        match origin.store.fork(0) {
-            Some(store) => WorkspaceContent::Begun { store, is_fresh: true, origin },
-            None => WorkspaceContent::Failed("the store of the source cannot be forked".to_owned()),
-        }
+    /// What a workspace holds when it begins; the error is why it cannot.
+    pub fn begin(fork: Result<Fork, String>) -> WorkspaceContent {
+        let (store, origin, keeping) = match fork {
+            Ok(Fork::Empty(release)) => return WorkspaceContent::Pristine(release),
+            Ok(Fork::Of(origin)) => match origin.store.fork(0) {
+                Some(store) => (store, origin, Keeping::Memory),
+                None => return WorkspaceContent::Failed("the store of the source cannot be forked".to_owned()),
+            },
+            Ok(Fork::Kept(origin)) => (origin.store.clone(), origin, Keeping::Log),
+            Err(why) => return WorkspaceContent::Failed(why),
+        };
+        WorkspaceContent::Begun { store, is_fresh: true, origin, keeping }
     }
 
     /// Goes back to the origin. Its revision is later than any that clients have seen, so that watches and continue tokens from
     /// before have expired.
-    fn reset(&mut self) {
-        if let WorkspaceContent::Begun { store, is_fresh, origin } = self {
-            let head = revision_of(&**store);
-            if let Some(fresh) = origin.store.fork(head + 1) {
-                (*store, *is_fresh) = (fresh, true);
+    fn reset(&mut self, uid: &Text, reset: String, log: Option<&dyn Branching>) {
+        let WorkspaceContent::Begun { store, is_fresh, origin, keeping } = self else { return };
+        let fresh = match keeping {
+            Keeping::Memory => origin.store.fork(revision_of(&**store) + 1),
+            Keeping::Log => {
+                let Origin { release, has_workspaces, .. } = *origin;
+                let label = Label { release: Some(release), has_workspaces, has_begun: true, reset };
+                log.and_then(|log| log.reset(uid.as_bytes(), &label.encode()))
+            }
+        };
+        let Some(fresh) = fresh else { return };
+        *store = fresh;
+        *is_fresh = true;
+        if *keeping == Keeping::Log {
+            origin.store = store.clone();
+            if origin.at.is_none() {
+                // the store begins with another revision than its source had
+                origin.objects = Weak::new();
             }
         }
     }

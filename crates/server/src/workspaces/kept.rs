@@ -1,0 +1,201 @@
+//! Workspaces that are kept in the log of the store, as branches of it. What the log notes of each stands here, and how they are found
+//! again after a start.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Weak;
+
+use bytes::Bytes;
+use machinery::{Release, Text, Value, json};
+use objects::Layout;
+use store::{BranchSource, Branching, Revision, Store};
+
+use super::definition::Spec;
+use super::workspace::{Fork, Keeping, Origin, Workspace, WorkspaceContent};
+use super::{DEFAULT, Workspaces};
+
+/// The ids of the empty APIs begin with this, which is no part of a uid.
+const PRISTINE: &str = "pristine ";
+
+/// The id of the branch that has the empty API of a release. Another version of the server makes another one.
+pub fn pristine_id(release: Release) -> String {
+    format!("{PRISTINE}{release} {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// What the log notes of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The release that it emulates; `None` for that of the server, if it has not begun.
+    pub release: Option<Release>,
+    /// See [`Origin::has_workspaces`].
+    pub has_workspaces: bool,
+    /// Whether it holds anything; a workspace begins when it is first used.
+    pub has_begun: bool,
+    /// The text of the last reset.
+    pub reset: String,
+}
+
+impl Label {
+    pub fn encode(&self) -> Vec<u8> {
+        let release = self.release.map(|release| release.to_string()).unwrap_or_default();
+        let (release, reset) = (Value::from(release), Value::from(self.reset.as_str()));
+        json!({"release": release, "hasWorkspaces": (self.has_workspaces), "hasBegun": (self.has_begun), "reset": reset})
+            .to_json()
+            .into_bytes()
+    }
+
+    /// `None` if a later version of the server has written it.
+    pub fn decode(label: &[u8]) -> Option<Label> {
+        let label = machinery::value::decode(label).ok()?;
+        let flag = |name: &str| label.get(name) == Some(&Value::Bool(true));
+        let release = match label.get("release")?.as_str()? {
+            "" => None,
+            release => Some(release.parse().ok()?),
+        };
+        Some(Label {
+            release,
+            has_workspaces: flag("hasWorkspaces"),
+            has_begun: flag("hasBegun"),
+            reset: label.str_at(&["reset"]).to_owned(),
+        })
+    }
+}
+
+/// The revision that a source has to have. The error is one line.
+pub fn wanted_revision(name: &str, source: &dyn Store, spec: &Spec) -> Result<Option<Revision>, String> {
+    use futures_util::FutureExt as _;
+    let Ok(wanted) = spec.revision.parse::<Revision>() else { return Ok(None) };
+    match source.head().now_or_never() {
+        Some(Ok(revision)) if revision != wanted => {
+            Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {wanted}"))
+        }
+        _ => Ok(Some(wanted)),
+    }
+}
+
+/// A workspace that the server finds when it starts.
+pub struct FoundWorkspace {
+    pub name: Text,
+    pub uid: Text,
+    pub spec: Spec,
+    pub status: Value,
+}
+
+impl Workspaces {
+    /// The layout of durable workspaces: that of `default`, so that values are encrypted alike.
+    pub(super) fn layout(&self) -> Layout {
+        self.home().map_or_else(Layout::own, |home| home.context.objects.layout().clone())
+    }
+
+    /// Forks `default` in the log.
+    pub(super) fn fork_home_in_log(&self, home: &dyn Store, uid: &Text, spec: &Spec) -> Result<Fork, String> {
+        let log = home.branching().ok_or("the store of the workspace \"default\" cannot be forked")?;
+        let at = wanted_revision(DEFAULT, home, spec)?;
+        let release = self.parts.blueprint.runtime.release;
+        let label = Label { release: Some(release), has_workspaces: true, has_begun: true, reset: spec.reset.clone() };
+        let store = log.begin(uid.as_bytes(), BranchSource::Store(at), &label.encode());
+        let store = store.ok_or("the store of the workspace \"default\" cannot be forked")?;
+        let layout = self.layout();
+        let objects = Weak::new();
+        Ok(Fork::Kept(Origin { store, layout, release, has_workspaces: true, is_complete: true, objects, at: None }))
+    }
+
+    /// Finds the content of durable workspaces. One whose branch is missing was forked just before a crash, and nothing was
+    /// written since: it is forked again. Branches that no workspace has are deleted.
+    pub(super) fn restore(&self, home: &dyn Store, log: &dyn Branching) {
+        let found = std::mem::take(&mut *self.found.lock());
+        let mut branches: HashMap<Bytes, Bytes> =
+            log.branches().into_iter().map(|branch| (branch.id, branch.label)).collect();
+        let mut missing: HashMap<Text, FoundWorkspace> = HashMap::new();
+        for one in found {
+            let failure = one.status.str_at(&["message"]).to_owned();
+            let content = match branches.remove(one.uid.as_bytes()) {
+                _ if one.status.str_at(&["phase"]) == "Failed" => WorkspaceContent::Failed(failure),
+                Some(label) => self.kept(log, &one, &label),
+                None if one.spec.from.is_none() => WorkspaceContent::Pristine(None),
+                None => {
+                    missing.insert(one.name.clone(), one);
+                    continue;
+                }
+            };
+            self.put_restored(one, content);
+        }
+        while let Some(name) = missing.keys().next().cloned() {
+            self.fork_again(home, &name, &mut missing);
+        }
+        let pristine: HashSet<Bytes> = Release::ALL.iter().map(|release| pristine_id(*release).into()).collect();
+        branches.keys().filter(|id| !pristine.contains(*id)).for_each(|id| log.end(id));
+    }
+
+    /// Forks a workspace again, after its source.
+    fn fork_again(&self, home: &dyn Store, name: &Text, missing: &mut HashMap<Text, FoundWorkspace>) {
+        let mut chain = vec![name.clone()];
+        while let Some(source) = chain.last().and_then(|last| missing.get(last)?.spec.from.clone())
+            && missing.contains_key(source.as_str())
+            && !chain.iter().any(|known| *known == source)
+        {
+            chain.push(source.into());
+        }
+        for name in chain.iter().rev() {
+            let Some(one) = missing.remove(name) else { continue };
+            let content = WorkspaceContent::begin(self.begin(home, &one.uid, &one.spec));
+            self.put_restored(one, content);
+        }
+    }
+
+    fn put_restored(&self, found: FoundWorkspace, content: WorkspaceContent) {
+        let FoundWorkspace { name, uid, spec, status } = found;
+        self.ends.lock().extend(spec.end.map(|end| (end, name.clone())));
+        let is_reported = status.str_at(&["url"]) == self.url_of(&name) || status.str_at(&["phase"]) == "Failed";
+        let is_reset = status.str_at(&["reset"]) == spec.reset;
+        if !is_reported || !is_reset {
+            self.changed.lock().insert(name.clone());
+            self.has_changed.notify_one();
+        }
+        let workspace = Workspace::with_content(&name, &uid, spec, content);
+        self.insert(&name, workspace);
+    }
+
+    /// The content of a workspace whose branch is there.
+    fn kept(&self, log: &dyn Branching, found: &FoundWorkspace, label: &[u8]) -> WorkspaceContent {
+        let Some(label) = Label::decode(label) else {
+            return WorkspaceContent::Failed("it was written by a later version of the server".to_owned());
+        };
+        if !label.has_begun {
+            return WorkspaceContent::Pristine(label.release);
+        }
+        let id = found.uid.as_bytes();
+        let is_reset = label.reset != found.spec.reset;
+        let release = label.release.unwrap_or(self.parts.blueprint.runtime.release);
+        let has_workspaces = label.has_workspaces;
+        let label = Label { reset: found.spec.reset.clone(), ..label };
+        let store = if is_reset { log.reset(id, &label.encode()) } else { log.branch(id) };
+        let Some(store) = store else { return WorkspaceContent::Failed("its content is gone".to_owned()) };
+        let origin = Origin {
+            store: store.clone(),
+            layout: self.layout(),
+            release,
+            has_workspaces,
+            // another version of the server may have written it
+            is_complete: false,
+            objects: Weak::new(),
+            at: None,
+        };
+        WorkspaceContent::Begun { store, is_fresh: false, origin, keeping: Keeping::Log }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_decoded_as_they_were_encoded() {
+        for release in [Some(Release::V1_36), None] {
+            let label = Label { release, has_workspaces: true, has_begun: false, reset: "a\"b".to_owned() };
+            assert_eq!(Label::decode(&label.encode()), Some(label));
+        }
+        for other in ["", "{}", "{\"release\": \"9.9\"}"] {
+            assert_eq!(Label::decode(other.as_bytes()), None);
+        }
+    }
+}
