@@ -217,6 +217,9 @@ pub trait Branching: Send + Sync {
 
     fn branch(&self, id: &[u8]) -> Option<Arc<dyn Store>>;
 
+    /// A store in memory with what a branch began with, at the newest revision of the branch.
+    fn origin(&self, id: &[u8]) -> Option<Arc<dyn Store>>;
+
     /// Begins a branch, in place of one with the same id. `None` if there is no such source.
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>>;
 

@@ -7,7 +7,7 @@ use machinery::{Value, json};
 use super::{DiffOutput, WORKSPACES};
 use crate::count::counted;
 use crate::logs;
-use client::JsonClient;
+use client::{JsonClient, Method};
 
 /// Media type of discovery in one document.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -19,11 +19,10 @@ type Objects = BTreeMap<[String; 4], Value>;
 
 /// Prints the differences. The error is one line.
 pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: DiffOutput) -> Result<(), String> {
-    let (old, new) = match new {
-        Some(new) => (old.to_owned(), new.to_owned()),
-        None => (source(client, old).await?, old.to_owned()),
+    let (before, after) = match new {
+        Some(new) => (objects(client, old).await?, objects(client, new).await?),
+        None => (objects_of_origin(client, old).await?, objects(client, old).await?),
     };
-    let (before, after) = (objects(client, &old).await?, objects(client, &new).await?);
     let changes = compare(&before, &after);
     let text = match output {
         DiffOutput::Text => lines(&changes),
@@ -34,13 +33,23 @@ pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: 
     logs::print(text.as_bytes())
 }
 
-/// The workspace that another one was forked from.
-async fn source(client: &mut JsonClient, name: &str) -> Result<String, String> {
-    let workspace = client.get(&format!("{WORKSPACES}/{name}")).await?.ok()?;
-    match workspace.str_at(&["spec", "from", "workspace"]) {
-        "" => Err(format!("workspace {name:?} is not a fork: name the one to compare it with")),
-        source => Ok(source.to_owned()),
+/// The objects that a workspace began with, read from a fork that exists as long as that takes.
+async fn objects_of_origin(client: &mut JsonClient, name: &str) -> Result<Objects, String> {
+    let workspace = client.get(&super::path(name)).await?.ok()?;
+    if workspace.str_at(&["spec", "from", "workspace"]).is_empty() {
+        return Err(format!("workspace {name:?} is not a fork: name the one to compare it with"));
     }
+    let spec = json!({"from": {"workspace": name, "origin": true}, "ephemeral": true, "template": true, "ttl": "10m"});
+    let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
+        "metadata": {"generateName": "origin-"}, "spec": spec});
+    let created = client.call(Method::POST, WORKSPACES, "application/json", Some(&object)).await?.ok()?;
+    let fork = created.str_at(&["metadata", "name"]);
+    let found = match super::ready(client, fork).await {
+        Ok(_) => objects(client, fork).await,
+        Err(why) => Err(why),
+    };
+    super::delete(client, fork).await?;
+    found
 }
 
 /// All objects of a workspace that can be listed.
@@ -48,7 +57,7 @@ async fn objects(client: &mut JsonClient, workspace: &str) -> Result<Objects, St
     let prefix = if workspace == "default" { String::new() } else { format!("/clusters/{workspace}") };
     let mut all = Objects::new();
     for root in ["/api", "/apis"] {
-        let groups = client.call(client::Method::GET, &format!("{prefix}{root}"), DISCOVERY, None).await?.ok()?;
+        let groups = client.call(Method::GET, &format!("{prefix}{root}"), DISCOVERY, None).await?.ok()?;
         for group in groups.items_at(&["items"]) {
             let name = group.str_at(&["metadata", "name"]);
             // the first version is the preferred one

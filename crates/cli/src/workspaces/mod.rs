@@ -107,7 +107,7 @@ pub enum WorkspaceTask {
         /// The workspace before.
         old: String,
 
-        /// The workspace after. Without it, OLD is compared with the workspace that it was forked from, as that is now.
+        /// The workspace after. Without it, OLD is compared with what it was forked from, as that was then.
         new: Option<String>,
 
         /// The form of the output: one line an object, or all that was created, changed and deleted.
@@ -135,7 +135,7 @@ pub enum DiffOutput {
 /// What a workspace is to be.
 #[derive(Args)]
 pub struct WorkspaceFlags {
-    /// Keep the workspace in memory; it ends with the server. Needed if the server keeps its data on a disk.
+    /// Keep the workspace in memory; it ends with the server.
     #[arg(long)]
     ephemeral: bool,
 
@@ -237,13 +237,13 @@ async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Resul
     }
 }
 
-/// The workspace, once it is ready. The error is one line.
+/// A new workspace, once it can be used. The error is one line.
 async fn ready(client: &mut JsonClient, name: &str) -> Result<Value, String> {
     let workspace = reported(client, name, |status| !status.str_at(&["phase"]).is_empty()).await?;
-    if workspace.str_at(&["status", "phase"]) != "Ready" {
-        return Err(format!("workspace {name:?} has failed: {}", workspace.str_at(&["status", "message"])));
+    match workspace.str_at(&["status", "phase"]) {
+        "Ready" => Ok(workspace),
+        _ => Err(format!("workspace {name:?} has failed: {}", workspace.str_at(&["status", "message"]))),
     }
-    Ok(workspace)
 }
 
 /// The workspace, once its status is as wanted. The error is one line.

@@ -19,6 +19,8 @@ pub fn definition() -> Result<Value, String> {
 pub struct Spec {
     /// The workspace that is forked; `None` for an API without objects of users.
     pub from: Option<String>,
+    /// Whether the fork is to have what its source began with, instead of what that holds.
+    pub of_origin: bool,
     /// The revision of the source that the fork is to have, if that matters.
     pub revision: String,
     /// Whether the workspace can be read and forked only.
@@ -55,6 +57,7 @@ impl Spec {
         };
         Spec {
             from: Some(text(&["from", "workspace"])).filter(|source| !source.is_empty()),
+            of_origin: spec.at(&["from", "origin"]) == Some(&Value::Bool(true)),
             revision: text(&["from", "resourceVersion"]),
             template: flag("template"),
             ephemeral: flag("ephemeral"),

@@ -190,6 +190,9 @@ impl Workspaces {
         match home.branching() {
             Some(log) if !spec.ephemeral => match spec.from.as_deref() {
                 None => Ok(Fork::Empty(None)),
+                Some(_) if spec.of_origin => Err("what a workspace began as can be forked in memory only: set \
+                    spec.ephemeral to true"
+                    .to_owned()),
                 Some(DEFAULT) => self.fork_home_in_log(home, uid, spec),
                 Some(name) => self.source(name)?.fork_in_log(log, uid, spec),
             },
@@ -207,7 +210,12 @@ impl Workspaces {
     /// A fork in memory. The error is one line.
     fn fork(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
         let Some(name) = &spec.from else { return Ok(Fork::Empty(None)) };
-        let fork = if name == DEFAULT { Fork::Of(self.fork_home(home)?) } else { self.source(name)?.fork()? };
+        let fork = match name.as_str() {
+            DEFAULT if spec.of_origin => return Err("the workspace \"default\" began empty".to_owned()),
+            DEFAULT => Fork::Of(self.fork_home(home)?),
+            name if spec.of_origin => self.source(name)?.fork_origin(home.branching())?,
+            name => self.source(name)?.fork()?,
+        };
         if let (Fork::Of(origin), wanted @ [_, ..]) = (&fork, spec.revision.as_bytes()) {
             let revision = revision_of(&*origin.store).to_string();
             if revision.as_bytes() != wanted {

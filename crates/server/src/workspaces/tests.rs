@@ -229,6 +229,9 @@ async fn reset_restores_the_source_and_ends_watches() {
     let continued = format!("{maps}?limit=1&continue={}", continue_token(&before));
     assert_eq!(server.get(&continued).await.0, 410);
     server.put("b", "three").await;
+    server.put("a", "four").await;
+    server.create("o", json!({"from": {"workspace": "b", "origin": true}})).await;
+    assert_eq!((server.names("o").await, server.names("b").await.len()), (vec!["one".to_owned()], 2));
     assert_eq!(server.change("b", json!({"reset": "2"})).await.0, 200);
     assert_eq!(server.names("b").await, ["one"]);
 }
@@ -423,6 +426,9 @@ async fn durable_workspaces_are_there_after_a_crash() {
     let before = list.str_at(&["metadata", "resourceVersion"]).to_owned();
     assert_eq!(server.change("r", json!({"reset": "1"})).await.0, 200);
     assert_eq!(server.put("r", "after").await, 201);
+    let of_origin = json!({"from": {"workspace": "r", "origin": true}, "ephemeral": true});
+    server.create("origin", of_origin).await;
+    assert_eq!(server.names("origin").await, ["one", "three"]);
     server.create("gone", json!({})).await;
     assert_eq!(server.put("gone", "x").await, 201);
     assert_eq!(server.call(&admin(), Method::DELETE, &format!("{WORKSPACES}/gone"), Value::Null).await.0, 200);
@@ -457,8 +463,8 @@ async fn durable_workspaces_are_there_after_a_crash() {
         }
         assert_eq!(server.get("/clusters/gone/version").await.0, 404);
         assert_eq!(server.reported("f", "Failed").await, failed);
-        // of a, b, c, r, unused, of-unused, and two empty APIs
-        assert_eq!(store.branches().len(), 8);
+        // of a, b, c, r, unused, of-unused, and the empty APIs of three releases
+        assert_eq!(store.branches().len(), 9);
         server.stop.send_replace(true);
     }
 }

@@ -211,6 +211,26 @@ impl Workspace {
         }
     }
 
+    /// What another workspace in memory begins from that is to be as this one began.
+    pub fn fork_origin(&self, log: Option<&dyn Branching>) -> Result<Fork, String> {
+        let state = self.state.lock();
+        let release = |of: Option<Release>| state.spec.release.or(of);
+        match &state.content {
+            WorkspaceContent::Pristine(of) => Ok(Fork::Empty(release(*of))),
+            WorkspaceContent::Begun { origin, keeping, .. } => {
+                let release = release(None).unwrap_or(origin.release);
+                let store = match keeping {
+                    Keeping::Memory => Some(origin.store.clone()),
+                    Keeping::Log => log.and_then(|log| log.origin(self.uid.as_bytes())),
+                };
+                let store = store.ok_or("its store cannot be forked")?;
+                let objects = if origin.at.is_some() { origin.objects.clone() } else { Weak::new() };
+                Ok(Fork::Of(Origin { store, release, objects, ..origin.clone() }))
+            }
+            WorkspaceContent::Failed(_) => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+        }
+    }
+
     /// What a durable workspace begins from, which has this uid: a fork in the log. The error is one line.
     pub fn fork_in_log(&self, log: &dyn Branching, uid: &Text, spec: &Spec) -> Result<Fork, String> {
         let state = self.state.lock();

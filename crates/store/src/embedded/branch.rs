@@ -88,6 +88,13 @@ impl BranchState {
         self.has_begun.wait_while(&mut self.lineage.lock(), |_| self.shared.lock().is_waiting);
     }
 
+    /// What the branch began with; `None` if it could not begin.
+    pub fn origin(&self) -> Option<State> {
+        self.wait();
+        let Lineage { number, base, base_bytes, .. } = self.lineage.lock().clone();
+        (number > 0).then(|| State::of(base, base_bytes, self.shared.head()))
+    }
+
     pub fn image(&self) -> Image {
         let Lineage { number, source, base, .. } = self.lineage.lock().clone();
         let mut state = self.shared.lock();

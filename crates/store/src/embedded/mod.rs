@@ -230,6 +230,10 @@ impl Branching for Embedded {
         Some(self.store_of(self.branches.get(id)?))
     }
 
+    fn origin(&self, id: &[u8]) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Memory::of(self.branches.get(id)?.origin()?)))
+    }
+
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>> {
         let branch = self.branches.fork(id, &source, label)?;
         self.has_turns();

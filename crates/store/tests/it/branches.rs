@@ -96,6 +96,8 @@ async fn reopened_directory_has_its_branches() {
     let summary = store::check(directory.path()).unwrap();
     assert_eq!((summary.objects, summary.branches), (1, 2));
     // what a branch began with is there too
+    let origin = store.origin(b"b").unwrap();
+    assert_eq!(content(&*origin).await, (first + 2, pairs(&[("k", "a")])));
     let b = store.reset(b"b", b"").unwrap();
     assert_eq!(content(&*b).await, (first + 3, pairs(&[("k", "a")])));
 }
