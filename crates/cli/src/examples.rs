@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 42] = [
+const EXAMPLES: [(&str, &[&str]); 50] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -70,6 +70,21 @@ const EXAMPLES: [(&str, &[&str]); 42] = [
     ("workspace delete", &["workspace delete test-1 test-2"]),
     ("workspace kubeconfig", &["workspace kubeconfig test-1 > test-1.kubeconfig"]),
     ("workspace diff", &["workspace diff template test-1", "workspace diff test-1 -o patch"]),
+    (
+        "fault create",
+        &[
+            "fault create busy --recipe throttled",
+            "fault create lost --resource configmaps --verb update --after-commit reset --every 3",
+            "fault create late --watch delay --delay 2s --user system:serviceaccount:default:robo --workspace test-1",
+        ],
+    ),
+    ("fault list", &["fault list", "fault list -o json"]),
+    ("fault delete", &["fault delete busy lost", "fault delete --all"]),
+    ("gate hold", &["gate hold pods --resource pods", "gate hold mine --user-agent manager/* --order reversed"]),
+    ("gate release", &["gate release pods -n 1", "gate release pods"]),
+    ("gate list", &["gate list", "gate list --workspace test-1"]),
+    ("gate delete", &["gate delete pods", "gate delete --all"]),
+    ("settle", &["settle", "settle --quiet 500ms --timeout 20s --workspace test-1"]),
     ("config view", &["config view --config config.yaml"]),
     ("completion", &["completion bash > /etc/bash_completion.d/pintle"]),
     ("man", &["man /usr/local/share/man/man1"]),

@@ -15,6 +15,7 @@ use crate::encryption::EncryptionFlags;
 use crate::envtest::Assets;
 use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place, RunningServer};
+use crate::testing::{FaultTask, GateTask, Settle};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
@@ -192,6 +193,20 @@ pub enum Command {
     /// A workspace is a whole API of its own at /clusters/NAME of the server's URL.
     #[command(subcommand)]
     Workspace(WorkspaceTask),
+    /// Make requests of a workspace fail, or the events of its watches come late, on a server that runs with --testing.
+    ///
+    /// A fault concerns the requests that match all given lists; a text in them may end with * for any end. The first fault by name
+    /// that hits a request counts. Deleting it ends its effect.
+    #[command(subcommand)]
+    Fault(FaultTask),
+    /// Hold the events of watches and release them one by one, on a server that runs with --testing.
+    #[command(subcommand)]
+    Gate(GateTask),
+    /// Wait until every watch has received everything, no request is in flight and nothing is written any more.
+    ///
+    /// Needs a server that runs with --testing. The exit status is 1 if the time is over before, and the message names what is
+    /// waited for.
+    Settle(Settle),
     /// Inspect the configuration of the server.
     #[command(subcommand)]
     Config(Config),
@@ -474,6 +489,17 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_WORKSPACES", help_heading = "Serving")]
     pub workspaces: bool,
+
+    /// Serve objects of testing.pintle.dev/v1alpha1, with which clients make requests of others fail and hold the events of their
+    /// watches; for tests of controllers. Not with a --bind-address that other machines reach.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_TESTING", help_heading = "Serving")]
+    pub testing: bool,
+
+    /// Accept --testing with any --bind-address.
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Serving")]
+    pub testing_on_any_address: bool,
 
     /// Feature gates, comma separated, by kube-apiserver's names and with its defaults. The documentation lists those with
     /// an effect, such as CBORServingAndStorage and WatchList.

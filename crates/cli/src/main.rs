@@ -44,6 +44,7 @@ mod short_help;
 mod storage;
 mod store_tasks;
 mod suites;
+mod testing;
 mod traces;
 mod transfer;
 mod upstream_flags;
@@ -101,6 +102,9 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Certificates(task) => certificate_tasks::run(&task),
         flags::Command::Kubeconfig(users::KubeconfigTask::Create(task)) => users::create(&task),
         flags::Command::Workspace(task) => return workspaces::run(&task),
+        flags::Command::Fault(task) => testing::fault(&task),
+        flags::Command::Gate(task) => testing::gate(&task),
+        flags::Command::Settle(task) => return testing::settle(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),
         flags::Command::Man { directory } => about::man(&directory),

@@ -29,8 +29,7 @@ use crate::{accounts, etcd, logs};
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
 pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
-    logs::start(flags.v, flags.logging_format);
-    let ends = watched(flags.exit_with_parent, flags.exit_with_stdin);
+    let ends = begin(flags)?;
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(&flags.feature_gates, &flags.runtime_config, release)?;
@@ -75,6 +74,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         priority_and_fairness: flags.enable_priority_and_fairness,
         inflight_max: in_flight_max(flags),
         workspaces,
+        testing: flags.testing,
         audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
@@ -100,6 +100,13 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     });
     end_threads(threads, key);
     ended
+}
+
+/// Starts the log, with what must be known first, and returns the reasons to end.
+fn begin(flags: &Serve) -> Result<tokio::sync::mpsc::Receiver<&'static str>, String> {
+    logs::start(flags.v, flags.logging_format);
+    check_testing(flags)?;
+    Ok(watched(flags.exit_with_parent, flags.exit_with_stdin))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the log reports how long the end took")]
@@ -150,6 +157,24 @@ fn planned_backups(
         (_, Engine::Memory) => Err("--backup-schedule: --storage memory has nothing to back up".to_owned()),
         (_, Engine::Etcd) => Err("--backup-schedule: back up etcd itself, with etcdctl snapshot save".to_owned()),
     }
+}
+
+/// Makes known that objects can make requests fail, or refuses it where others would suffer from that.
+fn check_testing(flags: &Serve) -> Result<(), String> {
+    if !flags.testing {
+        return Ok(());
+    }
+    if flags.engine() == Engine::Etcd {
+        return Err(
+            "--testing needs the embedded store; other servers of an etcd would have its objects too".to_owned()
+        );
+    }
+    if !flags.bind_address.is_loopback() && !flags.testing_on_any_address {
+        let (address, hint) = (flags.bind_address, "--testing-on-any-address accepts that");
+        return Err(format!("--testing with --bind-address {address} lets other machines break this server; {hint}"));
+    }
+    tracing::warn!("testing is on: objects of testing.pintle.dev can make requests fail");
+    Ok(())
 }
 
 /// Whether workspaces are served. They are in the memory of one server, so a store that several share cannot have them.

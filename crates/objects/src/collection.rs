@@ -174,6 +174,13 @@ impl Collection {
         Ok(state)
     }
 
+    /// The revision before the newest `changes`, or the oldest that is known.
+    pub fn revision_before(&self, changes: usize) -> Revision {
+        let inner = self.lock();
+        let first = inner.ring.newest(changes).and_then(|mut later| later.next().map(|event| event.revision - 1));
+        first.unwrap_or(if changes == 0 { inner.revision } else { inner.ring.after() })
+    }
+
     /// Number of objects in `scope` after `path` at `revision`, if it has been counted recently.
     pub fn left_after(&self, revision: Revision, scope: &Scope, path: &str) -> Option<usize> {
         let inner = self.lock();
@@ -333,7 +340,27 @@ pub struct Cursor {
     waker: Arc<Notify>,
 }
 
+/// What a watcher follows, for those that want to know whether it is behind.
+#[derive(Clone)]
+pub struct Position {
+    collection: Arc<Collection>,
+    scope: Scope,
+}
+
+impl Position {
+    /// The number of events after a revision that a watcher would still take; those that the ring has dropped count as one.
+    pub fn outstanding(&self, after: Revision) -> usize {
+        let inner = self.collection.lock();
+        let dropped = usize::from(inner.reaches(after).is_err());
+        dropped + inner.ring.later_than(after).filter(|event| self.scope.contains(&event.path)).count()
+    }
+}
+
 impl Cursor {
+    pub fn position(&self) -> Position {
+        Position { collection: self.collection.clone(), scope: self.scope.clone() }
+    }
+
     /// Revision up to which this cursor has delivered all events.
     pub fn after(&self) -> Revision {
         self.after

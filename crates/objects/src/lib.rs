@@ -19,7 +19,7 @@ mod ring;
 mod state;
 mod stored;
 
-pub use collection::{Collection, Cursor, Expired, Scope};
+pub use collection::{Collection, Cursor, Expired, Position, Scope};
 pub use encryption::Encryption;
 pub use event::{Event, EventKind};
 pub use failure::failure;

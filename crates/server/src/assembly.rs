@@ -60,11 +60,11 @@ pub struct Beginning {
     pub is_complete: bool,
     /// The realm of its ServiceAccounts, unless they are those of the server itself.
     pub realm: Option<Realm>,
-    /// Observes events too, after all others.
-    pub observer: Option<Observer>,
+    /// They observe events too, after all others.
+    pub observers: Vec<Observer>,
 }
 
-/// A context of the same release without custom resources, policies and webhooks. What is derived from its objects is shared, and
+/// A context of the same release without policies and webhooks. What is derived from its objects is shared, and
 /// only objects that differ from them are observed.
 pub struct Base {
     pub context: Arc<Context>,
@@ -73,7 +73,7 @@ pub struct Base {
 
 impl Beginning {
     pub fn of(storage: Storage) -> Beginning {
-        Beginning { storage, frozen: None, base: None, is_complete: false, realm: None, observer: None }
+        Beginning { storage, frozen: None, base: None, is_complete: false, realm: None, observers: vec![] }
     }
 }
 
@@ -97,7 +97,7 @@ impl Blueprint {
 
     /// Loads a store and registers its resources, see [`Blueprint::assemble`].
     pub async fn load(&self, beginning: Beginning) -> Result<Assembled, String> {
-        let Beginning { storage, frozen, base, realm, observer: also, .. } = beginning;
+        let Beginning { storage, frozen, base, realm, observers: also, .. } = beginning;
         let (base, observed) = base.map(|base| (base.context, base.objects)).unzip();
         let fairness = self.seats.is_some();
         let derived = Arc::new(ControllerManager::new(&self.controllers, fairness));
@@ -127,7 +127,7 @@ impl Blueprint {
         let objects = Objects::open(storage, known, Box::new(observer)).await.map_err(|error| error.to_string())?;
         let _ = loaded_objects.set(Arc::downgrade(&objects));
         match base {
-            Some(base) => registry.share_built_in(&base.registry, &objects),
+            Some(base) => self.share(&base, &objects, &registry, &admission),
             None => self.register(&objects, &registry),
         }
         let mut authentication = self.authentication.clone();
@@ -147,6 +147,18 @@ impl Blueprint {
             let resource = resource::from_row(newest, older, objects, registry.gates());
             let (group, plural) = (resource.group.clone(), resource.plural.clone());
             registry.replace(&group, &plural, Some(resource));
+        }
+    }
+
+    /// Registers the resources of another context.
+    fn share(&self, base: &Context, objects: &Arc<Objects>, registry: &Registry, admission: &Admission) {
+        registry.share_built_in(&base.registry, objects);
+        // no event has told of CRDs that are the same in both
+        for resource in base.registry.snapshot().values().filter(|resource| resource.is_custom()) {
+            let (group, plural) = (&resource.group, &resource.plural);
+            let client = admission.client();
+            let defined = resource::defined(objects, client, &self.runtime, registry.gates(), group, plural);
+            registry.define(group, plural, defined);
         }
     }
 

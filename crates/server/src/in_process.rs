@@ -85,6 +85,7 @@ impl InProcess {
             inflight_max: InFlightMax { read_only: 0, mutating: 0 },
             flags: BTreeMap::new(),
             audit: Arc::new(Audit::default()),
+            interceptor: None,
             prefix: Default::default(),
         });
         Ok(InProcess { edge: Arc::new(edge), _stop: stop })

@@ -13,6 +13,7 @@ mod http;
 mod in_process;
 mod limits;
 mod openapi;
+mod testing;
 pub mod transfer;
 mod verbs;
 mod workspaces;
@@ -56,6 +57,7 @@ pub use self::in_process::{Caller, InProcess, InProcessConfig, Mapping};
 pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint};
 pub use controllers::{CertificateSigner, Controllers};
+use testing::Testing;
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
 use workspaces::Workspaces;
@@ -107,6 +109,8 @@ pub struct Config {
     pub priority_and_fairness: bool,
     /// Whether workspaces are served, and how.
     pub workspaces: Option<WorkspaceConfig>,
+    /// Whether objects of `testing.pintle.dev` can make requests fail.
+    pub testing: bool,
     /// The audit policy and backends.
     pub audit: Audit,
     /// The export of traces.
@@ -164,6 +168,7 @@ impl Config {
             compatible_minor: self.compatible_minor,
             url,
             durable: storage.store.size().is_some(),
+            testing: self.testing,
         }))
     }
 }
@@ -314,8 +319,10 @@ impl Server {
         let blueprint = Arc::new(config.blueprint(address.port()));
         let audit = Arc::new(std::mem::take(&mut config.audit));
         let workspaces = config.workspaces(&blueprint, &health, &audit, &storage);
-        let observer = workspaces.as_ref().map(Workspaces::observer);
-        let assembled = blueprint.assemble(Beginning { observer, ..Beginning::of(storage) }).await?;
+        let testing = config.testing.then(|| Testing::new(config.request_timeout));
+        let observers =
+            workspaces.iter().map(Workspaces::observer).chain(testing.iter().map(Testing::observer)).collect();
+        let assembled = blueprint.assemble(Beginning { observers, ..Beginning::of(storage) }).await?;
         let (context, derived) = (assembled.context.clone(), assembled.controllers.clone());
         let identity = blueprint.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
         manifests.into_iter().for_each(|directory| directory.follow(&context.admission, &identity));
@@ -328,6 +335,10 @@ impl Server {
         config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
         audit.start();
         let candidate = assembled.start(&blueprint, &stop.subscribe());
+        testing::start(testing.as_ref(), &context, stop.subscribe()).await?;
+        if config.testing {
+            health.for_testing();
+        }
         let edge = http::Edge::new(http::EdgeParts {
             context,
             health: health.clone(),
@@ -338,6 +349,7 @@ impl Server {
             flags: config.flags,
             compatible_minor: config.compatible_minor,
             audit: audit.clone(),
+            interceptor: testing.map(Testing::interceptor),
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);

@@ -212,3 +212,22 @@ pub const DIAL_SECONDS: u64 = 5;
 pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
 /// Interval of the search for such contexts.
 pub const WORKSPACE_SWEEP: Duration = Duration::from_secs(30);
+/// Bytes of a response of which a fault sends half.
+pub const CUT_BYTES_MAX: usize = 1 << 20;
+/// The last hits that the status of a fault shows.
+pub const FAULT_HITS_SHOWN: usize = 10;
+/// How far caches and watches are behind with the recipe `stale-reads`.
+pub const RECIPE_LAG: Duration = Duration::from_secs(2);
+/// Held events of a watch, beyond which it ends with 410 instead of taking more memory.
+pub const HELD_EVENTS_MAX: usize = 10_000;
+/// How long a reordered event waits for the next one.
+pub const FAULT_REORDER: Duration = Duration::from_secs(1);
+/// The precision of caches that are behind by a time, and the number of revisions that are remembered for them.
+pub const FAULT_AGE_STEP: Duration = Duration::from_millis(10);
+pub const FAULT_AGES_MAX: usize = 60_000;
+/// Interval of writes of the status of a fault or gate.
+pub const FAULT_STATUS: Duration = Duration::from_millis(200);
+/// Interval of looks at the watches while a client waits until they have received everything.
+pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
+/// The watches and requests that the status of such a wait names.
+pub const SETTLE_NAMED: usize = 20;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use access::audit::Audit;
-use access::authorization::Impersonation;
+use access::authorization::{Authorized, Impersonation};
 use base::metrics::METRICS;
 use base::request::{FeatureGates, RequestInfo, Verb};
+use base::task::Trace;
 use base::{clock, deadline, trace};
 use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -19,6 +20,7 @@ use super::body::Body;
 use super::client::Client;
 use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
+use super::interceptor::Interceptor;
 use super::measure::Measured;
 use super::negotiate::{self, Media};
 use super::open::OpenCount;
@@ -55,6 +57,8 @@ pub struct Edge {
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
     pub impersonation: Impersonation,
+    /// What may intercept authorized requests, if anything does.
+    pub(super) interceptor: Option<Arc<dyn Interceptor>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     prefix: Text,
 }
@@ -70,6 +74,8 @@ pub struct EdgeParts {
     pub flags: BTreeMap<String, String>,
     pub compatible_minor: u32,
     pub audit: Arc<Audit>,
+    /// What may intercept authorized requests, if anything does.
+    pub interceptor: Option<Arc<dyn Interceptor>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     pub prefix: Text,
 }
@@ -105,6 +111,7 @@ impl Edge {
             panics: AtomicU64::new(0),
             audit: parts.audit,
             impersonation: Impersonation::new(gates.constrained_impersonation()),
+            interceptor: parts.interceptor,
             prefix: parts.prefix,
         }
     }
@@ -157,11 +164,13 @@ impl Edge {
                     Some(remote) => {
                         let (address, authorized) = (client.address, &entry.authorized);
                         let relayed = Box::pin(self.relay(&remote, authorized, &mut parts, address, audit_id, body));
-                        in_time(until, relayed, &reply).await
+                        let relayed = in_time(until, relayed, reply.trace_context).await;
+                        relayed.unwrap_or_else(|_| out_of_time(&reply))
                     }
                     None => {
-                        let handled = Box::pin(self.clone().handle(entry.authorized, &parts.headers, body, &reply));
-                        let response = in_time(until, handled, &reply).await;
+                        let response =
+                            self.clone().handle_in_time(entry.authorized, until, &parts.headers, body, &mut reply);
+                        let response = response.await;
                         if watching { self.upgraded(response, &mut parts) } else { response }
                     }
                 }
@@ -189,6 +198,27 @@ impl Edge {
         response
     }
 
+    /// Handles an authorized request for this API until its time is over.
+    async fn handle_in_time(
+        self: Arc<Self>,
+        authorized: Authorized,
+        until: Option<tokio::time::Instant>,
+        headers: &HeaderMap,
+        body: RequestBody,
+        reply: &mut Reply,
+    ) -> HttpResponse {
+        let trace_context = reply.trace_context;
+        let handled = match &self.interceptor {
+            Some(interceptor) if authorized.info.is_resource => {
+                let interceptor = interceptor.clone();
+                let handled = Box::pin(self.clone().handle_intercepted(interceptor, authorized, headers, body, reply));
+                in_time(until, handled, trace_context).await
+            }
+            _ => in_time(until, Box::pin(self.clone().handle(authorized, headers, body, reply)), trace_context).await,
+        };
+        handled.unwrap_or_else(|_| out_of_time(reply))
+    }
+
     /// Upgrades a successful watch to a WebSocket if the client requests it.
     fn upgraded(&self, response: HttpResponse, parts: &mut http::request::Parts) -> HttpResponse {
         if response.status() != StatusCode::OK || !websocket::is_upgrade_request(&parts.headers) {
@@ -203,16 +233,16 @@ fn publish(gates: &FeatureGates) {
     gates.states().for_each(|(name, stage, enabled)| METRICS.set_feature(name, stage.as_str(), enabled));
 }
 
-/// Awaits a response within the trace of its request, or returns the timeout Status once `until` has passed.
+/// Awaits a response within the trace of its request, or fails once `until` has passed.
 async fn in_time(
     until: Option<tokio::time::Instant>,
     response: impl Future<Output = HttpResponse>,
-    reply: &Reply,
-) -> HttpResponse {
-    let response = trace::at(reply.trace_context, response);
+    trace_context: Option<Trace>,
+) -> Result<HttpResponse, tokio::time::error::Elapsed> {
+    let response = trace::at(trace_context, response);
     match until {
-        Some(until) => deadline::within(until, response).await.unwrap_or_else(|_| out_of_time(reply)),
-        None => response.await,
+        Some(until) => deadline::within(until, response).await,
+        None => Ok(response.await),
     }
 }
 
@@ -264,6 +294,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         span: None,
         classification: None,
         closes: false,
+        lag: None,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }
 }

@@ -19,6 +19,7 @@ use super::body::TrackedBody;
 use super::client::Client;
 use super::connections::{Active, ConnectionExpiry, Connections, Usage};
 use super::door::Door;
+use super::interceptor::{Dropped, DroppedConnection};
 use super::plain;
 use super::tls::{Acceptor, Acceptors, Tls};
 use super::window::{Streams, Window};
@@ -134,7 +135,10 @@ async fn serve(
         let (usage, active) = (served.clone(), served.begin());
         async move {
             let response = door.serve(client, request).await;
-            Ok::<_, std::convert::Infallible>(tracked(response, is_http2, &usage, active))
+            if response.extensions().get::<Dropped>().is_some() {
+                return Err(DroppedConnection);
+            }
+            Ok(tracked(response, is_http2, &usage, active))
         }
     });
     let stream = TokioIo::new(stream);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::deadline;
 use base::request::Verb;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use machinery::status::Reason;
@@ -22,7 +22,7 @@ use super::respond::{Reply, set};
 use super::route::{check_accept, check_accept_of_log, check_shape_of_log, verb_of};
 use super::watch::Stream;
 use crate::limits;
-use crate::verbs::{self, Document, Format, PatchKind, Request};
+use crate::verbs::{self, Document, Format, Outcome, PatchKind, Request, ResponseObject};
 
 impl Edge {
     /// Runs the verb of a request. The body is read only after the verb, the patch type and Accept have been checked.
@@ -65,12 +65,8 @@ impl Edge {
         let outcome = match verb {
             Verb::Get => verbs::get(context, &request).await?,
             Verb::List => verbs::list(context, &request).await?,
-            Verb::Watch => return Box::pin(self.watch(request, reply)).await,
-            Verb::Create => {
-                let format = body_format(self.served, headers)?;
-                let document = read(headers, body, format).await?;
-                written(&request, &document, verbs::create(context, &request, &document)).await?
-            }
+            Verb::Watch => return Box::pin(self.watch(request, headers, reply)).await,
+            Verb::Create => self.create(&request, headers, body).await?,
             Verb::Update => {
                 if request.resource.release >= Release::V1_37 {
                     verbs::check_update_options(&request)?;
@@ -100,11 +96,24 @@ impl Edge {
         reply.outcome(&request, outcome).await
     }
 
-    async fn watch(&self, request: Arc<Request>, reply: &Reply) -> Result<HttpResponse, Status> {
+    async fn create(&self, request: &Arc<Request>, headers: &HeaderMap, body: RequestBody) -> Result<Outcome, Status> {
+        let format = body_format(self.served, headers)?;
+        let document = read(headers, body, format).await?;
+        let created = written(request, &document, verbs::create(&self.context, request, &document)).await?;
+        match (self.reviewer(request), created) {
+            (Some(reviewer), Outcome::Object(effect, object)) => {
+                let reviewed = reviewer.review(object.into_value()).await?;
+                Ok(Outcome::Object(effect, ResponseObject::Tree(reviewed)))
+            }
+            (_, created) => Ok(created),
+        }
+    }
+
+    async fn watch(&self, request: Arc<Request>, headers: &HeaderMap, reply: &Reply) -> Result<HttpResponse, Status> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served))?;
         let running = RunningWatch::begin(&request);
         let audit_context = request.audit_context.clone();
-        let watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
+        let mut watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
         if accepted.media == Media::Yaml {
             return Err(negotiate::stream_not_acceptable(self.served));
         }
@@ -130,6 +139,8 @@ impl Edge {
             audit_context.code(StatusCode::OK.as_u16());
             audit_context.started();
         }
+        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        self.intercept_watch(&watch.request.clone(), agent, &mut watch);
         let stream = Box::new(Stream::new(watch, accepted, running)?);
         let mut response = Response::new(Body::stream(stream));
         let content_type = match accepted.media {

@@ -21,7 +21,7 @@ use super::pretty::pretty;
 use super::table;
 use super::window::whole_bytes;
 use crate::limits;
-use crate::verbs::{Effect, Items, ListOutcome, Outcome, Request, ResponseObject, Subresource};
+use crate::verbs::{Effect, Items, Lag, ListOutcome, Outcome, Request, ResponseObject, Subresource};
 
 /// The form that the response to a request must have, and the state that it depends on.
 pub struct Reply {
@@ -46,6 +46,8 @@ pub struct Reply {
     /// The trace context of the request, and its span if that is sampled.
     pub trace_context: Option<Trace>,
     pub span: Option<Span>,
+    /// The old cache that the request is to read from, if any.
+    pub lag: Option<Lag>,
     /// Whether the connection is closed after this response, as kube-apiserver's feature gate
     /// `UnauthenticatedHTTP2DOSMitigation` closes HTTP/2 connections of unauthenticated clients.
     pub closes: bool,

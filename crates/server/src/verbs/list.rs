@@ -44,7 +44,10 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     } else {
         wait_until(context, version).await?
     }
-    let stored = request.resource.collection.get(&path);
+    let stored = match request.lagging_state() {
+        Some((state, _)) => state.root.get(&path).cloned(),
+        None => request.resource.collection.get(&path),
+    };
     let stored = stored.ok_or_else(|| request.resource.not_found(request.name()))?;
     Ok(Outcome::Object(Effect::Done, request.read(stored).await?))
 }
@@ -315,7 +318,7 @@ impl Selection {
                 .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))?;
             return Ok((state, version, None));
         }
-        let (state, revision) = latest();
+        let (state, revision) = request.lagging_state().unwrap_or_else(latest);
         Ok((state, revision, None))
     }
 }

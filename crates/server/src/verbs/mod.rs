@@ -15,6 +15,7 @@ pub mod control_plane;
 mod definitions;
 mod delete;
 mod deletion;
+mod deliveries;
 mod deposit;
 mod hooks;
 mod inflight;
@@ -46,7 +47,7 @@ use cel::ShardSelector;
 use machinery::{Status, Text, Value};
 use store::Revision;
 
-use objects::{Body, Key, Objects, ProtobufForm, Rendition, Sink, Stored};
+use objects::{Body, CollectionState, Expired, Key, Objects, ProtobufForm, Rendition, Sink, Stored};
 use resource::{Registry, Resource, Strategy, Version, builtin, strategy};
 
 use crate::aggregation::Aggregation;
@@ -65,6 +66,7 @@ pub use bootstrap::{
 pub use connect::connect;
 pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};
+pub use deliveries::{Deliveries, Passed, WatchEvent};
 pub use deposit::{deposit, withdraw};
 pub use inflight::WritesInFlight;
 pub use items::Items;
@@ -73,7 +75,7 @@ pub use naming::{establish, establish_all, establish_peers};
 pub use patch::PatchKind;
 pub use upkeep::create_missing;
 pub use warnings::Warnings;
-pub use watch::{Watch, WatchEvent, watch};
+pub use watch::{Watch, watch};
 pub use write::{check_update_options, create, patch, update};
 
 pub use resource::{Document, Format, Subresource};
@@ -154,6 +156,25 @@ pub struct Request {
     pub warnings: Warnings,
     /// The audit context of the request, if it is recorded.
     pub audit_context: Option<Arc<AuditContext>>,
+    /// The cache that the request reads from, if that is to be an old one.
+    pub lag: Option<Lag>,
+}
+
+/// How far a watch cache is behind the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// It has reached this revision.
+    At(Revision),
+    /// It lacks so many changes of the resource.
+    Changes(usize),
+}
+
+/// A watch cache that is behind the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    pub behind: Behind,
+    /// Whether it also serves reads that have to be consistent, those without a resourceVersion.
+    pub consistent_reads: bool,
 }
 
 /// Fails if a namespace is required and empty.
@@ -199,6 +220,7 @@ impl Request {
             admitted: true,
             warnings: Default::default(),
             audit_context: None,
+            lag: None,
         }
     }
 
@@ -211,6 +233,28 @@ impl Request {
     /// This request with an audit context.
     pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
         Request { audit_context, ..self }
+    }
+
+    /// This request, served by an old cache.
+    pub fn lagging(self, lag: Option<Lag>) -> Request {
+        Request { lag, ..self }
+    }
+
+    /// The objects of an old cache and its revision, if the request is to read from one: it is never older than the client demands.
+    fn lagging_state(&self) -> Option<(CollectionState, Revision)> {
+        let lag = self.lag?;
+        let wanted = match self.query().get("resourceVersion").unwrap_or_default() {
+            "" if !lag.consistent_reads => return None,
+            wanted => list::parse_version(wanted).unwrap_or_default(),
+        };
+        let collection = &self.resource.collection;
+        let reached = match lag.behind {
+            Behind::At(revision) => revision,
+            Behind::Changes(changes) => collection.revision_before(changes),
+        };
+        let revision = reached.max(wanted);
+        let oldest = |Expired { oldest }| Some((collection.at(oldest).ok()?, oldest));
+        collection.at(revision).map_or_else(oldest, |state| Some((state, revision)))
     }
 
     /// This request, with an object posted to a resource of another kind.

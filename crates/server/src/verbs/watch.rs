@@ -7,22 +7,15 @@ use base::clock;
 use base::request::ListOptions;
 use machinery::selector::FieldRequirement;
 use machinery::{Status, Text, Value};
-use objects::{Cursor, Event, EventKind, Expired, Stored};
+use objects::{Cursor, Event, EventKind, Expired, Position, Stored};
 use store::Revision;
 use tokio::time::Instant;
 
+use super::deliveries::{self, Deliveries, Passed, WatchEvent};
 use super::list::{catch_up, parse_version, too_large, wait_until};
 use super::selection::Selection;
 use super::{Context, Items, Request, ResponseObject};
 use crate::limits;
-
-/// One event of a stream.
-pub enum WatchEvent {
-    Object(&'static str, ResponseObject),
-    /// A bookmark; true if it marks the end of the initial events.
-    Bookmark(Revision, bool),
-    Error(Status),
-}
 
 /// The initial part of a watch.
 enum Initial {
@@ -45,6 +38,8 @@ pub struct Watch {
     ended: bool,
     /// The newest revision that was sent.
     sent: Revision,
+    /// What decides when events are sent, if anything does.
+    deliveries: Option<Box<dyn Deliveries>>,
 }
 
 /// Selects the object that the path of a watch names. A field selector must select it, too.
@@ -124,6 +119,7 @@ pub async fn watch(
         next_bookmark,
         ended: false,
         sent: from,
+        deliveries: None,
         request,
     })
 }
@@ -154,6 +150,7 @@ async fn initial_state(
     }
     let options = ListOptions { limit: 0, continue_token: Default::default(), ..selection.options.clone() };
     let options = ListOptions { resource_version: Default::default(), version_match: None, ..options };
+    // of an old cache too, if the request is to read from one
     let page = selection.page(context, request, &options).await?;
     Ok((page.revision, page.items))
 }
@@ -161,6 +158,8 @@ async fn initial_state(
 /// The reason for which a waiting watch wakes up.
 enum WakeReason {
     Events(Result<Vec<Arc<Event>>, Expired>),
+    /// Events that were held may be sent.
+    Ready,
     /// The resource has changed or been removed, or the server shuts down.
     End,
     /// A bookmark is due, or the watch times out.
@@ -168,8 +167,30 @@ enum WakeReason {
 }
 
 impl Watch {
-    /// The next events; `None` at the end of the stream.
+    /// Has something decide when events are sent. `make` gets the position of the watch.
+    pub fn deliver_through(&mut self, make: impl FnOnce(Position) -> Box<dyn Deliveries>) {
+        self.deliveries = Some(make(self.cursor.position()));
+    }
+
+    /// The next events; `None` at the end of the stream. The earlier ones have been sent when this is called.
     pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
+        loop {
+            let events = self.follow().await;
+            let Some(deliveries) = &mut self.deliveries else { return events };
+            let is_end = events.is_none() || self.ended;
+            let Passed { events, ends } = deliveries.pass(events.unwrap_or_default());
+            self.ended |= ends;
+            if !events.is_empty() {
+                return Some(events);
+            }
+            if is_end || ends {
+                return None;
+            }
+        }
+    }
+
+    /// The events after those of the last call, none if some that were held may be sent; `None` at the end of the stream.
+    async fn follow(&mut self) -> Option<Vec<WatchEvent>> {
         if self.ended {
             return None;
         }
@@ -180,6 +201,9 @@ impl Watch {
             return Some(events);
         }
         loop {
+            if let Some(deliveries) = &mut self.deliveries {
+                deliveries.reached(self.cursor.after());
+            }
             let bookmark = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
             let wake = tokio::select! {
                 biased;
@@ -187,10 +211,12 @@ impl Watch {
                 _ = self.retired.wait_for(|retired| *retired) => WakeReason::End,
                 _ = self.stop.wait_for(|stop| *stop) => WakeReason::End,
                 () = tokio::time::sleep_until(bookmark) => WakeReason::Time,
+                () = deliveries::ready(&mut self.deliveries) => WakeReason::Ready,
                 events = self.cursor.next() => WakeReason::Events(events),
             };
             let events = match wake {
                 WakeReason::Events(events) => events,
+                WakeReason::Ready => return Some(vec![]),
                 WakeReason::End => return self.drain().await,
                 WakeReason::Time if clock::instant() >= self.deadline => return None,
                 WakeReason::Time => return Some(self.bookmark().await),

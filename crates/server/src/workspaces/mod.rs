@@ -53,6 +53,8 @@ pub struct Parts {
     pub url: String,
     /// Whether the workspace `default` is durable.
     pub durable: bool,
+    /// Whether they have the objects of `testing.pintle.dev`.
+    pub testing: bool,
 }
 
 /// An API without objects of users, and what it was made with.

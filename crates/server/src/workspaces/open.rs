@@ -18,6 +18,7 @@ use super::workspace::{Fork, Opened, Origin, Workspace, revision_of};
 use super::{Pristine, Workspaces};
 use crate::assembly::{Base, Beginning, Blueprint};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
+use crate::testing::{self, Testing};
 use crate::verbs::Context;
 use crate::verbs::control_plane::ControlPlane;
 
@@ -86,9 +87,12 @@ impl Workspaces {
         let base = Some(pristine.base().await?);
         // another release has other objects at its start
         let is_complete = origin.is_complete && pristine.blueprint.runtime.release == origin.release;
-        let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observer: None };
+        let testing = self.parts.testing.then(|| Testing::new(self.parts.request_timeout));
+        let observers = testing.iter().map(Testing::observer).collect();
+        let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
         let assembled = blueprint.assemble(beginning).await?;
         let stop = watch::Sender::new(false);
+        testing::start(testing.as_ref(), &assembled.context, stop.subscribe()).await?;
         if !spec.template {
             assembled.start(blueprint, &stop.subscribe());
         }
@@ -105,6 +109,7 @@ impl Workspaces {
             flags: BTreeMap::new(),
             compatible_minor: self.parts.compatible_minor.min(blueprint.runtime.release.minor() - 1),
             audit: self.parts.audit.clone(),
+            interceptor: testing.map(Testing::interceptor),
             prefix,
         });
         let (requests, watches) = Default::default();
@@ -120,7 +125,7 @@ impl Workspaces {
         let blueprint = self.blueprint(release)?;
         let home = self.home().ok_or("the server is stopping")?;
         let context = match home.context.objects.store().branching() {
-            None => make_empty(&blueprint, Storage::own(Arc::new(Memory::default()))).await?,
+            None => self.make_empty(&blueprint, Storage::own(Arc::new(Memory::default()))).await?,
             Some(log) => {
                 let (id, layout) = (kept::pristine_id(release), self.layout());
                 let store = match log.branch(id.as_bytes()) {
@@ -128,19 +133,30 @@ impl Workspaces {
                     None => {
                         // made in memory first: there each write would wait for a sync of its own
                         let storage = Storage { store: Arc::new(Memory::default()), layout: layout.clone() };
-                        let made = make_empty(&blueprint, storage).await?;
+                        let made = self.make_empty(&blueprint, storage).await?;
                         let branch = log.begin(id.as_bytes(), BranchSource::Nothing, b"");
                         let branch = branch.ok_or("the store has no branches")?;
                         copy(&**made.objects.store(), &*branch).await?;
                         branch
                     }
                 };
-                make_empty(&blueprint, Storage { store, layout }).await?
+                self.make_empty(&blueprint, Storage { store, layout }).await?
             }
         };
         let pristine = Arc::new(Pristine { blueprint, context });
         all.insert(release, pristine.clone());
         Ok(pristine)
+    }
+
+    /// Makes an empty API in a store, or completes it. Its controllers do not run, and no request is served.
+    async fn make_empty(&self, blueprint: &Blueprint, storage: Storage) -> Result<Arc<Context>, String> {
+        let assembled = blueprint.assemble(Beginning::of(storage)).await?;
+        if self.parts.testing {
+            testing::create_definitions(&assembled.context).await?;
+        }
+        // once here instead of in every workspace
+        assembled.controllers.finish_work(&assembled.context).await;
+        Ok(assembled.context)
     }
 
     /// What contexts of workspaces are made with. They have no client certificate for aggregated API servers: such a server trusts
@@ -174,14 +190,6 @@ impl Pristine {
         let objects = frozen.ok_or("the objects of an empty API are not in memory")?;
         Ok(Base { context: self.context.clone(), objects })
     }
-}
-
-/// Makes an empty API in a store, or completes it. Its controllers do not run, and no request is served.
-async fn make_empty(blueprint: &Blueprint, storage: Storage) -> Result<Arc<Context>, String> {
-    let assembled = blueprint.assemble(Beginning::of(storage)).await?;
-    // once here instead of in every workspace
-    assembled.controllers.finish_work(&assembled.context).await;
-    Ok(assembled.context)
 }
 
 /// Copies the keys of a store to an empty one. The writes wait for syncs together.

@@ -73,10 +73,11 @@ impl TestServer {
             compatible_minor: 36,
             url: "https://pintle.example.com".to_owned(),
             durable,
+            testing: false,
         };
         let workspaces = Workspaces::new(parts);
         let assembled = blueprint
-            .assemble(Beginning { observer: Some(workspaces.observer()), ..Beginning::of(storage) })
+            .assemble(Beginning { observers: vec![workspaces.observer()], ..Beginning::of(storage) })
             .await
             .unwrap();
         let stop = watch::Sender::new(false);
@@ -90,6 +91,7 @@ impl TestServer {
             flags: BTreeMap::new(),
             compatible_minor: 36,
             audit,
+            interceptor: None,
             prefix: Default::default(),
         }));
         super::start(Some(workspaces.clone()), &home, stop.subscribe()).await.unwrap();

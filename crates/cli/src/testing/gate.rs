@@ -1,0 +1,137 @@
+//! `pintle gate`.
+
+use clap::{Subcommand, ValueEnum};
+use machinery::{Value, json};
+
+use super::{Matching, Objects, Of, block_on, count};
+use crate::logs;
+use crate::values::TextOrJson;
+
+#[derive(Subcommand)]
+pub enum GateTask {
+    /// Create a gate, which holds the events of the watches that match, or close an open one.
+    ///
+    /// Events of one object keep their order, and bookmarks wait for what is held before them.
+    Hold {
+        name: String,
+
+        #[command(flatten)]
+        matching: Matching,
+
+        /// Order in which held events are released.
+        #[arg(long, value_enum, default_value = "forward")]
+        order: Order,
+
+        /// Seed of the order shuffled.
+        #[arg(long, value_name = "N")]
+        seed: Option<u32>,
+
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Release events of a gate: some, or open it.
+    Release {
+        name: String,
+
+        /// Number of events; an event counts once for each watch. Without it, all pass until the gate holds again.
+        #[arg(short, long, value_name = "N")]
+        number: Option<u32>,
+
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the gates, with the number of events that they hold.
+    List {
+        /// The form of the output.
+        #[arg(short, long, value_enum, default_value = "text")]
+        output: TextOrJson,
+
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Delete gates, which releases all that they hold.
+    Delete {
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        names: Vec<String>,
+
+        /// Delete all gates.
+        #[arg(long)]
+        all: bool,
+
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+/// The order in which held events are released.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Order {
+    /// The oldest first.
+    Forward,
+    /// The newest first.
+    Reversed,
+    /// As the seed says.
+    Shuffled,
+}
+
+impl Order {
+    fn as_str(self) -> &'static str {
+        match self {
+            Order::Forward => "InOrder",
+            Order::Reversed => "Reversed",
+            Order::Shuffled => "Shuffled",
+        }
+    }
+}
+
+/// Runs a task. The error is one line.
+pub fn run(task: &GateTask) -> Result<(), String> {
+    block_on(async {
+        match task {
+            GateTask::Hold { name, matching, order, seed, of } => {
+                let mut spec = json!({"match": (matching.value()), "order": (order.as_str())});
+                seed.iter().for_each(|seed| spec.set_at(&["seed"], Value::from(*seed)));
+                hold(&mut Objects::connect(of).await?, name, spec).await
+            }
+            GateTask::Release { name, number, of } => release(&mut Objects::connect(of).await?, name, *number).await,
+            GateTask::List { output, of } => {
+                let header = format!("{:<24} {:<6} {:>8} {:>8}", "NAME", "OPEN", "HELD", "RELEASED");
+                Objects::connect(of).await?.list("gates", *output, &header, row).await
+            }
+            GateTask::Delete { names, all, of } => {
+                Objects::connect(of).await?.delete("gate", "gates", names, *all).await
+            }
+        }
+    })
+}
+
+async fn hold(objects: &mut Objects, name: &str, spec: Value) -> Result<(), String> {
+    let path = format!("{}/gates/{name}", objects.base);
+    if objects.client.get(&path).await?.is_ok() {
+        let mut closed = spec;
+        closed.set_at(&["open"], Value::Bool(false));
+        objects.patch("gates", name, closed).await?;
+    } else {
+        objects.create("Gate", "gates", name, spec).await?;
+    }
+    logs::print(format!("gate {name:?} holds events\n").as_bytes())
+}
+
+async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Result<(), String> {
+    let Some(number) = number else {
+        objects.patch("gates", name, json!({"open": true})).await?;
+        return logs::print(format!("gate {name:?} is open\n").as_bytes());
+    };
+    let path = format!("{}/gates/{name}", objects.base);
+    let gate = objects.client.get(&path).await?.ok()?;
+    let total = count(&gate, &["spec", "release"]) + i64::from(number);
+    objects.patch("gates", name, json!({"release": total})).await?;
+    let s = if number == 1 { "" } else { "s" };
+    logs::print(format!("gate {name:?} lets {number} more event{s} through\n").as_bytes())
+}
+
+fn row(gate: &Value) -> String {
+    let open = gate.at(&["spec", "open"]) == Some(&Value::Bool(true));
+    let (held, released) = (count(gate, &["status", "held"]), count(gate, &["status", "released"]));
+    format!("{:<24} {open:<6} {held:>8} {released:>8}", gate.str_at(&["metadata", "name"]))
+}

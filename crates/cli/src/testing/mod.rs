@@ -1,0 +1,171 @@
+//! `pintle fault`, `gate` and `settle`: the objects of `testing.pintle.dev` of a running server.
+
+mod fault;
+mod gate;
+mod settle;
+
+use clap::Args;
+use client::{JsonClient, Method};
+use machinery::{Value, json};
+
+use crate::logs;
+use crate::place::RunningServer;
+use crate::values::TextOrJson;
+
+pub use fault::{FaultTask, run as fault};
+pub use gate::{GateTask, run as gate};
+pub use settle::{Settle, run as settle};
+
+/// The workspace of a running server.
+#[derive(Args)]
+pub struct Of {
+    /// Workspace of the server [default: that of the kubeconfig].
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+
+    #[command(flatten)]
+    server: RunningServer,
+}
+
+/// Which requests or events; each list that is given must have theirs.
+#[derive(Args)]
+#[command(next_help_heading = "Matching")]
+pub struct Matching {
+    /// Users, such as system:serviceaccount:default:robo.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    user: Vec<String>,
+
+    /// User-Agents, such as manager/*.
+    #[arg(long, value_name = "TEXT,...", value_delimiter = ',')]
+    user_agent: Vec<String>,
+
+    /// API groups; an empty text is the core group.
+    #[arg(long, value_name = "GROUP,...", value_delimiter = ',')]
+    group: Vec<String>,
+
+    /// Resources, such as pods, or pods/status.
+    #[arg(long, value_name = "RESOURCE,...", value_delimiter = ',')]
+    resource: Vec<String>,
+
+    /// Namespaces.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    namespace: Vec<String>,
+
+    /// Names of objects.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    object: Vec<String>,
+
+    /// Labels of the object, such as app=web.
+    #[arg(short = 'l', long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = label)]
+    selector: Vec<(String, String)>,
+}
+
+/// A label of `--selector`.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("wanted KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+impl Matching {
+    fn value(&self) -> Value {
+        let mut value = json!({});
+        for (field, texts) in [
+            ("users", &self.user),
+            ("userAgents", &self.user_agent),
+            ("groups", &self.group),
+            ("resources", &self.resource),
+            ("namespaces", &self.namespace),
+            ("names", &self.object),
+        ] {
+            set_texts(&mut value, field, texts);
+        }
+        for (key, text) in &self.selector {
+            value.set_at(&["selector", "matchLabels", key], Value::from(text.as_str()));
+        }
+        value
+    }
+}
+
+/// Sets a list, unless it is empty.
+fn set_texts(value: &mut Value, field: &str, texts: &[String]) {
+    if !texts.is_empty() {
+        value.set_at(&[field], texts.iter().map(|text| Value::from(text.as_str())).collect());
+    }
+}
+
+/// A connection to the objects of a workspace.
+struct Objects {
+    client: JsonClient,
+    base: String,
+}
+
+impl Objects {
+    /// Connects, and makes sure that the server has such objects.
+    async fn connect(of: &Of) -> Result<Objects, String> {
+        let mut client = JsonClient::connect(&of.server.kubeconfigs()).await?;
+        let prefix = of.workspace.as_ref().map(|name| format!("/clusters/{name}")).unwrap_or_default();
+        let base = format!("{prefix}/apis/testing.pintle.dev");
+        let found = client.get(&base).await?;
+        if found.code == 404 {
+            return Err("the server has no faults and gates: start it with --testing".to_owned());
+        }
+        found.ok()?;
+        Ok(Objects { client, base: base + "/v1alpha1" })
+    }
+
+    async fn create(&mut self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, String> {
+        let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
+            "spec": (spec)});
+        let path = format!("{}/{plural}", self.base);
+        self.client.call(Method::POST, &path, "application/json", Some(&object)).await?.ok()
+    }
+
+    async fn patch(&mut self, plural: &str, name: &str, spec: Value) -> Result<Value, String> {
+        let path = format!("{}/{plural}/{name}", self.base);
+        self.client.call(Method::PATCH, &path, "application/json", Some(&json!({"spec": (spec)}))).await?.ok()
+    }
+
+    /// Deletes some objects, or all of a resource.
+    async fn delete(&mut self, what: &str, plural: &str, names: &[String], all: bool) -> Result<(), String> {
+        if all {
+            let path = format!("{}/{plural}", self.base);
+            self.client.call(Method::DELETE, &path, "application/json", None).await?.ok()?;
+            return logs::print(format!("all {plural} have been deleted\n").as_bytes());
+        }
+        for name in names {
+            let path = format!("{}/{plural}/{name}", self.base);
+            self.client.call(Method::DELETE, &path, "application/json", None).await?.ok()?;
+            logs::say(&format!("{what} {name:?} has been deleted"));
+        }
+        Ok(())
+    }
+
+    /// Prints the objects of a resource, as JSON or as rows.
+    async fn list(
+        &mut self,
+        plural: &str,
+        output: TextOrJson,
+        header: &str,
+        row: impl Fn(&Value) -> String,
+    ) -> Result<(), String> {
+        let list = self.client.get(&format!("{}/{plural}", self.base)).await?.ok()?;
+        if output == TextOrJson::Json {
+            return logs::print((list.to_json() + "\n").as_bytes());
+        }
+        let rows = list.items_at(&["items"]).iter().map(row);
+        let lines = std::iter::once(header.to_owned()).chain(rows).map(|line| format!("{}\n", line.trim_end()));
+        logs::print(lines.collect::<String>().as_bytes())
+    }
+}
+
+/// The text of a field that is a number; 0 if it is absent.
+fn count(object: &Value, path: &[&str]) -> i64 {
+    object.at(path).and_then(Value::as_int).unwrap_or_default()
+}
+
+/// Runs a task of a connection. The error is one line.
+fn block_on<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    tokio::task::LocalSet::new().block_on(&runtime, task)
+}

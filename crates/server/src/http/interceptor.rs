@@ -1,0 +1,86 @@
+//! What a layer above may do to authorized requests for resources: delay or refuse them, lose or cut their responses, let them
+//! read from an old cache, hold the events of their watches.
+
+use std::any::Any;
+use std::sync::atomic::AtomicUsize;
+
+use base::request::{RequestInfo, User};
+use futures_util::future::BoxFuture;
+use machinery::{Status, Text, Value};
+use objects::Position;
+
+use crate::verbs::{Deliveries, Lag, Request};
+
+/// Intercepts the requests of one API.
+pub trait Interceptor: Send + Sync {
+    /// The counter of requests in flight that a request belongs to, if any.
+    fn counter(&self, info: &RequestInfo) -> Option<&AtomicUsize>;
+
+    /// What is to be done to a request, if anything.
+    fn intercept(&self, subject: &Subject<'_>) -> Option<Interception>;
+
+    /// What decides about the events of a watch that begins.
+    fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries>;
+
+    /// Whether a request is a review: its object is validated but not stored, and [`Interceptor::review`] completes it.
+    fn is_review(&self, info: &RequestInfo) -> bool;
+
+    /// Completes the object of a review.
+    fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>>;
+}
+
+/// A request that may be intercepted.
+pub struct Subject<'a> {
+    pub user: &'a User,
+    pub info: &'a RequestInfo,
+    pub agent: &'a str,
+}
+
+/// What is done to a request.
+#[derive(Default)]
+pub struct Interception {
+    /// Awaited before the request is handled.
+    pub delay: Option<BoxFuture<'static, ()>>,
+    pub disruption: Option<Disruption>,
+    /// What causes it, for the response and the audit log.
+    pub cause: Text,
+    /// Kept until the request has been handled.
+    pub guard: Option<Box<dyn Any + Send>>,
+}
+
+/// How the handling of a request is disrupted.
+pub enum Disruption {
+    /// It is not handled, and gets this response.
+    Refused(Status),
+    /// It is not handled, and the connection ends, or the stream of HTTP/2.
+    Reset,
+    /// It is handled, but the client gets the timeout.
+    ResponseTimedOut,
+    /// It is handled, but the connection ends before its response, or the stream of HTTP/2.
+    ResponseLost,
+    /// It is handled, and half of its response is sent.
+    ResponseCut,
+    /// It reads from an old cache.
+    Lagging(Lag),
+}
+
+/// Names the cause in a response.
+pub const CAUSE_HEADER: &str = "pintle-fault";
+/// Names it in the audit log.
+pub const CAUSE_ANNOTATION: &str = "testing.pintle.dev/fault";
+
+/// Marks a response instead of which the connection ends.
+#[derive(Clone, Copy)]
+pub struct Dropped;
+
+/// The error with which a connection ends instead of a response.
+#[derive(Debug)]
+pub struct DroppedConnection;
+
+impl std::fmt::Display for DroppedConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the connection is reset by a fault")
+    }
+}
+
+impl std::error::Error for DroppedConnection {}

@@ -1,0 +1,112 @@
+//! Which matches a fault hits: pure functions of its seed and of the ordinal of the match.
+
+use std::time::Duration;
+
+use machinery::Value;
+
+/// Which of the matches are hit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choice {
+    pub nth: Option<u64>,
+    pub every: Option<u64>,
+    /// With `every`, so many in a row.
+    pub burst: u64,
+    pub percent: Option<f64>,
+    pub seed: u64,
+}
+
+impl Choice {
+    /// Reads the `when` of a fault, which its schema has validated.
+    pub fn read(when: &Value) -> Choice {
+        let number = |name: &str| when.get(name).and_then(Value::as_int).and_then(|number| u64::try_from(number).ok());
+        let percent = match when.get("percent") {
+            Some(Value::Float(percent)) => Some(*percent),
+            // up to 100, which every float can have
+            Some(Value::Int(percent)) => Some(*percent as f64),
+            _ => None,
+        };
+        Choice {
+            nth: number("nth"),
+            every: number("every"),
+            burst: number("burst").unwrap_or(1),
+            percent,
+            seed: number("seed").unwrap_or_default(),
+        }
+    }
+
+    /// Whether the match with this ordinal, from 1, is hit.
+    pub fn hits(&self, ordinal: u64) -> bool {
+        if let Some(nth) = self.nth {
+            return ordinal == nth;
+        }
+        if let Some(every) = self.every.filter(|every| *every > 0) {
+            // a burst ends with the n-th, so that the first requests of a client succeed
+            return (ordinal + self.burst.max(1) - 1) % every < self.burst.max(1)
+                && ordinal + self.burst.max(1) > every;
+        }
+        match self.percent {
+            Some(percent) => share(self.seed, ordinal) * 100.0 < percent,
+            None => true,
+        }
+    }
+
+    /// The part of `most` that is added to a delay.
+    pub fn jitter(&self, ordinal: u64, most: Duration) -> Duration {
+        most.mul_f64(share(self.seed.wrapping_add(1) ^ JITTER, ordinal))
+    }
+}
+
+/// Keeps the choice of a jitter apart from that of the match.
+const JITTER: u64 = 0x6a69_7474_6572;
+
+/// A number in `0..1`.
+fn share(seed: u64, ordinal: u64) -> f64 {
+    // the 53 bits that a float has
+    (mixed(mixed(seed) ^ ordinal) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// The mix of splitmix64, in which each bit of the input changes half of the bits of the output.
+pub fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    fn hit(when: Value, most: u64) -> Vec<u64> {
+        let choice = Choice::read(&when);
+        (1..=most).filter(|ordinal| choice.hits(*ordinal)).collect()
+    }
+
+    #[test]
+    fn matches_are_hit_by_their_ordinals() {
+        let cases = [
+            (json!({}), vec![1, 2, 3, 4, 5, 6, 7, 8]),
+            (json!({"nth": 3}), vec![3]),
+            (json!({"every": 3}), vec![3, 6]),
+            (json!({"every": 4, "burst": 2}), vec![3, 4, 7, 8]),
+            (json!({"every": 1}), vec![1, 2, 3, 4, 5, 6, 7, 8]),
+            (json!({"percent": 0}), vec![]),
+            (json!({"percent": 100}), vec![1, 2, 3, 4, 5, 6, 7, 8]),
+        ];
+        for (when, wanted) in cases {
+            assert_eq!(hit(when.clone(), 8), wanted, "{}", when.to_json());
+        }
+    }
+
+    #[test]
+    fn share_is_near_its_percentage_and_depends_on_the_seed() {
+        let of = |seed: i64, percent: f64| hit(json!({"percent": percent, "seed": seed}), 10_000);
+        for percent in [1.0, 12.5, 50.0, 99.0] {
+            let share = of(7, percent).len() as f64 / 100.0;
+            assert!((share - percent).abs() < 2.0, "{share} % instead of {percent} %");
+        }
+        assert_ne!(of(1, 50.0), of(2, 50.0));
+    }
+}

@@ -1,0 +1,125 @@
+//! Creates the kinds, and writes the status of faults and gates.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::{Status, Value};
+use tokio::sync::watch;
+
+use super::definition::{FAULTS, GATES, GROUP, definitions};
+use super::state::{Kind, TestState};
+use super::{Testing, now_millis};
+use crate::limits;
+use crate::verbs::{self, Context, SERVER, Subresource};
+
+/// Creates the kinds, or brings them up to date.
+pub async fn create_definitions(context: &Context) -> Result<(), Status> {
+    let Some(resource) = context.registry.get("apiextensions.k8s.io", "customresourcedefinitions") else {
+        return Ok(());
+    };
+    for wanted in definitions().map_err(|why| Status::internal(&why))? {
+        let (name, spec) = (wanted.str_at(&["metadata", "name"]).to_owned(), wanted.get("spec").cloned());
+        if resource.collection.get(&name).is_none() {
+            verbs::create_missing(context, &resource, [wanted]).await?;
+            continue;
+        }
+        let update = |object: &mut Value| {
+            if let Some(spec) = &spec {
+                object.set_at(&["spec"], spec.clone());
+            }
+        };
+        verbs::change_as(SERVER, context, &resource, &name, Subresource::None, update).await?;
+    }
+    Ok(())
+}
+
+/// Deletes the kinds that an earlier run of the server has created, with their objects.
+pub async fn remove_definitions(context: &Context) -> Result<(), Status> {
+    if context.registry.get(GROUP, FAULTS).is_none() {
+        return Ok(());
+    }
+    let Some(resource) = context.registry.get("apiextensions.k8s.io", "customresourcedefinitions") else {
+        return Ok(());
+    };
+    let all = definitions().map_err(|why| Status::internal(&why))?;
+    let found = all.iter().filter_map(|one| resource.collection.get(one.str_at(&["metadata", "name"]))).collect();
+    verbs::delete_as_server(context, &resource, found).await
+}
+
+/// Runs until `stop` becomes true.
+pub async fn run(testing: Arc<Testing>, mut stop: watch::Receiver<bool>) {
+    loop {
+        let end = testing.next_end();
+        tokio::select! {
+            () = testing.has_changed.notified() => {}
+            () = tokio::time::sleep(end) => testing.change(TestState::end_faults),
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        testing.report().await;
+        // a fault that has ended may have been the last that concerned a request
+        testing.change(|_| ());
+        tokio::select! {
+            () = tokio::time::sleep(limits::FAULT_STATUS) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+impl TestState {
+    /// Takes note of the faults whose time is over.
+    fn end_faults(&mut self) {
+        let now = now_millis();
+        let ended = self.faults.iter().filter(|(_, fault)| fault.end.is_some_and(|end| end <= now));
+        let ended: Vec<_> = ended.map(|(name, _)| (Kind::Fault, name.clone())).collect();
+        self.changed.extend(ended);
+        for fault in self.faults.values_mut().filter(|fault| fault.end.is_some_and(|end| end <= now)) {
+            // reported once
+            fault.expire();
+        }
+    }
+}
+
+impl Testing {
+    /// The time until the next fault ends.
+    fn next_end(&self) -> Duration {
+        let now = now_millis();
+        let next = self.state.lock().faults.values().filter_map(|fault| fault.end).min();
+        let left = next.and_then(|end| u64::try_from(end.saturating_sub(now).max(0)).ok());
+        left.map_or(limits::WORKSPACE_SWEEP, Duration::from_millis).min(limits::WORKSPACE_SWEEP)
+    }
+
+    /// Writes the status of the objects that have changed.
+    async fn report(&self) {
+        let Some(context) = self.context() else { return };
+        let changed: Vec<_> = {
+            let mut state = self.state.lock();
+            let now = now_millis();
+            let changed = std::mem::take(&mut state.changed);
+            changed.into_iter().filter_map(|(kind, name)| Some((kind, state.status(kind, &name, now)?, name))).collect()
+        };
+        for (kind, status, name) in changed {
+            let plural = if kind == Kind::Fault { FAULTS } else { GATES };
+            let Some(resource) = context.registry.get(GROUP, plural) else { continue };
+            let update = |object: &mut Value| object.set_at(&["status"], status.clone());
+            let done = verbs::change_as(SERVER, &context, &resource, &name, Subresource::Status, update).await;
+            if let Err(error) = done.or_else(|error| if error.code == 404 { Ok(()) } else { Err(error) }) {
+                tracing::warn!(%error, %name, plural, "the status cannot be written");
+            }
+        }
+    }
+}
+
+impl TestState {
+    fn status(&self, kind: Kind, name: &str, now_millis: i64) -> Option<Value> {
+        match kind {
+            Kind::Fault => Some(self.faults.get(name)?.status(now_millis)),
+            Kind::Gate => {
+                let held = self.held_by(name);
+                let mut watches: Vec<u64> = held.iter().map(|(_, watch)| *watch).collect();
+                watches.sort_unstable();
+                watches.dedup();
+                Some(self.gates.get(name)?.status(held.len(), watches.len()))
+            }
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! Faults: what they do, the recipes, and which requests they have hit.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use machinery::status::{Details, Reason};
+use machinery::{Status, Text, Value, json};
+use tokio::sync::watch;
+
+use super::choice::Choice;
+use super::matching::{Matchable, Matcher};
+use crate::limits;
+
+/// What happens to an event of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventEffect {
+    Drop,
+    Repeat,
+    Delay,
+    Reorder,
+    End,
+    Expire,
+}
+
+/// How far a cache is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lateness {
+    /// So many changes of the resource.
+    Changes(usize),
+    Time(Duration),
+}
+
+/// What happens to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FaultEffect {
+    /// It is delayed, and nothing else.
+    Slow,
+    Error {
+        code: u16,
+        retry_after: Option<u32>,
+        message: Option<String>,
+    },
+    Reset,
+    Cut,
+    TimedOutAfterCommit,
+    ResetAfterCommit,
+    Stale {
+        behind: Lateness,
+        consistent_reads: bool,
+    },
+    Event(EventEffect),
+}
+
+impl FaultEffect {
+    pub fn is_of_events(&self) -> bool {
+        matches!(self, FaultEffect::Event(_))
+    }
+
+    /// Whether it can happen to a request or an event.
+    fn applies(&self, target: &Matchable<'_>) -> bool {
+        match self {
+            FaultEffect::Event(_) => target.verb.is_none(),
+            FaultEffect::Stale { consistent_reads: true, .. } => target.reads_state,
+            FaultEffect::Stale { .. } => target.may_be_stale,
+            _ => target.verb.is_some(),
+        }
+    }
+
+    /// The name for the status.
+    pub fn name(&self) -> String {
+        match self {
+            FaultEffect::Slow => "delayed".to_owned(),
+            FaultEffect::Error { code, .. } => format!("error {code}"),
+            FaultEffect::Reset => "connection reset".to_owned(),
+            FaultEffect::Cut => "response cut".to_owned(),
+            FaultEffect::TimedOutAfterCommit => "timeout after the commit".to_owned(),
+            FaultEffect::ResetAfterCommit => "reset after the commit".to_owned(),
+            FaultEffect::Stale { .. } => "stale read".to_owned(),
+            FaultEffect::Event(effect) => match effect {
+                EventEffect::Drop => "event dropped",
+                EventEffect::Repeat => "event repeated",
+                EventEffect::Delay => "event delayed",
+                EventEffect::Reorder => "event reordered",
+                EventEffect::End => "watch ended",
+                EventEffect::Expire => "watch expired",
+            }
+            .to_owned(),
+        }
+    }
+}
+
+/// One effect of a fault, with its own count of matches.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub matcher: Matcher,
+    pub choice: Choice,
+    pub effect: FaultEffect,
+    pub delay: Duration,
+    pub jitter: Duration,
+    /// The number of requests or events that have matched.
+    pub matches: u64,
+}
+
+impl Rule {
+    pub fn delay_of(&self, ordinal: u64) -> Duration {
+        self.delay + self.choice.jitter(ordinal, self.jitter)
+    }
+}
+
+/// A request or an event that was hit, for the status.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    pub seconds: i64,
+    pub ordinal: u64,
+    pub effect: String,
+    pub request: String,
+    pub user: Text,
+    pub agent: Text,
+}
+
+/// A fault as it acts.
+pub struct Fault {
+    pub uid: Text,
+    pub generation: i64,
+    pub rules: Vec<Rule>,
+    /// The number of hits that is left, if it is limited.
+    left: Option<u64>,
+    /// When it ends, in milliseconds since the Unix epoch.
+    pub end: Option<i64>,
+    pub hits: u64,
+    last: VecDeque<Hit>,
+    /// Dropped with the fault, which ends the delays of its requests.
+    pub alive: watch::Sender<()>,
+    /// Why it has no effect, if so.
+    pub failure: Option<String>,
+}
+
+impl Fault {
+    /// Reads an object that its schema has validated.
+    pub fn read(object: &Value) -> Fault {
+        let spec = object.get("spec").unwrap_or(&Value::Null);
+        let null = Value::Null;
+        let when = spec.get("when").unwrap_or(&null);
+        let rules = rules(spec);
+        let failure = rules.as_ref().err().cloned();
+        Fault {
+            uid: object.str_at(&["metadata", "uid"]).into(),
+            generation: object.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default(),
+            rules: rules.unwrap_or_default(),
+            left: when.get("count").and_then(Value::as_int).and_then(|count| u64::try_from(count).ok()),
+            end: end(object),
+            hits: 0,
+            last: VecDeque::new(),
+            alive: watch::Sender::new(()),
+            failure,
+        }
+    }
+
+    /// Whether the labels of objects matter.
+    pub fn needs_labels(&self) -> bool {
+        self.rules.iter().any(|rule| rule.matcher.needs_labels())
+    }
+
+    /// Whether it has no effect any more.
+    pub fn has_ended(&self, now_millis: i64) -> bool {
+        self.left == Some(0) || self.end.is_some_and(|end| now_millis >= end)
+    }
+
+    /// Ends it now that its time is over.
+    pub fn expire(&mut self) {
+        (self.left, self.end) = (Some(0), None);
+    }
+
+    /// The rule that hits a request or event, and the ordinal of the match. Every rule counts every match.
+    pub fn hit<'l>(
+        &mut self,
+        target: &Matchable<'_>,
+        labels: impl Fn() -> Option<&'l [(Text, Text)]>,
+        now_millis: i64,
+    ) -> Option<(&Rule, u64)> {
+        if self.has_ended(now_millis) {
+            return None;
+        }
+        let mut found = None;
+        for (index, rule) in self.rules.iter_mut().enumerate() {
+            if !rule.effect.applies(target) || !rule.matcher.matches(target, &labels) {
+                continue;
+            }
+            rule.matches += 1;
+            if found.is_none() && rule.choice.hits(rule.matches) {
+                found = Some((index, rule.matches));
+            }
+        }
+        let (index, ordinal) = found?;
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        self.hits += 1;
+        Some((self.rules.get(index)?, ordinal))
+    }
+
+    /// Remembers a hit for the status.
+    pub fn remember(&mut self, hit: Hit) {
+        self.last.truncate(limits::FAULT_HITS_SHOWN - 1);
+        self.last.push_front(hit);
+    }
+
+    pub fn status(&self, now_millis: i64) -> Value {
+        let matches = self.rules.iter().map(|rule| rule.matches).sum();
+        let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let phase = match &self.failure {
+            Some(_) => "Failed",
+            None if self.has_ended(now_millis) => "Ended",
+            None => "Active",
+        };
+        let hit = |hit: &Hit| {
+            json!({
+                "time": (machinery::time::rfc3339(hit.seconds)),
+                "ordinal": (number(hit.ordinal)),
+                "effect": (hit.effect.as_str()),
+                "request": (hit.request.as_str()),
+                "user": (hit.user.as_str()),
+                "userAgent": (hit.agent.as_str()),
+            })
+        };
+        let last = Value::Array(self.last.iter().map(hit).collect());
+        let mut status =
+            json!({"phase": phase, "hits": (number(self.hits)), "matches": (number(matches)), "last": (last)});
+        if let Some(why) = &self.failure {
+            status.set_at(&["message"], Value::from(why));
+        }
+        status
+    }
+}
+
+/// The end of the time of a fault.
+fn end(object: &Value) -> Option<i64> {
+    let ttl = duration(object.get("spec")?.get("when")?, "ttl").filter(|ttl| !ttl.is_zero())?;
+    let (created, _) = machinery::time::parse_rfc3339(object.str_at(&["metadata", "creationTimestamp"]))?;
+    created.checked_mul(1000)?.checked_add(i64::try_from(ttl.as_millis()).ok()?)
+}
+
+/// The duration of a field, if it has one.
+pub fn duration(value: &Value, name: &str) -> Option<Duration> {
+    machinery::time::parse_duration(value.get(name)?.as_str()?).ok()
+}
+
+/// The rules of a specification. The error is one line.
+fn rules(spec: &Value) -> Result<Vec<Rule>, String> {
+    let null = Value::Null;
+    let matcher = Matcher::read(spec.get("match").unwrap_or(&null))?;
+    let choice = spec.get("when").map(Choice::read);
+    if let Some(effect) = spec.get("effect") {
+        return Ok(vec![Rule {
+            matcher,
+            choice: choice.unwrap_or_default(),
+            effect: effect_of(effect)?,
+            delay: duration(effect, "delay").unwrap_or_default(),
+            jitter: duration(effect, "jitter").unwrap_or_default(),
+            matches: 0,
+        }]);
+    }
+    let recipe = spec.str_at(&["recipe"]);
+    let (_, steps) =
+        RECIPES.iter().find(|(name, _)| *name == recipe).ok_or(format!("there is no recipe {recipe:?}"))?;
+    Ok(steps().into_iter().map(|step| step.rule(&matcher, choice.as_ref())).collect())
+}
+
+fn effect_of(value: &Value) -> Result<FaultEffect, String> {
+    if let Some(error) = value.get("error") {
+        let number = |name: &str| error.get(name).and_then(Value::as_int);
+        let code = number("code").and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
+        let retry_after = number("retryAfterSeconds").and_then(|seconds| u32::try_from(seconds).ok());
+        let message = error.get("message").and_then(Value::as_str).map(str::to_owned);
+        return Ok(FaultEffect::Error { code, retry_after, message });
+    }
+    if let Some(stale) = value.get("stale") {
+        let changes = stale.get("changes").and_then(Value::as_int).and_then(|number| usize::try_from(number).ok());
+        let behind = match changes {
+            Some(changes) => Lateness::Changes(changes),
+            None => Lateness::Time(duration(stale, "age").unwrap_or_default()),
+        };
+        let consistent_reads = stale.get("consistentReads") == Some(&Value::Bool(true));
+        return Ok(FaultEffect::Stale { behind, consistent_reads });
+    }
+    let text = |name: &str| value.str_at(&[name]);
+    match (text("connection"), text("afterCommit"), text("watch")) {
+        ("Reset", ..) => Ok(FaultEffect::Reset),
+        ("Cut", ..) => Ok(FaultEffect::Cut),
+        (_, "Timeout", _) => Ok(FaultEffect::TimedOutAfterCommit),
+        (_, "Reset", _) => Ok(FaultEffect::ResetAfterCommit),
+        (.., "Drop") => Ok(FaultEffect::Event(EventEffect::Drop)),
+        (.., "Repeat") => Ok(FaultEffect::Event(EventEffect::Repeat)),
+        (.., "Delay") => Ok(FaultEffect::Event(EventEffect::Delay)),
+        (.., "Reorder") => Ok(FaultEffect::Event(EventEffect::Reorder)),
+        (.., "End") => Ok(FaultEffect::Event(EventEffect::End)),
+        (.., "Expire") => Ok(FaultEffect::Event(EventEffect::Expire)),
+        ("", "", "") => Ok(FaultEffect::Slow),
+        _ => Err("spec.effect is unknown".to_owned()),
+    }
+}
+
+/// A rule of a recipe.
+struct RecipeStep {
+    verbs: &'static [&'static str],
+    effect: FaultEffect,
+    /// When it happens, unless the object says so.
+    choice: Choice,
+    delay: Duration,
+    jitter: Duration,
+}
+
+impl RecipeStep {
+    fn new(verbs: &'static [&'static str], effect: FaultEffect, choice: Choice) -> RecipeStep {
+        RecipeStep { verbs, effect, choice, delay: Duration::ZERO, jitter: Duration::ZERO }
+    }
+
+    fn delayed(self, delay: Duration, jitter: Duration) -> RecipeStep {
+        RecipeStep { delay, jitter, ..self }
+    }
+
+    /// The rule. A `when` with only a seed, a count or a time keeps the choice of the recipe.
+    fn rule(self, matcher: &Matcher, given: Option<&Choice>) -> Rule {
+        let choice = match given {
+            Some(given) if given.nth.is_none() && given.every.is_none() && given.percent.is_none() => {
+                Choice { seed: given.seed, ..self.choice }
+            }
+            Some(given) => given.clone(),
+            None => self.choice,
+        };
+        let matcher = if self.effect.is_of_events() { matcher.clone() } else { matcher.clone().or_verbs(self.verbs) };
+        Rule { matcher, choice, effect: self.effect, delay: self.delay, jitter: self.jitter, matches: 0 }
+    }
+}
+
+const READS: &[&str] = &["get", "list", "watch"];
+const WRITES: &[&str] = &["create", "update", "patch", "delete"];
+const ALL: &[&str] = &[];
+
+fn every(every: u64, burst: u64) -> Choice {
+    Choice { every: Some(every), burst, ..Choice::default() }
+}
+
+fn percent(percent: f64) -> Choice {
+    Choice { percent: Some(percent), ..Choice::default() }
+}
+
+fn error(code: u16, seconds: u32) -> FaultEffect {
+    FaultEffect::Error { code, retry_after: Some(seconds), message: None }
+}
+
+type Steps = fn() -> Vec<RecipeStep>;
+
+/// The recipes. `docs/src/testing.md` describes them.
+const RECIPES: [(&str, Steps); 6] = [
+    ("stale-reads", || {
+        let (behind, lag) = (Lateness::Time(limits::RECIPE_LAG), limits::RECIPE_LAG);
+        let stale = FaultEffect::Stale { behind, consistent_reads: false };
+        let late = RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Delay), Choice::default());
+        vec![RecipeStep::new(READS, stale, Choice::default()), late.delayed(lag, Duration::ZERO)]
+    }),
+    ("missed-events", || vec![RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Drop), percent(20.0))]),
+    ("lost-response", || vec![RecipeStep::new(WRITES, FaultEffect::ResetAfterCommit, every(3, 1))]),
+    ("throttled", || vec![RecipeStep::new(ALL, error(429, 1), every(2, 1))]),
+    ("restarting-server", || {
+        vec![
+            RecipeStep::new(ALL, FaultEffect::Reset, every(20, 1)),
+            RecipeStep::new(ALL, error(503, 1), every(10, 2)),
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::End), every(10, 1)),
+        ]
+    }),
+    ("flaky-watch", || {
+        let (delay, jitter) = (Duration::from_millis(200), Duration::from_millis(500));
+        vec![
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::End), every(7, 1)),
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Expire), every(25, 1)),
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Repeat), percent(20.0)),
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Delay), percent(30.0)).delayed(delay, jitter),
+        ]
+    }),
+];
+
+/// The error that an injected response has.
+pub fn status_of(code: u16, retry_after: Option<u32>, message: Option<&str>, target: &Matchable<'_>) -> Status {
+    let text = |default: &str| message.unwrap_or(default).to_owned();
+    let after = |status: Status| match retry_after {
+        Some(seconds) if seconds > 0 => {
+            status.with_details(Details { retry_after_seconds: seconds, ..Details::default() })
+        }
+        _ => status,
+    };
+    match code {
+        409 => {
+            let why =
+                text("the object has been modified; please apply your changes to the latest version and try again");
+            Status::conflict(target.group, target.resource, target.name, &why)
+        }
+        410 => Status::expired(text("The resourceVersion for the provided watch is too old.")),
+        429 => {
+            let message = text("The server has received too many requests and has asked us to try again later");
+            Status::too_many_requests(message, retry_after.unwrap_or(1))
+        }
+        503 => {
+            after(Status::new(Reason::ServiceUnavailable, text("the server is currently unable to handle the request")))
+        }
+        504 => {
+            after(Status::new(Reason::Timeout, text("Timeout: request did not complete within the allotted timeout")))
+        }
+        _ => after(Status::internal(text("the server has failed"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::request::Verb;
+
+    use super::*;
+
+    fn target<'a>(verb: Option<Verb>, name: &'a str) -> Matchable<'a> {
+        let (group, resource, subresource, namespace) = ("", "pods", "", "n");
+        let (reads_state, may_be_stale) = (true, true);
+        let (user, agent) = ("ann", "a/1");
+        Matchable { user, agent, verb, group, resource, subresource, namespace, name, reads_state, may_be_stale }
+    }
+
+    fn fault(spec: Value) -> Fault {
+        let fault = Fault::read(&json!({"metadata": {"uid": "u", "generation": 1}, "spec": (spec)}));
+        assert_eq!(fault.failure, None);
+        fault
+    }
+
+    /// What happens to a sequence of requests.
+    fn decisions(fault: &mut Fault, count: usize) -> Vec<Option<(String, u64, Duration)>> {
+        let verbs = [Verb::Get, Verb::Create, Verb::List, Verb::Update, Verb::Patch, Verb::Delete];
+        let decide = |index: usize| {
+            let name = format!("p{}", index % 3);
+            let of_events = index.is_multiple_of(4);
+            let verb = verbs.get(index % verbs.len()).copied().filter(|_| !of_events);
+            let hit = fault.hit(&target(verb, &name), || None, 0);
+            hit.map(|(rule, ordinal)| (rule.effect.name(), ordinal, rule.delay_of(ordinal)))
+        };
+        (0..count).map(decide).collect()
+    }
+
+    #[test]
+    fn same_seed_makes_the_same_decisions() {
+        let slow = json!({"delay": "10ms", "jitter": "2s"});
+        let specs = [
+            json!({"effect": (slow), "when": {"percent": 30, "seed": 11}}),
+            json!({"recipe": "flaky-watch", "when": {"seed": 5}}),
+            json!({"recipe": "missed-events"}),
+            json!({"recipe": "restarting-server"}),
+        ];
+        for spec in specs {
+            let wanted = decisions(&mut fault(spec.clone()), 200);
+            assert!(wanted.iter().any(Option::is_some) && wanted.iter().any(Option::is_none), "{}", spec.to_json());
+            for run in 0..1_000 {
+                assert_eq!(decisions(&mut fault(spec.clone()), 200), wanted, "run {run} of {}", spec.to_json());
+            }
+        }
+    }
+
+    #[test]
+    fn every_recipe_of_the_schema_exists() {
+        let definitions = super::super::definition::definitions().unwrap();
+        let path = ["openAPIV3Schema", "properties", "spec", "properties", "recipe", "enum"];
+        let schema = definitions[0].items_at(&["spec", "versions"])[0].get("schema").unwrap();
+        let names: Vec<&str> = schema.items_at(&path).iter().filter_map(Value::as_str).collect();
+        assert_eq!(names, RECIPES.map(|(name, _)| name));
+        for name in names {
+            assert!(!fault(json!({"recipe": name})).rules.is_empty());
+        }
+    }
+
+    #[test]
+    fn faults_end_with_their_count_or_time() {
+        let mut counted = fault(json!({"effect": {"error": {"code": 500}}, "when": {"count": 2}}));
+        let hits = decisions(&mut counted, 12).into_iter().flatten().count();
+        assert_eq!((hits, counted.hits, counted.status(0).str_at(&["phase"])), (2, 2, "Ended"));
+        let object = json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:10Z"},
+            "spec": {"effect": {"delay": "1s"}, "when": {"ttl": "5s"}}});
+        let timed = Fault::read(&object);
+        assert!(!timed.has_ended(14_999) && timed.has_ended(15_000));
+    }
+
+    #[test]
+    fn injected_errors_are_those_of_kubernetes() {
+        let of = |code| status_of(code, Some(3), None, &target(Some(Verb::Update), "a"));
+        for (code, reason, seconds) in [
+            (409, "Conflict", 0),
+            (410, "Expired", 0),
+            (429, "TooManyRequests", 3),
+            (500, "InternalError", 3),
+            (503, "ServiceUnavailable", 3),
+            (504, "Timeout", 3),
+        ] {
+            let status = of(code);
+            assert_eq!((status.code, status.reason_text(), status.retry_after_seconds()), (code, reason, seconds));
+        }
+        let text = "Operation cannot be fulfilled on pods \"a\": the object has been modified; please apply your changes to the latest version and try again";
+        assert_eq!(of(409).message, text);
+    }
+}

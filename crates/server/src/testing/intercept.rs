@@ -1,0 +1,189 @@
+//! What faults do to requests.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use base::clock;
+use base::request::{RequestInfo, Verb};
+use futures_util::future::BoxFuture;
+use machinery::{Status, Text, Value};
+use objects::{Position, Stored};
+use tokio::sync::watch;
+
+use super::definition::{GROUP, SETTLES};
+use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
+use super::matching::Matchable;
+use super::state::{Flight, Kind, TestState};
+use super::{Testing, now_millis};
+use crate::http::{Disruption, Interception, Interceptor, Subject};
+use crate::verbs::{Behind, Deliveries, Lag, Request};
+
+/// The interceptor of a workspace.
+pub struct Hook(pub Arc<Testing>);
+
+impl Interceptor for Hook {
+    fn counter(&self, info: &RequestInfo) -> Option<&AtomicUsize> {
+        (info.verb != Verb::Watch && info.group != GROUP).then_some(&self.0.in_flight)
+    }
+
+    fn intercept(&self, subject: &Subject<'_>) -> Option<Interception> {
+        if !self.0.is_active() || subject.info.group == GROUP {
+            return None;
+        }
+        self.0.intercept(subject)
+    }
+
+    fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries> {
+        Box::new(self.0.clone().begin(watch, agent, position))
+    }
+
+    fn is_review(&self, info: &RequestInfo) -> bool {
+        info.group == GROUP && info.resource == SETTLES && info.subresource.is_empty()
+    }
+
+    fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>> {
+        Box::pin(self.0.settle(object))
+    }
+}
+
+impl Testing {
+    fn intercept(self: &Arc<Self>, subject: &Subject<'_>) -> Option<Interception> {
+        let target = target_of(subject);
+        let stored = self.stored(&target);
+        let labels = || stored.as_deref().map(|stored| &*stored.meta.labels);
+        let now = now_millis();
+        let mut state = self.state.lock();
+        let id = state.number();
+        let request = described(subject.info);
+        let flight = Flight { request: request.clone(), user: target.user.into(), agent: target.agent.to_owned() };
+        state.flights.insert(id, flight);
+        let guard: Option<Box<dyn Any + Send>> = Some(Box::new(FlightGuard { testing: self.clone(), id }));
+        let mut found = None;
+        for (name, fault) in &mut state.faults {
+            let alive = fault.alive.subscribe();
+            if let Some((rule, ordinal)) = fault.hit(&target, labels, now) {
+                found = Some((name.clone(), rule.clone(), ordinal, alive));
+                break;
+            }
+        }
+        let Some((name, rule, ordinal, alive)) = found else {
+            return Some(Interception { guard, ..Interception::default() });
+        };
+        let hit = Hit {
+            seconds: clock::now_seconds(),
+            ordinal,
+            effect: rule.effect.name(),
+            request,
+            user: target.user.into(),
+            agent: target.agent.into(),
+        };
+        let disruption = disruption(&rule, &target, &state);
+        state.remember(&name, hit);
+        drop(state);
+        self.has_changed.notify_one();
+        let delay = rule.delay_of(ordinal);
+        Some(Interception { delay: (!delay.is_zero()).then(|| pause(delay, alive)), disruption, cause: name, guard })
+    }
+
+    /// The stored object that a request names, if the labels of one matter.
+    fn stored(&self, target: &Matchable<'_>) -> Option<Arc<Stored>> {
+        if target.name.is_empty() || target.verb == Some(Verb::Create) {
+            return None;
+        }
+        let matters = self.state.lock().faults.values().any(|fault| fault.needs_labels());
+        let resource = matters.then(|| self.context()?.registry.get(target.group, target.resource)).flatten()?;
+        resource.collection.get(&resource.key(target.namespace, target.name).path)
+    }
+}
+
+impl TestState {
+    pub fn remember(&mut self, name: &Text, hit: Hit) {
+        if let Some(fault) = self.faults.get_mut(name) {
+            fault.remember(hit);
+            self.changed.insert((Kind::Fault, name.clone()));
+        }
+    }
+}
+
+/// A request is in flight until this is dropped.
+struct FlightGuard {
+    testing: Arc<Testing>,
+    id: u64,
+}
+
+impl Drop for FlightGuard {
+    fn drop(&mut self) {
+        self.testing.state.lock().flights.remove(&self.id);
+    }
+}
+
+fn target_of<'a>(subject: &Subject<'a>) -> Matchable<'a> {
+    let info = subject.info;
+    let has_version = info.query.get("resourceVersion").is_some_and(|version| !version.is_empty());
+    let is_exact = info.query.get("resourceVersionMatch") == Some("Exact") || info.query.has("continue");
+    let reads = match info.verb {
+        Verb::Get | Verb::List => !is_exact,
+        Verb::Watch => {
+            info.query.flag("sendInitialEvents") || matches!(info.query.get("resourceVersion"), None | Some("" | "0"))
+        }
+        _ => false,
+    };
+    Matchable {
+        user: &subject.user.name,
+        agent: subject.agent,
+        verb: Some(info.verb),
+        group: &info.group,
+        resource: &info.resource,
+        subresource: &info.subresource,
+        namespace: &info.namespace,
+        name: &info.name,
+        reads_state: reads,
+        may_be_stale: reads && has_version,
+    }
+}
+
+/// The verb, the resource and the object of a request.
+fn described(info: &RequestInfo) -> String {
+    let mut text = format!("{} {}", info.verb.as_str(), info.resource);
+    for (mark, part) in [('/', &info.subresource), ('.', &info.group), (' ', &info.namespace), ('/', &info.name)] {
+        if !part.is_empty() {
+            text.push(if mark == '/' && info.namespace.is_empty() && part == &info.name { ' ' } else { mark });
+            text.push_str(part);
+        }
+    }
+    text
+}
+
+/// Waits, but not longer than the fault exists.
+async fn paused(delay: Duration, mut alive: watch::Receiver<()>) {
+    tokio::select! {
+        () = tokio::time::sleep(delay) => {}
+        _ = alive.changed() => {}
+    }
+}
+
+fn pause(delay: Duration, alive: watch::Receiver<()>) -> BoxFuture<'static, ()> {
+    Box::pin(paused(delay, alive))
+}
+
+fn disruption(rule: &Rule, target: &Matchable<'_>, state: &TestState) -> Option<Disruption> {
+    Some(match &rule.effect {
+        FaultEffect::Slow | FaultEffect::Event(_) => return None,
+        FaultEffect::Error { code, retry_after, message } => {
+            Disruption::Refused(status_of(*code, *retry_after, message.as_deref(), target))
+        }
+        FaultEffect::Reset => Disruption::Reset,
+        FaultEffect::Cut => Disruption::ResponseCut,
+        FaultEffect::TimedOutAfterCommit => Disruption::ResponseTimedOut,
+        FaultEffect::ResetAfterCommit => Disruption::ResponseLost,
+        FaultEffect::Stale { behind, consistent_reads } => {
+            let behind = match behind {
+                Lateness::Changes(changes) => Behind::Changes(*changes),
+                Lateness::Time(age) => Behind::At(state.revision_before(*age)?),
+            };
+            Disruption::Lagging(Lag { behind, consistent_reads: *consistent_reads })
+        }
+    })
+}

@@ -1,0 +1,137 @@
+//! Objects of `testing.pintle.dev`, with which the API of a workspace misbehaves as real ones do: faults, gates of watches, and a
+//! wait until nothing happens any more.
+//!
+//! Only a server with `--testing` has them. The rooms below know an [`Interceptor`] and the [`Deliveries`] of a watch; without an
+//! object that needs it, a request costs an atomic load and two additions, and a watch its entry in a list.
+
+mod choice;
+mod controller;
+mod definition;
+mod deliveries;
+mod fault;
+mod gate;
+mod intercept;
+mod matching;
+mod queue;
+mod settle;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use base::{clock, task};
+use objects::{Event, EventKind, Key, Objects};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use crate::assembly::Observer;
+use crate::http::Interceptor;
+use crate::verbs::Context;
+
+use definition::{FAULTS, GATES, GROUP};
+use intercept::Hook;
+use state::TestState;
+
+/// The objects of `testing.pintle.dev` of one workspace, as they act.
+pub struct Testing {
+    /// The time limit of requests, which waits must not reach.
+    request_timeout: Duration,
+    context: OnceLock<Weak<Context>>,
+    /// Whether there is an object that may concern a request.
+    active: AtomicBool,
+    /// Requests in flight, without watches and those of this group.
+    in_flight: AtomicUsize,
+    state: Mutex<TestState>,
+    /// Notified when the status of an object has changed.
+    has_changed: Notify,
+}
+
+impl Testing {
+    pub fn new(request_timeout: Duration) -> Arc<Testing> {
+        let (context, active, in_flight, state, has_changed) = Default::default();
+        Arc::new(Testing { request_timeout, context, active, in_flight, state, has_changed })
+    }
+
+    /// The observer of the workspace.
+    pub fn observer(self: &Arc<Self>) -> Observer {
+        let testing = Arc::downgrade(self);
+        Box::new(move |_: &Objects, key, event| {
+            if let Some(testing) = testing.upgrade() {
+                testing.observe(key, event);
+            }
+        })
+    }
+
+    /// The interceptor of the workspace.
+    pub fn interceptor(self: Arc<Self>) -> Arc<dyn Interceptor> {
+        Arc::new(Hook(self))
+    }
+
+    fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+
+    fn context(&self) -> Option<Arc<Context>> {
+        self.context.get()?.upgrade()
+    }
+
+    /// Changes the state, and what follows from it.
+    fn change<T>(&self, change: impl FnOnce(&mut TestState) -> T) -> T {
+        let mut state = self.state.lock();
+        let changed = change(&mut state);
+        state.pump();
+        self.active.store(state.is_active(), Ordering::Release);
+        if state.has_changed() {
+            self.has_changed.notify_one();
+        }
+        changed
+    }
+
+    /// Follows the objects of the workspace: an object acts before the request returns that has created it.
+    fn observe(&self, key: &Key, event: &Event) {
+        if key.group != GROUP {
+            if self.is_active() {
+                self.state.lock().written(key, event.revision);
+            }
+            return;
+        }
+        let (name, is_gone) = (&key.path, event.kind == EventKind::Deleted);
+        let object = event.object.body.to_value(event.revision);
+        match key.plural.as_str() {
+            FAULTS if is_gone => self.change(|state| state.remove_fault(name)),
+            FAULTS => self.change(|state| state.set_fault(name, &object, event.revision)),
+            GATES if is_gone => self.change(|state| state.remove_gate(name)),
+            GATES => self.change(|state| state.set_gate(name, &object)),
+            _ => {}
+        }
+    }
+}
+
+/// Makes the kinds of this group those of a context: with `testing` they exist, and act until `stop` becomes true; without, those
+/// of an earlier run are removed. The error is one line.
+pub async fn start(
+    testing: Option<&Arc<Testing>>,
+    context: &Arc<Context>,
+    stop: watch::Receiver<bool>,
+) -> Result<(), String> {
+    let Some(testing) = testing else {
+        return controller::remove_definitions(context).await.map_err(|status| status.message.clone());
+    };
+    let _ = testing.context.set(Arc::downgrade(context));
+    create_definitions(context).await?;
+    task::spawn("testing", controller::run(testing.clone(), stop));
+    Ok(())
+}
+
+/// Creates the kinds of this group. The error is one line.
+pub async fn create_definitions(context: &Arc<Context>) -> Result<(), String> {
+    controller::create_definitions(context).await.map_err(|status| status.message.clone())
+}
+
+/// Milliseconds since the Unix epoch.
+fn now_millis() -> i64 {
+    clock::now_micros() / 1000
+}

@@ -1,0 +1,245 @@
+//! Waiting until nothing happens any more in a workspace.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use base::clock;
+use machinery::{Status, Value, json};
+use tokio::time::Instant;
+
+use super::Testing;
+use super::fault::duration;
+use super::queue::Hold;
+use super::state::{Watcher, Writes};
+use crate::limits;
+
+/// What a client waits for.
+struct Wanted {
+    quiet: Duration,
+    timeout: Duration,
+    rounds: u64,
+    ignores_held: bool,
+    ignored: Vec<String>,
+}
+
+impl Wanted {
+    /// Reads an object that its schema has validated and completed.
+    fn read(object: &Value) -> Wanted {
+        let null = Value::Null;
+        let spec = object.get("spec").unwrap_or(&null);
+        Wanted {
+            quiet: duration(spec, "quiet").unwrap_or_default(),
+            timeout: duration(spec, "timeout").unwrap_or_default(),
+            rounds: spec.get("rounds").and_then(Value::as_int).and_then(|n| u64::try_from(n).ok()).unwrap_or_default(),
+            ignores_held: spec.str_at(&["held"]) == "Ignore",
+            ignored: spec.items_at(&["ignore"]).iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// A watch that has not received everything.
+struct BehindWatch {
+    watcher: Arc<Watcher>,
+    events: usize,
+    held_by: String,
+}
+
+/// What there is at one moment.
+struct View {
+    behind: Vec<BehindWatch>,
+    watches: usize,
+    /// Events that gates hold.
+    held: usize,
+    in_flight: usize,
+    writes: u64,
+    last_write: Instant,
+    object: String,
+}
+
+impl View {
+    fn is_at_rest(&self) -> bool {
+        self.behind.is_empty() && self.in_flight == 0
+    }
+}
+
+/// A client waits until this is dropped.
+struct Wait<'a> {
+    testing: &'a Testing,
+    id: u64,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.testing.change(|state| state.waits.remove(&self.id));
+    }
+}
+
+/// How a wait has ended.
+enum Ending {
+    Settled,
+    TimedOut,
+    StillWriting,
+}
+
+impl Testing {
+    /// Completes a Settle once the workspace has settled, or the time is over.
+    pub async fn settle(&self, mut object: Value) -> Result<Value, Status> {
+        let wanted = Wanted::read(&object);
+        if wanted.timeout >= self.request_timeout {
+            let limit = self.request_timeout.as_secs_f64();
+            let why = format!("spec.timeout must be shorter than the request timeout of the server, {limit} s");
+            return Err(Status::bad_request(why));
+        }
+        let begun = clock::instant();
+        let wait = self.wait(&wanted, begun);
+        let (ending, view, rounds) = wait.until(&wanted, begun).await;
+        drop(wait);
+        object.set_at(&["status"], self.outcome(&ending, &view, rounds, begun.elapsed()));
+        Ok(object)
+    }
+
+    fn wait(&self, wanted: &Wanted, begun: Instant) -> Wait<'_> {
+        let id = self.change(|state| {
+            let id = state.number();
+            let ignored = wanted.ignored.clone();
+            state.waits.insert(id, Writes { ignored, count: 0, last: begun, object: String::new() });
+            id
+        });
+        Wait { testing: self, id }
+    }
+
+    fn outcome(&self, ending: &Ending, view: &View, rounds: u64, took: Duration) -> Value {
+        let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let behind = view.behind.iter().take(limits::SETTLE_NAMED).map(|behind| {
+            let watcher = &behind.watcher;
+            json!({"watch": (named(watcher)), "user": (watcher.user.as_str()), "userAgent": (watcher.agent.as_str()),
+                "events": (number(behind.events as u64)), "heldBy": (behind.held_by.as_str())})
+        });
+        let flights: Vec<_> = self.state.lock().flights.values().take(limits::SETTLE_NAMED).cloned().collect();
+        let requests = flights.iter().map(|flight| {
+            json!({"request": (flight.request.as_str()), "user": (flight.user.as_str()),
+                "userAgent": (flight.agent.as_str())})
+        });
+        let (is_settled, reason) = match ending {
+            Ending::Settled => (true, "Settled"),
+            Ending::TimedOut => (false, "TimedOut"),
+            Ending::StillWriting => (false, "StillWriting"),
+        };
+        json!({
+            "settled": is_settled,
+            "reason": reason,
+            "message": (message(ending, view)),
+            "milliseconds": (number(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))),
+            "rounds": (number(rounds)),
+            "watches": (number(view.watches as u64)),
+            "held": (number(view.held as u64)),
+            "requestsInFlight": (number(view.in_flight as u64)),
+            "behind": (behind.collect::<Value>()),
+            "requests": (if view.in_flight > 0 { requests.collect::<Value>() } else { Value::Array(vec![]) }),
+        })
+    }
+
+    fn view(&self, id: u64, ignores_held: bool) -> View {
+        let state = self.state.lock();
+        let (writes, last_write, object) = match state.waits.get(&id) {
+            Some(writes) => (writes.count, writes.last, writes.object.clone()),
+            None => (0, clock::instant(), String::new()),
+        };
+        let watches: Vec<_> = state.watches.values().cloned().collect();
+        drop(state);
+        let held = |watcher: &Arc<Watcher>| watcher.queue.lock().count(|hold| matches!(hold, Hold::Gate(_)));
+        View {
+            held: watches.iter().map(held).sum(),
+            behind: watches.iter().filter_map(|watcher| behind(watcher, ignores_held)).collect(),
+            watches: watches.len(),
+            in_flight: self.in_flight.load(Ordering::Acquire),
+            writes,
+            last_write,
+            object,
+        }
+    }
+}
+
+impl Wait<'_> {
+    /// Waits, and returns how that has ended, what there is then, and how often something was written after all had been delivered.
+    async fn until(&self, wanted: &Wanted, begun: Instant) -> (Ending, View, u64) {
+        let (mut rounds, mut at_rest) = (0, None);
+        loop {
+            let view = self.testing.view(self.id, wanted.ignores_held);
+            if at_rest.is_some_and(|writes| writes < view.writes) {
+                rounds += 1;
+                at_rest = None;
+            }
+            if view.is_at_rest() {
+                at_rest = Some(view.writes);
+                if view.last_write.elapsed() >= wanted.quiet {
+                    return (Ending::Settled, view, rounds);
+                }
+            }
+            if wanted.rounds > 0 && rounds > wanted.rounds {
+                return (Ending::StillWriting, view, rounds);
+            }
+            if begun.elapsed() >= wanted.timeout {
+                return (Ending::TimedOut, view, rounds);
+            }
+            // only while a client waits, watches need not report what they have sent
+            tokio::time::sleep(limits::SETTLE_LOOK).await;
+        }
+    }
+}
+
+/// The events that a watch has not received, if there are any.
+fn behind(watcher: &Arc<Watcher>, ignores_held: bool) -> Option<BehindWatch> {
+    let sent = watcher.reached.load(Ordering::Acquire);
+    let not_begun = usize::from(!watcher.has_begun.load(Ordering::Acquire));
+    let outstanding = if not_begun > 0 { not_begun } else { watcher.position.outstanding(sent) };
+    let queue = watcher.queue.lock();
+    let (held, held_by) = match queue.held_first() {
+        Some(Hold::Gate(name)) if ignores_held && queue.due().is_none() => (0, format!("Gate {name}")),
+        Some(Hold::Gate(name)) => (queue.len(), format!("Gate {name}")),
+        Some(Hold::Until(_, name) | Hold::Swap(_, name)) => (queue.len(), format!("Fault {name}")),
+        Some(Hold::Free) | None => (queue.len(), String::new()),
+    };
+    let events = outstanding + held;
+    (events > 0).then(|| BehindWatch { watcher: watcher.clone(), events, held_by })
+}
+
+/// A watch as the status names it.
+fn named(watcher: &Watcher) -> String {
+    let mut text = watcher.resource.to_string();
+    if !watcher.group.is_empty() {
+        text.push('.');
+        text.push_str(&watcher.group);
+    }
+    if !watcher.namespace.is_empty() {
+        text.push_str(&format!(" in {}", watcher.namespace));
+    }
+    text + &watcher.selection
+}
+
+/// What a wait has waited for last, in a line.
+fn message(ending: &Ending, view: &View) -> String {
+    if let Ending::Settled = ending {
+        return "every watch has received everything, and nothing happens any more".to_owned();
+    }
+    if let Some(behind) = view.behind.first() {
+        let more = match view.behind.len() - 1 {
+            0 => String::new(),
+            more => format!("; so do {more} more"),
+        };
+        let held_by = if behind.held_by.is_empty() { String::new() } else { format!(" held by {}", behind.held_by) };
+        let (watch, agent, user) = (named(&behind.watcher), &behind.watcher.agent, &behind.watcher.user);
+        let events = if behind.events == 1 { "1 event".to_owned() } else { format!("{} events", behind.events) };
+        return format!("the watch of {watch} by {agent} ({user}) waits for {events}{held_by}{more}");
+    }
+    match view.in_flight {
+        0 => {}
+        1 => return "a request is in flight".to_owned(),
+        count => return format!("{count} requests are in flight"),
+    }
+    if view.object.is_empty() {
+        return "the quiet time has not passed yet".to_owned();
+    }
+    format!("objects are still written, {} was the last", view.object)
+}

@@ -1,0 +1,242 @@
+//! What faults, gates, watches and waits of a workspace there are.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::time::Duration;
+
+use base::clock;
+use machinery::{Text, Value};
+use objects::{Key, Position};
+use parking_lot::Mutex;
+use store::Revision;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::fault::{Fault, FaultEffect, Lateness};
+use super::gate::Gate;
+use super::now_millis;
+use super::queue::{Hold, Queue};
+use crate::limits;
+use crate::verbs::WatchEvent;
+
+/// A watch.
+pub struct Watcher {
+    pub id: u64,
+    pub user: Text,
+    pub agent: String,
+    pub group: Text,
+    pub resource: Text,
+    pub namespace: Text,
+    /// Its name and selectors.
+    pub selection: String,
+    pub position: Position,
+    /// Whether the initial objects have been sent.
+    pub has_begun: AtomicBool,
+    /// The revision up to which it has sent everything that is not held.
+    pub reached: AtomicU64,
+    /// The number of held events.
+    pub held: AtomicUsize,
+    pub queue: Mutex<Queue<WatchEvent>>,
+    /// Notified when held events may be sent.
+    pub wake: Notify,
+}
+
+/// A request in flight.
+#[derive(Clone)]
+pub struct Flight {
+    pub request: String,
+    pub user: Text,
+    pub agent: String,
+}
+
+/// The writes since a wait has begun.
+pub struct Writes {
+    /// Resources that do not count.
+    pub ignored: Vec<String>,
+    pub count: u64,
+    pub last: Instant,
+    /// The object that was written last.
+    pub object: String,
+}
+
+/// What the status of is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Fault,
+    Gate,
+}
+
+#[derive(Default)]
+pub struct TestState {
+    pub faults: BTreeMap<Text, Fault>,
+    pub gates: BTreeMap<Text, Gate>,
+    pub watches: BTreeMap<u64, Arc<Watcher>>,
+    pub flights: BTreeMap<u64, Flight>,
+    pub waits: BTreeMap<u64, Writes>,
+    /// Objects whose status has changed.
+    pub changed: BTreeSet<(Kind, Text)>,
+    /// Revisions and when they were written, oldest first, while a fault needs them.
+    ages: VecDeque<(Instant, Revision)>,
+    next: u64,
+}
+
+impl TestState {
+    /// A number that was not returned before.
+    pub fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Whether there is an object that may concern a request.
+    pub fn is_active(&self) -> bool {
+        let now = now_millis();
+        let acts = |fault: &Fault| !fault.has_ended(now) && !fault.rules.is_empty();
+        !self.gates.is_empty() || !self.waits.is_empty() || self.faults.values().any(acts)
+    }
+
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    pub fn set_fault(&mut self, name: &Text, object: &Value, revision: Revision) {
+        let fault = Fault::read(object);
+        let is_known = |known: &Fault| known.uid == fault.uid && known.generation == fault.generation;
+        if self.faults.get(name).is_some_and(is_known) {
+            // the status that the controller has written
+            return;
+        }
+        self.remove_fault(name);
+        self.faults.insert(name.clone(), fault);
+        if self.ages.is_empty() && self.longest_age().is_some() {
+            self.ages.push_back((clock::instant(), revision));
+        }
+        self.changed.insert((Kind::Fault, name.clone()));
+    }
+
+    pub fn remove_fault(&mut self, name: &Text) {
+        self.faults.remove(name);
+        if self.longest_age().is_none() {
+            self.ages.clear();
+        }
+        self.free(|hold| matches!(hold, Hold::Until(_, by) | Hold::Swap(_, by) if by == name));
+    }
+
+    pub fn set_gate(&mut self, name: &Text, object: &Value) {
+        let gate = Gate::read(object);
+        match self.gates.get_mut(name).filter(|known| known.uid == gate.uid) {
+            Some(known) if known.generation == gate.generation => return,
+            Some(known) => known.change(gate),
+            None => {
+                self.remove_gate(name);
+                self.gates.insert(name.clone(), gate);
+            }
+        }
+        self.changed.insert((Kind::Gate, name.clone()));
+    }
+
+    pub fn remove_gate(&mut self, name: &Text) {
+        self.gates.remove(name);
+        self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
+    }
+
+    /// Frees events whose reason to be held has gone. Returns their number.
+    fn free(&self, is_gone: impl Fn(&Hold) -> bool) -> usize {
+        let free = |watcher: &Arc<Watcher>| {
+            let freed = watcher.queue.lock().free(&is_gone);
+            if freed > 0 {
+                watcher.wake.notify_one();
+            }
+            freed
+        };
+        self.watches.values().map(free).sum()
+    }
+
+    /// Lets gates release what they may.
+    pub fn pump(&mut self) {
+        let names: Vec<Text> = self.gates.keys().cloned().collect();
+        for name in names {
+            let released = self.release(&name);
+            if let Some(gate) = self.gates.get_mut(&name).filter(|_| released > 0) {
+                gate.released += released;
+                self.changed.insert((Kind::Gate, name));
+            }
+        }
+    }
+
+    /// Releases the events of a gate that it may, and returns their number.
+    fn release(&self, name: &Text) -> u64 {
+        let Some(gate) = self.gates.get(name) else { return 0 };
+        if gate.open {
+            // what passes an open gate does not count, so that closing it holds all again
+            self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
+            return 0;
+        }
+        if gate.released >= gate.release {
+            return 0;
+        }
+        let mut held = self.held_by(name);
+        let mut done = 0;
+        while gate.released + done < gate.release && !held.is_empty() {
+            let (order, id) = held[gate.order.next(held.len(), gate.released + done)];
+            let Some(watcher) = self.watches.get(&id) else { break };
+            let Some(order) = watcher.queue.lock().release(name, order) else { break };
+            held.retain(|(other, _)| *other != order);
+            watcher.wake.notify_one();
+            done += 1;
+        }
+        done
+    }
+
+    /// The events that a gate holds, in their order, and the watches that they are of.
+    pub fn held_by(&self, name: &str) -> Vec<(u64, u64)> {
+        let of = |watcher: &Arc<Watcher>| -> Vec<(u64, u64)> {
+            watcher.queue.lock().held_by(name).map(|order| (order, watcher.id)).collect()
+        };
+        let mut held: Vec<_> = self.watches.values().flat_map(of).collect();
+        held.sort_unstable();
+        held
+    }
+
+    /// Takes note of a write.
+    pub fn written(&mut self, key: &Key, revision: Revision) {
+        let now = clock::instant();
+        let resource =
+            if key.group.is_empty() { key.plural.to_string() } else { format!("{}.{}", key.plural, key.group) };
+        for writes in self.waits.values_mut().filter(|writes| !writes.ignored.contains(&resource)) {
+            (writes.count, writes.last) = (writes.count + 1, now);
+            writes.object = format!("{resource} {}", key.path);
+        }
+        if let Some(longest) = self.longest_age() {
+            self.remember_age(now, revision, longest);
+        }
+    }
+
+    /// How far behind the oldest cache is by time, if there is one.
+    fn longest_age(&self) -> Option<Duration> {
+        let rules = self.faults.values().flat_map(|fault| &fault.rules);
+        let age = |effect: &FaultEffect| match effect {
+            FaultEffect::Stale { behind: Lateness::Time(age), .. } => Some(*age),
+            _ => None,
+        };
+        rules.filter_map(|rule| age(&rule.effect)).max()
+    }
+
+    fn remember_age(&mut self, now: Instant, revision: Revision, longest: Duration) {
+        let is_alone = self.ages.len() == 1;
+        match self.ages.back_mut().filter(|(at, _)| !is_alone && now - *at < limits::FAULT_AGE_STEP) {
+            Some(last) => last.1 = revision,
+            None => self.ages.push_back((now, revision)),
+        }
+        while self.ages.get(1).is_some_and(|(at, _)| now - *at > longest) || self.ages.len() > limits::FAULT_AGES_MAX {
+            self.ages.pop_front();
+        }
+    }
+
+    /// The revision of a cache that is behind by a time: that of its beginning at least.
+    pub fn revision_before(&self, age: Duration) -> Option<Revision> {
+        let now = clock::instant();
+        let old = self.ages.iter().take_while(|(at, _)| now - *at >= age).last();
+        old.or(self.ages.front()).map(|(_, revision)| *revision)
+    }
+}

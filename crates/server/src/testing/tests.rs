@@ -1,0 +1,447 @@
+//! Faults, gates and waits in process.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::audit::Audit;
+use access::authentication::ClientCertificate;
+use access::authorization::{self, AuthorizationMode};
+use base::clock;
+use base::request::User;
+use http::Method;
+use http_body_util::BodyExt as _;
+use machinery::{Value, json};
+use objects::Storage;
+use store::Memory;
+use tokio::sync::watch;
+
+use super::Testing;
+use crate::assembly::{Beginning, Blueprint};
+use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
+
+const API: &str = "/apis/testing.pintle.dev/v1alpha1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// A server with `--testing`.
+struct TestServer {
+    edge: Arc<Edge>,
+    testing: Arc<Testing>,
+    stop: watch::Sender<bool>,
+}
+
+/// A watch of a test.
+struct TestWatch(Body, String);
+
+impl TestServer {
+    async fn start() -> TestServer {
+        let storage = Storage::own(Arc::new(Memory::default()));
+        let health = Arc::new(Health::new(storage.store.clone()));
+        let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
+        let blueprint = Blueprint { modes, ..Blueprint::default() };
+        let request_timeout = Duration::from_secs(60);
+        let testing = Testing::new(request_timeout);
+        let beginning = Beginning { observers: vec![testing.observer()], ..Beginning::of(storage) };
+        let assembled = blueprint.assemble(beginning).await.unwrap();
+        let stop = watch::Sender::new(false);
+        super::start(Some(&testing), &assembled.context, stop.subscribe()).await.unwrap();
+        let edge = Arc::new(Edge::new(EdgeParts {
+            context: assembled.context,
+            health,
+            open: Arc::new(OpenCount::new()),
+            stop: stop.subscribe(),
+            request_timeout,
+            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
+            flags: BTreeMap::new(),
+            compatible_minor: 36,
+            audit: Arc::new(Audit::default()),
+            interceptor: Some(testing.clone().interceptor()),
+            prefix: Default::default(),
+        }));
+        TestServer { edge, testing, stop }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: &Value) -> http::Response<Body> {
+        let user = User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() }.authenticated();
+        let certificate = ClientCertificate::Valid { user: Some(Box::new(user)), proxy: false, not_after: i64::MAX };
+        let client = Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) });
+        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("content-type", kind).header("user-agent", "tester/1");
+        let bytes = if body.is_null() { String::new() } else { body.to_json() };
+        self.edge.clone().serve(client, request.body(RequestBody::own(bytes.into())).unwrap()).await
+    }
+
+    /// The code and the body of a response; the code is 0 if the connection ends before it does.
+    async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
+        let response = self.send(method, path, &body).await;
+        let code = response.status().as_u16();
+        match response.into_body().collect().await {
+            Ok(bytes) => (code, machinery::value::decode(&bytes.to_bytes()).unwrap_or_default()),
+            Err(_) => (0, Value::Null),
+        }
+    }
+
+    async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
+        let (code, body) = self.call(method, path, body).await;
+        assert!((200..300).contains(&code), "{path}: {code} {}", body.to_json());
+        body
+    }
+
+    async fn create(&self, kind: &str, name: &str, spec: Value) -> (u16, Value) {
+        let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
+            "spec": (spec)});
+        self.call(Method::POST, &format!("{API}/{}s", kind.to_lowercase()), object).await
+    }
+
+    async fn fault(&self, name: &str, spec: Value) {
+        let (code, body) = self.create("Fault", name, spec).await;
+        assert_eq!(code, 201, "{}", body.to_json());
+    }
+
+    async fn put(&self, name: &str, value: &str) -> u16 {
+        let object = json!({"metadata": {"name": name}, "data": {"value": value}});
+        self.call(Method::POST, MAPS, object).await.0
+    }
+
+    async fn change(&self, name: &str, value: &str) -> u16 {
+        self.call(Method::PATCH, &format!("{MAPS}/{name}"), json!({"data": {"value": value}})).await.0
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        self.call(Method::GET, path, Value::Null).await
+    }
+
+    async fn delete(&self, kind: &str, name: &str) {
+        self.ok(Method::DELETE, &format!("{API}/{kind}/{name}"), Value::Null).await;
+    }
+
+    /// Watches the ConfigMaps from now on.
+    async fn watch(&self) -> TestWatch {
+        let revision = self.edge.context.objects.revision();
+        let path = format!("{MAPS}?watch=true&resourceVersion={revision}");
+        let response = self.send(Method::GET, &path, &Value::Null).await;
+        assert_eq!(response.status().as_u16(), 200);
+        TestWatch(response.into_body(), String::new())
+    }
+
+    /// The status once it is as wanted, which is written a moment after what it reports.
+    async fn status(&self, path: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let status = self.ok(Method::GET, &format!("{API}/{path}"), Value::Null).await.get("status").cloned();
+            if let Some(status) = status.filter(&is_it) {
+                return status;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn settle(&self, spec: Value) -> Value {
+        let (code, body) = self.create("Settle", "s", spec).await;
+        assert_eq!(code, 201, "{}", body.to_json());
+        body.get("status").cloned().unwrap()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl TestWatch {
+    /// The next event, as its type and the name and value of its object; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some((line, rest)) = self.1.split_once('\n') {
+                let event = machinery::value::decode(line.as_bytes()).unwrap();
+                let text = |path: &[&str]| event.str_at(path).to_owned();
+                let (kind, name) = (text(&["type"]), text(&["object", "metadata", "name"]));
+                let value = text(&["object", "data", "value"]) + event.str_at(&["object", "reason"]);
+                self.1 = rest.to_owned();
+                return Some(format!("{kind} {name}{value}"));
+            }
+            let frame = self.0.frame().await?.ok()?;
+            self.1.push_str(std::str::from_utf8(frame.data_ref()?).unwrap());
+        }
+    }
+
+    /// The next `count` events.
+    async fn take(&mut self, count: usize) -> Vec<String> {
+        let mut taken = vec![];
+        for _ in 0..count {
+            taken.extend(self.next().await);
+        }
+        taken
+    }
+}
+
+#[tokio::test]
+async fn requests_are_disrupted_as_a_fault_says() {
+    let server = TestServer::start().await;
+    let maps = json!({"resources": ["configmaps"], "verbs": ["create"]});
+    for (effect, code, reason, is_stored) in [
+        (json!({"error": {"code": 409}}), 409, "Conflict", false),
+        (json!({"error": {"code": 410}}), 410, "Expired", false),
+        (json!({"error": {"code": 429, "retryAfterSeconds": 7}}), 429, "TooManyRequests", false),
+        (json!({"error": {"code": 500, "message": "no"}}), 500, "InternalError", false),
+        (json!({"error": {"code": 503}}), 503, "ServiceUnavailable", false),
+        (json!({"error": {"code": 504}}), 504, "Timeout", false),
+        (json!({"connection": "Reset"}), 500, "", false),
+        (json!({"connection": "Cut"}), 0, "", true),
+        (json!({"afterCommit": "Timeout"}), 504, "Timeout", true),
+        (json!({"afterCommit": "Reset"}), 500, "", true),
+        (json!({"delay": "1ms", "jitter": "1ms"}), 201, "", true),
+    ] {
+        server.fault("f", json!({"match": (maps.clone()), "effect": (effect.clone())})).await;
+        let (found, body) = server.call(Method::POST, MAPS, json!({"metadata": {"name": "a"}})).await;
+        assert_eq!((found, body.str_at(&["reason"])), (code, reason), "{}", effect.to_json());
+        server.delete("faults", "f").await;
+        let stored = server.call(Method::DELETE, &format!("{MAPS}/a"), Value::Null).await.0;
+        assert_eq!(stored == 200, is_stored, "{}", effect.to_json());
+    }
+    assert_eq!(server.put("b", "1").await, 201, "the deletion of a fault ends its effect");
+}
+
+#[tokio::test]
+async fn a_fault_names_itself_and_counts() {
+    let server = TestServer::start().await;
+    let when = json!({"every": 2, "count": 2});
+    let matched =
+        json!({"resources": ["configmaps"], "userAgents": ["tester/*"], "selector": {"matchLabels": {"a": "b"}}});
+    let labelled = json!({"metadata": {"name": "x", "labels": {"a": "b"}}});
+    server.ok(Method::POST, MAPS, labelled).await;
+    assert_eq!(server.put("y", "1").await, 201);
+    let effect = json!({"error": {"code": 429, "retryAfterSeconds": 3}});
+    server.fault("busy", json!({"match": (matched), "when": (when), "effect": (effect)})).await;
+    let path = format!("{MAPS}/x");
+    let mut codes = vec![];
+    for _ in 0..6 {
+        assert_eq!(server.get(&format!("{MAPS}/y")).await.0, 200, "another object");
+        assert_eq!(server.get(MAPS).await.0, 200, "a list has no labels");
+        let response = server.send(Method::GET, &path, &Value::Null).await;
+        let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        codes.push((response.status().as_u16(), header("pintle-fault"), header("retry-after")));
+    }
+    let busy = (429, Some("busy".to_owned()), Some("3".to_owned()));
+    let well = (200, None, None);
+    assert_eq!(codes, [well.clone(), busy.clone(), well.clone(), busy, well.clone(), well]);
+    let status = server.status("faults/busy", |status| status.str_at(&["phase"]) == "Ended").await;
+    assert_eq!(status.get("hits").and_then(Value::as_int), Some(2));
+    let last = status.items_at(&["last"]);
+    assert_eq!((last.len(), last[0].str_at(&["request"])), (2, "get configmaps default/x"));
+    assert_eq!((last[0].str_at(&["user"]), last[0].str_at(&["userAgent"])), ("admin", "tester/1"));
+    assert!(!server.testing.is_active(), "an ended fault costs no request anything");
+}
+
+#[tokio::test]
+async fn requests_for_the_api_itself_are_never_disrupted() {
+    let server = TestServer::start().await;
+    server.fault("all", json!({"effect": {"error": {"code": 500}}})).await;
+    assert_eq!((server.get(MAPS).await.0, server.get(&format!("{API}/faults")).await.0), (500, 200));
+    assert_eq!(server.get("/version").await.0, 200, "only requests for resources");
+    server.delete("faults", "all").await;
+    assert_eq!(server.get(MAPS).await.0, 200);
+}
+
+#[tokio::test]
+async fn bad_input_gets_one_clear_error() {
+    let server = TestServer::start().await;
+    for (kind, spec, why) in [
+        ("Fault", json!({}), "give either a recipe or an effect"),
+        ("Fault", json!({"recipe": "throttled", "effect": {"delay": "1s"}}), "give either a recipe or an effect"),
+        ("Fault", json!({"recipe": "no-such"}), "Unsupported value"),
+        ("Fault", json!({"effect": {}}), "give an effect"),
+        ("Fault", json!({"effect": {"connection": "Cut", "watch": "End"}}), "give at most one of error"),
+        ("Fault", json!({"effect": {"error": {"code": 404}}}), "Unsupported value"),
+        ("Fault", json!({"effect": {"watch": "Delay"}}), "Delay needs a delay"),
+        ("Fault", json!({"effect": {"delay": "soon"}}), "should match"),
+        ("Fault", json!({"effect": {"stale": {}}}), "give either changes or age"),
+        ("Fault", json!({"recipe": "throttled", "when": {"percent": 101}}), "less than or equal to 100"),
+        ("Fault", json!({"recipe": "throttled", "when": {"nth": 1, "every": 2}}), "give at most one of nth"),
+        ("Fault", json!({"recipe": "throttled", "when": {"burst": 2}}), "burst needs every"),
+        (
+            "Fault",
+            json!({"recipe": "throttled", "match": {"groups": ["testing.pintle.dev"]}}),
+            "requests for testing.pintle.dev are never intercepted",
+        ),
+        ("Gate", json!({"match": {"groups": ["testing.pintle.dev"]}}), "are never intercepted"),
+        ("Gate", json!({"release": (-1)}), "greater than or equal to 0"),
+        (
+            "Settle",
+            json!({"timeout": "1h"}),
+            "spec.timeout must be shorter than the request timeout of the server, 60 s",
+        ),
+    ] {
+        let (code, body) = server.create(kind, "bad", spec.clone()).await;
+        let message = body.str_at(&["message"]);
+        assert!((400..500).contains(&code) && message.contains(why), "{}: {code} {message}", spec.to_json());
+    }
+}
+
+#[tokio::test]
+async fn stale_reads_are_of_an_earlier_revision() {
+    let server = TestServer::start().await;
+    server.put("a", "1").await;
+    server.change("a", "2").await;
+    let stale = |consistent: bool| json!({"effect": {"stale": {"changes": 1, "consistentReads": consistent}}});
+    server.fault("old", stale(false)).await;
+    let value = async |query: &str| {
+        let one = server.get(&format!("{MAPS}/a{query}")).await.1.str_at(&["data", "value"]).to_owned();
+        let list = server.get(&format!("{MAPS}{query}")).await.1;
+        let of_list = list.items_at(&["items"]).iter().find(|item| item.str_at(&["metadata", "name"]) == "a");
+        assert_eq!(one, of_list.map(|item| item.str_at(&["data", "value"])).unwrap_or_default());
+        one
+    };
+    assert_eq!((value("?resourceVersion=0").await.as_str(), value("").await.as_str()), ("1", "2"));
+    let newest = server.get(&format!("{MAPS}/a")).await.1.str_at(&["metadata", "resourceVersion"]).to_owned();
+    assert_eq!(value(&format!("?resourceVersion={newest}")).await, "2", "no cache is older than a client demands");
+    server.delete("faults", "old").await;
+    server.fault("old", stale(true)).await;
+    server.change("a", "3").await;
+    assert_eq!(value("").await, "2");
+}
+
+#[tokio::test]
+async fn events_of_watches_are_dropped_repeated_and_ended() {
+    let server = TestServer::start().await;
+    for (index, (effect, events)) in [
+        ("Drop", vec!["ADDED a1", "ADDED c1"]),
+        ("Repeat", vec!["ADDED a1", "ADDED b1", "ADDED b1", "ADDED c1"]),
+        ("Reorder", vec!["ADDED a1", "ADDED c1", "ADDED b1"]),
+        ("End", vec!["ADDED a1"]),
+        ("Expire", vec!["ADDED a1", "ERROR Expired"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut watch = server.watch().await;
+        server.fault("f", json!({"effect": {"watch": effect}, "when": {"nth": 2}})).await;
+        for name in ["a", "b", "c"] {
+            assert_eq!(server.put(name, "1").await, 201);
+        }
+        assert_eq!(watch.take(events.len()).await, events, "{effect}, case {index}");
+        if ["End", "Expire"].contains(&effect) {
+            assert_eq!(watch.next().await, None, "{effect}");
+        }
+        server.delete("faults", "f").await;
+        server.ok(Method::DELETE, MAPS, Value::Null).await;
+    }
+}
+
+#[tokio::test]
+async fn delayed_events_come_late_and_in_order() {
+    let server = TestServer::start().await;
+    let mut watch = server.watch().await;
+    server.fault("slow", json!({"effect": {"watch": "Delay", "delay": "60ms"}, "when": {"nth": 1}})).await;
+    let begun = clock::instant();
+    server.put("a", "1").await;
+    server.put("b", "1").await;
+    assert_eq!(watch.take(2).await, ["ADDED a1", "ADDED b1"]);
+    assert!(begun.elapsed() >= Duration::from_millis(60));
+    server.delete("faults", "slow").await;
+    server.fault("stuck", json!({"effect": {"watch": "Delay", "delay": "1h"}})).await;
+    server.put("c", "1").await;
+    // polled, so that the event reaches the fault
+    let report = tokio::select! {
+        biased;
+        event = watch.next() => panic!("{event:?} is delayed"),
+        report = server.settle(json!({"timeout": "30ms", "quiet": "1ms"})) => report,
+    };
+    assert_eq!(report.items_at(&["behind"])[0].str_at(&["heldBy"]), "Fault stuck", "{}", report.to_json());
+    server.delete("faults", "stuck").await;
+    assert_eq!(watch.next().await.as_deref(), Some("ADDED c1"));
+}
+
+#[tokio::test]
+async fn gates_hold_and_release_events() {
+    let server = TestServer::start().await;
+    let mut watch = server.watch().await;
+    assert_eq!(
+        server.create("Gate", "g", json!({"match": {"resources": ["configmaps"], "names": ["a", "b"]}})).await.0,
+        201
+    );
+    for name in ["a", "b", "c"] {
+        server.put(name, "1").await;
+    }
+    server.change("a", "2").await;
+    assert_eq!(watch.next().await.as_deref(), Some("ADDED c1"), "the gate is not about it");
+    let status = server.status("gates/g", |status| status.get("held") == Some(&Value::Int(3))).await;
+    assert_eq!(status.get("watches"), Some(&Value::Int(1)));
+    let gate = format!("{API}/gates/g");
+    let patch = async |spec: Value| server.ok(Method::PATCH, &gate, json!({"spec": (spec)})).await;
+    patch(json!({"release": 1})).await;
+    assert_eq!(watch.next().await.as_deref(), Some("ADDED a1"));
+    patch(json!({"release": 3, "order": "Reversed"})).await;
+    assert_eq!(watch.take(2).await, ["MODIFIED a2", "ADDED b1"]);
+    server.status("gates/g", |status| status.get("released") == Some(&Value::Int(3))).await;
+    server.change("b", "2").await;
+    patch(json!({"open": true})).await;
+    assert_eq!(watch.next().await.as_deref(), Some("MODIFIED b2"));
+    patch(json!({"open": false})).await;
+    server.change("b", "3").await;
+    server.delete("gates", "g").await;
+    assert_eq!(watch.next().await.as_deref(), Some("MODIFIED b3"));
+}
+
+#[tokio::test]
+async fn settle_returns_when_everything_is_delivered() {
+    let server = Arc::new(TestServer::start().await);
+    let report = server.settle(json!({"quiet": "5ms"})).await;
+    assert_eq!((report.get("settled"), report.str_at(&["reason"])), (Some(&Value::Bool(true)), "Settled"));
+    let mut watch = server.watch().await;
+    server.put("a", "1").await;
+    let (waiting, begun) = (server.clone(), clock::instant());
+    let settling =
+        base::task::spawn("settle", async move { waiting.settle(json!({"quiet": "0s", "timeout": "20s"})).await });
+    // nothing reads the watch, so it is behind
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!settling.is_finished());
+    assert_eq!(watch.next().await.as_deref(), Some("ADDED a1"));
+    let reading = base::task::spawn("watch", async move { watch.next().await });
+    let report = settling.await.unwrap();
+    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    drop(reading);
+    let (code, list) = server.get(&format!("{API}/settles")).await;
+    assert_eq!((code, list.items_at(&["items"]).len()), (200, 0), "it is not stored");
+}
+
+#[tokio::test]
+async fn settle_names_who_is_behind() {
+    let server = TestServer::start().await;
+    let mut watch = server.watch().await;
+    assert_eq!(server.create("Gate", "g", json!({})).await.0, 201);
+    server.put("a", "1").await;
+    let report = tokio::select! {
+        biased;
+        event = watch.next() => panic!("{event:?} is held"),
+        report = server.settle(json!({"timeout": "30ms", "quiet": "1ms"})) => report,
+    };
+    let behind = &report.items_at(&["behind"])[0];
+    assert_eq!((behind.str_at(&["heldBy"]), behind.str_at(&["userAgent"])), ("Gate g", "tester/1"));
+    let message = "the watch of configmaps in default by tester/1 (admin) waits for 1 event held by Gate g";
+    assert_eq!((report.str_at(&["reason"]), report.str_at(&["message"])), ("TimedOut", message));
+    let report = server.settle(json!({"timeout": "5s", "quiet": "1ms", "held": "Ignore"})).await;
+    assert_eq!((report.get("settled"), report.get("held")), (Some(&Value::Bool(true)), Some(&Value::Int(1))));
+}
+
+#[tokio::test]
+async fn settle_ends_when_writes_do_not() {
+    let server = Arc::new(TestServer::start().await);
+    server.put("a", "0").await;
+    let writing = server.clone();
+    let writer = base::task::spawn("writer", async move {
+        for number in 1.. {
+            writing.change("a", &number.to_string()).await;
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    });
+    let report = server.settle(json!({"quiet": "10s", "timeout": "20s", "rounds": 3})).await;
+    assert_eq!(report.str_at(&["reason"]), "StillWriting", "{}", report.to_json());
+    assert_eq!(report.str_at(&["message"]), "objects are still written, configmaps default/a was the last");
+    let report = server.settle(json!({"quiet": "1ms", "timeout": "20s", "ignore": ["configmaps"]})).await;
+    assert_eq!(report.get("settled"), Some(&Value::Bool(true)));
+    writer.abort();
+}

@@ -1,0 +1,237 @@
+"""Faults, gates and waits: the flags, the command line, the wire, and a controller whose bugs only they show."""
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from urllib.parse import urlparse
+
+import pytest
+
+from documentation import ROOT
+from pintle import TOKEN, eventually, insecure
+from watch import Watch
+
+pytestmark = [pytest.mark.testing, pytest.mark.timeout(180)]
+
+API = "/apis/testing.pintle.dev/v1alpha1"
+MAPS = "/api/v1/namespaces/default/configmaps"
+EXAMPLE = ROOT / "examples" / "testing"
+
+
+def create(server, kind, name, spec, prefix=""):
+    server.ok("POST", f"{prefix}{API}/{kind.lower()}s", {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+
+
+@pytest.fixture
+def server(launch):
+    with launch("--testing", "--workspaces") as server:
+        yield server
+
+
+def test_only_a_server_for_tests_has_it(launch, tmp_path):
+    with launch("--testing") as server:
+        assert "[+]testing ok" in server.request("GET", "/readyz?verbose")[1]
+        assert "testing is on" in server.stderr().splitlines()[0]
+        assert server.request("GET", "/apis/testing.pintle.dev")[0] == 200
+    data = tmp_path / "data"
+    with launch("--testing", storage="embedded", data_dir=data) as server:
+        create(server, "Fault", "busy", {"recipe": "throttled"})
+    with launch(storage="embedded", data_dir=data) as server:
+        assert "testing" not in server.request("GET", "/readyz?verbose")[1]
+        eventually(lambda: server.request("GET", "/apis/testing.pintle.dev")[0] == 404)
+        groups = [group["name"] for group in server.ok("GET", "/apis")["groups"]]
+        assert "testing.pintle.dev" not in groups
+        for _ in range(4):
+            server.ok("GET", MAPS)
+
+
+def test_others_cannot_break_it(launch):
+    for flags, why in (
+        (["--testing", "--bind-address", "0.0.0.0"], "--testing with --bind-address 0.0.0.0 lets other machines break this server"),
+        (["--testing", "--etcd-servers", "http://127.0.0.1:1"], "--testing needs the embedded store"),
+    ):
+        result = subprocess.run([launch.binary, "serve", "--storage", "memory", "--secure-port", "0", *flags], capture_output=True, text=True, timeout=30)
+        assert result.returncode == 1 and why in result.stderr, result
+    with launch("--testing", "--bind-address", "0.0.0.0", "--testing-on-any-address") as server:
+        assert server.request("GET", "/apis/testing.pintle.dev")[0] == 200
+
+
+def test_each_workspace_has_its_own(server):
+    server.ok("POST", "/apis/workspaces.pintle.dev/v1alpha1/workspaces", {"metadata": {"name": "a"}, "kind": "Workspace", "apiVersion": "workspaces.pintle.dev/v1alpha1"})
+    create(server, "Fault", "down", {"effect": {"error": {"code": 503}}}, prefix="/clusters/a")
+    assert (server.request("GET", "/clusters/a" + MAPS)[0], server.request("GET", MAPS)[0]) == (503, 200)
+    create(server, "Fault", "down", {"effect": {"error": {"code": 500}}})
+    server.ok("DELETE", f"/clusters/a{API}/faults/down")
+    assert (server.request("GET", "/clusters/a" + MAPS)[0], server.request("GET", MAPS)[0]) == (200, 500)
+
+
+def raw(server, method, path, body=None):
+    """A request over a connection of its own; returns the response, whose body was not read."""
+    url = urlparse(server.url)
+    connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=20)
+    connection.request(method, path, json.dumps(body) if body else None, {"Authorization": "Bearer " + TOKEN, "Content-Type": "application/json"})
+    return connection.getresponse()
+
+
+def test_connections_are_reset_and_responses_cut(server):
+    create(server, "Fault", "lost", {"effect": {"afterCommit": "Reset"}, "match": {"verbs": ["create"], "resources": ["configmaps"]}})
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        raw(server, "POST", MAPS, {"metadata": {"name": "a"}})
+    assert server.request("GET", f"{MAPS}/a")[0] == 200
+    create(server, "Fault", "cut", {"effect": {"connection": "Cut"}, "match": {"verbs": ["get", "list"]}})
+    whole = len(server.request("GET", "/version")[1])
+    assert whole > 0
+    for path in (f"{MAPS}/a", MAPS):
+        response = raw(server, "GET", path)
+        assert (response.status, response.headers["pintle-fault"]) == (200, "cut")
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            response.read()
+
+
+def test_audit_events_name_the_fault(launch, tmp_path):
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
+    with launch("--testing", "--audit-policy-file", str(policy), "--audit-log-path", str(log)) as server:
+        create(server, "Fault", "busy", {"recipe": "throttled"})
+        codes = [server.request("GET", MAPS)[0] for _ in range(4)]
+        assert codes == [200, 429, 200, 429]
+        eventually(lambda: log.read_text().count('"testing.pintle.dev/fault":"busy"') >= 2)
+
+
+def test_settle_follows_the_last_delivery(server):
+    """A watch that is delayed keeps it waiting, and it returns within milliseconds of the delivery."""
+    watch = Watch(server, MAPS + "?watch=true&resourceVersion=" + server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+    create(server, "Fault", "late", {"effect": {"watch": "Delay", "delay": "300ms"}, "match": {"resources": ["configmaps"]}})
+    server.ok("POST", MAPS, {"metadata": {"name": "a"}})
+    written = time.monotonic()
+    status = server.ok("POST", f"{API}/settles", {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}, "spec": {"quiet": "1ms"}})["status"]
+    took = time.monotonic() - written
+    assert status["settled"] and len(watch.lines) == 1, status
+    assert 0.25 < took < 2, took
+
+
+def test_command_line(launch, server):
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+
+    def run(*arguments):
+        return subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
+
+    def done(*arguments):
+        result = run(*arguments)
+        assert result.returncode == 0, result
+        return result.stdout
+
+    assert done("fault", "create", "busy", "--recipe", "throttled", "--user-agent", "x*") == 'fault "busy" has been created\n'
+    assert done("fault", "list").splitlines()[1].split() == ["busy", "Active", "0", "0", "throttled"]
+    assert done("fault", "delete", "--all") == "all faults have been deleted\n"
+    watch = Watch(server, MAPS + "?watch=true&resourceVersion=" + server.ok("GET", MAPS)["metadata"]["resourceVersion"])
+    done("gate", "hold", "maps", "--resource", "configmaps")
+    for name in "abc":
+        server.ok("POST", MAPS, {"metadata": {"name": name}})
+    eventually(lambda: done("gate", "list").splitlines()[1].split() == ["maps", "false", "3", "0"])
+    result = run("settle", "--timeout", "50ms", "--quiet", "1ms")
+    assert result.returncode == 1 and "waits for 3 events held by Gate maps" in result.stderr, result
+    assert "settled after" in done("settle", "--ignore-held")
+    assert done("gate", "release", "maps", "-n", "2") == 'gate "maps" lets 2 more events through\n'
+    eventually(lambda: len(watch.lines) == 2)
+    assert done("gate", "release", "maps") == 'gate "maps" is open\n'
+    assert "settled after" in done("settle")
+    assert len(watch.lines) == 3
+    done("gate", "delete", "maps")
+    for arguments, why in (
+        (("fault", "create", "x"), "give either a recipe or an effect"),
+        (("fault", "create", "x", "--error", "404"), "Unsupported value"),
+        (("gate", "release", "none"), 'gates.testing.pintle.dev "none" not found'),
+        (("settle", "--timeout", "2h"), "must be shorter than the request timeout"),
+        (("fault", "list", "--workspace", "none"), 'workspaces.workspaces.pintle.dev "none" not found'),
+    ):
+        result = run(*arguments)
+        assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, (arguments, result)
+
+
+class Tickets:
+    """The controller of the example, on a server of its own."""
+
+    def __init__(self, launch, server, fixed):
+        kubectl = shutil.which("kubectl") or pytest.skip("no kubectl in PATH")
+        self.server, self.binary = server, launch.binary
+        self.env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+        subprocess.run([kubectl, "apply", "-f", EXAMPLE / "tickets.yaml"], env=self.env, check=True, capture_output=True, timeout=60)
+        flags = ["--fixed"] if fixed else []
+        command = [sys.executable, EXAMPLE / "controller.py", *flags]
+        self.process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert self.process.stdout.readline() == "running\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def pintle(self, *arguments):
+        subprocess.run([self.binary, *arguments], env=self.env, check=True, capture_output=True, timeout=60)
+
+    def create(self, *names):
+        for name in names:
+            self.server.ok("POST", "/apis/example.com/v1/namespaces/default/tickets", {"apiVersion": "example.com/v1", "kind": "Ticket", "metadata": {"name": name}})
+
+    def delete(self, name):
+        self.server.ok("DELETE", f"/apis/example.com/v1/namespaces/default/tickets/{name}")
+
+    def settle(self):
+        self.pintle("settle", "--quiet", "700ms", "--timeout", "50s")
+
+    def check(self):
+        result = subprocess.run([sys.executable, EXAMPLE / "controller.py", "check"], env=self.env, capture_output=True, text=True, timeout=60)
+        return result.stdout.splitlines()
+
+
+def healthy(tickets):
+    tickets.create("a", "b", "c")
+    tickets.settle()
+    tickets.delete("b")
+    tickets.settle()
+
+
+def lost_response(tickets):
+    tickets.pintle("fault", "create", "lost", "--recipe", "lost-response", "--resource", "configmaps")
+    tickets.create("a", "b", "c")
+    tickets.settle()
+
+
+def ended_watch(tickets):
+    tickets.create("a")
+    tickets.settle()
+    tickets.pintle("fault", "create", "ends", "--watch", "end", "--nth", "1", "--resource", "tickets")
+    tickets.delete("a")
+    tickets.settle()
+
+
+def late_events(tickets):
+    tickets.pintle("fault", "create", "late", "--recipe", "stale-reads", "--resource", "configmaps")
+    tickets.create("a", "b")
+    tickets.settle()
+
+
+@pytest.mark.parametrize("fixed", [False, True], ids=["bugs", "fixed"])
+@pytest.mark.parametrize(
+    ("scenario", "found"),
+    [
+        (healthy, []),
+        (lost_response, ["ticket c has 2 numbers", "number 3 was given 2 times"]),
+        (ended_watch, ["ticket a is gone, and its number is not"]),
+        (late_events, ["number 1 was given 2 times"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_planted_bugs_show_under_faults_alone(launch, scenario, found, fixed):
+    with launch("--testing") as server, Tickets(launch, server, fixed) as tickets:
+        scenario(tickets)
+        tickets.pintle("fault", "delete", "--all")
+        assert tickets.check() == (["all is well"] if fixed or not found else found)
