@@ -83,8 +83,6 @@ def test_connections_are_reset_and_responses_cut(server):
         raw(server, "POST", MAPS, {"metadata": {"name": "a"}})
     assert server.request("GET", f"{MAPS}/a")[0] == 200
     create(server, "Fault", "cut", {"effect": {"connection": "Cut"}, "match": {"verbs": ["get", "list"]}})
-    whole = len(server.request("GET", "/version")[1])
-    assert whole > 0
     for path in (f"{MAPS}/a", MAPS):
         response = raw(server, "GET", path)
         assert (response.status, response.headers["pintle-fault"]) == (200, "cut")

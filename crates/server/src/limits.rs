@@ -214,6 +214,8 @@ pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
 pub const WORKSPACE_SWEEP: Duration = Duration::from_secs(30);
 /// Bytes of a response of which a fault sends half.
 pub const CUT_BYTES_MAX: usize = 1 << 20;
+/// Time for that half to be sent before the connection ends.
+pub const CUT_PAUSE: Duration = Duration::from_millis(20);
 /// The last hits that the status of a fault shows.
 pub const FAULT_HITS_SHOWN: usize = 10;
 /// How far caches and watches are behind with the recipe `stale-reads`.

@@ -134,7 +134,11 @@ impl PieceSource for Half {
         Box::pin(async move {
             match self.0.take() {
                 Some(half) => Ok(Some((half, self as Box<dyn PieceSource>))),
-                None => Err(Broken("cut in half by a fault".to_owned())),
+                None => {
+                    // otherwise the end of the connection would overtake what is not sent yet
+                    tokio::time::sleep(limits::CUT_PAUSE).await;
+                    Err(Broken("cut in half by a fault".to_owned()))
+                }
             }
         })
     }
