@@ -113,18 +113,17 @@ mod tests {
             let naming = named.decide(&definition(json!({})), &none).unwrap();
             naming.names_accepted.status == "False"
         };
-        let named = || {
-            Some(Named { accepted: json!({"plural": "x", "kind": "X"}), wanting: true, announced: vec!["v1".into()] })
-        };
+        let accepted = json!({"plural": "x", "kind": "X"});
+        let named = Named { accepted, wanting: true, announced: vec!["v1".into()] };
         assert!(!taken(&names));
-        names.set(&"g".into(), &"b".into(), named());
-        names.set(&"g".into(), &"c".into(), named());
-        names.set(&"h".into(), &"d".into(), named());
+        names.set(&"g".into(), &"b".into(), Some(&named));
+        names.set(&"g".into(), &"c".into(), Some(&named));
+        names.set(&"h".into(), &"d".into(), Some(&named));
         assert!(taken(&names));
         assert_eq!(names.wanting("g"), ["b", "c"]);
         names.set(&"g".into(), &"b".into(), None);
         assert!(taken(&names));
-        names.set(&"g".into(), &"c".into(), Some(Named::of(&definition(json!({"plural": "z", "kind": "Z"})))));
+        names.set(&"g".into(), &"c".into(), Some(&Named::of(&definition(json!({"plural": "z", "kind": "Z"})))));
         assert!(!taken(&names));
         assert_eq!(names.wanting("g"), ["c"]);
         assert_eq!(names.announced(), [("h".into(), "v1".into())].into());

@@ -212,6 +212,8 @@ pub const DIAL_SECONDS: u64 = 5;
 pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
 /// Interval of the search for such contexts.
 pub const WORKSPACE_SWEEP: Duration = Duration::from_secs(30);
+/// Maximum size of a workspace's specification that comes without an object, whose fields are short.
+pub const WORKSPACE_SPEC_BYTES: usize = 64 * 1024;
 /// Bytes of a response of which a fault sends half.
 pub const CUT_BYTES_MAX: usize = 1 << 20;
 /// Time for that half to be sent before the connection ends.

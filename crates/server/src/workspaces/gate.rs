@@ -11,9 +11,9 @@ use machinery::Status;
 use machinery::names;
 use machinery::status::{Details, Reason};
 
-use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
 use super::workspace::{Opened, Usage, Workspace};
+use super::{Workspaces, quick};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
 
 /// Groups whose objects are not stored: a template responds to them too.
@@ -33,6 +33,10 @@ impl Workspaces {
     ) -> Result<HttpResponse, Status> {
         let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default();
         let (name, path) = below.find('/').map_or((below, ""), |end| below.split_at(end));
+        if quick::is_creation(request.method(), path) {
+            let name = name.to_owned();
+            return self.create_quickly(client, request, &name).await;
+        }
         let workspace = self.admit(&client, request.headers(), name).await?;
         let spec = workspace.spec();
         if spec.template && writes(request.method(), path) {
@@ -58,7 +62,7 @@ impl Workspaces {
         if !names::dns1123_label(name).is_empty() {
             return Err(Status::not_found(GROUP, PLURAL, name));
         }
-        let home = self.home().ok_or_else(|| unavailable("the server is stopping"))?;
+        let home = self.home().ok_or_else(stopping)?;
         let workspace = self.workspace(name);
         let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content");
         if let Some(workspace) = &workspace
@@ -101,7 +105,8 @@ fn sealed(name: &str) -> Status {
     Status::new(Reason::MethodNotAllowed, format!("workspace {name:?} is a template and cannot be changed; fork it"))
 }
 
-fn unavailable(why: &str) -> Status {
+pub(super) fn stopping() -> Status {
+    let why = "the server is stopping";
     Status::new(Reason::ServiceUnavailable, why).with_details(Details { retry_after_seconds: 1, ..Details::default() })
 }
 

@@ -9,6 +9,7 @@ mod definition;
 mod gate;
 mod kept;
 mod open;
+mod quick;
 #[cfg(test)]
 mod tests;
 mod workspace;

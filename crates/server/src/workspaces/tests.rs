@@ -507,3 +507,29 @@ async fn forks_resets_and_deletions_that_a_crash_has_lost_are_made_again() {
     let label = store.branches().into_iter().find(|branch| branch.id == uid("r").as_bytes()).unwrap().label;
     assert_eq!(super::kept::Label::decode(&label).unwrap().reset, "1");
 }
+
+#[tokio::test]
+async fn one_request_creates_and_returns_a_kubeconfig() {
+    let server = TestServer::start().await;
+    let post = async |client: &Arc<Client>, name: &str, spec: Value| {
+        let (code, body) = server.call(client, Method::POST, &format!("/clusters/{name}"), spec).await;
+        (code, machinery::value::decode(body.as_bytes()).unwrap_or_default())
+    };
+    let (code, config) = post(&admin(), "a", Value::Null).await;
+    let cluster = &config.items_at(&["clusters"])[0];
+    assert_eq!((code, cluster.str_at(&["cluster", "server"])), (201, "https://pintle.example.com/clusters/a"));
+    assert_eq!(server.put("a", "one").await, 201);
+    assert_eq!(post(&admin(), "b", json!({"from": {"workspace": "a"}})).await.0, 201);
+    assert_eq!(server.names("b").await, ["one"]);
+    for (client, name, spec, code, why) in [
+        (admin(), "a", Value::Null, 409, "already exists"),
+        (admin(), "c", json!({"from": {"workspace": "none"}}), 422, "there is no workspace \"none\" to fork"),
+        (admin(), "d", json!(["x"]), 400, "the body is not a JSON object"),
+        (admin(), "d", json!({"ttl": "soon"}), 422, "spec.ttl"),
+        (admin(), "D", Value::Null, 422, "metadata.name"),
+        (user("jane"), "d", Value::Null, 403, "cannot create resource \"workspaces\""),
+    ] {
+        let (got, status) = post(&client, name, spec).await;
+        assert!(got == code && status.str_at(&["message"]).contains(why), "{name}: {got} {status:?}");
+    }
+}

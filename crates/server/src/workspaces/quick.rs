@@ -1,0 +1,87 @@
+//! One request that creates a workspace and returns a kubeconfig: `POST /clusters/NAME`, with the specification as its body.
+//!
+//! The workspace is created by a request of the same client to `default`, so that authorization, admission and audit are those of
+//! any other.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use machinery::status::Reason;
+use machinery::{Status, Value, json};
+
+use super::Workspaces;
+use super::definition::{GROUP, PLURAL};
+use crate::http::{Body, Client, HttpResponse, RequestBody};
+use crate::limits;
+
+impl Workspaces {
+    /// Creates a workspace, and returns its kubeconfig once it can be used, or the response of the refused creation.
+    pub(super) async fn create_quickly(
+        &self,
+        client: Arc<Client>,
+        request: Request<RequestBody>,
+        name: &str,
+    ) -> Result<HttpResponse, Status> {
+        let home = self.home().ok_or_else(super::gate::stopping)?;
+        let (mut parts, body) = request.into_parts();
+        let workspace = json!({"apiVersion": (format!("{GROUP}/v1alpha1")), "kind": "Workspace",
+            "metadata": {"name": name}, "spec": (specification(body).await?)});
+        let user = credentials(&parts.headers);
+        parts.uri = format!("/apis/{GROUP}/v1alpha1/{PLURAL}").parse().map_err(|_| Status::internal("no URI"))?;
+        parts.headers.remove(CONTENT_LENGTH);
+        parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = RequestBody::own(workspace.to_json().into());
+        let created = home.serve(client, Request::from_parts(parts, body)).await;
+        if created.status() != StatusCode::CREATED {
+            return Ok(created);
+        }
+        // its object acts before the response to its creation
+        if let Some(why) = self.workspace(name).and_then(|workspace| workspace.failure()) {
+            return Err(Status::new(Reason::Invalid, format!("workspace {name:?} has failed: {why}")));
+        }
+        let mut response = Response::new(Body::Full(self.kubeconfig(name, user).to_json().into()));
+        *response.status_mut() = StatusCode::CREATED;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(response)
+    }
+
+    fn kubeconfig(&self, name: &str, user: Value) -> Value {
+        let mut cluster = json!({"server": (self.url_of(name))});
+        let authority = &self.parts.blueprint.controllers.root_authority;
+        if !authority.is_empty() {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(authority);
+            cluster.set_at(&["certificate-authority-data"], Value::from(encoded));
+        }
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": name,
+            "clusters": [{"name": name, "cluster": cluster}], "users": [{"name": name, "user": user}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}]
+        })
+    }
+}
+
+/// The specification in the body of a request, which may be empty.
+async fn specification(body: RequestBody) -> Result<Value, Status> {
+    let read = Limited::new(body, limits::WORKSPACE_SPEC_BYTES).collect().await;
+    let bytes: Bytes = read.map_err(|_| Status::bad_request("the body is no specification of a workspace"))?.to_bytes();
+    if bytes.is_empty() {
+        return Ok(Value::object());
+    }
+    let spec = machinery::value::decode(&bytes).ok().filter(|spec| spec.as_object().is_some());
+    spec.ok_or_else(|| Status::bad_request("the body is not a JSON object: it is the spec of the workspace, or empty"))
+}
+
+/// The user of a kubeconfig: the token of the request, if it has one. A client certificate has a key that the server does not know.
+fn credentials(headers: &HeaderMap) -> Value {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    header.strip_prefix("Bearer ").map_or_else(Value::object, |token| json!({"token": token}))
+}
+
+/// Whether a request asks for a new workspace.
+pub(super) fn is_creation(method: &Method, path: &str) -> bool {
+    method == Method::POST && path.is_empty()
+}
