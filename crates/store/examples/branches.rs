@@ -9,6 +9,7 @@ use store::{BranchSource, Branching as _, Durability, Embedded, Expected, Option
 
 const VALUE_BYTES: usize = 500;
 
+#[allow(clippy::disallowed_methods, reason = "a measurement")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -12,7 +12,7 @@ use machinery::names;
 use machinery::status::{Details, Reason};
 
 use super::definition::{GROUP, PLURAL, Spec};
-use super::workspace::{Opened, Usage, Workspace};
+use super::workspace::{Opened, Workspace, WorkspaceUsage};
 use super::{Workspaces, quick};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
 
@@ -93,7 +93,7 @@ fn check_limits(spec: &Spec, opened: &Opened, method: &Method, watches: bool) ->
         let why = format!("the workspace has reached its limit of {} objects", of.objects);
         return Err(Status::new(Reason::Forbidden, why));
     }
-    let Usage { bytes, .. } = opened.usage();
+    let WorkspaceUsage { bytes, .. } = opened.usage();
     if of.bytes > 0 && creates && bytes >= of.bytes as u64 {
         let why = format!("the workspace has reached its limit of {} bytes", of.bytes);
         return Err(Status::new(Reason::Forbidden, why));

@@ -1,76 +1,17 @@
-//! Workspaces that are kept in the log of the store, as branches of it. What the log notes of each stands here, and how they are found
-//! again after a start.
+//! Workspaces that are kept in the log of the store, as branches of it, and how they are found again after a start.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Weak;
 
 use bytes::Bytes;
-use machinery::{Release, Text, Value, json};
+use machinery::{Release, Text, Value};
 use objects::Layout;
-use store::{BranchSource, Branching, Revision, Store};
+use store::{BranchSource, Branching, Store};
 
 use super::definition::Spec;
+use super::label::{Label, pristine_id, wanted_revision};
 use super::workspace::{Fork, Keeping, Origin, Workspace, WorkspaceContent};
 use super::{DEFAULT, Workspaces};
-
-/// The ids of the empty APIs begin with this, which is no part of a uid.
-const PRISTINE: &str = "pristine ";
-
-/// The id of the branch that has the empty API of a release. Another version of the server makes another one.
-pub fn pristine_id(release: Release) -> String {
-    format!("{PRISTINE}{release} {}", env!("CARGO_PKG_VERSION"))
-}
-
-/// What the log notes of a workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Label {
-    /// The release that it emulates; `None` for that of the server, if it has not begun.
-    pub release: Option<Release>,
-    /// See [`Origin::has_workspaces`].
-    pub has_workspaces: bool,
-    /// Whether it holds anything; a workspace begins when it is first used.
-    pub has_begun: bool,
-    /// The text of the last reset.
-    pub reset: String,
-}
-
-impl Label {
-    pub fn encode(&self) -> Vec<u8> {
-        let release = self.release.map(|release| release.to_string()).unwrap_or_default();
-        let (release, reset) = (Value::from(release), Value::from(self.reset.as_str()));
-        json!({"release": release, "hasWorkspaces": (self.has_workspaces), "hasBegun": (self.has_begun), "reset": reset})
-            .to_json()
-            .into_bytes()
-    }
-
-    /// `None` if a later version of the server has written it.
-    pub fn decode(label: &[u8]) -> Option<Label> {
-        let label = machinery::value::decode(label).ok()?;
-        let flag = |name: &str| label.get(name) == Some(&Value::Bool(true));
-        let release = match label.get("release")?.as_str()? {
-            "" => None,
-            release => Some(release.parse().ok()?),
-        };
-        Some(Label {
-            release,
-            has_workspaces: flag("hasWorkspaces"),
-            has_begun: flag("hasBegun"),
-            reset: label.str_at(&["reset"]).to_owned(),
-        })
-    }
-}
-
-/// The revision that a source has to have. The error is one line.
-pub fn wanted_revision(name: &str, source: &dyn Store, spec: &Spec) -> Result<Option<Revision>, String> {
-    use futures_util::FutureExt as _;
-    let Ok(wanted) = spec.revision.parse::<Revision>() else { return Ok(None) };
-    match source.head().now_or_never() {
-        Some(Ok(revision)) if revision != wanted => {
-            Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {wanted}"))
-        }
-        _ => Ok(Some(wanted)),
-    }
-}
 
 /// A workspace that the server finds when it starts.
 pub struct FoundWorkspace {
@@ -181,21 +122,5 @@ impl Workspaces {
             at: None,
         };
         WorkspaceContent::Begun { store, is_fresh: false, origin, keeping: Keeping::Log }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_decoded_as_they_were_encoded() {
-        for release in [Some(Release::V1_36), None] {
-            let label = Label { release, has_workspaces: true, has_begun: false, reset: "a\"b".to_owned() };
-            assert_eq!(Label::decode(&label.encode()), Some(label));
-        }
-        for other in ["", "{}", "{\"release\": \"9.9\"}"] {
-            assert_eq!(Label::decode(other.as_bytes()), None);
-        }
     }
 }

@@ -8,6 +8,7 @@ mod controller;
 mod definition;
 mod gate;
 mod kept;
+mod label;
 mod open;
 mod quick;
 #[cfg(test)]

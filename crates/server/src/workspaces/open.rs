@@ -13,7 +13,7 @@ use store::{BranchSource, Branching, Expected, Memory, Refused, Store, Write};
 use tokio::sync::watch;
 
 use super::definition::{GROUP, PLURAL, Spec};
-use super::kept::{self, Label};
+use super::label::{Label, pristine_id};
 use super::workspace::{Fork, Opened, Origin, Workspace, revision_of};
 use super::{Pristine, Workspaces};
 use crate::assembly::{Base, Beginning, Blueprint};
@@ -67,7 +67,7 @@ impl Workspaces {
         let origin = Origin { store, layout, release, has_workspaces: false, is_complete: true, objects, at };
         let Some(log) = log.filter(|_| !spec.ephemeral) else { return Ok(Fork::Of(origin)) };
         let label = Label { release: Some(release), has_workspaces: false, has_begun: true, reset: spec.reset.clone() };
-        let id = kept::pristine_id(release);
+        let id = pristine_id(release);
         let store = log.begin(workspace.uid.as_bytes(), BranchSource::Branch(id.as_bytes(), None), &label.encode());
         let store = store.ok_or("its store cannot be forked")?;
         Ok(Fork::Kept(Origin { store, ..origin }))
@@ -127,7 +127,7 @@ impl Workspaces {
         let context = match home.context.objects.store().branching() {
             None => self.make_empty(&blueprint, Storage::own(Arc::new(Memory::default()))).await?,
             Some(log) => {
-                let (id, layout) = (kept::pristine_id(release), self.layout());
+                let (id, layout) = (pristine_id(release), self.layout());
                 let store = match log.branch(id.as_bytes()) {
                     Some(store) => store,
                     None => {

@@ -493,7 +493,7 @@ async fn forks_resets_and_deletions_that_a_crash_has_lost_are_made_again() {
     }
     store.begin(b"an-old-uid", BranchSource::Nothing, b"").unwrap();
     // the label is not the text of the specification
-    let label = super::kept::Label { release: None, has_workspaces: false, has_begun: true, reset: String::new() };
+    let label = super::label::Label { release: None, has_workspaces: false, has_begun: true, reset: String::new() };
     store.begin(uid("r").as_bytes(), BranchSource::Branch(uid("r").as_bytes(), None), &label.encode()).unwrap();
     store.sync().await.unwrap();
     let again = TestServer::on(store.clone()).await;
@@ -505,7 +505,7 @@ async fn forks_resets_and_deletions_that_a_crash_has_lost_are_made_again() {
     let branch = store.branch(uid("r").as_bytes()).unwrap();
     assert!(branch.fork(0).is_some());
     let label = store.branches().into_iter().find(|branch| branch.id == uid("r").as_bytes()).unwrap().label;
-    assert_eq!(super::kept::Label::decode(&label).unwrap().reset, "1");
+    assert_eq!(super::label::Label::decode(&label).unwrap().reset, "1");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::definition::Spec;
-use super::kept::{self, Label};
+use super::label::{Label, wanted_revision};
 use crate::http::{Edge, OpenCount};
 
 /// The store that a workspace begins from, and how it is to be read.
@@ -90,7 +90,7 @@ struct WorkspaceState {
     content: WorkspaceContent,
     opened: Option<Arc<Opened>>,
     /// What it held when that was last noted for its status.
-    usage: Option<Usage>,
+    usage: Option<WorkspaceUsage>,
     /// Whether the workspace has been deleted.
     is_gone: bool,
 }
@@ -119,16 +119,16 @@ pub struct Opened {
 
 /// What a workspace holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct WorkspaceUsage {
     pub objects: usize,
     /// Bytes of the objects as they are stored.
     pub bytes: u64,
 }
 
 impl Opened {
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> WorkspaceUsage {
         let objects = &self.edge.context.objects;
-        Usage { objects: objects.count(), bytes: objects.store().live_bytes().unwrap_or_default() }
+        WorkspaceUsage { objects: objects.count(), bytes: objects.store().live_bytes().unwrap_or_default() }
     }
 
     /// The number of watches.
@@ -248,7 +248,7 @@ impl Workspace {
                 "workspace {name:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true"
             )),
             WorkspaceContent::Begun { store, origin, .. } => {
-                let at = kept::wanted_revision(name, &**store, spec)?;
+                let at = wanted_revision(name, &**store, spec)?;
                 let release = state.spec.release.unwrap_or(origin.release);
                 let has_workspaces = origin.has_workspaces;
                 let label = Label { release: Some(release), has_workspaces, has_begun: true, reset };
@@ -325,7 +325,7 @@ impl Workspace {
     }
 
     /// What the workspace held when it was last noted.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<WorkspaceUsage> {
         self.state.lock().usage
     }
 

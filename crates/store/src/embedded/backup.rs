@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::checkpoint::Entries;
 use super::disk::{Appending, Directory, Disk as _};
+use super::entries::Entries;
 use super::files::{checkpoint_name, each_file, each_record, segment_name};
 use super::format::Branched;
 use super::frame::{self, Header, Kind};

@@ -1,25 +1,17 @@
-//! A branch: keys of its own, which begin as those of the store or of another branch, in the same log. It is a store in memory
-//! whose writes the committer makes.
+//! Branches: keys of their own, which begin as those of the store or of another branch, in the same log. The committer begins them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::mpsc;
 
-use super::committer::Job;
 use super::entry::{NOTHING, ROOT};
-use super::follower::Follower;
-use super::memory::Memory;
 use super::state::{Shared, State};
-use super::submit;
 use crate::contract::content::Image;
 use crate::contract::content::Number;
 use crate::contract::content::{Map, bytes_of};
-use crate::contract::{
-    BoxFuture, BranchInfo, BranchSource, Changes, Refused, Revision, Snapshot, Store, StoreError, Write,
-};
+use crate::contract::{BranchInfo, BranchSource, Revision};
 
 /// What a branch is beside its keys.
 #[derive(Clone, Default)]
@@ -84,7 +76,7 @@ impl BranchState {
     }
 
     /// Blocks until the committer has begun the branch, which takes it as long as the writes that it is making.
-    fn wait(&self) {
+    pub fn wait(&self) {
         self.has_begun.wait_while(&mut self.lineage.lock(), |_| self.shared.lock().is_waiting);
     }
 
@@ -202,91 +194,5 @@ impl Branches {
     /// The turns since the last call, in order.
     pub fn take_turns(&self) -> Vec<Turn> {
         std::mem::take(&mut *self.turns.lock())
-    }
-}
-
-/// A branch as a store.
-pub struct Branch {
-    state: Arc<BranchState>,
-    jobs: mpsc::WeakSender<Job>,
-    /// The store itself, whose log fails for all.
-    root: Arc<Shared>,
-}
-
-impl Branch {
-    pub fn new(state: Arc<BranchState>, jobs: mpsc::WeakSender<Job>, root: Arc<Shared>) -> Branch {
-        Branch { state, jobs, root }
-    }
-
-    /// Waits until the branch has begun.
-    async fn begun(&self) -> Result<&Arc<Shared>, StoreError> {
-        let shared = &self.state.shared;
-        let mut newest = shared.newest.subscribe();
-        // the sender lives as long as the branch
-        let _ = newest.wait_for(|_| !shared.lock().is_waiting).await;
-        if self.state.lineage.lock().number == 0 {
-            let why = shared.lock().poisoned.clone();
-            return Err(StoreError::Unavailable(why.unwrap_or_else(|| "the branch has not begun".to_owned())));
-        }
-        Ok(shared)
-    }
-}
-
-impl Store for Branch {
-    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
-        Box::pin(async move {
-            let job = |reply| Job::Write { branch: Some(self.state.clone()), write, reply };
-            submit(self.jobs.upgrade(), job).await.map_err(Refused::Failed)?
-        })
-    }
-
-    fn snapshot(&self) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
-        Box::pin(async move { Ok(self.begun().await?.snapshot()) })
-    }
-
-    /// There is no history: all keys are as they are now.
-    fn history(&self, _revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
-        Box::pin(async move { Ok(Snapshot { revision: self.begun().await?.head(), entries: vec![] }) })
-    }
-
-    fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
-        Box::pin(async move {
-            let follower = Follower::new(self.begun().await?.clone(), None, after)?;
-            Ok(Box::new(follower) as Box<dyn Changes>)
-        })
-    }
-
-    fn head(&self) -> BoxFuture<'_, Result<Revision, StoreError>> {
-        Box::pin(async move { Ok(self.begun().await?.head()) })
-    }
-
-    /// Forgets the newest changes; the log is compacted with the store itself.
-    fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.begun().await?.lock().forget(before);
-            Ok(())
-        })
-    }
-
-    fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
-        self.state.wait();
-        let has_begun = self.state.lineage.lock().number > 0;
-        has_begun.then(|| Arc::new(Memory::of(self.state.shared.lock().fork(after))) as Arc<dyn Store>)
-    }
-
-    fn live_bytes(&self) -> Option<u64> {
-        Some(self.state.shared.lock().bytes)
-    }
-
-    fn ended(&self) -> Option<String> {
-        self.jobs.upgrade().is_none().then(|| "the committer has stopped".to_owned())
-    }
-
-    fn health(&self) -> Result<(), StoreError> {
-        let state = self.root.lock();
-        match state.poisoned.as_ref().or(state.full.as_ref()) {
-            Some(why) => Err(StoreError::Unavailable(why.clone())),
-            None => Ok(()),
-        }
     }
 }

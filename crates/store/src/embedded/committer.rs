@@ -46,6 +46,17 @@ pub enum Job {
     },
 }
 
+/// Submits a job to the committer, if there still is one, and waits for the result.
+pub async fn submit<T>(
+    jobs: Option<mpsc::Sender<Job>>,
+    job: impl FnOnce(oneshot::Sender<T>) -> Job,
+) -> Result<T, StoreError> {
+    let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
+    let (reply, result) = oneshot::channel();
+    jobs.ok_or_else(gone)?.send(job(reply)).await.map_err(|_| gone())?;
+    result.await.map_err(|_| gone())
+}
+
 /// A writer, and the reply to it.
 type Reply = (state::Reply, Result<Revision, Refused>);
 

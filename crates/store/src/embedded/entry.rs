@@ -58,41 +58,43 @@ impl<'a> LogEntry<'a> {
 
 /// The beginning or the end of a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum BranchEntry {
     Fork { id: Bytes, source: Number, head: Revision, label: Bytes },
     Reset { number: Number, head: Revision, label: Bytes },
     Drop { number: Number },
 }
 
-impl Turn {
+impl BranchEntry {
     /// Kind, key and value of the record.
     pub fn encode(&self) -> (Kind, Bytes, Bytes) {
         match self {
-            Turn::Fork { id, source, head, label } => {
+            BranchEntry::Fork { id, source, head, label } => {
                 let value = [&source.to_be_bytes()[..], &head.to_be_bytes(), label].concat();
                 (Kind::Fork, id.clone(), value.into())
             }
-            Turn::Reset { number, head, label } => {
+            BranchEntry::Reset { number, head, label } => {
                 let value = [&head.to_be_bytes()[..], label].concat();
                 (Kind::Reset, Bytes::copy_from_slice(&number.to_be_bytes()), value.into())
             }
-            Turn::Drop { number } => (Kind::Drop, Bytes::copy_from_slice(&number.to_be_bytes()), Bytes::new()),
+            BranchEntry::Drop { number } => (Kind::Drop, Bytes::copy_from_slice(&number.to_be_bytes()), Bytes::new()),
         }
     }
 
     /// `None` if the record is of another kind, or has not the form of its kind.
-    pub fn decode(record: &Record) -> Option<Turn> {
+    pub fn decode(record: &Record) -> Option<BranchEntry> {
         let label = |at: usize| record.value.get(at..).map(Bytes::copy_from_slice);
         let number = || (record.key.len() == 8).then(|| u64_at(&record.key, 0));
         match record.kind {
-            Kind::Fork => Some(Turn::Fork {
+            Kind::Fork => Some(BranchEntry::Fork {
                 id: Bytes::copy_from_slice(&record.key),
                 label: label(16)?,
                 source: u64_at(&record.value, 0),
                 head: u64_at(&record.value, 8),
             }),
-            Kind::Reset => Some(Turn::Reset { number: number()?, label: label(8)?, head: u64_at(&record.value, 0) }),
-            Kind::Drop => Some(Turn::Drop { number: number()? }),
+            Kind::Reset => {
+                Some(BranchEntry::Reset { number: number()?, label: label(8)?, head: u64_at(&record.value, 0) })
+            }
+            Kind::Drop => Some(BranchEntry::Drop { number: number()? }),
             _ => None,
         }
     }
@@ -105,16 +107,16 @@ mod tests {
     #[test]
     fn turns_are_decoded_as_they_were_encoded() {
         for turn in [
-            Turn::Fork { id: "a".into(), source: 7, head: 9, label: "text".into() },
-            Turn::Fork { id: Bytes::new(), source: NOTHING, head: 0, label: Bytes::new() },
-            Turn::Reset { number: 3, head: 4, label: "x".into() },
-            Turn::Drop { number: u64::MAX },
+            BranchEntry::Fork { id: "a".into(), source: 7, head: 9, label: "text".into() },
+            BranchEntry::Fork { id: Bytes::new(), source: NOTHING, head: 0, label: Bytes::new() },
+            BranchEntry::Reset { number: 3, head: 4, label: "x".into() },
+            BranchEntry::Drop { number: u64::MAX },
         ] {
             let (kind, key, value) = turn.encode();
             let record = Record { kind, revision: 1, key, value };
-            assert_eq!(Turn::decode(&record), Some(turn));
+            assert_eq!(BranchEntry::decode(&record), Some(turn));
             let short = Record { key: record.key.slice(..record.key.len() / 2), value: Bytes::new(), ..record };
-            assert_eq!(Turn::decode(&short), None);
+            assert_eq!(BranchEntry::decode(&short), None);
         }
     }
 }

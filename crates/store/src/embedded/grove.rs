@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::branch::{BranchState, Lineage, Origin, Turn};
-use super::entry::{self, LogEntry};
+use super::entry::{BranchEntry, LogEntry};
 use super::frame::Kind;
 use super::state::Shared;
 use crate::contract::Revision;
@@ -49,7 +49,7 @@ impl Grove {
             Turn::Drop(branch) => {
                 let number = branch.lineage.lock().number;
                 if self.all.remove(&number).is_some() {
-                    self.push(&entry::Turn::Drop { number }, head);
+                    self.push(&BranchEntry::Drop { number }, head);
                 }
                 branch.end("the branch has been deleted");
             }
@@ -81,7 +81,7 @@ impl Grove {
             begins_at = begins_at.max(self.end(replaced) + 1);
         }
         let (id, label) = (branch.id.clone(), branch.label.clone());
-        let own = self.push(&entry::Turn::Fork { id, source: number, head: begins_at, label }, log);
+        let own = self.push(&BranchEntry::Fork { id, source: number, head: begins_at, label }, log);
         branch.begin(Lineage { number: own, source: number, base, base_bytes }, begins_at);
         self.all.insert(own, branch.clone());
     }
@@ -93,7 +93,7 @@ impl Grove {
         }
         // later than any revision that clients have seen
         let head = self.end(old) + 1;
-        let number = self.push(&entry::Turn::Reset { number: lineage.number, head, label: new.label.clone() }, log);
+        let number = self.push(&BranchEntry::Reset { number: lineage.number, head, label: new.label.clone() }, log);
         new.begin(Lineage { number, ..lineage }, head);
         self.all.insert(number, new.clone());
     }
@@ -107,7 +107,7 @@ impl Grove {
     }
 
     /// Adds an entry, and returns its revision in the log.
-    fn push(&mut self, turn: &entry::Turn, log: Revision) -> Revision {
+    fn push(&mut self, turn: &BranchEntry, log: Revision) -> Revision {
         let position = self.next(log);
         let (kind, key, value) = turn.encode();
         self.pending.push(Pending { position, kind, key, value });

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, HashMap};
 use bytes::Bytes;
 use imbl::ordmap::DiffItem;
 
-use super::checkpoint::Entries;
 use super::disk::Appending;
+use super::entries::Entries;
 use super::frame::{Kind, Record, u64_at};
 use crate::contract::Revision;
 use crate::contract::content::{Image, Images, LiveValue, Map, Number};
@@ -61,7 +61,7 @@ pub fn write<A: Appending>(out: &mut Entries<A>, images: &Images, is_shared: &Is
     let (head, compacted) = images.root;
     let root = [head.to_be_bytes(), compacted.to_be_bytes()].concat();
     out.push_record(Kind::Branches, images.at, &[], &root)?;
-    let mut written = Written { out, puts: HashMap::new(), count: 0, is_shared };
+    let mut written = ImagesWriter { out, puts: HashMap::new(), count: 0, is_shared };
     let by_number: HashMap<Number, &Image> = images.branches.iter().map(|image| (image.number, image)).collect();
     // forks of one source differ by what it changed in between
     let mut last_of: HashMap<Number, &Image> = HashMap::new();
@@ -99,7 +99,7 @@ pub fn raised(record: &Record, revision: Revision, bump: Revision) -> (Revision,
     }
 }
 
-struct Written<'a, A> {
+struct ImagesWriter<'a, A> {
     out: &'a mut Entries<A>,
     /// The numbers of the puts, by the addresses of their values, which the images keep where they are.
     puts: HashMap<(usize, usize), u64>,
@@ -107,7 +107,7 @@ struct Written<'a, A> {
     is_shared: &'a IsShared<'a>,
 }
 
-impl<A: Appending> Written<'_, A> {
+impl<A: Appending> ImagesWriter<'_, A> {
     fn begin(&mut self, image: &Image, reference: Reference) -> std::io::Result<()> {
         let (kind, number) = reference.encode();
         let (source, number, head) = (image.source.to_be_bytes(), number.to_be_bytes(), image.head.to_be_bytes());

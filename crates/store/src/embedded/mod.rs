@@ -12,9 +12,11 @@ use crate::limits;
 
 mod backup;
 mod branch;
+mod branch_store;
 mod checkpoint;
 mod committer;
 mod disk;
+mod entries;
 mod entry;
 mod files;
 mod follower;
@@ -46,8 +48,9 @@ use crate::contract::{
     BoxFuture, BranchInfo, BranchSource, Branching, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError,
     Write,
 };
-use branch::{Branch, BranchState, Branches};
-use committer::{Committer, Job};
+use branch::{BranchState, Branches};
+use branch_store::Branch;
+use committer::{Committer, Job, submit};
 use disk::{Directory, Disk};
 use files::Files;
 use grove::Grove;
@@ -200,17 +203,6 @@ impl Embedded {
     async fn submit<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
         submit(Some(self.jobs.clone()), job).await
     }
-}
-
-/// Submits a job to the committer, if there still is one, and waits for the result.
-async fn submit<T>(
-    jobs: Option<mpsc::Sender<Job>>,
-    job: impl FnOnce(oneshot::Sender<T>) -> Job,
-) -> Result<T, StoreError> {
-    let gone = || StoreError::Unavailable("the committer has stopped".to_owned());
-    let (reply, result) = oneshot::channel();
-    jobs.ok_or_else(gone)?.send(job(reply)).await.map_err(|_| gone())?;
-    result.await.map_err(|_| gone())
 }
 
 /// A log that is ready for writes.

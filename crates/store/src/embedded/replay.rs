@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
-use super::entry::{NOTHING, ROOT, Turn};
+use super::entry::{BranchEntry, NOTHING, ROOT};
 use super::frame::{Kind, Record};
 use super::images::ImagesReader;
 use super::state::State;
@@ -81,8 +81,8 @@ impl Replay {
             return self.change_branch(record);
         }
         let own = record.revision;
-        match Turn::decode(record)? {
-            Turn::Fork { id, source, head, label } => {
+        match BranchEntry::decode(record)? {
+            BranchEntry::Fork { id, source, head, label } => {
                 let base = match source {
                     ROOT => {
                         self.detach();
@@ -96,13 +96,13 @@ impl Replay {
                 let image = Image { number: own, id, source, label, live: base.clone(), base, head };
                 self.branches.insert(own, image);
             }
-            Turn::Reset { number, head, label } => {
+            BranchEntry::Reset { number, head, label } => {
                 let old = self.branches.remove(&number)?;
                 self.by_id.insert(old.id.clone(), own);
                 let live = old.base.clone();
                 self.branches.insert(own, Image { number: own, label, live, head, ..old });
             }
-            Turn::Drop { number } => {
+            BranchEntry::Drop { number } => {
                 let old = self.branches.remove(&number)?;
                 self.by_id.remove(&old.id);
             }

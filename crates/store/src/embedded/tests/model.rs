@@ -10,7 +10,7 @@ use crate::contract::content::Image;
 use crate::contract::content::Number;
 use crate::contract::{BranchSource, Change, Revision, StoreError};
 use crate::embedded::branch::{BranchState, Branches};
-use crate::embedded::entry::{LogEntry, NOTHING, ROOT, Turn};
+use crate::embedded::entry::{BranchEntry, LogEntry, NOTHING, ROOT};
 use crate::embedded::grove::Grove;
 use crate::embedded::options::{Durability, Options};
 use crate::embedded::state::Shared;
@@ -25,7 +25,7 @@ pub const OPTIONS: Options = Options { durability: Durability::Sync, segment_byt
 pub enum Act {
     Change(Change),
     InBranch(Number, Change),
-    Turn(Turn),
+    Turn(BranchEntry),
 }
 
 /// A log, and the entries that were sent to it.
@@ -173,12 +173,12 @@ impl Run {
         let turn = match (chance.below(8), &any) {
             (0, Some(branch)) => {
                 self.branches.remove(&branch.id);
-                Turn::Drop { number: number.unwrap() }
+                BranchEntry::Drop { number: number.unwrap() }
             }
             (1 | 2, Some(branch)) => {
                 let head = branch.shared.head() + 1;
                 self.branches.reset(&branch.id, &label).unwrap();
-                Turn::Reset { number: number.unwrap(), head, label }
+                BranchEntry::Reset { number: number.unwrap(), head, label }
             }
             (kind, _) => {
                 let id = Bytes::from(format!("branch-{}", chance.below(6)));
@@ -191,7 +191,7 @@ impl Run {
                     _ => (ROOT, BranchSource::Store(None), self.shared.head()),
                 };
                 self.branches.fork(&id, &from, &label).unwrap();
-                Turn::Fork { id, source, head: head.max(replaced.unwrap_or(0)), label }
+                BranchEntry::Fork { id, source, head: head.max(replaced.unwrap_or(0)), label }
             }
         };
         for made in self.branches.take_turns() {
@@ -325,7 +325,7 @@ pub fn branches(acts: &[Act]) -> BTreeMap<Number, ModelBranch> {
                 put(&mut branch.live, change);
                 branch.head = change.revision;
             }
-            Act::Turn(Turn::Fork { id, source, head, label }) => {
+            Act::Turn(BranchEntry::Fork { id, source, head, label }) => {
                 let base = match *source {
                     NOTHING => Values::new(),
                     ROOT => root.clone(),
@@ -335,12 +335,12 @@ pub fn branches(acts: &[Act]) -> BTreeMap<Number, ModelBranch> {
                 let (id, label, live) = (id.clone(), label.clone(), base.clone());
                 all.insert(position, ModelBranch { id, label, base, live, head: *head });
             }
-            Act::Turn(Turn::Reset { number, head, label }) => {
+            Act::Turn(BranchEntry::Reset { number, head, label }) => {
                 let old = all.remove(number).unwrap();
                 let (live, label) = (old.base.clone(), label.clone());
                 all.insert(position, ModelBranch { live, label, head: *head, ..old });
             }
-            Act::Turn(Turn::Drop { number }) => drop(all.remove(number).unwrap()),
+            Act::Turn(BranchEntry::Drop { number }) => drop(all.remove(number).unwrap()),
         }
     }
     all
