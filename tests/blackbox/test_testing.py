@@ -40,6 +40,8 @@ def test_only_a_server_for_tests_has_it(launch, tmp_path):
     data = tmp_path / "data"
     with launch("--testing", storage="embedded", data_dir=data) as server:
         create(server, "Fault", "busy", {"recipe": "throttled"})
+        server.restart()
+        assert [server.request("GET", MAPS)[0] for _ in range(2)] == [200, 429], "a fault is kept like every object"
     with launch(storage="embedded", data_dir=data) as server:
         assert "testing" not in server.request("GET", "/readyz?verbose")[1]
         eventually(lambda: server.request("GET", "/apis/testing.pintle.dev")[0] == 404)
@@ -61,12 +63,22 @@ def test_others_cannot_break_it(launch):
 
 
 def test_each_workspace_has_its_own(server):
-    server.ok("POST", "/apis/workspaces.pintle.dev/v1alpha1/workspaces", {"metadata": {"name": "a"}, "kind": "Workspace", "apiVersion": "workspaces.pintle.dev/v1alpha1"})
+    server.ok(
+        "POST",
+        "/apis/workspaces.pintle.dev/v1alpha1/workspaces",
+        {"metadata": {"name": "a"}, "kind": "Workspace", "apiVersion": "workspaces.pintle.dev/v1alpha1"},
+    )
     create(server, "Fault", "down", {"effect": {"error": {"code": 503}}}, prefix="/clusters/a")
     assert (server.request("GET", "/clusters/a" + MAPS)[0], server.request("GET", MAPS)[0]) == (503, 200)
     create(server, "Fault", "down", {"effect": {"error": {"code": 500}}})
     server.ok("DELETE", f"/clusters/a{API}/faults/down")
     assert (server.request("GET", "/clusters/a" + MAPS)[0], server.request("GET", MAPS)[0]) == (200, 500)
+    fork = {"metadata": {"name": "b"}, "spec": {"from": {"workspace": "default"}}, "kind": "Workspace", "apiVersion": "workspaces.pintle.dev/v1alpha1"}
+    server.ok("DELETE", f"{API}/faults/down")
+    create(server, "Fault", "down", {"effect": {"error": {"code": 504}}, "match": {"resources": ["configmaps"]}})
+    server.ok("POST", "/apis/workspaces.pintle.dev/v1alpha1/workspaces", fork)
+    server.ok("DELETE", f"{API}/faults/down")
+    assert (server.request("GET", "/clusters/b" + MAPS)[0], server.request("GET", MAPS)[0]) == (504, 200), "a fork has the faults of its source"
 
 
 def raw(server, method, path, body=None):
@@ -106,7 +118,9 @@ def test_settle_follows_the_last_delivery(server):
     create(server, "Fault", "late", {"effect": {"watch": "Delay", "delay": "300ms"}, "match": {"resources": ["configmaps"]}})
     server.ok("POST", MAPS, {"metadata": {"name": "a"}})
     written = time.monotonic()
-    status = server.ok("POST", f"{API}/settles", {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}, "spec": {"quiet": "1ms"}})["status"]
+    status = server.ok(
+        "POST", f"{API}/settles", {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}, "spec": {"quiet": "1ms"}}
+    )["status"]
     took = time.monotonic() - written
     assert status["settled"] and len(watch.lines) == 1, status
     assert 0.25 < took < 2, took
@@ -124,7 +138,7 @@ def test_command_line(launch, server):
         return result.stdout
 
     assert done("fault", "create", "busy", "--recipe", "throttled", "--user-agent", "x*") == 'fault "busy" has been created\n'
-    assert done("fault", "list").splitlines()[1].split() == ["busy", "Active", "0", "0", "throttled"]
+    eventually(lambda: done("fault", "list").splitlines()[1].split() == ["busy", "Active", "0", "0", "throttled"])
     assert done("fault", "delete", "--all") == "all faults have been deleted\n"
     watch = Watch(server, MAPS + "?watch=true&resourceVersion=" + server.ok("GET", MAPS)["metadata"]["resourceVersion"])
     done("gate", "hold", "maps", "--resource", "configmaps")
@@ -177,7 +191,9 @@ class Tickets:
 
     def create(self, *names):
         for name in names:
-            self.server.ok("POST", "/apis/example.com/v1/namespaces/default/tickets", {"apiVersion": "example.com/v1", "kind": "Ticket", "metadata": {"name": name}})
+            self.server.ok(
+                "POST", "/apis/example.com/v1/namespaces/default/tickets", {"apiVersion": "example.com/v1", "kind": "Ticket", "metadata": {"name": name}}
+            )
 
     def delete(self, name):
         self.server.ok("DELETE", f"/apis/example.com/v1/namespaces/default/tickets/{name}")

@@ -398,12 +398,19 @@ async fn settle_returns_when_everything_is_delivered() {
     // nothing reads the watch, so it is behind
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(!settling.is_finished());
-    assert_eq!(watch.next().await.as_deref(), Some("ADDED a1"));
-    let reading = base::task::spawn("watch", async move { watch.next().await });
+    let (delivered, deliveries) = std::sync::mpsc::sync_channel(1);
+    let reading = base::task::spawn("watch", async move {
+        while watch.next().await.is_some() {
+            let _ = delivered.try_send(clock::instant());
+        }
+    });
     let report = settling.await.unwrap();
+    // 5 ms on a machine that does nothing else
+    let late = deliveries.try_recv().unwrap().elapsed();
+    assert!(late < Duration::from_millis(100), "{late:?}");
     assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
     assert!(begun.elapsed() < Duration::from_secs(5));
-    drop(reading);
+    reading.abort();
     let (code, list) = server.get(&format!("{API}/settles")).await;
     assert_eq!((code, list.items_at(&["items"]).len()), (200, 0), "it is not stored");
 }
@@ -444,4 +451,20 @@ async fn settle_ends_when_writes_do_not() {
     let report = server.settle(json!({"quiet": "1ms", "timeout": "20s", "ignore": ["configmaps"]})).await;
     assert_eq!(report.get("settled"), Some(&Value::Bool(true)));
     writer.abort();
+}
+
+#[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "shows that no request takes the lock")]
+async fn requests_take_no_lock_without_a_fault_or_gate() {
+    let server = TestServer::start().await;
+    let use_all = async || {
+        assert_eq!((server.put("a", "1").await, server.change("a", "2").await), (201, 200));
+        assert_eq!((server.get(&format!("{MAPS}/a")).await.0, server.get(MAPS).await.0), (200, 200));
+        server.ok(Method::DELETE, &format!("{MAPS}/a"), Value::Null).await;
+    };
+    // meanwhile the task that writes status comes to rest
+    use_all().await;
+    let held = server.testing.state.lock();
+    use_all().await;
+    drop(held);
 }
