@@ -249,3 +249,20 @@ def test_planted_bugs_show_under_faults_alone(launch, scenario, found, fixed):
         scenario(tickets)
         tickets.pintle("fault", "delete", "--all")
         assert tickets.check() == (["all is well"] if fixed or not found else found)
+
+
+@pytest.mark.parametrize("recipe", ["stale-reads", "lost-response", "throttled", "restarting-server", "flaky-watch"])
+def test_a_careful_controller_survives_each_recipe(launch, recipe):
+    """All but missed-events, which only lists that are repeated recover from."""
+    with launch("--testing") as server, Tickets(launch, server, fixed=True) as tickets:
+        tickets.pintle("fault", "create", "f", "--recipe", recipe, "--user-agent", "ticket-controller/*")
+        names = [f"t{i}" for i in range(8)]
+        tickets.create(*names)
+        tickets.delete("t1")
+        tickets.settle()
+        tickets.delete("t2")
+        tickets.settle()
+        hits = server.ok("GET", f"{API}/faults/f")["status"]["hits"]
+        assert hits > 0
+        tickets.pintle("fault", "delete", "--all")
+        assert tickets.check() == ["all is well"]

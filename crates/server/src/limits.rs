@@ -222,8 +222,9 @@ pub const CUT_PAUSE: Duration = Duration::from_millis(20);
 pub const FAULT_HITS_SHOWN: usize = 10;
 /// How far caches and watches are behind with the recipe `stale-reads`.
 pub const RECIPE_LAG: Duration = Duration::from_secs(2);
-/// Held events of a watch, beyond which it ends with 410 instead of taking more memory.
-pub const HELD_EVENTS_MAX: usize = 10_000;
+/// Held events of a watch, beyond which it ends with 410. The release of all, one by one, takes time with the square of their number:
+/// some milliseconds.
+pub const HELD_EVENTS_MAX: usize = 4_000;
 /// How long a reordered event waits for the next one.
 pub const FAULT_REORDER: Duration = Duration::from_secs(1);
 /// The precision of caches that are behind by a time, and the number of revisions that are remembered for them.

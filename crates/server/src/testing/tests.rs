@@ -301,6 +301,17 @@ async fn stale_reads_are_of_an_earlier_revision() {
     server.fault("old", stale(true)).await;
     server.change("a", "3").await;
     assert_eq!(value("").await, "2");
+    server.delete("faults", "old").await;
+    server.fault("old", json!({"effect": {"stale": {"age": "1h", "consistentReads": true}}})).await;
+    server.change("a", "4").await;
+    server.put("b", "1").await;
+    assert_eq!(value("").await, "3", "the cache has stopped at the creation of the fault");
+    assert_eq!(server.get(&format!("{MAPS}/b")).await.0, 404);
+    server.delete("faults", "old").await;
+    server.fault("old", json!({"effect": {"stale": {"age": "1ms", "consistentReads": true}}})).await;
+    server.change("a", "5").await;
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    assert_eq!(value("").await, "5", "it follows");
 }
 
 #[tokio::test]
