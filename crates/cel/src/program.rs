@@ -143,6 +143,16 @@ impl<'a> Activation<'a> {
         self.fill(name, Slot::Composed(program, name.rsplit('.').next().unwrap_or(name)));
     }
 
+    /// The value of a variable that has one already: it was set, or an expression has needed it.
+    pub fn known(&self, name: &str) -> Option<Result<&Val<'a>, &Error>> {
+        let at = self.names.as_slice().iter().position(|known| known == name)?;
+        match self.slots.get(at)? {
+            Slot::Value(value) => Some(Ok(value)),
+            Slot::Failed(error) => Some(Err(error)),
+            _ => None,
+        }
+    }
+
     fn fill(&mut self, name: &str, value: Slot<'a>) {
         if let Some(at) = self.names.as_slice().iter().position(|known| known == name) {
             self.slots[at] = value;

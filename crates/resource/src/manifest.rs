@@ -81,7 +81,7 @@ impl Reader<'_> {
         let (api_version, kind) = (typed_version(value), type_text(value, "kind"));
         let missing = |field| {
             let text =
-                if in_list { value.to_json() } else { String::from_utf8_lossy(&self.document.bytes).into_owned() };
+                if in_list { value.to_json() } else { String::from_utf8_lossy(self.document.bytes()).into_owned() };
             let beginning: String = text.chars().take(limits::MANIFEST_EXCERPT_MAX).collect();
             format!("Object '{field}' is missing in '{beginning}'")
         };

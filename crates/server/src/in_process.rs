@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use access::admission::PolicyExpression;
 use access::admission::plugins::Plugins;
 use access::audit::Audit;
 use access::authentication::ClientCertificate;
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use machinery::{Status, Text, Value};
 use objects::Storage;
-use resource::{Resource, RuntimeConfig, Version};
+use resource::{Document, Resource, RuntimeConfig, Version};
 use tokio::sync::watch;
 
 use crate::assembly::{Beginning, Blueprint};
@@ -95,6 +96,18 @@ impl InProcess {
     pub fn call(&self, caller: &Caller, request: http::Request<Bytes>) -> BoxFuture<'static, http::Response<Body>> {
         Box::pin(self.edge.clone().serve(caller.0.clone(), request.map(RequestBody::own)))
     }
+
+    /// As [`InProcess::call`], with a body of a few KiB that has been decoded: what an encoding as JSON would be decoded to, without
+    /// duplicate fields. `text` is that encoding, unless it is not known.
+    pub fn call_decoded(
+        &self,
+        caller: &Caller,
+        request: http::Request<Arc<Value>>,
+        text: Option<Bytes>,
+    ) -> BoxFuture<'static, http::Response<Body>> {
+        let request = request.map(|value| RequestBody::of_document(Document::decoded(value, text)));
+        Box::pin(self.edge.clone().serve(caller.0.clone(), request))
+    }
 }
 
 /// How objects of a kind are addressed.
@@ -146,6 +159,11 @@ impl InProcess {
         let resource = self.edge.context.registry.of_kind(group, version, kind)?;
         let version = resource.served(version)?.clone();
         Some(Mapping { resource, version })
+    }
+
+    /// The expressions of all admission policies, with what they have resulted in since the policies were written.
+    pub fn policy_expressions(&self) -> Vec<PolicyExpression> {
+        self.edge.context.admission.policy_expressions()
     }
 
     /// The mapping of a name that users give, in lower case: a plural, a singular, a short name or a kind, in the first version that

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 pub use access::admission::plugins::Plugins;
 pub use access::admission::plugins::{EnabledPlugins, PluginFlags, PodSecurity, Settings as PluginSettings};
-pub use access::admission::{ManifestDirectory, ManifestFile, ManifestPlugin};
+pub use access::admission::{ManifestDirectory, ManifestFile, ManifestPlugin, PolicyExpression};
 pub use access::audit::{Audit, AuditPolicy, BatchOptions, LogMode, LogOptions};
 pub use access::authentication::{
     AccountOptions, Accounts, Algorithm, Anonymous, Authentication, AuthenticationConfiguration, ProxyHeaders,
@@ -52,7 +52,7 @@ use prometheus_client::metrics::family::Family;
 pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
 use tokio::sync::watch;
 
-pub use self::http::{Body, InFlightMax, ProxyAuthority, Tls, TlsError};
+pub use self::http::{Body, InFlightMax, ProxyAuthority, Tls, TlsError, VerdictOnly};
 pub use self::in_process::{Caller, InProcess, InProcessConfig, Mapping};
 pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint};

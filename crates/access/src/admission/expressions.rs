@@ -1,6 +1,7 @@
 //! Expressions about a write: compilation, variables and cost limits.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use cel::{Activation, Decl, Environment, LazyValue, Program, Type, Val, VariableNames, from_json};
@@ -16,6 +17,40 @@ use crate::limits;
 pub struct Expression {
     pub text: Text,
     program: Result<Program, String>,
+    pub outcomes: Outcomes,
+}
+
+/// What the evaluations of an expression have resulted in, for the coverage of tests. An evaluation that waits for an
+/// authorization webhook and is repeated counts each time.
+#[derive(Debug, Default)]
+pub struct Outcomes(AtomicU8);
+
+impl Outcomes {
+    const TRUE: u8 = 1;
+    const FALSE: u8 = 2;
+    const OTHER: u8 = 4;
+
+    fn note(&self, result: Result<&Val<'_>, &cel::Error>) {
+        let bit = match result {
+            Ok(Val::Bool(true)) => Outcomes::TRUE,
+            Ok(Val::Bool(false)) | Err(_) => Outcomes::FALSE,
+            Ok(_) => Outcomes::OTHER,
+        };
+        // most evaluations result in what others have, and a write would take the cache line from other cores
+        if self.0.load(Ordering::Relaxed) & bit == 0 {
+            self.0.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was true, or had a value that is not a boolean.
+    pub fn was_true(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & (Outcomes::TRUE | Outcomes::OTHER) != 0
+    }
+
+    /// Whether it was false, has failed, or had a value that is not a boolean.
+    pub fn was_false(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & (Outcomes::FALSE | Outcomes::OTHER) != 0
+    }
 }
 
 /// Compiles an expression; returns its type as well.
@@ -25,7 +60,7 @@ pub fn compile(text: &str, env: &Environment) -> (Expression, Type) {
     let program = checked.and_then(|checked| {
         Program::new(env, &checked).map_err(|error| format!("compilation error: program instantiation failed: {error}"))
     });
-    (Expression { text: text.into(), program }, of)
+    (Expression { text: text.into(), program, outcomes: Outcomes::default() }, of)
 }
 
 /// The remaining cost budget.
@@ -48,6 +83,7 @@ impl Expression {
     ) -> Result<Val<'p>, EvaluationError> {
         let program = self.program.as_ref().map_err(|error| EvaluationError::Expression(error.clone()))?;
         let outcome = program.eval_in(activation, cel::rules::CALL_COST_MAX);
+        self.outcomes.note(outcome.result.as_ref());
         let Some(left) = budget.0.checked_sub(outcome.cost) else {
             let why = "validation failed due to running out of cost budget, no further validation rules will be run";
             return Err(EvaluationError::OutOfBudget(why.to_owned()));
@@ -56,6 +92,13 @@ impl Expression {
         let failed =
             |error| EvaluationError::Expression(format!("expression '{}' resulted in error: {error}", self.text));
         outcome.result.map_err(failed)
+    }
+
+    /// Notes the value of a variable that the expression computes, if it has been needed.
+    pub fn note_variable(&self, activation: &Activation<'_>, name: &str) {
+        if let Some(result) = activation.known(name) {
+            self.outcomes.note(result);
+        }
     }
 
     /// Sets a variable to the value of the expression, which is computed at its first use.

@@ -28,6 +28,7 @@ use resource::Registry;
 
 pub use attributes::{Attributes, Operation};
 pub use manifests::{ManifestDirectory, ManifestFile, ManifestPlugin, Manifests};
+pub use policies::PolicyExpression;
 pub use quota::{Charge, Counting, Devices, counted_kinds, counting, in_scopes, scopes};
 
 use crate::authorization::Authorizer;
@@ -89,6 +90,11 @@ impl Admission {
             self.policies.observe(key, event);
             self.webhooks.observe(key, event);
         }
+    }
+
+    /// The expressions of all policies that are objects.
+    pub fn policy_expressions(&self) -> Vec<PolicyExpression> {
+        self.policies.expressions()
     }
 
     /// Whether no policy or webhook can change writes.

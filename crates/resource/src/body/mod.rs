@@ -2,7 +2,10 @@
 
 mod strict;
 
+use std::sync::{Arc, OnceLock};
+
 use base::wording;
+use bytes::Bytes;
 use machinery::value::{Decoded, JsonError, JsonProblem, decode_strict};
 use machinery::yaml::{self, YamlProblem};
 use machinery::{DecodeError, Value};
@@ -19,10 +22,12 @@ pub enum Format {
 }
 
 /// A body that has been read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Document {
-    pub bytes: bytes::Bytes,
+    text: OnceLock<Bytes>,
     pub format: Format,
+    /// The value, if this process has decoded it already.
+    value: Option<Arc<Value>>,
 }
 
 const TYPE_STRUCT: &str =
@@ -44,29 +49,53 @@ pub fn excerpt(bytes: &[u8]) -> String {
 }
 
 impl Document {
+    pub fn new(bytes: impl Into<Bytes>, format: Format) -> Document {
+        Document { text: OnceLock::from(bytes.into()), format, value: None }
+    }
+
     /// A JSON document that the server itself encodes.
     pub fn json(value: &Value) -> Document {
-        Document { bytes: value.to_json().into(), format: Format::Json }
+        Document::new(value.to_json(), Format::Json)
+    }
+
+    /// A short JSON document without duplicate fields that has been decoded. Errors quote its text, which is encoded when it is
+    /// needed, unless it is given.
+    pub fn decoded(value: Arc<Value>, text: Option<Bytes>) -> Document {
+        Document { text: text.map(OnceLock::from).unwrap_or_default(), format: Format::Json, value: Some(value) }
+    }
+
+    /// The text as it was sent.
+    pub fn bytes(&self) -> &Bytes {
+        self.text.get_or_init(|| self.value.as_ref().map(|value| value.to_json().into()).unwrap_or_default())
+    }
+
+    /// Whether the text has more bytes than that. One that has been decoded is short.
+    pub fn is_longer_than(&self, bytes: usize) -> bool {
+        self.text.get().is_some_and(|text| text.len() > bytes)
     }
 
     /// The JSON text whose order errors follow. It is empty in other formats, whose decoders sort fields.
     pub fn json_text(&self) -> bytes::Bytes {
-        if self.format == Format::Json { self.bytes.clone() } else { bytes::Bytes::new() }
+        if self.format == Format::Json { self.bytes().clone() } else { Bytes::new() }
     }
 
     pub fn decode(&self) -> Result<Decoded, DecodeError> {
         let without_duplicates = |value| Decoded { value, duplicates: vec![] };
+        if let Some(value) = &self.value {
+            return Ok(without_duplicates((**value).clone()));
+        }
+        let bytes = self.bytes();
         Ok(match self.format {
-            Format::Json => decode_strict(&self.bytes)?,
-            Format::Yaml => yaml::decode(&self.bytes)?,
-            Format::Protobuf => without_duplicates(machinery::protobuf::decode(&self.bytes)?),
-            Format::Cbor => without_duplicates(machinery::cbor::decode(&self.bytes)?),
+            Format::Json => decode_strict(bytes)?,
+            Format::Yaml => yaml::decode(bytes)?,
+            Format::Protobuf => without_duplicates(machinery::protobuf::decode(bytes)?),
+            Format::Cbor => without_duplicates(machinery::cbor::decode(bytes)?),
         })
     }
 
     /// Whether a JSON document is an object, by its first byte.
     pub fn is_object(&self) -> bool {
-        self.bytes.trim_ascii_start().first() == Some(&b'{')
+        self.bytes().trim_ascii_start().first() == Some(&b'{')
     }
 
     /// The error in `apiVersion` or `kind` of the document, if any.
@@ -79,7 +108,7 @@ impl Document {
         Some(match error {
             // Go checks the syntax first, and never reads the number
             DecodeError::Json(JsonError { problem: JsonProblem::NumberOutOfRange { .. }, .. }) if !self.is_object() => {
-                let is_array = self.bytes.trim_ascii_start().first() == Some(&b'[');
+                let is_array = self.bytes().trim_ascii_start().first() == Some(&b'[');
                 no_object(if is_array { "array" } else { "number" })
             }
             DecodeError::Json(_) => format!("couldn't get version/kind; json parse error: {text}"),
@@ -150,7 +179,7 @@ mod tests {
         for (body, found) in
             [("1", "number"), (" 1e999", "number"), ("-1e999", "number"), ("[1e999]", "array"), ("\"x\"", "string")]
         {
-            let document = Document { bytes: body.into(), format: Format::Json };
+            let document = Document::new(body, Format::Json);
             let error = document.type_error(&document.decode()).unwrap_or_default();
             assert!(
                 error.contains(&format!("cannot unmarshal {found} into Go value of type struct")),

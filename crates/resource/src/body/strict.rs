@@ -47,7 +47,7 @@ impl Strict {
     /// Sorts the findings of typed decoding in the order of the document, and keeps the first [`STRICT_ERRORS_MAX`].
     pub fn in_order(mut self, document: &Document) -> Strict {
         if document.format == Format::Json && self.unknown.len() + self.duplicates.len() > 1 {
-            self.ordered = Some(self.texts_in_order(&key_order(&document.bytes)));
+            self.ordered = Some(self.texts_in_order(&key_order(document.bytes())));
         }
         self.unknown.truncate(STRICT_ERRORS_MAX);
         self
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn reports_fields_of_typed_bodies_in_their_order() {
         let bytes = bytes::Bytes::from(r#"{"z":1,"a":{"y":1,"n":1,"n":2,"b":1},"z":2}"#);
-        let document = Document { bytes, format: Format::Json };
+        let document = Document::new(bytes, Format::Json);
         let found = |order: fn(Strict, &Document) -> Strict| {
             let unknown = ["a.b", "a.y", "z"].map(str::to_owned).to_vec();
             let strict = Strict { duplicates: vec!["a.n".to_owned()], unknown, ..Strict::default() };
@@ -146,7 +146,7 @@ mod tests {
     fn strict_errors_of_typed_bodies_are_the_first_hundred() {
         let fields = |from: usize| (from..200_000).map(|i| format!("\"u{i}\":1,")).collect::<String>();
         let bytes = bytes::Bytes::from(format!("{{\"z\":1,{}\"a\":1}}", fields(0)));
-        let document = Document { bytes, format: Format::Json };
+        let document = Document::new(bytes, Format::Json);
         let mut unknown: Vec<String> = (0..200_000).map(|i| format!("u{i}")).chain(["a".into(), "z".into()]).collect();
         unknown.sort();
         let strict = Strict { unknown: unknown.clone(), ..Strict::default() }.in_order(&document);
@@ -155,7 +155,7 @@ mod tests {
             (texts.len(), texts[0].as_str(), texts[99].as_str()),
             (100, "unknown field \"z\"", "unknown field \"u98\"")
         );
-        let yaml = Document { bytes: bytes::Bytes::new(), format: Format::Yaml };
+        let yaml = Document::new(bytes::Bytes::new(), Format::Yaml);
         assert_eq!(Strict { unknown, ..Strict::default() }.in_order(&yaml).texts(Format::Yaml, true).len(), 100);
     }
 }

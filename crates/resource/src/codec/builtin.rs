@@ -36,7 +36,7 @@ impl Codec for BuiltInCodec {
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
         let Decoded { value: mut object, duplicates } = self.at.body_type().parse(document)?;
         if document.format == Format::Json && !duplicates.is_empty() {
-            object = self.row_of(&object).joined(&document.bytes);
+            object = self.row_of(&object).joined(document.bytes());
         }
         self.default_type(&mut object, document)?;
         keep_reset(&mut object);

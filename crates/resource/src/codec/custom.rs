@@ -127,7 +127,7 @@ impl CustomCodec {
     fn check_type(&self, object: &Value, document: &Document, validation: FieldValidation) -> Result<(), Status> {
         if object.str_at(&["kind"]).is_empty() {
             let missing = |shown: &str| format!("Object 'Kind' is missing in '{shown}'");
-            let (sent, body_type) = (String::from_utf8_lossy(&document.bytes), self.at.body_type());
+            let (sent, body_type) = (String::from_utf8_lossy(document.bytes()), self.at.body_type());
             if validation != FieldValidation::Ignore {
                 return Err(body_type.unrecognized(&missing(&sent), document));
             }

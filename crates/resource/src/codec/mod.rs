@@ -190,7 +190,7 @@ impl BodyType<'_> {
 
     fn unrecognized(&self, why: &str, document: &Document) -> Status {
         let kind = self.kind;
-        let excerpt = excerpt(&document.bytes);
+        let excerpt = excerpt(document.bytes());
         Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({excerpt})"))
     }
 

@@ -71,7 +71,7 @@ fn decode(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> R
     let body_type = BodyType { kind: KIND, api_version: Text::new_static(SCALE_VERSION) };
     let Decoded { value: mut scale, duplicates } = body_type.parse(document)?;
     if document.format == Format::Json && !duplicates.is_empty() {
-        scale = shape::joined(&decode_every(&document.bytes), shape::named("autoscaling.v1.Scale"));
+        scale = shape::joined(&decode_every(document.bytes()), shape::named("autoscaling.v1.Scale"));
     }
     let (kind, api_version) = type_of(&scale);
     let bad_body = |why: &str| body_type.bad_body(&kind, split_version(&api_version).1, why);

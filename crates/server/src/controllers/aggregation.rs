@@ -62,7 +62,7 @@ async fn aggregate_all(context: &Context) -> Result<(), Status> {
         }
         let path = format!("{}?fieldManager={MANAGER}&force=true", verbs::path_of(&resource, "", name));
         let request = context.controller_request(USER, &resource, &http::Method::PATCH, &path);
-        let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
+        let document = Document::new(applied.to_json(), Format::Yaml);
         verbs::patch(context, &request, PatchKind::Apply, &document).await?;
     }
     Ok(())

@@ -73,7 +73,7 @@ async fn report(context: &Context, schemas: &Arc<Resource>, name: &str, mut cond
     });
     let path = format!("{}/status?fieldManager={CONSUMER}&force=true", verbs::path_of(schemas, "", name));
     let request = context.server_request(schemas, &http::Method::PATCH, &path, Subresource::Status);
-    let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
+    let document = Document::new(applied.to_json(), Format::Yaml);
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
         // server-side apply does not create an object through its status
         Err(status) if status.reason == Reason::NotFound => Ok(()),

@@ -272,7 +272,7 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
     let path = format!("{path}?fieldManager={MANAGER}");
     let request = context.controller_request(USER, resource, &http::Method::PATCH, &path);
     let request = request.in_version(version.clone());
-    let document = Document { bytes: nothing.to_json().into(), format: Format::Yaml };
+    let document = Document::new(nothing.to_json(), Format::Yaml);
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
         Err(status) if status.reason == Reason::Conflict => Ok(()),
         result => result.map(drop),

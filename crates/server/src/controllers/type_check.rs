@@ -65,7 +65,7 @@ async fn apply_status(context: &Context, policies: &Arc<Resource>, name: &str, s
     let path = format!("{}/status?fieldManager={MANAGER}&force=true", verbs::path_of(policies, "", name));
     let request = context.controller_request(USER, policies, &http::Method::PATCH, &path);
     let request = request.through(Subresource::Status);
-    let document = Document { bytes: applied.to_json().into(), format: Format::Yaml };
+    let document = Document::new(applied.to_json(), Format::Yaml);
     match verbs::patch(context, &request, PatchKind::Apply, &document).await {
         // the policy has been deleted meanwhile
         Err(status) if status.reason == Reason::NotFound => Ok(()),

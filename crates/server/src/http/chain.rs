@@ -82,6 +82,11 @@ pub struct EdgeParts {
 
 pub type HttpResponse = Response<Body>;
 
+/// Marks a request of this process for a write, of whose response only the status and the warnings matter: the object is not
+/// encoded.
+#[derive(Clone, Copy)]
+pub struct VerdictOnly;
+
 /// Marks a response that kube-apiserver sends before the step that adds `Cache-Control`.
 #[derive(Clone, Copy)]
 pub(super) struct Early;
@@ -116,24 +121,15 @@ impl Edge {
         }
     }
 
-    /// Handles a request. A response is always returned, even if a handler panics.
+    /// Handles a request in the task of the caller, and to its end in one of its own if this is dropped. A response is always
+    /// returned, even if a handler panics.
     pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<RequestBody>) -> HttpResponse {
-        let audit_id = request.headers().get("audit-id").and_then(|v| v.to_str().ok()).map(str::to_owned);
-        let audit_id = audit_id.filter(|id| !id.is_empty()).unwrap_or_else(clock::uuid);
-        let head = *request.method() == Method::HEAD;
+        let (audit_id, head) = (audit_id_of(&request), *request.method() == Method::HEAD);
         let (edge, id) = (self.clone(), audit_id.clone());
-        let mut response =
-            catch_panic(&self.panics, &audit_id, async move { edge.respond(&client, &id, request).await }).await;
-        let is_early = response.extensions().get::<Early>().is_some();
-        let headers = response.headers_mut();
-        set(headers, "audit-id", &audit_id);
-        if !headers.contains_key("cache-control") && !is_early {
-            set(headers, "cache-control", "no-cache, private");
-        }
-        if head {
-            *response.body_mut() = Body::Empty;
-        }
-        response
+        let responded = async move { edge.respond(&client, &id, request).await };
+        let responded = base::task::finish_caught("request", responded).await;
+        let response = responded.unwrap_or_else(|error| panicked(&self.panics, &audit_id, &error));
+        finished(response, &audit_id, head)
     }
 
     async fn respond(
@@ -150,6 +146,7 @@ impl Edge {
         let measured = Measured::begin(&self.context.registry, &info, &parts.headers);
         let mut reply = reply(self.served, &info, &parts.headers);
         reply.gzip &= self.compresses;
+        reply.without_object = parts.extensions.get::<VerdictOnly>().is_some();
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
         let mut log = RequestLog::begin(&parts, client.address, watching);
@@ -251,22 +248,32 @@ pub(super) fn out_of_time(reply: &Reply) -> HttpResponse {
     reply.status(&Status::new(Reason::Timeout, message))
 }
 
-/// Runs a request to its end, also when its client leaves. A panic is counted, logged and returned as a 500; other requests of
-/// the connection are not affected.
-async fn catch_panic(
-    panics: &AtomicU64,
-    audit_id: &str,
-    request: impl Future<Output = HttpResponse> + Send + 'static,
-) -> HttpResponse {
-    match base::task::finish_caught("request", request).await {
-        Ok(response) => response,
-        Err(error) => {
-            panics.fetch_add(1, Ordering::Relaxed);
-            METRICS.request_panics.inc();
-            tracing::error!(%error, audit_id, "request handler panicked");
-            respond::text(500, "This request caused apiserver to panic. Look in the logs for details.\n")
-        }
+/// The id of a request in audit events and in the log, which the client may choose.
+fn audit_id_of(request: &http::Request<RequestBody>) -> String {
+    let given = request.headers().get("audit-id").and_then(|v| v.to_str().ok()).filter(|id| !id.is_empty());
+    given.map_or_else(clock::uuid, str::to_owned)
+}
+
+/// The response to a request whose handler has panicked. It is counted and logged; other requests are not affected.
+fn panicked(panics: &AtomicU64, audit_id: &str, error: &str) -> HttpResponse {
+    panics.fetch_add(1, Ordering::Relaxed);
+    METRICS.request_panics.inc();
+    tracing::error!(error, audit_id, "request handler panicked");
+    respond::text(500, "This request caused apiserver to panic. Look in the logs for details.\n")
+}
+
+/// Adds the headers that every response has.
+fn finished(mut response: HttpResponse, audit_id: &str, head: bool) -> HttpResponse {
+    let is_early = response.extensions().get::<Early>().is_some();
+    let headers = response.headers_mut();
+    set(headers, "audit-id", audit_id);
+    if !headers.contains_key("cache-control") && !is_early {
+        set(headers, "cache-control", "no-cache, private");
     }
+    if head {
+        *response.body_mut() = Body::Empty;
+    }
+    response
 }
 
 fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> Reply {
@@ -295,6 +302,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         classification: None,
         closes: false,
         lag: None,
+        without_object: false,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }
 }
@@ -309,9 +317,8 @@ mod tests {
     #[tokio::test]
     async fn panic_is_logged_and_counted() {
         let panics = AtomicU64::new(0);
-        let completed = catch_panic(&panics, "a", async { respond::text(200, "ok") }).await;
-        assert_eq!((completed.status(), panics.load(Ordering::Relaxed)), (StatusCode::OK, 0));
-        let response = catch_panic(&panics, "b", async { panic!("a test panics") }).await;
+        let completed = base::task::finish_caught("request", async { panic!("a test panics") }).await;
+        let response = completed.unwrap_or_else(|error| panicked(&panics, "b", &error));
         assert_eq!((response.status(), panics.load(Ordering::Relaxed)), (StatusCode::INTERNAL_SERVER_ERROR, 1));
         assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
         let body = response.into_body().collect().await.unwrap().to_bytes();

@@ -45,7 +45,8 @@ impl Edge {
         };
         let deprecation = route.version.deprecation.clone();
         let manager = default_manager(headers);
-        let request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
+        let mut request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
+        request.wants_object = !reply.without_object;
         let request =
             Arc::new(request.posted_to(route.posted_to).audited(reply.audit_context.clone()).lagging(reply.lag));
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);

@@ -157,7 +157,7 @@ impl Edge {
 async fn written<T>(request: &Request, document: &Document, write: impl Future<Output = T> + Send) -> T {
     let write = boxed(write);
     let limit = limits::INLINE_BYTES_MAX;
-    if document.bytes.len() > limit || request.stored_exceeds(limit) {
+    if document.is_longer_than(limit) || request.stored_exceeds(limit) {
         deadline::beside_others(&request.authorized.user.name, write).await
     } else {
         write.await
@@ -211,6 +211,9 @@ fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Resul
 
 /// Reads the body of a request, up to [`limits::BODY_BYTES_MAX`] bytes.
 async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<Document, Status> {
+    if let Some(document) = body.decoded().filter(|document| document.format == format) {
+        return Ok(document);
+    }
     let too_large = || {
         let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES_MAX);
         Status::new(Reason::RequestEntityTooLarge, message)
@@ -226,15 +229,15 @@ async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<
         }
         Err(error) => return Err(Status::bad_request(error.to_string())),
     };
-    Ok(Document { bytes, format })
+    Ok(Document::new(bytes, format))
 }
 
 /// The DeleteOptions in the body of a DELETE; `None` if it is empty.
 async fn delete_document(served: &[Media], headers: &HeaderMap, body: RequestBody) -> Result<Option<Document>, Status> {
     let document = read(headers, body, Format::Json).await?;
-    if document.bytes.is_empty() {
+    if document.bytes().is_empty() {
         return Ok(None);
     }
     let format = body_format(served, headers)?;
-    Ok(Some(Document { bytes: document.bytes, format }))
+    Ok(Some(Document::new(document.bytes().clone(), format)))
 }

@@ -8,6 +8,7 @@ use http::Request;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
+use resource::Document;
 
 use crate::limits;
 
@@ -23,6 +24,8 @@ enum Source {
     Received(Incoming),
     /// The body of a request from this process.
     Own(Full<Bytes>),
+    /// The same, decoded.
+    Decoded(Document),
     /// The end of the body.
     End,
 }
@@ -36,6 +39,16 @@ impl RequestBody {
     pub fn own(bytes: Bytes) -> RequestBody {
         RequestBody(Source::Own(Full::new(bytes)))
     }
+
+    /// As [`RequestBody::own`], for one that has been decoded.
+    pub fn of_document(document: Document) -> RequestBody {
+        RequestBody(Source::Decoded(document))
+    }
+
+    /// The document, if the body has been decoded.
+    pub fn decoded(&self) -> Option<Document> {
+        if let Source::Decoded(document) = &self.0 { Some(document.clone()) } else { None }
+    }
 }
 
 impl Body for RequestBody {
@@ -46,12 +59,15 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Source::Decoded(document) = &self.0 {
+            self.0 = Source::Own(Full::new(document.bytes().clone()));
+        }
         let polled = match &mut self.0 {
             Source::Received(body) => Pin::new(body).poll_frame(context),
             Source::Own(body) => {
                 Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
             }
-            Source::End => return Poll::Ready(None),
+            Source::Decoded(_) | Source::End => return Poll::Ready(None),
         };
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.0 = Source::End;
@@ -63,6 +79,7 @@ impl Body for RequestBody {
         match &self.0 {
             Source::Received(body) => body.is_end_stream(),
             Source::Own(body) => body.is_end_stream(),
+            Source::Decoded(_) => false,
             Source::End => true,
         }
     }
@@ -71,7 +88,7 @@ impl Body for RequestBody {
         match &self.0 {
             Source::Received(body) => body.size_hint(),
             Source::Own(body) => body.size_hint(),
-            Source::End => SizeHint::default(),
+            Source::Decoded(_) | Source::End => SizeHint::default(),
         }
     }
 }

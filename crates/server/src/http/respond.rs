@@ -37,6 +37,8 @@ pub struct Reply {
     pub aggregated: Option<Accepted>,
     /// Whether JSON is pretty-printed unless the Accept clause overrides it.
     pub pretty: bool,
+    /// Whether the client wants no object in the response to a write, see [`super::VerdictOnly`].
+    pub without_object: bool,
     /// Whether the client accepts gzip.
     pub gzip: bool,
     /// Warnings about the credentials of the request.
@@ -173,6 +175,9 @@ impl Reply {
                     table::Table::new(request, &accepted)?;
                 }
                 Ok(self.tree(code, &value, &Accepted { shape: Shape::Whole, ..accepted }))
+            }
+            Outcome::Object(effect, _) if self.without_object => {
+                Ok(self.bytes(code(effect), Media::Json.as_str(), vec![]))
             }
             Outcome::Object(effect, shown) => {
                 let respond = || self.object(request, code(effect), &shown);

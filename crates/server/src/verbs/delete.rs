@@ -18,7 +18,7 @@ use crate::limits;
 
 /// Decodes the options of a delete from the body, or from the query if there is no body.
 fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptions, Status> {
-    let Some(document) = document.filter(|d| !d.bytes.is_empty()) else {
+    let Some(document) = document.filter(|d| !d.bytes().is_empty()) else {
         return DeleteOptions::from_query(request.query(), &request.resource.gates);
     };
     let decoded = document.decode();

@@ -153,6 +153,8 @@ pub struct Request {
     pub default_manager: Text,
     /// Whether admission applies; it does not to edits by the server itself.
     pub admitted: bool,
+    /// Whether the object of a dry run is shown, and so has to pass its stored form.
+    pub wants_object: bool,
     pub warnings: Warnings,
     /// The audit context of the request, if it is recorded.
     pub audit_context: Option<Arc<AuditContext>>,
@@ -218,6 +220,7 @@ impl Request {
             default_manager,
             posted_to: None,
             admitted: true,
+            wants_object: true,
             warnings: Default::default(),
             audit_context: None,
             lag: None,

@@ -53,7 +53,7 @@ pub struct RepeatedKeys {
 /// Fails if a body cannot be recorded as JSON in the audit log, which kube-apiserver 1.37 reports before any other
 /// error of a patch. A body that decodes can be recorded, so only the others have to be checked.
 pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status> {
-    let bytes = &document.bytes;
+    let bytes = document.bytes();
     match (kind, document.format) {
         (PatchKind::Apply, Format::Cbor) => document
             .decode()
@@ -85,7 +85,7 @@ pub fn decode_configuration(
     let body = body_of(release);
     let decoded = match document.format {
         Format::Cbor => document.decode().map_err(|error| decode_error(&error)),
-        _ => decode_yaml(&document.bytes),
+        _ => decode_yaml(document.bytes()),
     };
     let decoded = decoded.map_err(|error| Status::bad_request(format!("error decoding {body}: {error}")))?;
     if !matches!(decoded.value, Value::Object(_) | Value::Null) {

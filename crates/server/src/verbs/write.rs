@@ -67,7 +67,7 @@ fn decode_change(
     options: &WriteOptions,
 ) -> Result<Change<'static>, Status> {
     let validation = options.field_validation;
-    Ok(match Patch::decode(kind, &document.bytes, validation)? {
+    Ok(match Patch::decode(kind, document.bytes(), validation)? {
         Some(patch) => Change::Patch(patch),
         None => {
             let (configuration, repeated) = decode_configuration(document, validation, request.resource.release)?;

@@ -30,7 +30,7 @@ pub fn split(content: &[u8]) -> Result<Vec<Document>, String> {
 fn document(bytes: &[u8]) -> Option<Document> {
     let bytes = bytes.trim_ascii();
     let format = if bytes.first()? == &b'{' { Format::Json } else { Format::Yaml };
-    Some(Document { bytes: bytes.to_vec().into(), format })
+    Some(Document::new(bytes.to_vec(), format))
 }
 
 #[cfg(test)]

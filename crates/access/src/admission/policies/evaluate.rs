@@ -48,7 +48,10 @@ pub struct Evaluation {
 /// Evaluates a policy; if it `fails` (`failurePolicy: Fail`), errors are denials too.
 pub fn run(subject: &WriteVariables<'_>, programs: &Programs, params: Option<&Value>, fails: bool) -> Evaluation {
     if !programs.conditions.is_empty() {
-        match all_hold(&programs.conditions, &mut activation(subject, programs, params)) {
+        let mut variables = activation(subject, programs, params);
+        let hold = all_hold(&programs.conditions, &mut variables);
+        programs.note_variables(&variables);
+        match hold {
             Ok(true) => {}
             Ok(false) => return Evaluation::default(),
             Err(why) => return Evaluation { denials: failure(fails, why), annotations: vec![] },
@@ -92,6 +95,7 @@ fn denials(
             }
         }
     }
+    programs.note_variables(&variables);
     if failures.is_empty() {
         return annotation_failures;
     }

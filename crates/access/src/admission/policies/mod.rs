@@ -28,6 +28,21 @@ pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};
 use program::Programs;
 
+/// An expression of a policy, and what its evaluations have resulted in.
+#[derive(Clone, Debug)]
+pub struct PolicyExpression {
+    /// The kind of the policy.
+    pub kind: &'static str,
+    pub policy: Text,
+    /// The place in its specification, such as `validations[0]` or `variables.NAME`.
+    pub place: String,
+    pub expression: Text,
+    /// Whether it was true, or had a value that is not a boolean.
+    pub was_true: bool,
+    /// Whether it was false, has failed, or had a value that is not a boolean.
+    pub was_false: bool,
+}
+
 /// A parsed policy of either kind.
 pub struct Policy {
     name: Text,
@@ -218,6 +233,25 @@ impl Policies {
         let mutating = manifests.plugin == ManifestPlugin::MutatingPolicies;
         let sources = if mutating { &self.mutating } else { &self.validating };
         sources.manifests.store(Arc::new(snapshot));
+    }
+
+    /// The expressions of the policies that are objects, by kind and name.
+    pub fn expressions(&self) -> Vec<PolicyExpression> {
+        let of_kind = [("MutatingAdmissionPolicy", &self.mutating), ("ValidatingAdmissionPolicy", &self.validating)];
+        let mut found = vec![];
+        for (kind, sources) in of_kind {
+            for policy in sources.api.load().policies.values() {
+                found.extend(policy.programs().all().map(|(place, expression)| PolicyExpression {
+                    kind,
+                    policy: policy.name.clone(),
+                    place,
+                    expression: expression.text.clone(),
+                    was_true: expression.outcomes.was_true(),
+                    was_false: expression.outcomes.was_false(),
+                }));
+            }
+        }
+        found
     }
 
     /// Whether no validating policy is bound.

@@ -203,7 +203,13 @@ impl Invocation<'_> {
         }
         let subject = WriteVariables::new(attributes, self.version, objects);
         let values = || activation(&subject, programs, self.params.as_ref());
-        let hold = subject.evaluate(|| all_hold(&programs.conditions, &mut values())).await;
+        let all = || {
+            let mut values = values();
+            let hold = all_hold(&programs.conditions, &mut values);
+            programs.note_variables(&values);
+            hold
+        };
+        let hold = subject.evaluate(all).await;
         hold.unwrap_or_else(|why| {
             self.fault(&why, faults);
             false
@@ -231,7 +237,12 @@ impl Invocation<'_> {
             let after = {
                 let subject = WriteVariables::new(attributes, self.version, &current);
                 let values = || activation(&subject, programs, self.params.as_ref());
-                let run = || apply_mutation(mutation, &mut values(), attributes, self.version, &current.object);
+                let run = || {
+                    let mut values = values();
+                    let applied = apply_mutation(mutation, &mut values, attributes, self.version, &current.object);
+                    programs.note_variables(&values);
+                    applied
+                };
                 subject.evaluate(run).await
             };
             match after {

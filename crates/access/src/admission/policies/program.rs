@@ -1,6 +1,6 @@
 //! Compilation of the expressions of a policy.
 
-use cel::{Environment, Type, VariableNames};
+use cel::{Activation, Environment, Type, VariableNames};
 use machinery::status::Reason;
 use machinery::{Text, Value};
 use resource::builtin::Scope;
@@ -81,6 +81,37 @@ impl Programs {
                 .collect(),
             annotations: spec.items_at(&["auditAnnotations"]).iter().map(annotation).collect(),
         }
+    }
+}
+
+impl Programs {
+    /// Notes the values of the variables that expressions have needed.
+    pub fn note_variables(&self, activation: &Activation<'_>) {
+        self.variables.iter().for_each(|(name, expression)| expression.note_variable(activation, name));
+    }
+
+    /// All expressions, each with the place in the policy's specification.
+    pub fn all(&self) -> impl Iterator<Item = (String, &Expression)> {
+        let numbered = |list: &'static str| move |index: usize| format!("{list}[{index}]");
+        let conditions = self.conditions.iter().enumerate();
+        let variables = self.variables.iter().map(|(name, expression)| (name.to_string(), expression));
+        let validations = self.validations.iter().enumerate().flat_map(move |(index, validation)| {
+            let place = numbered("validations")(index);
+            let message = validation.message_expression.iter().map({
+                let place = place.clone();
+                move |expression| (format!("{place}.messageExpression"), expression)
+            });
+            std::iter::once((place, &validation.expression)).chain(message)
+        });
+        let annotations =
+            self.annotations.iter().map(|(key, expression)| (format!("auditAnnotations[{key}]"), expression));
+        let mutations = self.mutations.iter().enumerate();
+        conditions
+            .map(move |(index, expression)| (numbered("matchConditions")(index), expression))
+            .chain(variables)
+            .chain(validations)
+            .chain(annotations)
+            .chain(mutations.map(move |(index, mutation)| (numbered("mutations")(index), &mutation.expression)))
     }
 }
 
