@@ -69,13 +69,14 @@ mod tests {
         let before = root(&[("deleted", 1), ("same", 2), ("written", 3)]);
         let now = root(&[("created", 5), ("same", 2), ("written", 4)]);
         let events = events_between(&before, &now);
-        let told: Vec<_> = events.iter().map(|e| (e.kind, e.path.as_str(), e.revision, e.previous.is_some())).collect();
+        let found: Vec<_> =
+            events.iter().map(|e| (e.kind, e.path.as_str(), e.revision, e.previous.is_some())).collect();
         let want = [
             (EventKind::Deleted, "deleted", 1, true),
             (EventKind::Added, "created", 5, false),
             (EventKind::Modified, "written", 4, true),
         ];
-        assert_eq!(told, want);
+        assert_eq!(found, want);
         assert!(events_between(&now, &now.clone()).is_empty());
     }
 }

@@ -153,7 +153,7 @@ impl Blueprint {
     /// Registers the resources of another context.
     fn share(&self, base: &Context, objects: &Arc<Objects>, registry: &Registry, admission: &Admission) {
         registry.share_built_in(&base.registry, objects);
-        // no event has told of CRDs that are the same in both
+        // CRDs that are the same in both cause no event
         for resource in base.registry.snapshot().values().filter(|resource| resource.is_custom()) {
             let (group, plural) = (&resource.group, &resource.plural);
             let client = admission.client();

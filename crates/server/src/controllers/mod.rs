@@ -47,7 +47,7 @@ pub use signing::CertificateSigner;
 pub use switch::Controllers;
 
 /// A controller, and whether it has ever had work.
-struct Slot {
+struct EnabledController {
     controller: Arc<dyn Controller>,
     has_work: AtomicBool,
 }
@@ -67,7 +67,7 @@ pub struct ControllerManager {
     alone: bool,
     /// Whether ClusterRoles are aggregated.
     aggregates: bool,
-    all: Vec<Slot>,
+    all: Vec<EnabledController>,
     /// Set while the controllers run on this server.
     runner: Mutex<Option<Runner>>,
     /// The graph of the garbage collector, whose tests call it step by step.
@@ -102,7 +102,11 @@ impl ControllerManager {
         ControllerManager {
             alone: controllers.alone,
             aggregates: on(switch::AGGREGATION),
-            all: all.into_iter().flatten().map(|controller| Slot { controller, has_work: false.into() }).collect(),
+            all: all
+                .into_iter()
+                .flatten()
+                .map(|controller| EnabledController { controller, has_work: false.into() })
+                .collect(),
             runner: Mutex::default(),
             #[cfg(test)]
             owners,
@@ -117,8 +121,8 @@ impl ControllerManager {
 
     /// Replaces the certificate authority of the server's certificate that controllers publish.
     pub fn set_root_authority(&self, authority: &str) {
-        for (index, slot) in self.all.iter().enumerate() {
-            if slot.controller.set_root_authority(authority) {
+        for (index, enabled) in self.all.iter().enumerate() {
+            if enabled.controller.set_root_authority(authority) {
                 self.give_work(index);
             }
         }
@@ -126,8 +130,8 @@ impl ControllerManager {
 
     /// Observes events, which are passed in order.
     pub fn observe(&self, key: &Key, event: &Event) {
-        for (index, slot) in self.all.iter().enumerate() {
-            if slot.controller.observe(key, event) {
+        for (index, enabled) in self.all.iter().enumerate() {
+            if enabled.controller.observe(key, event) {
                 self.give_work(index);
             }
         }
@@ -153,9 +157,9 @@ impl ControllerManager {
         let mut runner = self.runner.lock();
         let Some(Runner { context, stop, started }) = &mut *runner else { return };
         let Some(context) = context.upgrade() else { return };
-        for (slot, started) in self.all.iter().zip(started) {
-            if slot.has_work.load(Ordering::Acquire) && !std::mem::replace(started, true) {
-                let controller = slot.controller.clone();
+        for (enabled, started) in self.all.iter().zip(started) {
+            if enabled.has_work.load(Ordering::Acquire) && !std::mem::replace(started, true) {
+                let controller = enabled.controller.clone();
                 base::task::spawn(controller.name(), controller.run(context.clone(), stop.clone()));
             }
         }
@@ -166,15 +170,15 @@ impl ControllerManager {
     pub fn running(&self) -> Vec<&'static str> {
         let started = self.runner.lock().iter().flat_map(|runner| runner.started.clone()).collect::<Vec<_>>();
         let running = self.all.iter().zip(started).filter(|(_, started)| *started);
-        running.map(|(slot, _)| slot.controller.name()).collect()
+        running.map(|(enabled, _)| enabled.controller.name()).collect()
     }
 
     /// Does the work of all controllers until none is left, on a server where they don't run.
     pub async fn finish_work(&self, context: &Arc<Context>) {
         loop {
             let before = context.objects.revision();
-            for slot in &self.all {
-                slot.controller.work(context).await;
+            for enabled in &self.all {
+                enabled.controller.work(context).await;
             }
             if context.objects.revision() == before {
                 return;

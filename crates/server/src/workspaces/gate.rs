@@ -11,9 +11,9 @@ use machinery::Status;
 use machinery::names;
 use machinery::status::{Details, Reason};
 
+use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
 use super::workspace::{Opened, Workspace, WorkspaceUsage};
-use super::{Workspaces, quick};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
 
 /// Groups whose objects are not stored: a template responds to them too.
@@ -33,7 +33,7 @@ impl Workspaces {
     ) -> Result<HttpResponse, Status> {
         let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default();
         let (name, path) = below.find('/').map_or((below, ""), |end| below.split_at(end));
-        if quick::is_creation(request.method(), path) {
+        if request.method() == Method::POST && path.is_empty() {
             let name = name.to_owned();
             return self.create_quickly(client, request, &name).await;
         }

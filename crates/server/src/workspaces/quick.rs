@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
@@ -79,9 +79,4 @@ async fn specification(body: RequestBody) -> Result<Value, Status> {
 fn credentials(headers: &HeaderMap) -> Value {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     header.strip_prefix("Bearer ").map_or_else(Value::object, |token| json!({"token": token}))
-}
-
-/// Whether a request asks for a new workspace.
-pub(super) fn is_creation(method: &Method, path: &str) -> bool {
-    method == Method::POST && path.is_empty()
 }
