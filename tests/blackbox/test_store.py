@@ -361,8 +361,8 @@ def test_unusable_directories(launch):
         ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data} is corrupt: the file FORMAT does not hold a format"),
         (
             "of a newer version",
-            lambda: format_file.write_text("pintle 3\n"),
-            f"data directory {data} has format 3, but this version of pintle understands up to 2; use a newer pintle",
+            lambda: format_file.write_text("pintle 4\n"),
+            f"data directory {data} has format 4, but this version of pintle understands up to 3; use a newer pintle",
         ),
         ("without its format", format_file.unlink, f"data directory {data} is corrupt: the file FORMAT is missing"),
     ]

@@ -1,5 +1,6 @@
 """Workspaces: tokens, clients, the command line, and servers that keep their data on a disk."""
 
+import base64
 import json
 import os
 import signal
@@ -240,12 +241,35 @@ def test_killed_while_workspaces_are_written_to(launch, tmp_path):
             assert done.get(name, 0) <= count <= done.get(name, 0) + 1, (name, there)
 
 
+def test_values_of_workspaces_are_encrypted(launch, tmp_path):
+    """Those of a workspace that begins empty too, and those that it shares with the empty API."""
+    key = {"name": "key1", "secret": base64.b64encode(b"0" * 32).decode()}
+    providers = [{"aescbc": {"keys": [key]}}, {"identity": {}}]
+    configuration = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration"}
+    file = tmp_path / "encryption.json"
+    file.write_text(json.dumps({**configuration, "resources": [{"resources": ["secrets"], "providers": providers}]}))
+    flags = ("--workspaces", f"--encryption-provider-config={file}")
+    with launch(*flags, storage="embedded", data_dir=tmp_path / "data") as server:
+        secret = {"metadata": {"name": "s"}, "stringData": {"a": "a hidden text"}}
+        path = create(server, "a") + "/api/v1/namespaces/default/secrets"
+        created = server.ok("POST", path, secret)
+        server.restart(signal.SIGKILL)
+        assert server.ok("GET", path + "/s") == created
+        on_disk = b"".join(log.read_bytes() for log in (tmp_path / "data" / "log").iterdir())
+        assert base64.b64encode(b"a hidden text") not in on_disk and b"a hidden text" not in on_disk
+        assert b"k8s:enc:aescbc:v1:key1:" in on_disk
+
+
 def test_without_workspaces_a_server_keeps_them(launch, tmp_path):
     with launch("--workspaces", storage="embedded", data_dir=tmp_path / "data") as server:
         put(server, create(server, "a"), "one")
         backup = tmp_path / "backup"
         command = [launch.binary, "store", "backup", "--data-dir", str(tmp_path / "data"), str(backup)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
+        for name, found in (("a", True), ("none", False)):
+            export = [launch.binary, "export", "-", "--workspace", name, "--data-dir", str(tmp_path / "data")]
+            exported = subprocess.run(export, capture_output=True, text=True, timeout=60)
+            assert ('"name":"one"' in exported.stdout, exported.returncode == 0) == (found, found), exported.stderr
     with launch(storage="embedded", data_dir=tmp_path / "data") as server:
         put(server, "", "outer")
         assert server.request("GET", "/clusters/a/api")[0] == 404

@@ -25,6 +25,10 @@ pub struct Export {
     /// The file to create; - for stdout.
     pub file: PathBuf,
 
+    /// Export the objects of this workspace of a data directory, instead of those of the API at /.
+    #[arg(long, value_name = "NAME", conflicts_with = "etcd_servers")]
+    pub workspace: Option<String>,
+
     #[command(flatten)]
     pub target: StoreFlags,
 
@@ -155,14 +159,18 @@ pub fn refuse_existing(file: &Path) -> Result<(), String> {
 pub fn export(task: &Export) -> Result<(), String> {
     refuse_existing(&task.file)?;
     let StoreFlags { place, etcd, encryption } = &task.target;
-    let (snapshot, layout) = match etcd.etcd_servers.is_empty() {
-        true => (store::snapshot(&place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
+    let (content, layout) = match etcd.etcd_servers.is_empty() {
+        true => (store::content(&place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
         false => {
             let latest = runtime()?.block_on(etcd::latest(etcd))?;
-            (latest, etcd::storage(etcd, None)?.layout)
+            (latest.into(), etcd::storage(etcd, None)?.layout)
         }
     };
     let layout = encryption.to_layout(layout)?;
+    let snapshot = match &task.workspace {
+        None => content.snapshot,
+        Some(name) => server::workspace_of(&content, &layout, name)?,
+    };
     let chosen = transfer::choose(&snapshot, &layout, &task.selection.selection())?;
     let TransferProgress { objects, revision, .. } = write(&task.file, &chosen, &layout)?;
     let objects = counted(objects, "object");

@@ -5,10 +5,10 @@ use std::sync::Weak;
 
 use bytes::Bytes;
 use machinery::{Release, Text, Value};
-use objects::Layout;
-use store::{BranchSource, Branching, Store};
+use objects::{Key, Layout};
+use store::{BranchSource, Branching, Content, Snapshot, Store};
 
-use super::definition::Spec;
+use super::definition::{GROUP, PLURAL, Spec};
 use super::label::{Label, pristine_id, wanted_revision};
 use super::workspace::{Fork, Keeping, Origin, Workspace, WorkspaceContent};
 use super::{DEFAULT, Workspaces};
@@ -19,6 +19,20 @@ pub struct FoundWorkspace {
     pub uid: Text,
     pub spec: Spec,
     pub status: Value,
+}
+
+/// The objects of a workspace in what a data directory holds. The error is one line.
+pub fn workspace_of(content: &Content, layout: &Layout, name: &str) -> Result<Snapshot, String> {
+    let is_it = |key: &Key| key.group == GROUP && key.plural == PLURAL && key.path == name;
+    let entries = content.snapshot.entries.iter();
+    let mut found =
+        entries.filter_map(|entry| Some((layout.find(&entry.key).filter(|place| is_it(&place.key))?, entry)));
+    let (place, entry) = found.next().ok_or_else(|| format!("there is no workspace {name:?}"))?;
+    let opened = layout.open(&place, entry.value.clone())?;
+    let object = machinery::value::decode(&opened.value).map_err(|error| format!("workspace {name:?}: {error}"))?;
+    let branch = content.branch(object.str_at(&["metadata", "uid"]).as_bytes());
+    branch
+        .ok_or_else(|| format!("workspace {name:?} has no objects on the disk: it is ephemeral, or has not been used"))
 }
 
 impl Workspaces {

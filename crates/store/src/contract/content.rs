@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use super::{Revision, Snapshot};
+use super::{Entry, Revision, Snapshot};
 
 /// The live value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +59,17 @@ impl Content {
     /// The number of branches.
     pub fn branches(&self) -> usize {
         self.branches.as_ref().map_or(0, |images| images.branches.len())
+    }
+
+    /// The live keys of a branch; `None` if there is none with this id.
+    pub fn branch(&self, id: &[u8]) -> Option<Snapshot> {
+        let image = self.branches.as_ref()?.branches.iter().find(|image| image.id == id)?;
+        let entry = |(key, live): (&Bytes, &LiveValue)| Entry {
+            key: key.clone(),
+            value: live.value.clone(),
+            revision: live.revision,
+        };
+        Some(Snapshot { revision: image.head, entries: image.live.iter().map(entry).collect() })
     }
 }
 

@@ -95,6 +95,9 @@ async fn reopened_directory_has_its_branches() {
     wanted(&store).await;
     let summary = store::check(directory.path()).unwrap();
     assert_eq!((summary.objects, summary.branches), (1, 2));
+    let read = store::content(directory.path()).unwrap();
+    assert_eq!(read.branch(b"b"), Some(store.branch(b"b").unwrap().snapshot().await.unwrap()));
+    assert_eq!(read.branch(b"c"), None);
     // what a branch began with is there too
     let origin = store.origin(b"b").unwrap();
     assert_eq!(content(&*origin).await, (first + 2, pairs(&[("k", "a")])));
