@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use base::request::Verb;
 use machinery::status::{Details, Reason};
 use machinery::{Status, Text, Value, json};
 use tokio::sync::watch;
@@ -62,6 +63,8 @@ impl FaultEffect {
             FaultEffect::Event(_) => target.verb.is_none(),
             FaultEffect::Stale { consistent_reads: true, .. } => target.reads_state,
             FaultEffect::Stale { .. } => target.may_be_stale,
+            // a watch has no end that half of it could be counted from
+            FaultEffect::Cut => target.verb.is_some_and(|verb| verb != Verb::Watch),
             _ => target.verb.is_some(),
         }
     }
@@ -410,8 +413,6 @@ pub fn status_of(code: u16, retry_after: Option<u32>, message: Option<&str>, tar
 
 #[cfg(test)]
 mod tests {
-    use base::request::Verb;
-
     use super::*;
 
     fn target<'a>(verb: Option<Verb>, name: &'a str) -> Matchable<'a> {

@@ -29,10 +29,10 @@ impl Interceptor for Hook {
     }
 
     fn intercept(&self, subject: &Subject<'_>) -> Option<Interception> {
-        if !self.0.is_active() || subject.info.group == GROUP {
-            return None;
+        if subject.info.group == GROUP {
+            return refused(subject.info);
         }
-        self.0.intercept(subject)
+        if self.0.is_active() { self.0.intercept(subject) } else { None }
     }
 
     fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries> {
@@ -105,6 +105,13 @@ impl TestState {
             self.changed.insert((Kind::Fault, name.clone()));
         }
     }
+}
+
+/// Refuses to store a review, which an apply would do.
+fn refused(info: &RequestInfo) -> Option<Interception> {
+    let stores = info.resource == SETTLES && matches!(info.verb, Verb::Update | Verb::Patch);
+    let refusal = || Disruption::Refused(Status::method_not_supported(GROUP, SETTLES, info.verb.as_str()));
+    stores.then(|| Interception { disruption: Some(refusal()), ..Interception::default() })
 }
 
 /// A request is in flight until this is dropped.

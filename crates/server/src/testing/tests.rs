@@ -243,6 +243,10 @@ async fn requests_for_the_api_itself_are_never_disrupted() {
     assert_eq!(server.get("/version").await.0, 200, "only requests for resources");
     server.delete("faults", "all").await;
     assert_eq!(server.get(MAPS).await.0, 200);
+    server.fault("all", json!({"effect": {"connection": "Cut"}})).await;
+    let mut watch = server.watch().await;
+    server.put("a", "1").await;
+    assert_eq!(watch.next().await.as_deref(), Some("ADDED a1"), "a watch is not cut");
 }
 
 #[tokio::test]
@@ -266,6 +270,11 @@ async fn bad_input_gets_one_clear_error() {
             json!({"recipe": "throttled", "match": {"groups": ["testing.pintle.dev"]}}),
             "requests for testing.pintle.dev are never intercepted",
         ),
+        (
+            "Gate",
+            json!({"match": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}}),
+            "In and NotIn need values",
+        ),
         ("Gate", json!({"match": {"groups": ["testing.pintle.dev"]}}), "are never intercepted"),
         ("Gate", json!({"release": (-1)}), "greater than or equal to 0"),
         (
@@ -277,6 +286,11 @@ async fn bad_input_gets_one_clear_error() {
         let (code, body) = server.create(kind, "bad", spec.clone()).await;
         let message = body.str_at(&["message"]);
         assert!((400..500).contains(&code) && message.contains(why), "{}: {code} {message}", spec.to_json());
+    }
+    let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}});
+    for method in [Method::PUT, Method::PATCH] {
+        let (code, _) = server.call(method, &format!("{API}/settles/s"), object.clone()).await;
+        assert_eq!(code, 405, "a Settle is never stored");
     }
 }
 
