@@ -50,7 +50,12 @@ def test_what_breaks(diff):
     status, out, _ = diff(BOATS, BOATS.replace("crew: {type: integer}", rule), "-o", "json")
     assert status == 1 and [row["check"] for row in json.loads(out)] == ["rule-added"]
     _, out, _ = diff(BOATS, BOATS.replace("crew: {type: integer}", rule), "-o", "github")
-    assert out.startswith("::error file=new.yaml,title=boats.example.com v1 spec.crew::the rule "), out
+    assert out.startswith("::error file=new.yaml,line=14,col="), out
+    assert ",title=CustomResourceDefinition boats.example.com::v1 spec.crew: the rule " in out, out
+    _, out, _ = diff(BOATS, BOATS.replace("crew: {type: integer}", rule), "-o", "sarif")
+    assert [result["ruleId"] for result in json.loads(out)["runs"][0]["results"]] == ["rule-added"]
+    _, out, _ = diff(BOATS, BOATS.replace("crew: {type: integer}", rule), "-o", "junit")
+    assert '<failure type="rule-added"' in out, out
 
 
 def test_what_does_not_break(diff):

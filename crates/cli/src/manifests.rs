@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use machinery::{Value, yaml};
-use offline::sources::Inputs;
+use offline::sources::{Document, Inputs, Object};
 
 /// The endings of files that are read in a directory, as by kubectl.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -21,8 +21,14 @@ pub fn definitions(path: &Path) -> Result<Vec<Value>, String> {
     if found.is_empty() { Err(format!("{}: there is no CustomResourceDefinition", path.display())) } else { Ok(found) }
 }
 
-/// The objects of files, of directories, of a commit or of stdin. The error is one line.
-pub fn objects(argument: &str) -> Result<Vec<Value>, String> {
+/// An object, and the document that has it.
+pub struct Manifest {
+    pub document: Document,
+    pub object: Object,
+}
+
+/// The objects of files, of directories, of a commit or of stdin, with their documents. The error is one line.
+pub fn of_argument(argument: &str) -> Result<Vec<Manifest>, String> {
     let inputs = Inputs::of(&[argument.to_owned()]);
     if let Some((_, why)) = inputs.problems.into_iter().next() {
         return Err(why);
@@ -30,12 +36,17 @@ pub fn objects(argument: &str) -> Result<Vec<Value>, String> {
     let mut found = vec![];
     for input in &inputs.inputs {
         for document in input.documents()? {
-            let (objects, _) =
-                document?.objects().map_err(|error| format!("{}:{}: {}", input.name(), error.line, error.why))?;
-            found.extend(objects.into_iter().map(|object| object.value));
+            let document = document?;
+            let objects = document.objects().map_err(|error| format!("{}:{}: {}", input.name(), error.line, error.why));
+            found.extend(objects?.0.into_iter().map(|object| Manifest { document: document.clone(), object }));
         }
     }
     Ok(found)
+}
+
+/// The objects of files, of directories, of a commit or of stdin. The error is one line.
+pub fn objects(argument: &str) -> Result<Vec<Value>, String> {
+    Ok(of_argument(argument)?.into_iter().map(|manifest| manifest.object.into_value()).collect())
 }
 
 /// The manifests in a directory, by name.

@@ -8,7 +8,7 @@ use machinery::{Map, Release, Value};
 
 use crate::engine::{Engine, Options, Patch, RequestOptions, Target};
 use crate::findings::{Form, Report};
-use crate::sources::{Input, Inputs};
+use crate::sources::{Input, Inputs, Object};
 use crate::validate::prepare;
 
 pub use apply::{Applied, apply};
@@ -70,7 +70,7 @@ fn of_input(engine: &Engine, input: &Input) -> Result<Vec<(Target, Value)>, Stri
         let document = document?;
         let (objects, _) =
             document.objects().map_err(|problem| format!("{}:{}: {}", document.file, problem.line, problem.why))?;
-        for object in objects.into_iter().map(|object| object.value) {
+        for object in objects.into_iter().map(Object::into_value) {
             let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
             if kind == "CustomResourceDefinition" {
                 continue;

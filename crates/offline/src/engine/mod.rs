@@ -20,8 +20,8 @@ use store::Memory;
 use tokio::sync::Mutex;
 
 pub use request::{Content, Patch, RequestOptions, Target};
-pub use server::{Caller, Mapping, User};
-pub use verdict::Verdict;
+pub use server::{Caller, Mapping, PolicyExpression, User};
+pub use verdict::{Verdict, warning_text};
 
 /// The number of locks that updates of different objects share.
 const TURNS: usize = 64;
@@ -99,6 +99,11 @@ impl Engine {
         self.server.find(name)
     }
 
+    /// The expressions of all policies, with what they have resulted in.
+    pub fn policy_expressions(&self) -> Vec<PolicyExpression> {
+        self.server.policy_expressions()
+    }
+
     /// The target of requests for an object, if its kind is served. An object of a namespaced kind without a namespace is in
     /// `default`.
     pub fn target(&self, object: &Value) -> Option<Target> {
@@ -150,8 +155,13 @@ impl Engine {
     /// Creates an object that later requests depend on, such as a CRD, a policy or a namespace, or replaces the one of its name.
     /// When this returns, a CRD is established and a policy is in force.
     pub async fn define(&self, target: &Target, object: &Value) -> Verdict {
-        let options = RequestOptions::strict();
-        let created = self.create(target, object, &options).await;
+        self.define_as(target, Content::from(object), object).await
+    }
+
+    /// As [`Engine::define`], with the body of the request that creates it.
+    pub async fn define_as(&self, target: &Target, content: Content, object: &Value) -> Verdict {
+        let options = RequestOptions { verdict_only: true, ..RequestOptions::strict() };
+        let created = self.create(target, content, &options).await;
         let exists = matches!(&created.outcome, Err(status) if status.code == 409);
         if !exists || target.name().is_empty() {
             return created;
@@ -209,7 +219,7 @@ impl Engine {
     pub async fn call(&self, method: Method, path: &str, content: Content, options: &RequestOptions) -> Verdict {
         let caller = options.caller.as_ref().unwrap_or(&self.admin);
         match request::build(method, path, content, options) {
-            Ok(request) => Verdict::read(self.server.call(caller, request).await).await,
+            Ok(request) => Verdict::read(request::send(&self.server, caller, request).await).await,
             Err(why) => Verdict::refused(machinery::Status::bad_request(why)),
         }
     }

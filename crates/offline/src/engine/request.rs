@@ -1,12 +1,13 @@
 //! Requests to the engine: targets, options and bodies.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use machinery::{Text, Value};
-use server::{Caller, Mapping};
+use server::{Caller, InProcess, Mapping, VerdictOnly};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -78,6 +79,8 @@ pub struct RequestOptions {
     pub force: bool,
     /// The media type of the response; empty for JSON.
     pub accept: String,
+    /// Whether the verdict has no object.
+    pub verdict_only: bool,
     /// The user; a user who may do everything if it is `None`.
     pub caller: Option<Caller>,
 }
@@ -91,6 +94,11 @@ impl RequestOptions {
     /// The request of a verdict: strict, and nothing is kept.
     pub fn dry() -> RequestOptions {
         RequestOptions { dry_run: true, ..RequestOptions::strict() }
+    }
+
+    /// As [`RequestOptions::dry`], for a verdict without the object.
+    pub fn verdict() -> RequestOptions {
+        RequestOptions { verdict_only: true, ..RequestOptions::dry() }
     }
 
     fn query(&self, is_patch: bool) -> Vec<String> {
@@ -125,22 +133,29 @@ pub enum Patch {
 pub struct Content {
     bytes: Bytes,
     media_type: &'static str,
+    /// The value, if it needs no encoding; then `bytes` may be empty.
+    decoded: Option<Arc<Value>>,
 }
 
 impl Content {
     /// A YAML document, decoded by the server.
     pub fn yaml(bytes: impl Into<Bytes>) -> Content {
-        Content { bytes: bytes.into(), media_type: YAML }
+        Content::new(bytes, YAML)
     }
 
     /// A JSON document, decoded by the server.
     pub fn json(bytes: impl Into<Bytes>) -> Content {
-        Content { bytes: bytes.into(), media_type: JSON }
+        Content::new(bytes, JSON)
+    }
+
+    /// A short object, which the server does not decode again: what a decoder of JSON makes of `text`, or of its encoding.
+    pub fn decoded(value: Arc<Value>, text: Option<Bytes>) -> Content {
+        Content { bytes: text.unwrap_or_default(), media_type: JSON, decoded: Some(value) }
     }
 
     /// A body of another media type.
     pub fn new(bytes: impl Into<Bytes>, media_type: &'static str) -> Content {
-        Content { bytes: bytes.into(), media_type }
+        Content { bytes: bytes.into(), media_type, decoded: None }
     }
 
     pub(super) fn patch(patch: Patch, content: &Value) -> Content {
@@ -150,7 +165,7 @@ impl Content {
             Patch::Strategic => "application/strategic-merge-patch+json",
             Patch::Apply => "application/apply-patch+yaml",
         };
-        Content { bytes: content.to_json().into(), media_type }
+        Content::new(content.to_json(), media_type)
     }
 }
 
@@ -166,7 +181,7 @@ pub(super) fn build(
     path: &str,
     content: Content,
     options: &RequestOptions,
-) -> Result<http::Request<Bytes>, String> {
+) -> Result<http::Request<Content>, String> {
     let is_write = matches!(method, Method::POST | Method::PUT | Method::PATCH);
     let query = if is_write { options.query(method == Method::PATCH).join("&") } else { String::new() };
     let uri = match (query.as_str(), path.contains('?')) {
@@ -179,7 +194,26 @@ pub(super) fn build(
         request = request.header(CONTENT_TYPE, content.media_type);
     }
     request = request.header(ACCEPT, if options.accept.is_empty() { JSON } else { &options.accept });
-    request.body(content.bytes).map_err(|error| error.to_string())
+    if options.verdict_only {
+        request = request.extension(VerdictOnly);
+    }
+    request.body(content).map_err(|error| error.to_string())
+}
+
+/// Sends a request.
+pub(super) async fn send(
+    server: &InProcess,
+    caller: &Caller,
+    request: http::Request<Content>,
+) -> http::Response<server::Body> {
+    let (parts, Content { bytes, decoded, .. }) = request.into_parts();
+    match decoded {
+        Some(value) => {
+            let text = Some(bytes).filter(|bytes| !bytes.is_empty());
+            server.call_decoded(caller, http::Request::from_parts(parts, value), text).await
+        }
+        None => server.call(caller, http::Request::from_parts(parts, bytes)).await,
+    }
 }
 
 /// Percent-encodes a value of a query.

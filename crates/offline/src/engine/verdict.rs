@@ -21,7 +21,7 @@ impl Verdict {
     pub(super) async fn read(response: http::Response<server::Body>) -> Verdict {
         let (parts, body) = response.into_parts();
         let warnings = parts.headers.get_all("warning").iter();
-        let warnings = warnings.filter_map(|value| text_of(&String::from_utf8_lossy(value.as_bytes()))).collect();
+        let warnings = warnings.filter_map(|value| warning_text(&String::from_utf8_lossy(value.as_bytes()))).collect();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
             Err(error) => return Verdict::refused(Status::internal(error.to_string())),
@@ -54,7 +54,7 @@ impl Verdict {
 }
 
 /// The text of a `Warning` header: `299 - "text"`.
-fn text_of(header: &str) -> Option<String> {
+pub fn warning_text(header: &str) -> Option<String> {
     let quoted = header.strip_prefix("299 - \"")?.strip_suffix('"')?;
     let mut text = String::with_capacity(quoted.len());
     let mut letters = quoted.chars();
@@ -76,7 +76,7 @@ mod tests {
             (r#"299 - "a"#, None),
             ("214 - \"a\"", None),
         ] {
-            assert_eq!(text_of(header).as_deref(), text, "{header}");
+            assert_eq!(warning_text(header).as_deref(), text, "{header}");
         }
     }
 }

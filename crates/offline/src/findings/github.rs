@@ -2,7 +2,7 @@
 
 use std::io::{Result, Write};
 
-use super::{Checked, Printer, Summary, escapes, text};
+use super::{Checked, Printer, Severity, Summary, escapes, text};
 
 pub struct Github;
 
@@ -17,10 +17,13 @@ impl Printer for Github {
             let title = if checked.object.is_empty() { &finding.reason } else { &checked.object };
             let note = finding.note().map(|note| format!(" ({note})")).unwrap_or_default();
             let message = format!("{}{note}", finding.text());
+            let level = match finding.severity {
+                Severity::Info => "notice",
+                severity => severity.as_str(),
+            };
             writeln!(
                 out,
-                "::{} file={}{at},title={}::{}",
-                finding.severity.as_str(),
+                "::{level} file={}{at},title={}::{}",
                 escapes::property(&checked.file),
                 escapes::property(title),
                 escapes::message(&message)

@@ -58,7 +58,10 @@ impl Junit {
                     xml(&finding.reason),
                     xml(&finding.text())
                 ),
-                false => writeln!(self.cases, "      <system-out>warning: {text}</system-out>"),
+                false => {
+                    let severity = finding.severity.as_str();
+                    writeln!(self.cases, "      <system-out>{severity}: {text}</system-out>")
+                }
             };
         }
         self.cases.push_str("    </testcase>\n");

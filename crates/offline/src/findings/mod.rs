@@ -21,6 +21,8 @@ pub use status::{UNKNOWN_FIELD, at_field, of_duplicate, of_verdict, of_warning};
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// Nothing is wrong.
+    Info,
     /// The server would accept the object, with a warning.
     Warning,
     /// The server would reject the object, or there is no object.
@@ -30,6 +32,7 @@ pub enum Severity {
 impl Severity {
     fn as_str(self) -> &'static str {
         match self {
+            Severity::Info => "info",
             Severity::Warning => "warning",
             Severity::Error => "error",
         }
@@ -104,9 +107,9 @@ impl Summary {
     /// Counts what was checked.
     pub fn count(&mut self, checked: &Checked) {
         self.objects += usize::from(!checked.object.is_empty());
-        let errors = checked.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-        self.errors += errors;
-        self.warnings += checked.findings.len() - errors;
+        let of = |severity| checked.findings.iter().filter(|finding| finding.severity == severity).count();
+        self.errors += of(Severity::Error);
+        self.warnings += of(Severity::Warning);
     }
 
     fn to_value(self) -> Value {

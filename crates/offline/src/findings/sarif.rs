@@ -5,7 +5,7 @@ use std::io::{Result, Write};
 
 use machinery::{Value, json};
 
-use super::{Checked, Finding, Printer, Summary, number};
+use super::{Checked, Finding, Printer, Severity, Summary, number};
 
 #[derive(Default)]
 pub struct Sarif {
@@ -54,8 +54,12 @@ fn result(checked: &Checked, finding: &Finding) -> Value {
     let note = finding.note().map(|note| format!(" ({note})")).unwrap_or_default();
     let object = if checked.object.is_empty() { String::new() } else { format!("{}: ", checked.object) };
     let message = format!("{object}{}{note}", finding.text());
+    let level = match finding.severity {
+        Severity::Info => "note",
+        severity => severity.as_str(),
+    };
     json!({
-        "ruleId": (finding.reason.as_str()), "level": (finding.severity.as_str()), "message": {"text": message},
+        "ruleId": (finding.reason.as_str()), "level": level, "message": {"text": message},
         "locations": [{"physicalLocation": location}]
     })
 }

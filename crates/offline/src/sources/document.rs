@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use base::wording;
 use bytes::Bytes;
-use machinery::value::{Decoded, decode_strict};
+use machinery::value::{Decoded, decode_strict, float_text};
 use machinery::yaml::{self, FieldStep, Located, Position, Positions};
 use machinery::{DecodeError, Value};
 
 use super::split;
 use crate::engine::Content;
-use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::limits::{DECODED_BYTES_MAX, DOCUMENT_BYTES_MAX};
 
 /// A document of an input.
 #[derive(Clone, Debug)]
@@ -20,8 +20,16 @@ pub struct Document {
     /// The name of its input.
     pub file: Arc<str>,
     pub text: Bytes,
-    /// The number of lines before it in its input.
+    /// The number of lines and of bytes before it in its input.
     lines_before: usize,
+    bytes_before: u64,
+}
+
+/// Where the text of a document is in its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPlace {
+    pub offset: u64,
+    pub length: u32,
 }
 
 /// Why a document has no objects.
@@ -36,18 +44,63 @@ pub struct Undecodable {
 /// An object of a document: the document itself, or an item of a list.
 #[derive(Clone, Debug)]
 pub struct Object {
-    pub value: Value,
+    pub value: Arc<Value>,
     /// The index in the items of its list.
     pub item: Option<usize>,
     /// The text of a document in JSON, in which the server sees numbers as they were written; those of YAML are converted first,
     /// as kubectl does.
     json: Option<Bytes>,
+    /// Whether the value is short, and what a decoder of JSON would make of it.
+    is_sendable: bool,
 }
 
 impl Object {
+    fn new(mut value: Value, item: Option<usize>, json: Option<Bytes>) -> Object {
+        let mut left = DECODED_BYTES_MAX;
+        let is_sendable = match &json {
+            // numbers are as the text has them
+            Some(text) => text.len() <= DECODED_BYTES_MAX,
+            None => as_decoded(&mut value, &mut left),
+        };
+        Object { value: Arc::new(value), item, json, is_sendable }
+    }
+
+    pub fn into_value(self) -> Value {
+        Arc::unwrap_or_clone(self.value)
+    }
+
     /// The body of a request with the object.
     pub fn content(&self) -> Content {
-        self.json.as_ref().map_or_else(|| Content::from(&self.value), |text| Content::json(text.clone()))
+        match &self.json {
+            json if self.is_sendable => Content::decoded(self.value.clone(), json.clone()),
+            Some(text) => Content::json(text.clone()),
+            None => Content::from(&*self.value),
+        }
+    }
+}
+
+/// Makes a value what a decoder of JSON makes of its encoding: floats without a fraction become integers. Returns whether
+/// that has been done, which it is for values of at most `left` bytes.
+fn as_decoded(value: &mut Value, left: &mut usize) -> bool {
+    // each value is followed by a comma, and has brackets or quotes
+    let mut take = |bytes: usize| {
+        *left = left.saturating_sub(bytes + 3);
+        *left > 0
+    };
+    match value {
+        Value::Null | Value::Bool(_) | Value::Int(_) => take(20),
+        Value::Float(float) => {
+            if let Ok(whole) = float_text(*float).parse::<i64>() {
+                *value = Value::Int(whole);
+            }
+            take(25)
+        }
+        Value::String(text) => take(text.len()),
+        Value::Array(items) => take(0) && items.iter_mut().all(|item| as_decoded(item, left)),
+        Value::Object(fields) => {
+            let names: usize = fields.keys().map(|name| name.len() + 3).sum();
+            take(names) && fields.values_mut().all(|field| as_decoded(field, left))
+        }
     }
 }
 
@@ -58,6 +111,7 @@ pub struct Documents {
     /// The line that begins the next document, and the number of lines before it.
     begun: Vec<u8>,
     lines_before: usize,
+    bytes_before: u64,
     /// JSON documents that have been read with the first of them.
     ready: VecDeque<Document>,
     has_ended: bool,
@@ -65,7 +119,8 @@ pub struct Documents {
 
 impl Documents {
     pub(super) fn new(file: Arc<str>, reader: Box<dyn BufRead + Send>) -> Documents {
-        Documents { file, reader, begun: vec![], lines_before: 0, ready: VecDeque::new(), has_ended: false }
+        let (begun, ready) = (vec![], VecDeque::new());
+        Documents { file, reader, begun, lines_before: 0, bytes_before: 0, ready, has_ended: false }
     }
 
     /// Reads up to the next separator, and returns what is before it.
@@ -90,9 +145,11 @@ impl Documents {
         let text = Bytes::from(text);
         self.ready.extend(split::parts(&text).into_iter().map(|span| Document {
             file: self.file.clone(),
-            text: text.slice(span.bytes),
+            text: text.slice(span.bytes.clone()),
             lines_before: self.lines_before + span.lines_before,
+            bytes_before: self.bytes_before + span.bytes.start as u64,
         }));
+        self.bytes_before += text.len() as u64;
         self.begun = next;
         self.lines_before += lines;
         Ok(())
@@ -120,6 +177,16 @@ impl Iterator for Documents {
 }
 
 impl Document {
+    /// A document whose place in its input does not matter.
+    pub(super) fn alone(file: Arc<str>, text: Bytes) -> Document {
+        Document { file, text, lines_before: 0, bytes_before: 0 }
+    }
+
+    /// Where its text is; `None` if it is too long for one.
+    pub fn place(&self) -> Option<TextPlace> {
+        Some(TextPlace { offset: self.bytes_before, length: u32::try_from(self.text.len()).ok()? })
+    }
+
     /// The objects of the document, and its duplicate keys as errors with their lines.
     pub fn objects(&self) -> Result<(Vec<Object>, Vec<Undecodable>), Undecodable> {
         let (Decoded { mut value, duplicates }, is_json) = self.decode()?;
@@ -133,12 +200,12 @@ impl Document {
         let items = if is_list { value.remove_at(&["items"]) } else { None };
         match items {
             Some(Value::Array(items)) => {
-                let object = |(i, value)| Object { value, item: Some(i), json: None };
+                let object = |(i, value)| Object::new(value, Some(i), None);
                 Ok((items.into_iter().enumerate().map(object).collect(), duplicates))
             }
             items => {
                 items.into_iter().for_each(|items| value.set_at(&["items"], items));
-                Ok((vec![Object { value, item: None, json }], duplicates))
+                Ok((vec![Object::new(value, None, json)], duplicates))
             }
         }
     }
@@ -195,15 +262,7 @@ impl Document {
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
-    let Some(first) = word.first() else { return true };
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        if rest[at..].starts_with(word) {
-            return true;
-        }
-        rest = &rest[at + 1..];
-    }
-    false
+    memchr::memmem::find(text, word).is_some()
 }
 
 /// The text of a YAML error without its line, which has another number in the input.
@@ -241,6 +300,27 @@ mod tests {
                 .map(|document| (std::str::from_utf8(&document.text).unwrap(), document.lines_before))
                 .collect();
             assert_eq!(found, want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn objects_are_sent_as_a_decoder_of_json_reads_them() {
+        for (text, is_sendable) in [
+            (
+                "a: [1, 1.0, 1.5, -0.0, 1e3, 1e18, 1e19, 1e21, 12345678901234567890, 0x10, 1e-7]\nb: {c: ~, d: yes, e: '<&>', f: {}}",
+                true,
+            ),
+            (&format!("a: {}", "b".repeat(DECODED_BYTES_MAX)), false),
+            (&format!("a: [{}]", "[], ".repeat(DECODED_BYTES_MAX / 3)), false),
+        ] {
+            let object = documents(text)[0].objects().unwrap().0.remove(0);
+            assert_eq!(object.is_sendable, is_sendable, "{}", &text[..text.len().min(20)]);
+            if is_sendable {
+                let encoded = documents(text)[0].objects().unwrap().0.remove(0).value.to_json();
+                let original = yaml::decode(text.as_bytes()).unwrap().value;
+                assert_eq!(original.to_json(), encoded);
+                assert_eq!(*object.value, machinery::value::decode(encoded.as_bytes()).unwrap());
+            }
         }
     }
 

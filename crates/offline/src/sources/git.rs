@@ -1,9 +1,14 @@
 //! Files of a commit, read by the `git` command.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use super::spool::{self, Part};
 
 /// The prefix of inputs that name a commit: `git:REF`, or `git:REF:PATH`.
 pub const PREFIX: &str = "git:";
@@ -26,7 +31,7 @@ impl Revision {
 
     /// The files of the commit at or below the path, by their paths relative to the working directory. `is_wanted` selects
     /// them by their path. The error is one line.
-    pub fn files(&self, is_wanted: impl Fn(&Path) -> bool) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    pub fn files(&self, is_wanted: impl Fn(&Path) -> bool) -> Result<BTreeMap<String, Part>, String> {
         if self.reference.starts_with('-') || self.reference.is_empty() {
             return Err(format!("git: {:?} is not a commit", self.reference));
         }
@@ -56,29 +61,37 @@ impl Revision {
         if names.is_empty() {
             return Err(format!("git: commit {:?} has no manifests in {path:?}", self.reference));
         }
-        let contents = git(&["cat-file", "--batch"], &ids)?;
-        let mut contents = BufReader::new(contents.as_slice());
-        names.into_iter().map(|name| Ok((name, blob(&mut contents)?))).collect()
+        let contents = spool::unnamed().map_err(|error| format!("cannot create a temporary file: {error}"))?;
+        let output = contents.try_clone().map_err(|error| format!("cannot use a temporary file: {error}"))?;
+        git_to(&["cat-file", "--batch"], &ids, Stdio::from(output))?;
+        let (contents, mut at) = (Arc::new(contents), 0);
+        names.into_iter().map(|name| Ok((name, blob(&contents, &mut at)?))).collect()
     }
 }
 
 /// The next object of `git cat-file --batch`: a line with its size, its bytes, and a line feed.
-fn blob(from: &mut impl std::io::BufRead) -> Result<Vec<u8>, String> {
-    let failed = |_| "git: cat-file has ended early".to_owned();
-    let mut head = String::new();
-    from.read_line(&mut head).map_err(failed)?;
-    let size = head.trim_end().rsplit(' ').next().and_then(|size| size.parse::<u64>().ok());
-    let size = size.ok_or_else(|| format!("git: {}", head.trim_end()))?;
-    let mut bytes = vec![];
-    from.by_ref().take(size).read_to_end(&mut bytes).map_err(failed)?;
-    from.read_line(&mut String::new()).map_err(failed)?;
-    Ok(bytes)
+fn blob(from: &Arc<File>, at: &mut u64) -> Result<Part, String> {
+    /// An object id, a type and a size are shorter.
+    const HEAD_BYTES_MAX: usize = 256;
+    let mut head = [0; HEAD_BYTES_MAX];
+    let read = from.read_at(&mut head, *at).map_err(|error| format!("git: cat-file: {error}"))?;
+    let end = head[..read].iter().position(|byte| *byte == b'\n').ok_or("git: cat-file has ended early")?;
+    let line = String::from_utf8_lossy(&head[..end]);
+    let size = line.rsplit(' ').next().and_then(|size| size.parse::<u64>().ok()).ok_or(format!("git: {line}"))?;
+    let start = *at + end as u64 + 1;
+    *at = start + size + 1;
+    Ok(Part { file: from.clone(), bytes: start..start + size })
 }
 
 /// Runs `git` with an input, and returns its output. The error is one line, and empty if git has printed none.
 fn git(arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
+    git_to(arguments, input, Stdio::piped())
+}
+
+/// As [`git`], with another place for the output.
+fn git_to(arguments: &[&str], input: &[u8], output: Stdio) -> Result<Vec<u8>, String> {
     let mut command = Command::new("git");
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped());
     let mut process = command.spawn().map_err(|error| format!("cannot run git: {error}"))?;
     let stdin = process.stdin.take();
     std::thread::scope(|scope| {

@@ -5,19 +5,24 @@
 mod document;
 mod glob;
 mod split;
+mod spool;
 
 pub mod cluster;
 pub mod git;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Cursor, Read as _};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use document::{Document, Documents, Object, Undecodable};
+pub use document::{Document, Documents, Object, TextPlace, Undecodable};
 pub use git::Revision;
+pub use spool::{Part, Writer};
+
+use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
 
 /// The endings of the names of manifests.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -32,8 +37,10 @@ pub const STDIN: &str = "-";
 #[derive(Clone, Debug)]
 pub enum Input {
     File(PathBuf),
-    /// A text that has been read already, such as stdin or a file of a commit.
+    /// A text that has been read already, such as a short one from stdin.
     Read(Arc<str>, Bytes),
+    /// A text in a file that has another name, or none, such as a file of a commit.
+    Part(Arc<str>, Part),
 }
 
 impl Input {
@@ -41,28 +48,58 @@ impl Input {
     pub fn name(&self) -> Arc<str> {
         match self {
             Input::File(path) => path.to_string_lossy().into(),
-            Input::Read(name, _) => name.clone(),
+            Input::Read(name, _) | Input::Part(name, _) => name.clone(),
         }
     }
 
     /// Its documents. The error is one line.
     pub fn documents(&self) -> Result<Documents, String> {
         let reader: Box<dyn BufRead + Send> = match self {
-            Input::File(path) => {
-                let failed = |error| format!("cannot read {}: {error}", path.display());
-                Box::new(BufReader::new(std::fs::File::open(path).map_err(failed)?))
-            }
+            Input::File(path) => Box::new(BufReader::new(File::open(path).map_err(|error| self.unreadable(&error))?)),
             Input::Read(_, text) => Box::new(Cursor::new(text.clone())),
+            Input::Part(_, part) => Box::new(BufReader::new(part.clone())),
         };
         Ok(Documents::new(self.name(), reader))
     }
+
+    /// A document at a place that [`Document::place`] has named. The error is one line.
+    pub fn document(&self, place: TextPlace) -> Result<Document, String> {
+        let TextPlace { offset, length } = place;
+        let read = |path: &Path| {
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(offset))?;
+            let mut bytes = vec![0; length as usize];
+            file.read_exact(&mut bytes)?;
+            Ok(bytes.into())
+        };
+        let text = match self {
+            Input::File(path) => read(path),
+            Input::Read(_, text) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+                Ok(text.slice(start..text.len().min(start + length as usize)))
+            }
+            Input::Part(_, part) => part.slice(offset, length as usize).map(Bytes::from),
+        };
+        let text = text.map_err(|error| self.unreadable(&error))?;
+        Ok(Document::alone(self.name(), text))
+    }
+
+    fn unreadable(&self, error: &std::io::Error) -> String {
+        format!("cannot read {}: {error}", self.name())
+    }
 }
 
-/// Stdin is read whole, since it can be read once only.
+/// Stdin can be read once only, and is read twice: what is long is copied to a file.
 fn stdin() -> Result<Input, String> {
+    let failed = |error: std::io::Error| format!("cannot read stdin: {error}");
     let mut text = vec![];
-    std::io::stdin().lock().read_to_end(&mut text).map_err(|error| format!("cannot read stdin: {error}"))?;
-    Ok(Input::Read("<stdin>".into(), text.into()))
+    let mut stdin = std::io::stdin().lock();
+    stdin.by_ref().take(STDIN_IN_MEMORY_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
+    let name = "<stdin>".into();
+    if text.len() as u64 <= STDIN_IN_MEMORY_BYTES {
+        return Ok(Input::Read(name, text.into()));
+    }
+    Ok(Input::Part(name, spool::copied(&text, &mut stdin).map_err(failed)?))
 }
 
 /// The inputs that arguments name.
@@ -86,6 +123,24 @@ impl Inputs {
         }
         found
     }
+
+    /// Reads short files, as long as they are few: inputs are read twice.
+    pub fn preloaded(mut self) -> Inputs {
+        let mut left = PRELOADED_BYTES;
+        for input in &mut self.inputs {
+            let Input::File(path) = &*input else { continue };
+            let length = std::fs::metadata(path).map_or(u64::MAX, |found| found.len());
+            if length > left.min(PRELOADED_FILE_BYTES_MAX) {
+                continue;
+            }
+            // what cannot be read is reported when its documents are
+            if let Ok(text) = std::fs::read(path) {
+                left = left.saturating_sub(text.len() as u64);
+                *input = Input::Read(input.name(), text.into());
+            }
+        }
+        self
+    }
 }
 
 fn resolve(argument: &str) -> Result<Vec<Input>, String> {
@@ -93,9 +148,9 @@ fn resolve(argument: &str) -> Result<Vec<Input>, String> {
         return Ok(vec![stdin()?]);
     }
     if let Some(revision) = Revision::parse(argument) {
-        let files: BTreeMap<String, Vec<u8>> = revision.files(is_manifest)?;
+        let files: BTreeMap<String, Part> = revision.files(is_manifest)?;
         let name = |name: String| format!("{}{}:{name}", git::PREFIX, revision.reference);
-        return Ok(files.into_iter().map(|(file, text)| Input::Read(name(file).into(), text.into())).collect());
+        return Ok(files.into_iter().map(|(file, part)| Input::Part(name(file).into(), part)).collect());
     }
     let path = Path::new(argument);
     let paths = if path.is_dir() {

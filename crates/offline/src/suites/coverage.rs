@@ -1,19 +1,19 @@
 //! Which expressions the cases of suites see true, false, or not at all.
 //!
 //! Cases run once more on an engine whose definition has no rules, so that it returns the objects that rules see. Each rule
-//! and its negation are then evaluated on them, with messages that say which has failed. Policies of this engine have their
-//! expressions and the negations, and only warn.
+//! and its negation are then evaluated on them, with messages that say which has failed. Policies only warn there, so that each
+//! sees every write; the server itself keeps what their expressions result in.
 
 use std::path::PathBuf;
 
 use cel::rules::{Options, Rules, Validation};
-use machinery::{FieldPath, Value, json};
+use machinery::{FieldPath, Value};
 
 use super::definitions::TestedDefinition;
 use super::run::{Job, RulesOf, Run};
 use super::setup::{create, given, without_rules};
 use super::{Task, format::Case};
-use crate::engine::Engine;
+use crate::engine::{Engine, PolicyExpression};
 
 const VALIDATIONS: &str = "x-kubernetes-validations";
 /// What messages of failed expressions begin with.
@@ -24,11 +24,12 @@ const MARK: &str = "pintle-coverage";
 pub struct Covered {
     /// The file of the definition.
     pub file: PathBuf,
-    /// The version and the path of the field for a rule; the name of a policy.
+    /// The version and the path of the field for a rule; the name of a policy, and the field of its specification.
     pub place: String,
     pub expression: String,
+    /// Whether it was true, or had a value that is no boolean.
     pub was_true: bool,
-    /// Whether it was false, or failed.
+    /// Whether it was false, has failed, or had a value that is no boolean.
     pub was_false: bool,
 }
 
@@ -64,9 +65,6 @@ pub fn add(all: &mut Vec<Covered>, more: Vec<Covered>) {
 /// nothing.
 pub async fn of(job: &Job<'_>, task: &Task) -> Vec<Covered> {
     let mut probes = Probes::of(&job.definition);
-    for object in &job.given {
-        probes.policy(object);
-    }
     let mut plain = job.definition.clone();
     without_rules(&mut plain.value);
     let Ok(engine) = Engine::start(&task.options).await else { return probes.covered };
@@ -74,8 +72,9 @@ pub async fn of(job: &Job<'_>, task: &Task) -> Vec<Covered> {
         return probes.covered;
     }
     for object in &job.given {
-        let _ = given(&engine, &probes.instrumented(object)).await;
+        let _ = given(&engine, &only_warning(object)).await;
     }
+    probes.policies(&engine);
     for (_, suite) in &job.suites {
         for case in &suite.cases {
             observe(&engine, &plain, case, &mut probes).await;
@@ -87,15 +86,11 @@ pub async fn of(job: &Job<'_>, task: &Task) -> Vec<Covered> {
 async fn observe(engine: &Engine, definition: &TestedDefinition, case: &Case, probes: &mut Probes) {
     let mut temporary = vec![];
     for object in &case.given {
-        probes.policy(object);
-        temporary.extend(given(engine, &probes.instrumented(object)).await);
+        temporary.extend(given(engine, &only_warning(object)).await);
     }
     let run = Run::new(engine, definition, case, RulesOf::None);
-    run.observe(&mut |write| {
-        write.warnings.iter().for_each(|warning| probes.failed(warning));
-        probes.rules(write.object, write.old);
-    })
-    .await;
+    run.observe(&mut |write| probes.rules(write.object, write.old)).await;
+    probes.policies(engine);
     for target in temporary.iter().rev() {
         engine.delete(target).await;
     }
@@ -177,38 +172,15 @@ impl Probes {
         }
     }
 
-    /// Registers the expressions of a policy.
-    fn policy(&mut self, object: &Value) {
-        if object.str_at(&["kind"]) == "ValidatingAdmissionPolicy" {
-            for validation in object.items_at(&["spec", "validations"]) {
-                self.register(policy_place(object), validation.str_at(&["expression"]));
+    /// Adds what the expressions of policies have resulted in since they were created.
+    fn policies(&mut self, engine: &Engine) {
+        for PolicyExpression { kind, policy, place, expression, was_true, was_false } in engine.policy_expressions() {
+            let number = self.register(format!("{kind} {policy} {place}"), &expression);
+            if let Some(covered) = self.covered.get_mut(number) {
+                covered.was_true |= was_true;
+                covered.was_false |= was_false;
             }
         }
-    }
-
-    /// A policy with the negations of its expressions, or a binding that only warns; other objects are as they were.
-    fn instrumented(&mut self, object: &Value) -> Value {
-        let mut object = object.clone();
-        match object.str_at(&["kind"]) {
-            "ValidatingAdmissionPolicy" => {
-                let mut marked = vec![];
-                for validation in object.items_at(&["spec", "validations"]).to_vec() {
-                    let text = validation.str_at(&["expression"]);
-                    let number = self.register(policy_place(&object), text);
-                    let pair = Self::pair(number, text).into_iter();
-                    marked.extend(
-                        pair.map(|(expression, message)| json!({"expression": expression, "message": message})),
-                    );
-                }
-                object.set_at(&["spec", "validations"], Value::Array(marked));
-                object.set_at(&["spec", "failurePolicy"], Value::from("Ignore"));
-            }
-            "ValidatingAdmissionPolicyBinding" => {
-                object.set_at(&["spec", "validationActions"], json!(["Warn"]));
-            }
-            _ => {}
-        }
-        object
     }
 
     /// Evaluates the rules of the version of an object.
@@ -239,6 +211,11 @@ impl Probes {
     }
 }
 
-fn policy_place(policy: &Value) -> String {
-    format!("ValidatingAdmissionPolicy {}", policy.str_at(&["metadata", "name"]))
+/// An object as it is; a binding that denies warns instead.
+fn only_warning(object: &Value) -> Value {
+    let mut object = object.clone();
+    if object.str_at(&["kind"]) == "ValidatingAdmissionPolicyBinding" {
+        object.set_at(&["spec", "validationActions"], Value::Array(vec![Value::from("Warn")]));
+    }
+    object
 }

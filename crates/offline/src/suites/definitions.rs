@@ -7,7 +7,7 @@ use std::sync::Arc;
 use machinery::Value;
 
 use super::format::Suite;
-use crate::sources::Input;
+use crate::sources::{Input, Object};
 
 /// The annotations of openshift/api: the feature set, the major versions and the cluster profiles of a definition.
 const FEATURE_SET: &str = "release.openshift.io/feature-set";
@@ -40,7 +40,7 @@ pub fn read(file: &Path) -> Read {
     for document in Input::File(file.to_owned()).documents()? {
         let (found, _) =
             document?.objects().map_err(|error| format!("{}:{}: {}", file.display(), error.line, error.why))?;
-        objects.extend(found.into_iter().map(|object| object.value));
+        objects.extend(found.into_iter().map(Object::into_value));
     }
     Ok(objects)
 }

@@ -109,7 +109,6 @@ pub struct Run<'r> {
 
 /// A write on an engine without rules.
 pub struct Observed<'o> {
-    pub warnings: &'o [String],
     /// The object that rules would see.
     pub object: &'o Value,
     /// The object before an update.
@@ -150,7 +149,7 @@ impl<'r> Run<'r> {
             {
                 let old =
                     (!matches!(step.action, Action::Create(_)) && !self.current.is_null()).then_some(&self.current);
-                visit(Observed { warnings: &verdict.warnings, object: &object, old });
+                visit(Observed { object: &object, old });
                 if !is_dry {
                     self.target = self.engine.target(&object);
                     self.current = object;

@@ -151,7 +151,7 @@ fn coverage_has_what_no_case_has_seen() {
             "never false v1beta1: !has(self.status) || !has(self.status.berth) || self.status.berth != ''",
             "never false v1beta1 spec: self.crew <= self.seats",
             "never reached v1beta1 spec.home: self == oldSelf",
-            "covered ValidatingAdmissionPolicy captains: object.spec.crew < 100 || 'captains' in request.userInfo.groups",
+            "covered ValidatingAdmissionPolicy captains validations[0]: object.spec.crew < 100 || 'captains' in request.userInfo.groups",
         ]
     );
     let report = print(&results, SuiteReport::Text);
@@ -160,6 +160,93 @@ fn coverage_has_what_no_case_has_seen() {
         "{report}"
     );
     assert!(report.ends_with("3 of 7 expressions were both true and false\n11 cases passed, 0 failed\n"), "{report}");
+}
+
+#[test]
+fn coverage_has_all_expressions_of_policies() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("boats.crd.yaml", &std::fs::read_to_string(examples().join("boats.crd.yaml")).unwrap());
+    let rules = "[{apiGroups: [harbor.example.com], apiVersions: ['*'], operations: [CREATE], resources: [boats]}]";
+    let policies = format!(
+        "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: crews}}
+spec:
+  matchConstraints: {{resourceRules: {rules}}}
+  matchConditions:
+  - {{name: large, expression: object.spec.crew > 1}}
+  - {{name: failing, expression: '!has(object.spec.crew) || object.spec.crew < 90 || object.spec.none'}}
+  variables:
+  - {{name: most, expression: '5'}}
+  - {{name: even, expression: object.spec.crew % 2 == 0}}
+  - {{name: unused, expression: '1'}}
+  validations:
+  - {{expression: variables.even || object.spec.crew < variables.most, messageExpression: \"'at most ' + string(variables.most)\"}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: crews}}
+spec: {{policyName: crews, validationActions: [Deny]}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {{name: paint}}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints: {{resourceRules: {rules}}}
+  matchConditions:
+  - {{name: crewed, expression: object.spec.crew > 0}}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {{expression: 'Object{{metadata: Object.metadata{{labels: {{\"color\": \"red\"}}}}}}'}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {{name: paint}}
+spec: {{policyName: paint}}
+"
+    );
+    write("policy.yaml", &policies);
+    let boat = |crew: u32, more: &str| {
+        format!(
+            "  - initial: {{apiVersion: harbor.example.com/v1, kind: Boat, spec: {{crew: {crew}, seats: 99}}}}\n    {more}\n"
+        )
+    };
+    let painted = |crew: u32| {
+        let metadata = "metadata: {labels: {color: red}}";
+        format!(
+            "expected: {{apiVersion: harbor.example.com/v1, kind: Boat, {metadata}, spec: {{crew: {crew}, seats: 99}}}}"
+        )
+    };
+    let cases = [
+        boat(1, &painted(1)),
+        boat(2, &painted(2)),
+        boat(7, "expectedError: at most 5"),
+        boat(95, "expectedError: none"),
+    ];
+    let suite =
+        format!("crds: [boats.crd.yaml]\nversion: v1\nfiles: [policy.yaml]\ntests:\n  onCreate:\n{}", cases.concat());
+    write("boats.testsuite.yaml", &suite);
+    let results = test(&Task { paths: vec![directory.path().to_owned()], coverage: true, ..Task::default() }).unwrap();
+    assert_eq!(results.failures(), 0, "{}", print(&results, SuiteReport::Text));
+    let line = |covered: &Covered| format!("{}: {}", covered.place, covered.missing().unwrap_or("covered"));
+    let lines: Vec<String> =
+        results.coverage.iter().filter(|covered| covered.place.contains("Policy")).map(line).collect();
+    assert_eq!(
+        lines,
+        [
+            "MutatingAdmissionPolicy paint matchConditions[0]: never false",
+            "MutatingAdmissionPolicy paint mutations[0]: covered",
+            "ValidatingAdmissionPolicy crews matchConditions[0]: covered",
+            "ValidatingAdmissionPolicy crews matchConditions[1]: covered",
+            "ValidatingAdmissionPolicy crews variables.most: covered",
+            "ValidatingAdmissionPolicy crews variables.even: covered",
+            "ValidatingAdmissionPolicy crews variables.unused: never reached",
+            "ValidatingAdmissionPolicy crews validations[0]: covered",
+            "ValidatingAdmissionPolicy crews validations[0].messageExpression: covered",
+        ]
+    );
 }
 
 #[test]

@@ -74,11 +74,11 @@ impl Checker {
             Some(old) => engine.update_of(target, old, value, options).await,
             None => engine.create(target, object.content(), options).await,
         };
-        let verdict = ask(&RequestOptions::dry()).await;
+        let verdict = ask(&RequestOptions::verdict()).await;
         let mut found = of(document, object, &verdict);
         if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
             // the server stops at unknown fields; what else is wrong is found without the check for them
-            let lenient = ask(&RequestOptions { strict: false, ..RequestOptions::dry() }).await;
+            let lenient = ask(&RequestOptions { strict: false, ..RequestOptions::verdict() }).await;
             found.extend(lenient.outcome.err().iter().flat_map(|status| of_status(document, object, status)));
         }
         found

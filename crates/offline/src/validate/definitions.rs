@@ -134,16 +134,16 @@ async fn define(engine: &Engine, previous: &Previous, document: &Document, objec
     let target = engine.target(&object.value)?;
     let mut found = vec![];
     if let Ok(Some(old)) = previous.of(engine, &target, &object.value).await {
-        let verdict = engine.update_of(&target, &old, &object.value, &RequestOptions::dry()).await;
+        let verdict = engine.update_of(&target, &old, &object.value, &RequestOptions::verdict()).await;
         found = check::of(document, object, &verdict);
     }
-    let verdict = engine.define(&target, &object.value).await;
+    let verdict = engine.define_as(&target, object.content(), &object.value).await;
     if found.is_empty() {
         found = check::of(document, object, &verdict);
     }
     if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
         // other objects are checked against what the server keeps without these fields
-        let lenient = engine.create(&target, &object.value, &RequestOptions::default()).await;
+        let lenient = engine.create(&target, object.content(), &RequestOptions::default()).await;
         found.extend(lenient.outcome.err().iter().flat_map(|status| findings::of_verdict(document, object, status)));
     }
     Some(found)

@@ -59,7 +59,7 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         report.checked(&problem(file, "Unreadable", why))
     };
     let engines = engines(settings).await?;
-    let inputs = Inputs::of(&settings.inputs);
+    let inputs = Inputs::of(&settings.inputs).preloaded();
     let environment = definitions::environment(settings).await?;
     let previous = Previous::read(settings.old.as_deref()).await?;
     for found in inputs.problems.iter().chain(&environment.problems).chain(previous.problems()) {

@@ -228,6 +228,33 @@ async fn updates_are_checked_against_what_was_before() {
 }
 
 #[tokio::test]
+async fn previous_objects_are_found_in_every_form() {
+    let owned = |owner: &str| boat(&format!("{{owner: {owner}}}"));
+    let item = |text: String| format!("- {}", text.replace('\n', "\n  ").trim_end());
+    let other = owned("bob").replace("name: a", "name: b");
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n{}\n{}\n", item(other.clone()), item(owned("ann")));
+    let json = |text: &str| machinery::yaml::decode(text.as_bytes()).unwrap().value.to_json();
+    for old in [
+        owned("ann"),
+        format!("# comment\n{other}---\n{}", owned("ann")),
+        list,
+        format!("{}\n{}\n", json(&other), json(&owned("ann"))),
+        // the last one counts
+        format!("{}---\n{}", owned("bob"), owned("ann")),
+    ] {
+        for (new, want) in [
+            (owned("ann"), vec![]),
+            (owned("tim"), vec!["a.yaml:4:1: spec: Invalid value: the owner is final".to_owned()]),
+        ] {
+            let files = Files::new(&[("old/a.yaml", &old), ("a.yaml", &new), ("crd.yaml", CRD)]);
+            let settings =
+                Settings { old: Some("old".to_owned()), crds: vec!["crd.yaml".to_owned()], ..inputs(&["a.yaml"]) };
+            assert_eq!(findings(&files, settings).await, want, "{old}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn changes_of_definitions_are_updates() {
     for (new, want) in [
         (CRD.to_owned(), vec![]),

@@ -56,7 +56,7 @@ mod tests {
         for (content, want) in cases {
             let found = split(content.as_bytes());
             let texts =
-                found.map(|all| all.iter().map(|one| String::from_utf8_lossy(&one.bytes).into_owned()).collect());
+                found.map(|all| all.iter().map(|one| String::from_utf8_lossy(one.bytes()).into_owned()).collect());
             let want = want.map(|texts| texts.iter().map(ToString::to_string).collect::<Vec<_>>());
             assert_eq!(texts, want.map_err(str::to_owned), "{content:?}");
         }

@@ -1,25 +1,27 @@
 //! `pintle crd diff`: what a change of CustomResourceDefinitions breaks.
 
+mod report;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand, ValueEnum};
-use machinery::{Value, json};
+use clap::{Args, Subcommand};
+use machinery::Value;
 use offline::engine;
-use offline::findings::escapes;
 use offline::sources::cluster::{self, Cluster};
 use offline::trial;
 use schema::definition::{self, ApiVersion};
-use schema::diff::{self, Change, Severity};
+use schema::diff::{self, Severity};
 use tokio::runtime::Runtime;
 
-use crate::{logs, manifests};
+use crate::logs;
+use crate::manifests::{self, Manifest};
+use report::{DiffForm, DiffReport};
 
 #[derive(Subcommand)]
 pub enum Crd {
-    /// DiffReport what a change of CustomResourceDefinitions breaks, for stored objects, for writers and for readers.
+    /// Report what a change of CustomResourceDefinitions breaks, for stored objects, for writers and for readers.
     ///
     /// Compares versions, schemas, CEL rules with their estimated costs, defaults, columns, subresources and conversion.
     /// Equal definitions print nothing. The exit status is 1 if a change is breaking, and 2 if the definitions cannot be
@@ -46,24 +48,16 @@ pub struct Diff {
     #[arg(long)]
     pub strict: bool,
 
-    /// The form of the report; github for annotations of a workflow.
+    /// The form of the report.
     #[arg(short, long, value_enum, default_value = "text")]
     pub output: DiffForm,
-}
-
-/// The forms of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DiffForm {
-    Text,
-    Json,
-    Github,
 }
 
 /// Runs the command. What could not be done is printed to stderr.
 pub fn run(task: &Crd) -> ExitCode {
     let Crd::Diff(task) = task;
     let compared = compared(task).and_then(|report| {
-        logs::print(report.text(task.output, &task.new).as_bytes())?;
+        logs::print(report.text(task.output, &task.new)?.as_bytes())?;
         Ok(report.worst())
     });
     match compared {
@@ -82,20 +76,21 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
     let runtime = engine::runtime()?;
     let (mut old, mut new) = (normal(&runtime, &task.old)?, normal(&runtime, &task.new)?);
     // a server has definitions of others, which are not removed
-    let names = |definitions: &[Named]| definitions.iter().map(|(name, _)| name.clone()).collect::<BTreeSet<String>>();
+    let names =
+        |definitions: &[Normal]| definitions.iter().map(|found| found.name.clone()).collect::<BTreeSet<String>>();
     let is_server = |argument: &str| cluster::kubeconfigs(argument).is_some();
     match (is_server(&task.old), is_server(&task.new)) {
-        (true, false) => old.retain(|(name, _)| names(&new).contains(name)),
-        (false, true) => new.retain(|(name, _)| names(&old).contains(name)),
+        (true, false) => old.retain(|found| names(&new).contains(&found.name)),
+        (false, true) => new.retain(|found| names(&old).contains(&found.name)),
         _ => {}
     }
     let mut report = DiffReport::default();
-    if let ([(_, before)], [(name, after)]) = (old.as_slice(), new.as_slice()) {
-        report.of(name, diff::compare(before, after));
+    if let ([before], [after]) = (old.as_slice(), new.as_slice()) {
+        report.of(&after.name, diff::compare(&before.value, &after.value));
     } else {
-        let before: BTreeMap<&String, &Value> = old.iter().map(|(name, value)| (name, value)).collect();
-        let after: BTreeMap<&String, &Value> = new.iter().map(|(name, value)| (name, value)).collect();
-        for name in before.keys().chain(after.keys()).copied().collect::<BTreeSet<&String>>() {
+        let by_name = |all: &[Normal]| all.iter().map(|one| (one.name.clone(), one.value.clone())).collect();
+        let (before, after): (BTreeMap<String, Value>, BTreeMap<String, Value>) = (by_name(&old), by_name(&new));
+        for name in before.keys().chain(after.keys()).collect::<BTreeSet<&String>>() {
             match (before.get(name), after.get(name)) {
                 (Some(before), Some(after)) => report.of(name, diff::compare(before, after)),
                 (Some(_), None) => report.of(name, vec![diff::removed()]),
@@ -104,18 +99,24 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
         }
     }
     if let Some(argument) = &task.objects {
-        for (name, definition) in &new {
-            let former = old.iter().find(|(former, _)| former == name).map_or(definition, |(_, former)| former);
+        for Normal { name, value, .. } in &new {
+            let former = old.iter().find(|former| former.name == *name).map_or(value, |former| &former.value);
             let objects = objects(&runtime, argument, former)?;
-            let tried = runtime.block_on(trial::on_objects(definition, &objects));
+            let tried = runtime.block_on(trial::on_objects(value, &objects));
             report.of(name, tried.unwrap_or_else(|why| vec![diff::refused(&why)]));
         }
     }
+    report.sources = new.into_iter().filter_map(|found| Some((found.name, found.source?))).collect();
     Ok(report)
 }
 
-/// A definition with its name.
-type Named = (String, Value);
+/// A definition in the form in which a server shows it.
+struct Normal {
+    name: String,
+    value: Value,
+    /// The manifest that has it, unless it is that of a server.
+    source: Option<Manifest>,
+}
 
 /// The objects of a definition: those of a server, or those in files, where others do not matter.
 fn objects(runtime: &Runtime, argument: &str, definition: &Value) -> Result<Vec<Value>, String> {
@@ -129,111 +130,45 @@ fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<
     runtime.block_on(async { Cluster::connect(kubeconfigs).await?.list(path).await })
 }
 
-/// The definitions of an argument with their names, in the form in which a server shows them.
-fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<Named>, String> {
-    let found = match cluster::kubeconfigs(argument) {
-        Some(kubeconfigs) => listed(runtime, &kubeconfigs, trial::DEFINITIONS)?,
-        None => manifests::objects(argument)?,
+/// The definitions of an argument. The error is one line.
+fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<Normal>, String> {
+    let found: Vec<(Value, Option<Manifest>)> = match cluster::kubeconfigs(argument) {
+        Some(kubeconfigs) => {
+            listed(runtime, &kubeconfigs, trial::DEFINITIONS)?.into_iter().map(|value| (value, None)).collect()
+        }
+        None => {
+            let manifests = manifests::of_argument(argument)?.into_iter();
+            manifests.map(|manifest| ((*manifest.object.value).clone(), Some(manifest))).collect()
+        }
     };
-    let of = |manifest: &Value| {
-        let name = manifest.str_at(&["metadata", "name"]).to_owned();
-        let version = match manifest.str_at(&["apiVersion"]) {
-            "apiextensions.k8s.io/v1beta1" => ApiVersion::V1Beta1,
-            _ => ApiVersion::V1,
-        };
-        let decoded = definition::decode(manifest, version).map_err(|errors| {
-            let text = schema::shape::first_error(&errors, None).unwrap_or_default();
-            format!("{argument}: {name}: {text}")
-        })?;
-        let form = match version {
-            ApiVersion::V1 => decoded.definition,
-            ApiVersion::V1Beta1 => definition::from_beta(&decoded.definition),
-        };
-        Ok((name, definition::to_stored(&form)))
+    let definitions = found.into_iter().filter(|(value, _)| value.str_at(&["kind"]) == "CustomResourceDefinition");
+    let of = |(value, source)| {
+        let (name, value) = normalized(argument, &value)?;
+        Ok(Normal { name, value, source })
     };
-    let definitions = found.iter().filter(|object| object.str_at(&["kind"]) == "CustomResourceDefinition");
-    let definitions: Vec<Named> = definitions.map(of).collect::<Result<_, String>>()?;
+    let definitions: Vec<Normal> = definitions.map(of).collect::<Result<_, String>>()?;
     match definitions.is_empty() {
         true => Err(format!("{argument}: there is no CustomResourceDefinition")),
         false => Ok(definitions),
     }
 }
 
-#[derive(Default)]
-struct DiffReport {
-    changes: Vec<(String, Change)>,
-}
-
-impl DiffReport {
-    fn of(&mut self, name: &str, changes: Vec<Change>) {
-        self.changes.extend(changes.into_iter().map(|change| (name.to_owned(), change)));
-    }
-
-    fn worst(&self) -> Option<Severity> {
-        self.changes.iter().map(|(_, change)| change.severity).max()
-    }
-
-    fn text(&self, output: DiffForm, file: &str) -> String {
-        match output {
-            DiffForm::Text => self.changes.iter().map(|(name, change)| text(name, change)).collect(),
-            DiffForm::Json => {
-                let rows: Vec<Value> = self.changes.iter().map(|(name, change)| row(name, change)).collect();
-                if rows.is_empty() { String::new() } else { Value::Array(rows).to_json() + "\n" }
-            }
-            DiffForm::Github => self.changes.iter().map(|(name, change)| annotation(file, name, change)).collect(),
-        }
-    }
-}
-
-fn place(change: &Change) -> String {
-    let path = match change.path.as_str() {
-        "" if change.version.is_empty() => "",
-        "" => "(the version)",
-        path => path,
+/// The name of a definition, and its stored form.
+fn normalized(argument: &str, manifest: &Value) -> Result<(String, Value), String> {
+    let name = manifest.str_at(&["metadata", "name"]).to_owned();
+    let version = match manifest.str_at(&["apiVersion"]) {
+        "apiextensions.k8s.io/v1beta1" => ApiVersion::V1Beta1,
+        _ => ApiVersion::V1,
     };
-    let parts = [change.version.as_str(), path];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-fn affected(change: &Change) -> Vec<&'static str> {
-    change.check.affects.iter().map(|affected| affected.name()).collect()
-}
-
-fn text(name: &str, change: &Change) -> String {
-    let (severity, check) = (change.severity.name(), change.check.name);
-    let place = place(change);
-    let place = if place.is_empty() { name.to_owned() } else { format!("{name} {place}") };
-    let reason = change.reason.trim().replace('\n', "\n    ");
-    let mut out = format!("{severity}: {place}: {reason} [{check}]\n");
-    if !change.check.affects.is_empty() {
-        let _ = writeln!(out, "    affects {}", affected(change).join(", "));
-    }
-    if !change.check.advice.is_empty() {
-        let _ = writeln!(out, "    advice: {}", change.check.advice);
-    }
-    out
-}
-
-fn row(name: &str, change: &Change) -> Value {
-    let affects: Value = affected(change).into_iter().map(Value::from).collect();
-    json!({
-        "definition": name, "version": (change.version.as_str()), "path": (change.path.as_str()),
-        "severity": (change.severity.name()), "check": (change.check.name), "affects": affects,
-        "reason": (change.reason.as_str()), "advice": (change.check.advice)
-    })
-}
-
-/// A workflow command of GitHub Actions.
-fn annotation(file: &str, name: &str, change: &Change) -> String {
-    let level = match change.severity {
-        Severity::Breaking => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "notice",
+    let decoded = definition::decode(manifest, version).map_err(|errors| {
+        let text = schema::shape::first_error(&errors, None).unwrap_or_default();
+        format!("{argument}: {name}: {text}")
+    })?;
+    let form = match version {
+        ApiVersion::V1 => decoded.definition,
+        ApiVersion::V1Beta1 => definition::from_beta(&decoded.definition),
     };
-    let title = format!("{name} {}", place(change));
-    let (title, file) = (escapes::property(title.trim()), escapes::property(file));
-    let check = change.check.name;
-    format!("::{level} file={file},title={title}::{} [{check}]\n", escapes::message(&change.reason))
+    Ok((name, definition::to_stored(&form)))
 }
 
 #[cfg(test)]
@@ -259,31 +194,65 @@ mod tests {
         let report = report(BOATS, &tighter).unwrap();
         assert_eq!(report.worst(), Some(Severity::Breaking));
         assert_eq!(
-            report.text(DiffForm::Text, "new.yaml").lines().take(2).collect::<Vec<_>>(),
+            report.text(DiffForm::Text, "new.yaml").unwrap().lines().take(2).collect::<Vec<_>>(),
             [
                 "breaking: boats.example.com v1 f: maxLength 5 is added [bound-added]",
                 "    affects stored objects, writers"
             ]
         );
-        assert_eq!(
-            report.text(DiffForm::Github, "a:b.yaml"),
-            "::error file=a%3Ab.yaml,title=boats.example.com v1 f::maxLength 5 is added [bound-added]\n"
-        );
-        let rows = machinery::value::decode(report.text(DiffForm::Json, "").as_bytes()).unwrap();
+        let rows = machinery::value::decode(report.text(DiffForm::Json, "").unwrap().as_bytes()).unwrap();
         assert_eq!(rows.as_array().unwrap()[0].str_at(&["check"]), "bound-added");
+    }
+
+    #[test]
+    fn findings_have_the_lines_of_the_new_definition() {
+        let two = format!("{BOATS}---\n{}", BOATS.replace("boats", "ships").replace("Boat", "Ship"));
+        let tighter = two.replacen("f: {type: string}", "\n  f: {type: string, maxLength: 5}", 1);
+        let report = report(&two, &tighter).unwrap();
+        let file = report.sources["boats.example.com"].document.file.replace('\\', "/");
+        let text = |form| report.text(form, "new.yaml").unwrap();
+        assert_eq!(
+            text(DiffForm::Github),
+            format!(
+                "::error file={file},line=6,col=3,endColumn=4,title=CustomResourceDefinition boats.example.com::v1 f: maxLength 5 is \
+                 added\n1 file, 2 objects: 1 error, 0 warnings\n"
+            )
+        );
+        let junit = text(DiffForm::Junit);
+        assert!(
+            junit.contains("tests=\"2\" failures=\"1\"") && junit.contains("<failure type=\"bound-added\""),
+            "{junit}"
+        );
+        let sarif = machinery::value::decode(text(DiffForm::Sarif).as_bytes()).unwrap();
+        let runs = sarif.items_at(&["runs"]);
+        let result = &runs[0].items_at(&["results"])[0];
+        assert_eq!((result.str_at(&["ruleId"]), result.str_at(&["level"])), ("bound-added", "error"));
+    }
+
+    #[test]
+    fn what_breaks_nothing_is_a_note() {
+        let report =
+            report(BOATS, &BOATS.replace("f: {type: string}", "f: {type: string}, g: {type: string}")).unwrap();
+        assert_eq!(report.worst(), Some(Severity::Info));
+        let text = |form| report.text(form, "new.yaml").unwrap();
+        assert!(text(DiffForm::Github).starts_with("::notice "), "{}", text(DiffForm::Github));
+        assert!(text(DiffForm::Sarif).contains("\"level\":\"note\""));
+        assert!(
+            text(DiffForm::Junit).contains("failures=\"0\"") && text(DiffForm::Junit).contains("<system-out>info: ")
+        );
     }
 
     #[test]
     fn equal_definitions_print_nothing() {
         for output in [DiffForm::Text, DiffForm::Json, DiffForm::Github] {
-            assert_eq!(report(BOATS, BOATS).unwrap().text(output, "new.yaml"), "");
+            assert_eq!(report(BOATS, BOATS).unwrap().text(output, "new.yaml").unwrap(), "");
         }
     }
 
     #[test]
     fn definitions_are_matched_by_name() {
         let two = format!("{BOATS}---\n{}", BOATS.replace("boats", "ships").replace("Boat", "Ship"));
-        let shown = |old: &str, new: &str| report(old, new).unwrap().text(DiffForm::Text, "");
+        let shown = |old: &str, new: &str| report(old, new).unwrap().text(DiffForm::Text, "").unwrap();
         assert!(shown(&two, BOATS).starts_with("breaking: ships.example.com: the definition is removed"));
         assert!(shown(BOATS, &two).starts_with("info: ships.example.com: the definition is new"));
         // a definition that is alone may have been renamed
