@@ -16,6 +16,7 @@ mod manifests;
 mod operation;
 mod process;
 mod reads;
+mod requests;
 mod text;
 mod tokens;
 mod workqueue;
@@ -37,6 +38,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use reads::Reads;
+pub use requests::RequestSeries;
 pub use workqueue::Queue;
 use workqueue::Queues;
 
@@ -110,13 +112,13 @@ metrics! {
             "kubernetes_build_info", "1, labeled by what /version says of the binary";
         version_info: Family<VersionInfo, Gauge> =>
             "version_info", "1, labeled by the releases of Kubernetes that are served";
-        pub request: Family<RequestLabels, Counter> =>
+        request: Family<RequestLabels, Counter> =>
             "apiserver_request", "Requests by verb, resource and status code";
-        pub request_duration_seconds: Histograms<DrySeries> = Family::new_with_constructor(REQUEST_SECONDS) =>
+        request_duration_seconds: Histograms<DrySeries> = Family::new_with_constructor(REQUEST_SECONDS) =>
             "apiserver_request_duration_seconds", "Duration of requests until the response is complete, in seconds";
-        pub request_sli_duration_seconds: Histograms<Series> = Family::new_with_constructor(SLI_SECONDS) =>
+        request_sli_duration_seconds: Histograms<Series> = Family::new_with_constructor(SLI_SECONDS) =>
             "apiserver_request_sli_duration_seconds", "Duration of requests until the response is complete, in seconds";
-        pub response_sizes: Histograms<Series> = Family::new_with_constructor(RESPONSE_BYTES) =>
+        response_sizes: Histograms<Series> = Family::new_with_constructor(RESPONSE_BYTES) =>
             "apiserver_response_sizes", "Size of responses in bytes";
         pub request_terminations: Family<Terminated, Counter> =>
             "apiserver_request_terminations", "Requests that the server terminated to protect itself";
@@ -155,6 +157,7 @@ metrics! {
     } with {
         registry: Registry,
         pub reads: Reads,
+        pub requests: requests::KnownRequests,
         pub admission: AdmissionMetrics,
         pub manifests: manifests::ManifestMetrics,
         pub flow: flow::FlowMetrics,

@@ -1,9 +1,11 @@
 //! Metrics of requests.
 
+use std::sync::Arc;
+
 use base::clock;
 use base::metrics::{
     BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
-    METRICS, RequestLabels, Series, StorageCluster, StoredResource, Terminated, Username, VersionInfo, WatchList,
+    METRICS, RequestSeries, Series, StorageCluster, StoredResource, Terminated, Username, VersionInfo, WatchList,
 };
 use base::request::{RequestInfo, User, Verb};
 use http::{HeaderMap, Response};
@@ -33,7 +35,7 @@ const PATHS: [(&str, &str, &str); 9] = [
 /// The measurement of one request; requests for paths that are not served have no labels and are not counted.
 pub struct Measured {
     started: Instant,
-    series: Option<DrySeries>,
+    series: Option<Arc<RequestSeries>>,
     watch: bool,
     field_validation: Option<&'static str>,
 }
@@ -46,7 +48,8 @@ impl Measured {
             Some(_) if info.query.all("dryRun").all(|value| value == "All") => "All",
             Some(_) => "invalid",
         };
-        let series = series(registry, info, headers).map(|series| DrySeries { dry_run, series });
+        let series = series(registry, info, headers);
+        let series = series.map(|series| METRICS.requests.get(DrySeries { dry_run, series }));
         Measured {
             started: clock::instant(),
             series,
@@ -61,26 +64,26 @@ impl Measured {
         let Some(series) = self.series else { return };
         let code = response.status().as_u16();
         if matches!(code, 429 | 504) {
-            METRICS.request_terminations.get_or_create(&Terminated { code, series: series.series.clone() }).inc();
+            METRICS.request_terminations.get_or_create(&Terminated { code, series: series.labels().clone() }).inc();
         }
         if !self.watch {
             let seconds = self.started.elapsed().as_secs_f64();
-            METRICS.request_duration_seconds.get_or_create(&series).observe(seconds);
+            series.took(seconds);
             if let Some(field_validation) = self.field_validation {
                 let mode = FieldValidationMode { field_validation };
                 METRICS.field_validation_request_duration_seconds.get_or_create(&mode).observe(seconds);
             }
-            METRICS.request_sli_duration_seconds.get_or_create(&series.series).observe(seconds);
         }
-        let reads = matches!(series.series.verb, "GET" | "LIST" | "WATCH");
-        let sizes = || METRICS.response_sizes.get_or_create(&series.series).clone();
+        let reads = matches!(series.labels().verb, "GET" | "LIST" | "WATCH");
         match response.body_mut() {
-            Body::Full(bytes) if reads => sizes().observe(bytes.len() as f64),
-            Body::Parts { parts, .. } if reads => sizes().observe(parts.iter().map(|part| part.len() as f64).sum()),
-            Body::Document(_, size) if reads => size.histogram = Some(sizes()),
+            Body::Full(bytes) if reads => series.sizes().observe(bytes.len() as f64),
+            Body::Parts { parts, .. } if reads => {
+                series.sizes().observe(parts.iter().map(|part| part.len() as f64).sum());
+            }
+            Body::Document(_, size) if reads => size.histogram = Some(series.sizes().clone()),
             _ => {}
         }
-        METRICS.request.get_or_create(&RequestLabels { code, of: series }).inc();
+        series.count(code);
     }
 }
 

@@ -1,0 +1,70 @@
+//! The metrics of the requests that have the same labels. They are found once for each request, instead of once for each metric:
+//! a search hashes all labels.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, RwLock};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
+
+use super::{DrySeries, METRICS, RequestLabels, Series};
+
+/// The requests that have the same labels. A metric appears once it has a value, as with kube-apiserver.
+pub struct RequestSeries {
+    labels: DrySeries,
+    duration: OnceLock<Histogram>,
+    sli_duration: OnceLock<Histogram>,
+    sizes: OnceLock<Histogram>,
+    /// By status code.
+    counts: Mutex<Vec<(u16, Counter)>>,
+}
+
+/// All of them; there are no more than metrics.
+#[derive(Default)]
+pub struct KnownRequests(RwLock<HashMap<DrySeries, Arc<RequestSeries>>>);
+
+impl KnownRequests {
+    pub fn get(&self, labels: DrySeries) -> Arc<RequestSeries> {
+        if let Some(known) = self.0.read().get(&labels) {
+            return known.clone();
+        }
+        self.0.write().entry(labels.clone()).or_insert_with(|| Arc::new(RequestSeries::new(labels))).clone()
+    }
+}
+
+impl RequestSeries {
+    fn new(labels: DrySeries) -> RequestSeries {
+        let (duration, sli_duration, sizes, counts) = Default::default();
+        RequestSeries { labels, duration, sli_duration, sizes, counts }
+    }
+
+    pub fn labels(&self) -> &Series {
+        &self.labels.series
+    }
+
+    /// Records the duration of a request.
+    pub fn took(&self, seconds: f64) {
+        let duration = || METRICS.request_duration_seconds.get_or_create_owned(&self.labels);
+        self.duration.get_or_init(duration).observe(seconds);
+        let sli_duration = || METRICS.request_sli_duration_seconds.get_or_create_owned(&self.labels.series);
+        self.sli_duration.get_or_init(sli_duration).observe(seconds);
+    }
+
+    /// The sizes of responses in bytes.
+    pub fn sizes(&self) -> &Histogram {
+        self.sizes.get_or_init(|| METRICS.response_sizes.get_or_create_owned(&self.labels.series))
+    }
+
+    /// Counts a response.
+    pub fn count(&self, code: u16) {
+        let mut counts = self.counts.lock();
+        if let Some((_, count)) = counts.iter().find(|(known, _)| *known == code) {
+            count.inc();
+            return;
+        }
+        let count = METRICS.request.get_or_create_owned(&RequestLabels { code, of: self.labels.clone() });
+        count.inc();
+        counts.push((code, count));
+    }
+}
