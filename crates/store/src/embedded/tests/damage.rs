@@ -3,9 +3,22 @@
 use super::model::{OPTIONS, Run};
 use super::sim::{Chance, Sim};
 use crate::contract::StoreError;
+use crate::embedded::disk::Disk as _;
+use crate::embedded::frame::{self, FILE_HEADER, Kind, Reader, Record};
+use crate::embedded::replay::Replay;
+use crate::embedded::writer::Failure;
 
 /// A log with a checkpoint and several segments after it, closed as a server closes it.
 pub fn log(seed: u64) -> Run {
+    log_of(seed, Run::step)
+}
+
+/// Such a log of a store with branches.
+pub fn log_with_branches(seed: u64) -> Run {
+    log_of(seed, Run::step_with_branches)
+}
+
+fn log_of(seed: u64, step: fn(&mut Run, &mut Chance) -> Result<(), Failure>) -> Run {
     let mut chance = Chance(seed);
     let mut run = Run::create();
     let has_all = |run: &Run| {
@@ -13,7 +26,7 @@ pub fn log(seed: u64) -> Run {
         listed.segments.len() > 2 && listed.segments[0].first > 1
     };
     while !has_all(&run) {
-        run.step(&mut chance).unwrap();
+        step(&mut run, &mut chance).unwrap();
     }
     run.write(&mut chance).unwrap();
     run.writer.close().unwrap();
@@ -32,14 +45,25 @@ fn is_reported(run: &Run, contents: &[(String, Vec<u8>)]) -> bool {
     }
 }
 
+/// The segments that the checkpoint covers and that were still the last one when it was written: the next start removes them unread.
+fn unneeded(run: &Run) -> Vec<String> {
+    let listed = run.writer.files.lock();
+    let base = listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
+    let pairs = listed.segments.iter().zip(listed.segments.iter().skip(1));
+    pairs.filter(|(_, next)| next.first <= base + 1).map(|(segment, _)| segment.name.clone()).collect()
+}
+
 #[test]
 fn bit_flip_is_reported_or_harmless() {
-    for seed in 0..3 {
-        let run = log(seed);
+    for (seed, run) in [(0, log(0)), (1, log(1)), (2, log_with_branches(2)), (3, log_with_branches(3))] {
         let whole = run.disk.contents();
         let mut chance = Chance(seed);
         let mut harmless = 0;
+        let unneeded = unneeded(&run);
         for file in 0..whole.len() {
+            if unneeded.contains(&whole[file].0) {
+                continue;
+            }
             for byte in 0..whole[file].1.len() {
                 let mut contents = whole.clone();
                 contents[file].1[byte] ^= 1 << chance.below(8);
@@ -111,4 +135,61 @@ fn log_cut_between_frames_is_reported() {
         bytes.truncate(*offset as usize);
         assert!(is_reported(&run, &contents), "the log may end at byte {offset}");
     }
+}
+
+/// The records of a file.
+fn records(disk: &Sim, name: &str) -> Vec<Record> {
+    let salt = frame::header(disk, name).unwrap().unwrap().salt;
+    let mut reader = Reader::new(disk, name, salt, FILE_HEADER as u64);
+    let mut all = vec![];
+    while let Some(frame) = reader.next().unwrap() {
+        all.extend(frame.records);
+    }
+    all
+}
+
+/// A record with a part of it replaced, cut off or repeated.
+fn mangled(record: &Record, chance: &mut Chance) -> Record {
+    let mut mangle = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        let at = chance.below(bytes.len() + 1);
+        match chance.below(4) {
+            0 => bytes.truncate(at),
+            1 if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+            2 => bytes.splice(at..at, [0xff; 8]).for_each(drop),
+            _ => {}
+        }
+        bytes.into()
+    };
+    Record { key: mangle(&record.key), value: mangle(&record.value), ..*record }
+}
+
+/// Whatever the records of branches hold behind valid checksums, they are applied or refused.
+#[test]
+fn any_records_of_branches_are_read_without_panics() {
+    let (mut applied, mut refused) = (0, 0);
+    for seed in 0..10 {
+        let run = log_with_branches(seed);
+        let names = run.disk.list().unwrap();
+        let of = |ending: &str| -> Vec<Record> {
+            names.iter().filter(|name| name.ends_with(ending)).flat_map(|name| records(&run.disk, name)).collect()
+        };
+        let (checkpoint, log) = (of(".checkpoint"), of(".log"));
+        let mut chance = Chance(seed);
+        for _ in 0..100 {
+            let mut replay = Replay::new();
+            let mut count = |taken: Option<()>| if taken.is_some() { applied += 1 } else { refused += 1 };
+            let mut next = |record: &Record| match chance.below(20) {
+                0 => mangled(record, &mut chance),
+                _ => record.clone(),
+            };
+            let of_checkpoint = checkpoint.iter().filter(|record| record.kind != Kind::End);
+            of_checkpoint.for_each(|record| count(replay.take_of_checkpoint(next(record))));
+            count(replay.end_checkpoint());
+            let of_branches = log.iter().filter(|record| !matches!(record.kind, Kind::Put | Kind::Delete | Kind::Roll));
+            of_branches.for_each(|record| count(replay.take(&next(record))));
+            replay.end();
+        }
+    }
+    assert!(applied > 1000 && refused > 1000, "{applied} and {refused}");
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::damage::log;
+use super::damage::{log, log_with_branches};
 use super::model::{Run, live};
 use super::sim::{Chance, Sim};
 use crate::contract::Revision;
@@ -150,7 +150,7 @@ fn mangle(bytes: &mut Vec<u8>, chance: &mut Chance) {
 #[test]
 fn any_bytes_are_salvaged_without_panics() {
     for seed in 0..6 {
-        let run = log(seed);
+        let run = if seed % 2 == 0 { log(seed) } else { log_with_branches(seed) };
         let whole = run.disk.contents();
         let mut chance = Chance(seed + 100);
         for _ in 0..150 {
