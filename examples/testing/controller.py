@@ -50,11 +50,16 @@ class Api:
 
     def call(self, method, path, body=None):
         """The decoded response and its code; fails unless the code is one that the caller can act on."""
-        try:
-            response = self.open(method, path, body)
-            code, value = response.status, json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Failed(repr(error)) from error
+        for _ in range(5):
+            try:
+                response = self.open(method, path, body)
+                code, value = response.status, json.loads(response.read())
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise Failed(repr(error)) from error
+            if code not in (429, 503):
+                break
+            # a server that is busy has done nothing, so the same request can be sent again
+            time.sleep(0.05)
         if code not in (200, 201, 404, 409):
             raise Failed(f"{code} {value.get('message')}")
         return code, value
