@@ -90,7 +90,10 @@ class Cache(threading.Thread):
             self.changed(name)
         self.synced.set()
         version = listed["metadata"]["resourceVersion"]
-        for line in self.api.open("GET", f"{self.path}{self.query}{start}watch=true&resourceVersion={version}"):
+        watch = self.api.open("GET", f"{self.path}{self.query}{start}watch=true&resourceVersion={version}")
+        if watch.status != 200:
+            raise Failed(f"{watch.status}")
+        for line in watch:
             event = json.loads(line)
             if event["type"] == "ERROR":
                 return
