@@ -9,6 +9,7 @@ mod verdict;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::Method;
 use machinery::{Release, Value};
@@ -16,7 +17,7 @@ use server::{
     AuthorizationMode, EnabledPlugins, FeatureGates, InProcess, InProcessConfig, PluginFlags, PluginSettings, Plugins,
     RuntimeConfig,
 };
-use store::Memory;
+use store::{Memory, Store as _};
 use tokio::sync::Mutex;
 
 pub use request::{Content, Patch, RequestOptions, Target};
@@ -25,6 +26,9 @@ pub use verdict::{Verdict, warning_text};
 
 /// The number of locks that updates of different objects share.
 const TURNS: usize = 64;
+
+/// The number of objects, stored for updates and deleted again, after which the store forgets them.
+const DEPOSITS_KEPT: usize = 256;
 
 /// The plugins that decide by objects of a running cluster: ServiceAccounts, classes, quotas.
 const OF_CLUSTER: [&str; 4] = ["ServiceAccount", "Priority", "RuntimeClass", "ResourceQuota"];
@@ -50,6 +54,9 @@ pub struct Engine {
     /// The namespaces that were created because a request named them; `None` if they have to be created by requests.
     namespaces: Option<Mutex<HashSet<String>>>,
     turns: Vec<Mutex<()>>,
+    store: Arc<Memory>,
+    /// The number of objects that were stored for an update.
+    deposits: AtomicUsize,
 }
 
 /// Makes the runtime of engines, with a thread for each core. The error is one line.
@@ -74,13 +81,16 @@ impl Engine {
             authorization: vec![AuthorizationMode::AlwaysAllow],
             has_default_objects: options.is_bare,
         };
-        let server = InProcess::start(server::Storage::own(Arc::new(Memory::default())), config).await?;
+        let store = Arc::new(Memory::default());
+        let server = InProcess::start(server::Storage::own(store.clone()), config).await?;
         Ok(Engine {
             server,
             admin: Caller::admin(),
             release: options.release,
             namespaces: (!options.is_bare).then(Mutex::default),
             turns: (0..TURNS).map(|_| Mutex::default()).collect(),
+            store,
+            deposits: AtomicUsize::new(0),
         })
     }
 
@@ -198,11 +208,16 @@ impl Engine {
         self.ensure_namespace(target).await;
         let of_old = self.target(old);
         let mapping = of_old.as_ref().map_or(target.mapping(), Target::mapping);
-        let verdict = match self.server.deposit(mapping, target.namespace(), old).await {
-            Ok(revision) => request(revision).await,
+        let revision = match self.server.deposit(mapping, target.namespace(), old).await {
+            Ok(revision) => revision,
             Err(status) => return Verdict::refused(status),
         };
+        let verdict = request(revision).await;
         let _ = self.server.withdraw(mapping, target.namespace(), target.name()).await;
+        if self.deposits.fetch_add(1, Ordering::Relaxed) % DEPOSITS_KEPT == DEPOSITS_KEPT - 1 {
+            // the store keeps what was deleted until then
+            let _ = self.store.compact(revision).await;
+        }
         verdict
     }
 

@@ -162,52 +162,52 @@ fn coverage_has_what_no_case_has_seen() {
     assert!(report.ends_with("3 of 7 expressions were both true and false\n11 cases passed, 0 failed\n"), "{report}");
 }
 
+/// Policies with each kind of expression.
+const POLICIES: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: crews}
+spec:
+  matchConstraints: {resourceRules: RULES}
+  matchConditions:
+  - {name: large, expression: object.spec.crew > 1}
+  - {name: failing, expression: '!has(object.spec.crew) || object.spec.crew < 90 || object.spec.none'}
+  variables:
+  - {name: most, expression: '5'}
+  - {name: even, expression: object.spec.crew % 2 == 0}
+  - {name: unused, expression: '1'}
+  validations:
+  - {expression: variables.even || object.spec.crew < variables.most, messageExpression: \"'at most ' + string(variables.most)\"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: crews}
+spec: {policyName: crews, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: paint}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: RULES}
+  matchConditions:
+  - {name: crewed, expression: object.spec.crew > 0}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {\"color\": \"red\"}}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: paint}
+spec: {policyName: paint}
+";
+
 #[test]
 fn coverage_has_all_expressions_of_policies() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write("boats.crd.yaml", &std::fs::read_to_string(examples().join("boats.crd.yaml")).unwrap());
     let rules = "[{apiGroups: [harbor.example.com], apiVersions: ['*'], operations: [CREATE], resources: [boats]}]";
-    let policies = format!(
-        "apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {{name: crews}}
-spec:
-  matchConstraints: {{resourceRules: {rules}}}
-  matchConditions:
-  - {{name: large, expression: object.spec.crew > 1}}
-  - {{name: failing, expression: '!has(object.spec.crew) || object.spec.crew < 90 || object.spec.none'}}
-  variables:
-  - {{name: most, expression: '5'}}
-  - {{name: even, expression: object.spec.crew % 2 == 0}}
-  - {{name: unused, expression: '1'}}
-  validations:
-  - {{expression: variables.even || object.spec.crew < variables.most, messageExpression: \"'at most ' + string(variables.most)\"}}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {{name: crews}}
-spec: {{policyName: crews, validationActions: [Deny]}}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {{name: paint}}
-spec:
-  reinvocationPolicy: Never
-  matchConstraints: {{resourceRules: {rules}}}
-  matchConditions:
-  - {{name: crewed, expression: object.spec.crew > 0}}
-  mutations:
-  - patchType: ApplyConfiguration
-    applyConfiguration: {{expression: 'Object{{metadata: Object.metadata{{labels: {{\"color\": \"red\"}}}}}}'}}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicyBinding
-metadata: {{name: paint}}
-spec: {{policyName: paint}}
-"
-    );
-    write("policy.yaml", &policies);
+    write("policy.yaml", &POLICIES.replace("RULES", rules));
     let boat = |crew: u32, more: &str| {
         format!(
             "  - initial: {{apiVersion: harbor.example.com/v1, kind: Boat, spec: {{crew: {crew}, seats: 99}}}}\n    {more}\n"
