@@ -31,10 +31,10 @@ pub struct Signals {
     ends: mpsc::Receiver<&'static str>,
 }
 
-/// The ends of the parent process and of stdin, if they are asked for. They are watched from the start, so that neither
-/// is missed.
-pub fn watched(with_parent: bool, with_stdin: bool) -> mpsc::Receiver<&'static str> {
-    let (sender, ends) = mpsc::channel(2);
+/// Reasons to end, and who reports others: the ends of the parent process and of stdin, if they are asked for. They are watched
+/// from the start, so that neither is missed.
+pub fn watched(with_parent: bool, with_stdin: bool) -> (mpsc::Sender<&'static str>, mpsc::Receiver<&'static str>) {
+    let (sender, ends) = mpsc::channel(3);
     if with_parent {
         let (parent, sender) = (parent_id(), sender.clone());
         std::thread::spawn(move || {
@@ -43,12 +43,13 @@ pub fn watched(with_parent: bool, with_stdin: bool) -> mpsc::Receiver<&'static s
         });
     }
     if with_stdin {
+        let sender = sender.clone();
         std::thread::spawn(move || {
             read_to_end(&mut std::io::stdin());
             let _ = sender.blocking_send("stdin is closed");
         });
     }
-    ends
+    (sender, ends)
 }
 
 /// Returns when the parent process has ended. The only portable sign of that is another parent process id.

@@ -539,6 +539,9 @@ pub struct Serve {
     pub exit_with_stdin: bool,
 
     #[command(flatten)]
+    pub sharing: crate::sharing::SharingFlags,
+
+    #[command(flatten)]
     pub ready: crate::ready::ReadyFlags,
 
     /// Directory of the certificates that the server creates [default: the data directory].

@@ -46,6 +46,13 @@ pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 pub const PARENT_LOOK: Duration = Duration::from_millis(100);
 /// Maximum number of unreadable objects of a damaged store that are named.
 pub const UNREADABLE_NAMED: usize = 1000;
+/// Interval and number of looks at the socket of another server, which accepts connections before it loads anything.
+pub const SHARED_LOOK: Duration = Duration::from_millis(2);
+pub const SHARED_LOOKS: u32 = 5000;
+/// Time in which a server that is shared must get its first user: the process that has started it connects at once.
+pub const SHARED_FIRST_USER: Duration = Duration::from_secs(10);
+/// Stack of the thread of a user, which only waits.
+pub const SHARED_STACK_BYTES: usize = 64 << 10;
 /// Interval and number of looks at the status of a workspace, which the server writes within milliseconds.
 pub const WORKSPACE_LOOK: Duration = Duration::from_millis(20);
 pub const WORKSPACE_LOOKS: u32 = 500;

@@ -40,6 +40,7 @@ mod rewriting;
 mod run;
 mod scratch;
 mod serve;
+mod sharing;
 mod short_help;
 mod storage;
 mod store_tasks;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use machinery::json;
+use machinery::{Value, json};
 
 use crate::certificates::write_atomically;
 use crate::listening::url;
@@ -36,26 +36,26 @@ impl ReadyFlags {
         }
     }
 
-    /// Reports that the server is ready. stdout may be closed.
-    pub fn say(&self, address: SocketAddr, kubeconfig: &Path, after: Duration) -> Result<(), String> {
+    /// Reports that the server is ready, and returns the report. stdout may be closed.
+    pub fn say(&self, address: SocketAddr, kubeconfig: &Path, after: Duration) -> Result<Value, String> {
         let (url, milliseconds) = (url(address), after.as_millis());
         let text = format!("pintle is ready on {url} in {milliseconds} ms; kubeconfig: {}", kubeconfig.display());
+        let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
+        let kubeconfig = kubeconfig.display().to_string();
+        let (milliseconds, pid) = (i64::try_from(milliseconds).unwrap_or(i64::MAX), i64::from(std::process::id()));
+        let ready = json!({
+            "url": url, "kubeconfig": kubeconfig, "milliseconds": milliseconds, "pid": pid, "version": (env!("CARGO_PKG_VERSION"))
+        });
         let line = match self.output {
             TextOrJson::Text => text.clone(),
-            TextOrJson::Json => {
-                let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
-                let kubeconfig = kubeconfig.display().to_string();
-                let (milliseconds, pid) =
-                    (i64::try_from(milliseconds).unwrap_or(i64::MAX), i64::from(std::process::id()));
-                json!({"url": url, "kubeconfig": kubeconfig, "milliseconds": milliseconds, "pid": pid}).to_json()
-            }
+            TextOrJson::Json => ready.to_json(),
         };
         if let Some(path) = &self.ready_file {
             write_atomically(path, &format!("{line}\n"), 0o644).map_err(|why| format!("--ready-file: {why}"))?;
         }
         logs::say(&line);
         notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&text)]);
-        Ok(())
+        Ok(ready)
     }
 }
 

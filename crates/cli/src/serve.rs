@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use base::metrics::METRICS;
+use machinery::Value;
 use server::{
     Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
     WorkspaceConfig,
@@ -23,13 +24,17 @@ use crate::limits;
 use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
+use crate::sharing::{Role, Shared};
 use crate::{accounts, etcd, logs};
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
 pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let started = Instant::now();
-    let ends = begin(flags)?;
+    logs::start(flags.v, flags.logging_format);
+    check_testing(flags)?;
+    let (reasons, ends) = watched(flags.exit_with_parent, flags.exit_with_stdin);
+    let Role::Serves(mut shared) = flags.sharing.role(&reasons)? else { return Ok(()) };
     let (release, compatible_minor) = flags.emulation.releases()?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(&flags.feature_gates, &flags.runtime_config, release)?;
@@ -39,7 +44,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
-    let (threads, socket) = take_place(flags)?;
+    let (threads, socket) = take_place(flags, shared.as_mut())?;
     let (storage, credentials) = open(flags, &feature_gates)?;
     let storage = encryption.apply(storage);
     let backups = planned_backups(flags, &credentials, &storage)?;
@@ -87,26 +92,25 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
             // opening the store may take long, so a signal must be able to interrupt it
             () = signals.end() => return Ok(()),
         };
-        announce(flags, &given.changed, &server, &credentials, started)?;
+        let ready = announce(flags, &given.changed, &server, &credentials, started)?;
+        shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
         backups.into_iter().for_each(BackupPlan::start);
         if flags.encryption_provider_config_automatic_reload {
             encryption.follow();
         }
-        if flags.engine() == Engine::Etcd {
-            // servers that share a store may share the directory too, and each must accept the tokens of the others
-            key.iter_mut().for_each(KeyToMake::make);
-        }
+        make_shared(flags, &mut key);
         until_end(server, &credentials, &mut signals, &mut key).await
     });
     end_threads(threads, key);
     ended
 }
 
-/// Starts the log, with what must be known first, and returns the reasons to end.
-fn begin(flags: &Serve) -> Result<tokio::sync::mpsc::Receiver<&'static str>, String> {
-    logs::start(flags.v, flags.logging_format);
-    check_testing(flags)?;
-    Ok(watched(flags.exit_with_parent, flags.exit_with_stdin))
+/// Makes the signing key at the start: servers that share a store may share the directory too, and each must accept the tokens of
+/// the others.
+fn make_shared(flags: &Serve, key: &mut Option<KeyToMake>) {
+    if flags.engine() == Engine::Etcd {
+        key.iter_mut().for_each(KeyToMake::make);
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "the log reports how long the end took")]
@@ -118,11 +122,17 @@ async fn stop(server: Server) {
 }
 
 /// Starts the threads, binds the socket, and only then creates the data directory.
-fn take_place(flags: &Serve) -> Result<(tokio::runtime::Runtime, tokio::net::TcpListener), String> {
+fn take_place(
+    flags: &Serve,
+    shared: Option<&mut Shared>,
+) -> Result<(tokio::runtime::Runtime, tokio::net::TcpListener), String> {
     flags.ready.forget()?;
     let threads = threads()?;
     let socket = threads.block_on(bind(SocketAddr::new(flags.bind_address, flags.secure_port)))?;
-    make_directory(&flags.data_dir)?;
+    let is_new = make_directory(&flags.data_dir)?;
+    if let Some(shared) = shared.filter(|_| is_new && flags.engine() == Engine::Memory) {
+        shared.remove(&flags.data_dir);
+    }
     METRICS.operation.observe_directory(flags.data_dir.clone());
     Ok((threads, socket))
 }
@@ -137,11 +147,15 @@ fn open(flags: &Serve, gates: &FeatureGates) -> Result<(server::Storage, Credent
     Ok((storage?, credentials?))
 }
 
-/// Creates the data directory if it does not exist, with a .gitignore, since the directory contains keys.
-fn make_directory(directory: &Path) -> Result<(), String> {
+/// Creates the data directory if it does not exist, with a .gitignore, since the directory contains keys. Returns whether it is
+/// new.
+fn make_directory(directory: &Path) -> Result<bool, String> {
     let is_new = !directory.exists();
     store::create_directory(directory).map_err(|error| error.to_string())?;
-    if is_new { write_private(&directory.join(".gitignore"), "*\n") } else { Ok(()) }
+    if is_new {
+        write_private(&directory.join(".gitignore"), "*\n")?;
+    }
+    Ok(is_new)
 }
 
 /// The backups that `--backup-schedule` asks for.
@@ -205,11 +219,11 @@ fn announce(
     server: &Server,
     credentials: &Credentials,
     started: Instant,
-) -> Result<(), String> {
+) -> Result<Value, String> {
     let kubeconfig = credentials.write_kubeconfigs(url(server.address))?;
-    flags.ready.say(server.address, &kubeconfig, started.elapsed())?;
+    let ready = flags.ready.say(server.address, &kubeconfig, started.elapsed())?;
     log_start(flags, changed, server);
-    Ok(())
+    Ok(ready)
 }
 
 /// Logs the version, the storage and the flags of a server that is ready.
