@@ -1,11 +1,12 @@
 //! `cargo xtask`: development tasks. `bench` measures the server, `dist` packages a release, `kinds` generates the tables of
-//! built-in kinds, `tidy` checks rules that the compiler does not.
+//! built-in kinds, `packages` builds those of `clients/`, `tidy` checks rules that the compiler does not.
 
 #![allow(clippy::disallowed_methods, reason = "a tool measures real time and starts its own tasks")]
 
 mod bench;
 mod dist;
 mod kinds;
+mod packages;
 mod tidy;
 mod workspace;
 
@@ -38,6 +39,10 @@ enum Task {
     /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, and writes types.txt and internal.txt,
     /// and prints the lines of discovery that kinds.txt has not. Needs Go.
     Kinds,
+    /// Build the packages of other languages, with a binary in each.
+    ///
+    /// They are in clients/; needs Python.
+    Packages(packages::PackagesFlags),
     /// Check layers, sizes, texts and the use of clocks, tasks and channels.
     ///
     /// Each problem is a line `path:line: what`; the exit status is 1 if there are any.
@@ -49,6 +54,7 @@ fn main() -> ExitCode {
         Task::Bench(flags) => bench::run(&flags),
         Task::Dist(flags) => dist::run(&flags),
         Task::Kinds => kinds::run(),
+        Task::Packages(flags) => packages::run(&flags),
         Task::Tidy => tidy::run(),
     };
     match result {

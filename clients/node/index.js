@@ -1,0 +1,395 @@
+// A server that the processes of a test run share, and that ends with the last of them.
+//
+// A Unix socket stands for the server. A connection to it makes this process a user; the kernel closes it however the process ends.
+// The server sends a line of JSON when it is ready. Without a server there, this process starts one, which ends at once if another
+// process was faster; see `pintle serve --help`.
+
+import { spawn } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { extname, join } from 'node:path';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { PintleError, find, version } from './binary.js';
+
+export { PintleError } from './binary.js';
+
+const WORKSPACES = '/apis/workspaces.pintle.dev/v1alpha1/workspaces';
+const FLAGS = ['--storage=memory', '--workspaces', '--secure-port=0', '--bind-address=127.0.0.1', '-o=json'];
+const START_MILLISECONDS = 60_000;
+const BUILD_MILLISECONDS = 300_000;
+const READY_MILLISECONDS = 30_000;
+// what others need is applied first
+const FIRST = ['Namespace', 'CustomResourceDefinition'];
+const LOOPBACK = '127.0.0.1';
+
+/** An error of the API. */
+export class ResponseError extends PintleError {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const started = new Map();
+
+/**
+ * The server of this test run with these flags, which is started unless it runs. `run` names the test run; the workers of vitest and
+ * jest have the same one from the set-up of the run.
+ */
+export function start({ flags = [], run = process.env.PINTLE_RUN } = {}) {
+  const key = JSON.stringify([run, flags]);
+  const known = started.get(key);
+  if (known && !known.isStopped) return known.promise;
+  const entry = { isStopped: false };
+  entry.promise = Server.join(flags, run ?? randomUUID(), entry).catch((error) => {
+    started.delete(key);
+    throw error;
+  });
+  started.set(key, entry);
+  return entry.promise;
+}
+
+/** The directory of the sockets, which only this user can read. */
+function directory() {
+  const runtime = process.env.XDG_RUNTIME_DIR;
+  let parent = tmpdir();
+  try {
+    if (runtime) {
+      accessSync(runtime, constants.W_OK);
+      parent = runtime;
+    }
+  } catch {
+    // the directory of temporary files will do
+  }
+  return join(parent, `pintle-${process.getuid()}`);
+}
+
+const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+export class Server {
+  /** Becomes a user of the server, and starts one if there is none. */
+  static async join(flags, run, entry) {
+    const server = new Server();
+    server.entry = entry;
+    server.program = find();
+    const { mtimeMs, size } = statSync(server.program);
+    const name = createHash('sha256').update([run, server.program, mtimeMs, size, 'node', ...flags].join('\0')).digest('hex').slice(0, 16);
+    server.socket = join(directory(), `${name}.sock`);
+    server.data = join(directory(), `${name}.data`);
+    server.flags = [...FLAGS, `--exit-with-users=${server.socket}`, `--data-dir=${server.data}`, ...flags];
+    server.templates = new Map();
+    const until = Date.now() + START_MILLISECONDS;
+    while (!(await server.connect())) {
+      if (Date.now() > until) throw new PintleError(`no server has started within ${START_MILLISECONDS / 1000} s: run ${server.program} serve to see why`);
+      await server.spawn();
+    }
+    if (server.version !== version && version !== '0.0.0') {
+      server.stop();
+      throw new PintleError(`${server.program} has version ${server.version}, and pintle-server is ${version}: install pintle-server@${server.version}, or another binary`);
+    }
+    exceptFromProxies();
+    return server;
+  }
+
+  /** Connects, and reads the first line. False if there is no server, or if it is about to end. */
+  async connect() {
+    const connection = createConnection(this.socket);
+    const line = await new Promise((done) => {
+      let text = '';
+      connection.setEncoding('utf8');
+      connection.on('data', (piece) => {
+        text += piece;
+        if (text.includes('\n')) done(text);
+      });
+      connection.on('error', () => done(''));
+      connection.on('end', () => done(''));
+    });
+    if (!line) {
+      connection.destroy();
+      return false;
+    }
+    // tests end although the connection is open
+    connection.unref();
+    this.connection = connection;
+    const { credentials: { certificateAuthority: ca, certificate: cert, key }, url, version, pid, log } = JSON.parse(line);
+    Object.assign(this, { url, version, pid, log, credentials: { ca, cert, key } });
+    this.agent = new Agent({ keepAlive: true, ca, cert, key });
+    return true;
+  }
+
+  /** Starts a server, and returns when it accepts connections, or another one does. */
+  async spawn() {
+    const logFile = this.socket.replace(/sock$/, 'log');
+    let log;
+    try {
+      mkdirSync(directory(), { mode: 0o700, recursive: true });
+      // the server removes it
+      log = openSync(logFile, 'a', 0o600);
+    } catch (error) {
+      // the directory of a server that has just ended
+      if (error.code === 'ENOENT') return;
+      throw error;
+    }
+    const { size } = statSync(logFile);
+    // a group of its own: Ctrl-C is for the tests
+    const child = spawn(this.program, ['serve', ...this.flags], { detached: true, stdio: ['ignore', 'pipe', log] });
+    closeSync(log);
+    const code = await new Promise((done, failed) => {
+      child.once('error', (error) => failed(new PintleError(`cannot run ${this.program}: ${error.message}`)));
+      child.once('close', (code) => done(code ?? 1));
+      child.stdout.once('data', () => done(null));
+    });
+    child.stdout.destroy();
+    child.unref();
+    if (code) {
+      const lines = readFileSync(logFile).subarray(size).toString().trim().split('\n');
+      rmSync(logFile, { force: true });
+      throw new PintleError(`the server does not start: ${lines.at(-1) || code}`);
+    }
+  }
+
+  /** The decoded response to a request. Errors of the API are exceptions with its message. No proxy is used. */
+  request(method, path, body, contentType = 'application/json') {
+    const data = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
+    const headers = { accept: 'application/json', 'user-agent': 'pintle-server' };
+    if (data !== undefined) Object.assign(headers, { 'content-type': contentType, 'content-length': Buffer.byteLength(data) });
+    return new Promise((done, failed) => {
+      const sent = request(this.url + path, { method, headers, agent: this.agent }, (response) => {
+        const pieces = [];
+        response.on('data', (piece) => pieces.push(piece));
+        response.on('error', failed);
+        response.on('end', () => {
+          const text = Buffer.concat(pieces).toString();
+          const value = /^[[{]/.test(text) ? JSON.parse(text) : text;
+          if (response.statusCode >= 400) failed(new ResponseError(response.statusCode, value.message ?? text.trim()));
+          else done(value);
+        });
+      });
+      sent.on('error', failed);
+      sent.end(data);
+    });
+  }
+
+  /** A new workspace, with the fields of its specification; it is empty unless they say otherwise. */
+  async workspace(name = `w-${randomUUID().slice(0, 13)}`, spec = {}) {
+    await this.request('POST', WORKSPACES, { apiVersion: 'workspaces.pintle.dev/v1alpha1', kind: 'Workspace', metadata: { name }, spec });
+    const workspace = new Workspace(this, name);
+    await workspace.wait((status) => status.phase);
+    return workspace;
+  }
+
+  /** The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait. */
+  template(key, build) {
+    if (!this.templates.has(key)) {
+      const building = this.buildTemplate(`t-${createHash('sha256').update(key).digest('hex').slice(0, 16)}`, key, build);
+      building.catch(() => this.templates.delete(key));
+      this.templates.set(key, building);
+    }
+    return this.templates.get(key);
+  }
+
+  async buildTemplate(name, key, build) {
+    const until = Date.now() + BUILD_MILLISECONDS;
+    while (Date.now() < until) {
+      let template;
+      try {
+        template = await this.workspace(name);
+      } catch (error) {
+        if (error.code !== 409) throw error;
+        if (await this.built(name, until)) return new Workspace(this, name);
+        continue;
+      }
+      try {
+        await build(template);
+        await template.patch({ spec: { template: true } });
+        return template;
+      } catch (error) {
+        // another process may build it
+        await template.delete();
+        throw error;
+      }
+    }
+    throw new PintleError(`the template ${JSON.stringify(key)} has not been built within ${BUILD_MILLISECONDS / 1000} s`);
+  }
+
+  /** Whether a template that another process builds is there in the end. */
+  async built(name, until) {
+    while (Date.now() < until) {
+      const found = await this.request('GET', `${WORKSPACES}/${name}`).catch((error) => {
+        if (error.code !== 404) throw error;
+      });
+      if (!found) return false;
+      if (found.spec.template) return true;
+      await sleep(5);
+    }
+    return false;
+  }
+
+  /** The path of a kubeconfig for the API outside of workspaces. */
+  kubeconfig() {
+    return join(this.data, 'admin.kubeconfig');
+  }
+
+  /** What the server has logged. */
+  logged() {
+    return this.log && existsSync(this.log) ? readFileSync(this.log, 'utf8') : '';
+  }
+
+  /** Ends the use by this process. The server ends with its last user. */
+  stop() {
+    this.entry.isStopped = true;
+    this.agent.destroy();
+    this.connection.destroy();
+  }
+}
+
+export class Workspace {
+  constructor(server, name) {
+    this.server = server;
+    this.name = name;
+    this.url = `${server.url}/clusters/${name}`;
+    this.plurals = new Map();
+  }
+
+  /** A request to the API of the workspace. */
+  request(method, path, body, contentType) {
+    return this.server.request(method, `/clusters/${this.name}${path}`, body, contentType);
+  }
+
+  /** Waits until the status is as wanted. */
+  async wait(isDone) {
+    const until = Date.now() + READY_MILLISECONDS;
+    for (let looks = 0; Date.now() < until; looks++) {
+      const { status = {} } = await this.server.request('GET', `${WORKSPACES}/${this.name}`);
+      if (status.phase === 'Failed') throw new PintleError(`workspace ${this.name} has failed: ${status.message}`);
+      if (isDone(status)) return;
+      if (looks > 0) await sleep(1);
+    }
+    throw new PintleError(`workspace ${this.name} is not ready after ${READY_MILLISECONDS / 1000} s`);
+  }
+
+  /** A merge patch of the object that stands for the workspace. */
+  patch(patch) {
+    return this.server.request('PATCH', `${WORKSPACES}/${this.name}`, patch, 'application/merge-patch+json');
+  }
+
+  /** A workspace that begins with everything in this one. */
+  fork(name, spec = {}) {
+    return this.server.workspace(name, { from: { workspace: this.name }, ...spec });
+  }
+
+  /** Puts the workspace back to what it began as. Its watches end. */
+  async reset() {
+    const reset = randomUUID();
+    await this.patch({ spec: { reset } });
+    await this.wait((status) => status.reset === reset);
+  }
+
+  /** Deletes the workspace, with all that is in it. */
+  async delete() {
+    await this.server.request('DELETE', `${WORKSPACES}/${this.name}`).catch((error) => {
+      if (error.code !== 404) throw error;
+    });
+    if (this.file) rmSync(this.file, { force: true });
+  }
+
+  /** A kubeconfig as an object. */
+  kubeconfigContent() {
+    const { name, url, server: { credentials } } = this;
+    const encoded = (text) => Buffer.from(text).toString('base64');
+    return {
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': name,
+      clusters: [{ name, cluster: { server: url, 'certificate-authority-data': encoded(credentials.ca) } }],
+      users: [{ name, user: { 'client-certificate-data': encoded(credentials.cert), 'client-key-data': encoded(credentials.key) } }],
+      contexts: [{ name, context: { cluster: name, user: name } }],
+    };
+  }
+
+  /** The path of a kubeconfig, which exists as long as the server. */
+  kubeconfig() {
+    if (!this.file) {
+      this.file = join(this.server.data, `${this.name}.kubeconfig`);
+      writeFileSync(this.file, JSON.stringify(this.kubeconfigContent()), { mode: 0o600 });
+    }
+    return this.file;
+  }
+
+  /** A `KubeConfig` of the package @kubernetes/client-node. */
+  async kubeConfig() {
+    const { KubeConfig } = await import('@kubernetes/client-node');
+    const config = new KubeConfig();
+    config.loadFromString(JSON.stringify(this.kubeconfigContent()));
+    return config;
+  }
+
+  /** Applies manifests, server-side: files, or directories with everything below them. Returns the objects. */
+  async apply(...paths) {
+    const objects = (await Promise.all(paths.map(manifests))).flat();
+    const rank = ({ kind }) => (FIRST.includes(kind) ? FIRST.indexOf(kind) : FIRST.length);
+    objects.sort((a, b) => rank(a) - rank(b));
+    const applied = [];
+    for (const object of objects) applied.push(await this.applyObject(object));
+    return applied;
+  }
+
+  /** Applies one object. */
+  async applyObject(object) {
+    const { apiVersion, kind, metadata } = object;
+    const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+    const { plural, namespaced } = await this.plural(base, apiVersion, kind);
+    const place = namespaced ? `/namespaces/${metadata.namespace ?? 'default'}` : '';
+    const path = `${base}${place}/${plural}/${metadata.name}?fieldManager=pintle-server&force=true`;
+    return this.request('PATCH', path, object, 'application/apply-patch+yaml');
+  }
+
+  async plural(base, apiVersion, kind) {
+    const key = `${apiVersion} ${kind}`;
+    if (!this.plurals.has(key)) {
+      const { resources } = await this.request('GET', base).catch((error) => {
+        if (error.code !== 404) throw error;
+        return { resources: [] };
+      });
+      for (const { name, kind, namespaced } of resources) {
+        if (!name.includes('/')) this.plurals.set(`${apiVersion} ${kind}`, { plural: name, namespaced });
+      }
+    }
+    if (!this.plurals.has(key)) {
+      throw new PintleError(`no matches for kind "${kind}" in version "${apiVersion}": apply its CustomResourceDefinition first`);
+    }
+    return this.plurals.get(key);
+  }
+}
+
+/** The objects in a file, or in the files below a directory, by name. */
+async function manifests(path) {
+  if ((await stat(path)).isDirectory()) {
+    const files = (await readdir(path, { recursive: true })).sort().filter((name) => ['.yaml', '.yml', '.json'].includes(extname(name)));
+    return (await Promise.all(files.map((name) => manifests(join(path, name))))).flat();
+  }
+  const documents = await decoded(path, await readFile(path, 'utf8'));
+  return documents.filter(Boolean).flatMap((document) => (document.kind === 'List' ? document.items : [document]));
+}
+
+async function decoded(path, text) {
+  if (extname(path) === '.json') return [JSON.parse(text)];
+  let yaml;
+  try {
+    yaml = await import('js-yaml');
+  } catch {
+    throw new PintleError(`${path} is YAML, and js-yaml is not installed: npm install js-yaml`);
+  }
+  return (yaml.loadAll ?? yaml.default.loadAll)(text);
+}
+
+/** Excepts the server from the proxies of the environment, for other clients and for child processes. */
+function exceptFromProxies() {
+  for (const name of ['NO_PROXY', 'no_proxy']) {
+    const known = (process.env[name] ?? '').split(',').filter(Boolean);
+    if (!known.includes(LOOPBACK) && !known.includes('*')) process.env[name] = [...known, LOOPBACK].join(',');
+  }
+}

@@ -1,0 +1,131 @@
+// The package as users have it: installed from its archives, with the binary in the one of the platform.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { PintleError, start } from 'pintle-server';
+
+const BOAT = { apiVersion: 'example.com/v1', kind: 'Boat', metadata: { name: 'argo' }, spec: { crew: 50 } };
+const BOATS = '/apis/example.com/v1/namespaces/default/boats';
+const SCHEMA = { type: 'object', properties: { spec: { type: 'object', properties: { crew: { type: 'integer' } } } } };
+const CRD = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'boats.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'boats', singular: 'boat', kind: 'Boat' },
+    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: SCHEMA } }],
+  },
+};
+
+let place;
+let runs = 0;
+
+beforeEach(() => {
+  // paths of sockets are short
+  place = mkdtempSync('/tmp/pin-');
+  process.env.XDG_RUNTIME_DIR = place;
+});
+
+afterEach(() => rmSync(place, { recursive: true, force: true }));
+
+const own = (options = {}) => start({ run: `test-${runs++}`, ...options });
+
+/** Waits until processes have ended, and all files are gone. */
+async function gone(...pids) {
+  const runs = (pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/stat`, 'utf8').split(')').at(-1).trim()[0] !== 'Z';
+    } catch {
+      return false;
+    }
+  };
+  for (let looks = 0; looks < 2000; looks++) {
+    if (!readdirSync(place).length && !pids.some(runs)) return;
+    await new Promise((done) => setTimeout(done, 10));
+  }
+  assert.fail(`${pids.filter(runs)} run, ${readdirSync(place)} are left`);
+}
+
+test('workspaces are apart, and can be forked and reset', async () => {
+  const server = await own();
+  const [one, two] = await Promise.all([server.workspace(), server.workspace()]);
+  await one.applyObject(CRD);
+  await one.applyObject(BOAT);
+  assert.deepEqual((await one.request('GET', `${BOATS}/argo`)).spec, { crew: 50 });
+  await assert.rejects(two.applyObject(BOAT), /no matches for kind "Boat"/);
+  const fork = await one.fork();
+  await fork.request('DELETE', `${BOATS}/argo`);
+  assert.deepEqual((await fork.request('GET', BOATS)).items, []);
+  await fork.reset();
+  assert.equal((await fork.request('GET', BOATS)).items.length, 1);
+  await fork.delete();
+  server.stop();
+  await gone(server.pid);
+});
+
+test('manifests are applied with their definitions first, to a template that is built once', async () => {
+  const server = await own();
+  const files = mkdtempSync('/tmp/pin-');
+  writeFileSync(join(files, 'a-boat.json'), JSON.stringify(BOAT));
+  writeFileSync(join(files, 'z-crd.json'), JSON.stringify(CRD));
+  let built = 0;
+  const build = async (workspace) => {
+    built += 1;
+    const applied = await workspace.apply(files);
+    assert.deepEqual(applied.map(({ kind }) => kind), ['CustomResourceDefinition', 'Boat']);
+  };
+  const forks = await Promise.all([1, 2, 3].map(async () => (await server.template('boats', build)).fork()));
+  for (const fork of forks) await fork.request('GET', `${BOATS}/argo`);
+  assert.equal(built, 1);
+  await assert.rejects(server.template('broken', () => { throw new Error('no'); }), /^Error: no$/);
+  assert.ok(existsSync(forks[0].kubeconfig()));
+  rmSync(files, { recursive: true });
+  server.stop();
+  await gone(server.pid);
+});
+
+test('processes share a server, which ends with the last of them', async () => {
+  const code = `import { start } from 'pintle-server'; console.log((await start({ run: 'shared' })).pid); setInterval(() => {}, 1000);`;
+  const processes = Array.from({ length: 4 }, () => spawn(process.execPath, ['--input-type=module', '-e', code], { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'inherit'] }));
+  const pids = await Promise.all(processes.map((child) => new Promise((done) => child.stdout.once('data', (line) => done(Number(line))))));
+  assert.equal(new Set(pids).size, 1, pids);
+  for (const child of processes) {
+    child.kill('SIGKILL');
+    await new Promise((done) => child.once('exit', done));
+  }
+  await gone(pids[0]);
+});
+
+test('what is wrong is one line', async () => {
+  await assert.rejects(own({ flags: ['--no-such-flag'] }), (error) => error instanceof PintleError && /^the server does not start: [^\n]+$/.test(error.message));
+  const binary = process.env.PINTLE_BINARY;
+  process.env.PINTLE_BINARY = '/no/such/pintle';
+  await assert.rejects(own(), /^Error: PINTLE_BINARY names \/no\/such\/pintle, which is no program: correct or unset it$/);
+  if (binary) process.env.PINTLE_BINARY = binary;
+  else delete process.env.PINTLE_BINARY;
+});
+
+test('proxies are not used', async () => {
+  for (const name of ['HTTPS_PROXY', 'https_proxy']) process.env[name] = 'http://192.0.2.1:9';
+  const server = await own();
+  assert.ok((await server.request('GET', '/api/v1/namespaces')).items.length);
+  assert.ok(process.env.NO_PROXY.includes('127.0.0.1'));
+  server.stop();
+  await gone(server.pid);
+});
+
+test('the client of Kubernetes', async (context) => {
+  const client = await import('@kubernetes/client-node').catch(() => null);
+  if (!client) return context.skip('@kubernetes/client-node is not installed');
+  const server = await own();
+  const workspace = await server.workspace();
+  const api = (await workspace.kubeConfig()).makeApiClient(client.CoreV1Api);
+  assert.ok((await api.listNamespace()).items.some(({ metadata }) => metadata.name === 'default'));
+  server.stop();
+  await gone(server.pid);
+});

@@ -1,0 +1,224 @@
+"""A server that the processes of a test run share, and that ends with the last of them.
+
+A Unix socket stands for the server. A connection to it makes this process a user; the kernel closes it however the process ends. The
+server sends a line of JSON when it is ready. Without a server there, this process starts one, which ends at once if another process was
+faster; see `pintle serve --help`.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import uuid
+
+from . import binary
+from .api import Client
+from .errors import PintleError, ResponseError
+from .workspace import WORKSPACES, Workspace
+
+START_SECONDS = 60
+BUILD_SECONDS = 300
+FLAGS = ("--storage=memory", "--workspaces", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json")
+# proxies that clients of other libraries would use
+LOOPBACK = "127.0.0.1"
+
+_started = {}
+_starting = threading.Lock()
+
+
+def start(*flags, run=None):
+    """The server of this test run with these flags, which is started unless it runs. `run` names the test run; the workers of
+    pytest-xdist have the same one."""
+    run = run or os.environ.get("PINTLE_RUN") or os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    with _starting:
+        # without a name, it is that of this process
+        key = (run, flags, os.getpid())
+        if key not in _started or _started[key].is_stopped:
+            _started[key] = Server(flags, run or uuid.uuid4().hex)
+        return _started[key]
+
+
+def directory():
+    """The directory of the sockets, which only this user can read."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    parent = pathlib.Path(runtime if runtime and os.access(runtime, os.W_OK) else tempfile.gettempdir())
+    # Unix sockets have short paths
+    return parent / f"pintle-{os.getuid()}"
+
+
+class Server:
+    """A running server: `url`, `version`, `pid`, `log`."""
+
+    def __init__(self, flags, run):
+        self.program = binary.find()
+        status = os.stat(self.program)
+        parts = [run, self.program, str(status.st_mtime_ns), str(status.st_size), *flags]
+        name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        self.socket = directory() / f"{name}.sock"
+        self.data = directory() / f"{name}.data"
+        self.flags = [*FLAGS, f"--exit-with-users={self.socket}", f"--data-dir={self.data}", *flags]
+        self.is_stopped = False
+        self.connection, ready = self._join()
+        self.url, self.version, self.pid, self.log = ready["url"], ready["version"], ready["pid"], ready.get("log")
+        self.credentials = ready["credentials"]
+        self.client = Client(self.url, self.credentials)
+        self.templates = {}
+        self._check_version()
+        no_proxy()
+
+    def _check_version(self):
+        wanted = binary.version()
+        if wanted not in (None, self.version):
+            remedy = f"install pintle-server=={self.version}, or another binary" if os.environ.get("PINTLE_BINARY") else "install pintle-server again"
+            self.stop()
+            raise PintleError(f"{self.program} has version {self.version}, and pintle-server is {wanted}: {remedy}")
+
+    def _join(self):
+        """Becomes a user of the server, and starts one if there is none."""
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until:
+            joined = self._connect()
+            if joined:
+                return joined
+            self._spawn()
+        raise PintleError(f"no server has started within {START_SECONDS} s: run {self.program} serve to see why")
+
+    def _connect(self):
+        """The connection and the first line, once the server is ready. None if there is no server, or if it is about to end."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(START_SECONDS)
+        try:
+            connection.connect(str(self.socket))
+            with connection.makefile("rb") as file:
+                line = file.readline()
+            if line:
+                connection.settimeout(None)
+                return connection, json.loads(line)
+        except (ConnectionError, FileNotFoundError):
+            pass
+        connection.close()
+        return None
+
+    def _spawn(self):
+        """Starts a server, and returns when it accepts connections, or another one does."""
+        command = [self.program, "serve", *self.flags]
+        try:
+            self.socket.parent.mkdir(mode=0o700, exist_ok=True)
+            # the server removes it
+            log = open(self.socket.with_suffix(".log"), "ab+")
+        except FileNotFoundError:
+            # the directory of a server that has just ended
+            return
+        with log:
+            size = log.seek(0, os.SEEK_END)
+            # a session of its own: Ctrl-C is for the tests
+            options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": log, "start_new_session": True}
+            try:
+                process = subprocess.Popen(command, **options)
+            except OSError as error:
+                raise PintleError(f"cannot run {self.program}: {error.strerror}") from None
+            with process.stdout:
+                is_ready = process.stdout.readline()
+            if not is_ready and process.wait() != 0:
+                log.seek(size)
+                why = log.read().decode(errors="replace").strip().splitlines()
+                with contextlib.suppress(OSError):
+                    os.unlink(log.name)
+                    self.socket.parent.rmdir()
+                raise PintleError(f"the server does not start: {why[-1] if why else process.returncode}")
+        # nothing else waits for its end
+        threading.Thread(target=process.wait, daemon=True).start()
+
+    def workspace(self, name=None, **spec):
+        """A new workspace, which is empty unless `spec` says otherwise; see `pintle workspace create --help`."""
+        name = name or f"w-{uuid.uuid4().hex[:12]}"
+        self.client.request("POST", WORKSPACES, {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": name}, "spec": spec})
+        workspace = Workspace(self, name)
+        workspace.wait()
+        return workspace
+
+    def template(self, key, build):
+        """The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait."""
+        if key in self.templates:
+            return self.templates[key]
+        name = "t-" + hashlib.sha256(str(key).encode()).hexdigest()[:16]
+        until = time.monotonic() + BUILD_SECONDS
+        while time.monotonic() < until:
+            template = self._build(name, build) or self._built(name, until)
+            if template:
+                self.templates[key] = template
+                return template
+        raise PintleError(f"the template {key!r} has not been built within {BUILD_SECONDS} s")
+
+    def _build(self, name, build):
+        try:
+            template = self.workspace(name)
+        except ResponseError as error:
+            if error.code != 409:
+                raise
+            return None
+        try:
+            build(template)
+            template.patch({"spec": {"template": True}})
+        except BaseException:
+            # another process may build it
+            template.delete()
+            raise
+        return template
+
+    def _built(self, name, until):
+        """A template that another process builds. None if it has failed."""
+        while time.monotonic() < until:
+            try:
+                found = self.client.request("GET", f"{WORKSPACES}/{name}")
+            except ResponseError as error:
+                if error.code != 404:
+                    raise
+                return None
+            if found["spec"].get("template"):
+                return Workspace(self, name)
+            time.sleep(0.005)
+        return None
+
+    def kubeconfig(self):
+        """The path of a kubeconfig for the API outside of workspaces."""
+        return str(self.data / "admin.kubeconfig")
+
+    def log_size(self):
+        """The length of the log until now, for `log_since`."""
+        return os.path.getsize(self.log) if self.log and os.path.exists(self.log) else 0
+
+    def log_since(self, size):
+        """What the server has logged since then."""
+        if not self.log or not os.path.exists(self.log):
+            return ""
+        with open(self.log, "rb") as file:
+            file.seek(size)
+            return file.read().decode(errors="replace")
+
+    def stop(self):
+        """Ends the use by this process. The server ends with its last user."""
+        self.is_stopped = True
+        if getattr(self, "client", None):
+            self.client.close()
+        self.connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def no_proxy():
+    """Excepts the server from the proxies of the environment, for clients of other libraries and for child processes."""
+    for name in ("NO_PROXY", "no_proxy"):
+        known = [part for part in os.environ.get(name, "").split(",") if part]
+        if LOOPBACK not in known and "*" not in known:
+            os.environ[name] = ",".join([*known, LOOPBACK])

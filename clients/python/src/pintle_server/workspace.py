@@ -1,0 +1,169 @@
+"""A workspace: an API of its own."""
+
+import base64
+import json
+import os
+import pathlib
+import time
+
+from .errors import PintleError, ResponseError
+
+WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
+APPLY = "?fieldManager=pintle-server&force=true"
+SECONDS = 30
+# what others need is applied first
+FIRST = ("Namespace", "CustomResourceDefinition")
+
+
+class Workspace:
+    """A workspace of a server: `name`, `url`."""
+
+    def __init__(self, server, name):
+        self.server, self.name = server, name
+        self.prefix = f"/clusters/{name}"
+        self.url = server.url + self.prefix
+        self._kubeconfig, self._plurals = None, {}
+
+    def request(self, method, path, body=None, content_type="application/json"):
+        """A request to the API of the workspace; errors of the API are `ResponseError`."""
+        return self.server.client.request(method, self.prefix + path, body, content_type)
+
+    def wait(self, is_done=lambda status: status.get("phase")):
+        """Waits until the status is as wanted."""
+        until, pause = time.monotonic() + SECONDS, 0.0
+        while time.monotonic() < until:
+            status = self.server.client.request("GET", f"{WORKSPACES}/{self.name}").get("status", {})
+            if status.get("phase") == "Failed":
+                raise PintleError(f"workspace {self.name!r} has failed: {status.get('message')}")
+            if is_done(status):
+                return
+            time.sleep(pause)
+            pause = 0.001
+        raise PintleError(f"workspace {self.name!r} is not ready after {SECONDS} s")
+
+    def patch(self, patch):
+        """A merge patch of the object that stands for the workspace."""
+        return self.server.client.request("PATCH", f"{WORKSPACES}/{self.name}", patch, "application/merge-patch+json")
+
+    def fork(self, name=None, **spec):
+        """A workspace that begins with everything in this one."""
+        return self.server.workspace(name, **{"from": {"workspace": self.name}, **spec})
+
+    def reset(self):
+        """Puts the workspace back to what it began as. Its watches end."""
+        mark = str(time.time_ns())
+        self.patch({"spec": {"reset": mark}})
+        self.wait(lambda status: status.get("reset") == mark)
+
+    def delete(self):
+        """Deletes the workspace, with all that is in it."""
+        try:
+            self.server.client.request("DELETE", f"{WORKSPACES}/{self.name}")
+        except ResponseError as error:
+            if error.code != 404:
+                raise
+        if self._kubeconfig:
+            pathlib.Path(self._kubeconfig).unlink(missing_ok=True)
+            self._kubeconfig = None
+
+    def kubeconfig_content(self):
+        """A kubeconfig as a dictionary."""
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in self.server.credentials.items()}
+        cluster = {"server": self.url, "certificate-authority-data": encoded["certificateAuthority"]}
+        user = {"client-certificate-data": encoded["certificate"], "client-key-data": encoded["key"]}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": self.name,
+            "clusters": [{"name": self.name, "cluster": cluster}],
+            "users": [{"name": self.name, "user": user}],
+            "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": self.name}}],
+        }
+
+    def kubeconfig(self):
+        """The path of a kubeconfig, which exists as long as the server."""
+        if not self._kubeconfig:
+            path = self.server.data / f"{self.name}.kubeconfig"
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "w") as file:
+                json.dump(self.kubeconfig_content(), file)
+            self._kubeconfig = str(path)
+        return self._kubeconfig
+
+    def apply(self, *paths):
+        """Applies manifests, server-side: files, or directories with everything below them. Returns the objects."""
+        objects = [found for path in paths for found in manifests(pathlib.Path(path))]
+        objects.sort(key=lambda found: FIRST.index(found.get("kind")) if found.get("kind") in FIRST else len(FIRST))
+        return [self.apply_object(found) for found in objects]
+
+    def apply_object(self, found):
+        """Applies one object, a dictionary."""
+        version, metadata = found["apiVersion"], found["metadata"]
+        plural, namespaced = self._plural(version, found["kind"])
+        base = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        place = f"/namespaces/{metadata.get('namespace', 'default')}" if namespaced else ""
+        path = f"{base}{place}/{plural}/{metadata['name']}{APPLY}"
+        return self.request("PATCH", path, found, "application/apply-patch+yaml")
+
+    def _plural(self, version, kind):
+        """The plural of a kind, and whether it is namespaced."""
+        if (version, kind) not in self._plurals:
+            path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            try:
+                listed = self.request("GET", path)["resources"]
+            except ResponseError as error:
+                if error.code != 404:
+                    raise
+                listed = []
+            own = {(version, row["kind"]): (row["name"], row["namespaced"]) for row in listed if "/" not in row["name"]}
+            if (version, kind) not in own:
+                raise PintleError(f"no matches for kind {kind!r} in version {version!r}: apply its CustomResourceDefinition first")
+            self._plurals.update(own)
+        return self._plurals[version, kind]
+
+    def kubernetes(self):
+        """An `ApiClient` of the package kubernetes."""
+        from kubernetes import client, config
+
+        configuration = client.Configuration()
+        config.load_kube_config_from_dict(self.kubeconfig_content(), client_configuration=configuration)
+        configuration.proxy = configuration.no_proxy = None
+        return client.ApiClient(configuration)
+
+    def kr8s(self):
+        """An API of the package kr8s."""
+        import kr8s
+
+        return kr8s.api(kubeconfig=self.kubeconfig())
+
+    def lightkube(self, **options):
+        """A `Client` of the package lightkube."""
+        from lightkube import Client, KubeConfig
+
+        return Client(config=KubeConfig.from_dict(self.kubeconfig_content()), trust_env=False, **options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.delete()
+
+
+def manifests(path):
+    """The objects in a file, or in the files below a directory, by name."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml", ".json") and file.is_file())
+        return [found for file in files for found in manifests(file)]
+    documents = decoded(path)
+    return [item for document in documents if document for item in (document["items"] if document.get("kind") == "List" else [document])]
+
+
+def decoded(path):
+    text = path.read_text()
+    if path.suffix == ".json":
+        return [json.loads(text)]
+    try:
+        import yaml
+    except ImportError:
+        raise PintleError(f"{path} is YAML, and PyYAML is not installed: pip install PyYAML") from None
+    return list(yaml.safe_load_all(text))

@@ -1,0 +1,239 @@
+"""The package as users have it: installed from the wheel, with the binary in it."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+import pytest
+
+import pintle_server
+from pintle_server import server as servers
+
+BOAT = {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "argo"}, "spec": {"crew": 50}}
+BOATS = "/apis/example.com/v1/namespaces/default/boats"
+
+
+@pytest.fixture
+def place(monkeypatch):
+    """A directory for the sockets of this test alone. Its path is short, since those of sockets are."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="pin-", dir="/tmp"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def server(place):
+    with pintle_server.start(run="test") as server:
+        yield server
+    gone(place, server.pid)
+
+
+def gone(place, *pids):
+    """Waits until processes have ended, and all files are gone."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        files = sorted(found[0] for found in os.walk(place) if found[0] != str(place) or found[2])
+        alive = [pid for pid in pids if runs(pid)]
+        if not files and not alive:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{alive} run, {files} are left")
+
+
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_workspaces_are_apart(server):
+    with server.workspace() as one, server.workspace() as two:
+        one.apply_object(crd())
+        one.apply_object(BOAT)
+        assert one.request("GET", f"{BOATS}/argo")["spec"] == {"crew": 50}
+        with pytest.raises(pintle_server.PintleError, match="no matches for kind 'Boat'"):
+            two.apply_object(BOAT)
+        with one.fork() as fork:
+            fork.request("DELETE", f"{BOATS}/argo")
+            assert fork.request("GET", BOATS)["items"] == []
+            fork.reset()
+            assert len(fork.request("GET", BOATS)["items"]) == 1
+        one.request("GET", f"{BOATS}/argo")
+
+
+def crd():
+    names = {"plural": "boats", "singular": "boat", "kind": "Boat"}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"crew": {"type": "integer"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def test_manifests_are_applied_with_their_definitions_first(server, tmp_path):
+    for name, content in (("a-boat.json", BOAT), ("z-crd.json", crd())):
+        (tmp_path / name).write_text(json.dumps(content))
+    with server.workspace() as workspace:
+        assert [found["kind"] for found in workspace.apply(tmp_path)] == ["CustomResourceDefinition", "Boat"]
+        yaml = pytest.importorskip("yaml")
+        (tmp_path / "more.yaml").write_text("---\n".join([yaml.safe_dump({**BOAT, "metadata": {"name": "vasa"}}), yaml.safe_dump(BOAT)]))
+        assert len(workspace.apply(tmp_path / "more.yaml")) == 2
+
+
+def test_templates_are_built_once(server):
+    built = []
+
+    def build(workspace):
+        built.append(workspace.name)
+        workspace.apply_object(crd())
+
+    for _ in range(2):
+        with server.template("boats", build).fork() as workspace:
+            workspace.apply_object(BOAT)
+    assert len(built) == 1
+
+    def fails(workspace):
+        raise ValueError("no")
+
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            server.template("broken", fails)
+
+
+def test_processes_share_a_server(place):
+    code = """
+        import sys, pintle_server
+        server = pintle_server.start(run="shared")
+        print(server.pid, flush=True)
+        sys.stdin.read()
+    """
+    processes = [subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    pids = {process.stdout.readline().strip() for process in processes}
+    assert len(pids) == 1, pids
+    for process in processes[:5]:
+        process.kill()
+        process.wait()
+    assert runs(int(*pids))
+    # not even the last one has to end in an orderly way
+    processes[5].send_signal(signal.SIGKILL)
+    processes[5].wait()
+    gone(place, int(*pids))
+
+
+def test_other_flags_are_another_server(place):
+    with pintle_server.start(run="a") as one, pintle_server.start("--emulated-version=1.36", run="a") as two:
+        assert one.pid != two.pid
+        assert two.client.request("GET", "/version")["emulationMinor"] == "36"
+    gone(place, one.pid, two.pid)
+
+
+def test_flags_that_are_wrong_are_one_line(place):
+    with pytest.raises(pintle_server.PintleError) as error:
+        pintle_server.start("--no-such-flag", run="b")
+    assert "\n" not in str(error.value) and str(error.value).startswith("the server does not start: "), error.value
+    gone(place)
+
+
+def test_proxies_are_not_used(place, monkeypatch):
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://192.0.2.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with pintle_server.start(run="proxy") as server, server.workspace() as workspace:
+        assert workspace.request("GET", "/api/v1/namespaces")["items"]
+        assert "127.0.0.1" in os.environ["NO_PROXY"]
+    gone(place, server.pid)
+
+
+@pytest.mark.parametrize(
+    "binary, why",
+    [
+        ("/no/such/pintle", "PINTLE_BINARY names /no/such/pintle, which is no program: correct or unset it"),
+        (None, "this package of pintle-server has no binary for "),
+    ],
+)
+def test_missing_binaries_are_one_line(place, monkeypatch, binary, why):
+    monkeypatch.delenv("PINTLE_BINARY", raising=False)
+    if binary:
+        monkeypatch.setenv("PINTLE_BINARY", binary)
+    else:
+        monkeypatch.setattr("pintle_server.binary.BUNDLED", pathlib.Path("/no/such/file"))
+    with pytest.raises(pintle_server.PintleError) as error:
+        servers.Server((), "c")
+    assert str(error.value).startswith(why) and "\n" not in str(error.value)
+
+
+def test_binaries_of_another_version_are_one_line(place, monkeypatch):
+    monkeypatch.setattr("pintle_server.binary.version", lambda: "0.0.1")
+    with pytest.raises(pintle_server.PintleError, match="and pintle-server is 0.0.1: ") as error:
+        servers.Server((), "d")
+    assert "\n" not in str(error.value)
+    gone(place)
+
+
+SUITE = """
+    import pytest
+
+    @pytest.fixture(scope="session")
+    def pintle_build():
+        def build(workspace):
+            workspace.request("POST", "/api/v1/namespaces", {{"metadata": {{"name": "built"}}}})
+        return build
+
+    @pytest.mark.parametrize("number", range({tests}))
+    def test_one(pintle_workspace, number):
+        pintle_workspace.request("GET", "/api/v1/namespaces/built")
+        configmaps = "/api/v1/namespaces/default/configmaps"
+        assert [one["metadata"]["name"] for one in pintle_workspace.request("GET", configmaps)["items"]] == {known}
+        pintle_workspace.request("POST", configmaps, {{"metadata": {{"name": "one"}}}})
+"""
+
+
+def run_suite(tmp_path, tests, *options, known="[]"):
+    (tmp_path / "test_suite.py").write_text(textwrap.dedent(SUITE.format(tests=tests, known=known)))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+
+
+def test_a_thousand_tests_leave_nothing(place, tmp_path):
+    done = run_suite(tmp_path, 1000, "-n", "4")
+    assert "1000 passed" in done.stdout, done.stdout + done.stderr
+    gone(place)
+
+
+def test_failures_show_the_workspace(place, tmp_path):
+    for options in ((), ("-n", "2")):
+        done = run_suite(tmp_path, 2, *options, known="['none']")
+        assert "2 failed" in done.stdout, done.stdout + done.stderr
+        assert done.stdout.count("workspace of this test") == 2 and ".kubeconfig kubectl api-resources" in done.stdout
+        gone(place)
+
+
+def test_the_client_of_kubernetes(server):
+    client = pytest.importorskip("kubernetes.client")
+    with server.workspace() as workspace:
+        names = [found.metadata.name for found in client.CoreV1Api(workspace.kubernetes()).list_namespace().items]
+        assert "default" in names
+
+
+def test_kr8s(server):
+    pytest.importorskip("kr8s")
+    with server.workspace() as workspace:
+        assert "default" in [found.name for found in workspace.kr8s().get("namespaces")]
+
+
+def test_lightkube(server):
+    core = pytest.importorskip("lightkube.resources.core_v1")
+    with server.workspace() as workspace:
+        assert "default" in [found.metadata.name for found in workspace.lightkube().list(core.Namespace)]

@@ -1,0 +1,50 @@
+//! `cargo xtask packages`: builds the packages of `clients/`, with a binary in each.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::workspace;
+
+#[derive(Args)]
+pub struct PackagesFlags {
+    /// The binary that the packages get [default: a release build for this machine].
+    #[arg(long, value_name = "FILE")]
+    pub binary: Option<PathBuf>,
+
+    /// The directory that the packages are written to.
+    #[arg(long, value_name = "DIR", default_value = "dist")]
+    pub directory: PathBuf,
+}
+
+/// Builds all packages, and prints their files.
+///
+/// # Errors
+///
+/// A command fails: the release build, or the build of a package.
+pub fn run(flags: &PackagesFlags) -> Result<(), String> {
+    let root = workspace::root()?;
+    let absolute = |path: &Path| std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()));
+    let directory = absolute(&flags.directory)?;
+    let binary = match &flags.binary {
+        Some(binary) => absolute(binary)?,
+        None => {
+            execute(Command::new("cargo").args(["build", "--release", "--package", "pintle"]).current_dir(&root))?;
+            root.join("target/release/pintle")
+        }
+    };
+    for script in ["clients/python/build/backend.py", "clients/node/build/pack.py"] {
+        execute(Command::new("python3").arg(root.join(script)).arg(&binary).arg(&directory))?;
+    }
+    Ok(())
+}
+
+fn execute(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name}: {status}")),
+        Err(error) => Err(format!("{name}: {error}")),
+    }
+}
