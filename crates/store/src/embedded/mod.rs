@@ -5,8 +5,10 @@
 //! fdatasync, makes them visible and acknowledges them.
 //! After a failed fdatasync, no further write is acknowledged.
 //!
-//! Modules, from the disk up: `disk`, `frame` (bytes of a file), `files` (the list of files), `mark`, `writer`, `recovery`,
-//! `checkpoint`, `format` (the directory), `offline` (check, backup, restore), `salvage`; above them `index`, `state`, `committer`, `follower`, `memory`.
+//! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `writer`,
+//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `replay`, `recovery`, `checkpoint`, `format` (the directory),
+//! `offline` (check, backup, restore), `salvage`; above them `index`, `state`, `branch` and `grove` (branches as the committer sees them),
+//! `committer`, `follower`, `memory`, `branch_store`.
 
 use crate::limits;
 
