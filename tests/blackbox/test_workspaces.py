@@ -313,3 +313,21 @@ def test_template_is_built_once(spaces, tmp_path):
     refused = template(spaces, other.rsplit("/", 1)[1], "true")
     assert refused.wait(timeout=30) == 1
     assert "is no template" in refused.stderr.read()
+
+
+def test_what_is_registered_in_one_workspace_concerns_no_other(spaces):
+    """A webhook that fails closed, and an aggregated API that nothing serves."""
+    a, b = create(spaces, "a"), create(spaces, "b")
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    hook = {"name": "closed.example.com", "clientConfig": {"url": "https://127.0.0.1:1"}, "rules": [rule], "sideEffects": "None"}
+    configuration = {"metadata": {"name": "closed"}, "webhooks": [{**hook, "admissionReviewVersions": ["v1"]}]}
+    spaces.ok("POST", f"{a}/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", configuration)
+    service = {"service": {"name": "none", "namespace": "default"}, "insecureSkipTLSVerify": True}
+    spec = {**service, "group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
+    spaces.ok("POST", f"{a}/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": "v1.example.com"}, "spec": spec})
+    for prefix, created, relayed in ((a, 500, 503), (b, 201, 404), ("", 201, 404)):
+        path = f"{prefix}/api/v1/namespaces/default/configmaps"
+        status, body, _ = spaces.request("POST", path, {"metadata": {"name": "m"}})
+        assert status == created, (prefix, body)
+        status, body, _ = spaces.request("GET", f"{prefix}/apis/example.com/v1/things")
+        assert status == relayed, (prefix, body)
