@@ -91,7 +91,8 @@ impl Shared {
                 }
                 Ok(()) => continue,
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
-                Err(TryLockError::WouldBlock) if UnixStream::connect(socket).is_ok() => return Ok(None),
+                // a connection would make this process a user
+                Err(TryLockError::WouldBlock) if socket.exists() => return Ok(None),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(limits::SHARED_LOOK),
             }
         }
@@ -160,16 +161,21 @@ impl Users {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves one user. Returns whether it was the last one.
+    /// Counts a user.
+    fn begin(&self) {
+        let mut state = self.lock();
+        (state.count, state.had_one) = (state.count + 1, true);
+    }
+
+    /// Serves a user that has been counted. Returns whether it was the last one.
     fn serve(&self, mut stream: UnixStream) -> bool {
         let waits = |state: &mut State| state.line.is_none() && !state.has_ended;
         let line = {
-            let mut state = self.changed.wait_while(self.lock(), waits).unwrap_or_else(PoisonError::into_inner);
+            let state = self.changed.wait_while(self.lock(), waits).unwrap_or_else(PoisonError::into_inner);
             if state.has_ended {
                 // without a line, the client knows that it has to start another server
                 return false;
             }
-            (state.count, state.had_one) = (state.count + 1, true);
             state.line.clone().unwrap_or_default()
         };
         if stream.write_all(line.as_bytes()).is_ok() {
@@ -213,14 +219,19 @@ fn listen(socket: &Path, users: &Arc<Users>, ends: &mpsc::Sender<&'static str>) 
     let (users, ends) = (users.clone(), ends.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let (users, ends) = (users.clone(), ends.clone());
+            // before the next connection, so that the end of one user is not that of the last one
+            users.begin();
+            let (own, users, ends) = (&users, users.clone(), ends.clone());
             let serve = move || {
                 if users.serve(stream) {
                     let _ = ends.blocking_send("the last user has ended");
                 }
             };
-            // a user without a thread sees the end of its connection, and tries again
-            let _ = std::thread::Builder::new().stack_size(limits::SHARED_STACK_BYTES).spawn(serve);
+            let thread = std::thread::Builder::new().stack_size(limits::SHARED_STACK_BYTES).spawn(serve);
+            if thread.is_err() {
+                // the user sees the end of its connection, and tries again
+                own.lock().count -= 1;
+            }
         }
     });
     Ok(())
