@@ -1,11 +1,12 @@
-//! Unified differences of texts, as Go's messages print them (difflib).
+//! Unified diffs of texts. Messages of kube-apiserver contain them, so they are those of Go's port of Python's difflib.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// In texts of at least this many lines, no match begins at a line that is frequent (difflib's "autojunk").
+/// If the new text has at least this many lines, no match begins at a line that is more than one in a hundred of them
+/// (difflib's "autojunk").
 const FREQUENT_FROM: usize = 200;
 
 /// The differences of two texts as the hunks of a unified diff, without its header. Empty if the texts are equal.
@@ -29,7 +30,7 @@ type Change = (Range<usize>, Range<usize>);
 struct Matcher<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
-    /// The positions of each line in the new text.
+    /// The positions of each line in the new text, without frequent lines.
     positions: HashMap<&'a str, Vec<usize>>,
 }
 
@@ -44,7 +45,7 @@ impl<'a> Matcher<'a> {
         Matcher { old, new, positions }
     }
 
-    /// The equal blocks within two ranges, in order: the longest one, and those on both sides of it.
+    /// The equal blocks within two ranges, in order: the longest one, and by the same rule those before and after it.
     fn blocks(&self, old: Range<usize>, new: Range<usize>, out: &mut Vec<Block>) {
         let mut waiting = vec![(old, new)];
         while let Some((old, new)) = waiting.pop() {
@@ -59,8 +60,10 @@ impl<'a> Matcher<'a> {
         out.sort_unstable();
     }
 
+    /// The longest run of equal lines within two ranges; of runs of equal length, the first.
     fn longest(&self, old: &Range<usize>, new: &Range<usize>) -> Block {
         let (mut best, mut lengths): (Block, HashMap<usize, usize>) = ((old.start, new.start, 0), HashMap::new());
+        // `lengths`: by line of the new text, the length of the run that ends there and at the previous line of the old
         for i in old.clone() {
             let mut next = HashMap::new();
             for j in self.positions.get(self.old[i]).into_iter().flatten().copied().filter(|j| new.contains(j)) {
@@ -72,6 +75,7 @@ impl<'a> Matcher<'a> {
             }
             lengths = next;
         }
+        // no run begins at a frequent line, but frequent lines around it belong to it
         let (mut i, mut j, mut length) = best;
         while i > old.start && j > new.start && self.old[i - 1] == self.new[j - 1] {
             (i, j, length) = (i - 1, j - 1, length + 1);
@@ -83,6 +87,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
+/// What lies between equal blocks, or before the first, or after the last one.
 fn changes(blocks: &[Block], old: usize, new: usize) -> Vec<Change> {
     let (mut changes, mut i, mut j) = (vec![], 0, 0);
     for (at, to, length) in blocks.iter().copied().chain([(old, new, 0)]) {
@@ -112,6 +117,7 @@ fn write_hunk(hunk: &[Change], old: &[&str], new: &[&str], out: &mut String) {
     let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { return };
     let lead = CONTEXT.min(first.0.start);
     let tail = CONTEXT.min(old.len() - last.0.end);
+    // an empty range names the line before it
     let of = |start: usize, end: usize| match end - start {
         1 => format!("{}", start + 1),
         0 => format!("{start},0"),

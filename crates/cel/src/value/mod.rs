@@ -1,7 +1,7 @@
 //! Values at run time. They borrow from their inputs where possible.
 //!
-//! A list or an object of JSON stays JSON, with the declaration of its parts. Lifetime `'a` is that of the inputs and of the
-//! program.
+//! A list or an object of JSON stays JSON: the value refers to it and to its declaration, by which parts are converted
+//! when they are accessed. Lifetime `'a` is that of the inputs and of the program.
 
 pub(crate) mod authorization;
 mod configuration;
@@ -65,7 +65,7 @@ pub struct Timestamp {
     pub seconds: i64,
     /// Nanoseconds since the beginning of the second.
     pub nanoseconds: u32,
-    /// Seconds east of Greenwich, for printing only.
+    /// The offset from UTC in seconds, positive to the east, for printing only: comparisons ignore it.
     pub offset: i32,
 }
 
@@ -125,21 +125,21 @@ pub enum Val<'a> {
     Type(std::sync::Arc<Type>),
     /// An optional value.
     Optional(Option<Rc<Val<'a>>>),
-    /// A value of a library.
+    /// A value of a type that a library adds.
     Opaque(Rc<Opaque>),
-    /// An intermediate value between an authorizer and its decision.
+    /// A step between `authorizer` and a decision, such as `authorizer.group('apps')`.
     Authorization(Rc<Authorization<'a>>),
     /// Data without a type, which can only be compared.
     Preserved(&'a Value),
 }
 
-/// Values of the libraries.
+/// Values of the types that libraries add.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Opaque {
     /// A quantity that was parsed.
     Quantity(Quantity),
-    /// The sum or difference of quantities.
+    /// The sum or difference of quantities. As upstream, it cannot be the right operand of `==`.
     Sum(Quantity),
     /// A URL.
     Url(machinery::url::Url),
@@ -174,18 +174,18 @@ pub enum List<'a> {
     Json {
         /// The items.
         items: &'a [Value],
-        /// The declaration of the items.
+        /// The declaration of each item.
         item: &'a Decl,
-        /// How the list compares and adds up.
+        /// How the list is compared and concatenated.
         kind: &'a ListKind,
     },
-    /// A concatenation of lists, one of which has a declaration.
+    /// A concatenation of lists, the first of which has a declaration.
     Typed {
         /// The items.
         items: Rc<Vec<Val<'a>>>,
-        /// How the list compares and adds up.
+        /// How the list is compared and concatenated.
         kind: &'a ListKind,
-        /// The members as texts, by which sets are compared.
+        /// The members of a set as texts, by which sets are compared; empty for other kinds.
         members: Rc<BTreeSet<String>>,
     },
     /// A list that an expression created.
@@ -198,9 +198,9 @@ pub enum List<'a> {
 pub enum Map<'a> {
     /// An object whose fields are declared.
     Object(&'a machinery::Map, &'a ObjectType),
-    /// An object whose values have one declaration.
+    /// An object whose values all have this declaration.
     Json(&'a machinery::Map, &'a Decl),
-    /// Made by an expression.
+    /// A map that an expression created.
     Owned(Rc<BTreeMap<Key<'a>, Val<'a>>>),
     /// A constructed message: its type and the fields that are set.
     Made(machinery::Text, Rc<BTreeMap<Key<'a>, Val<'a>>>),
@@ -252,7 +252,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether `==` holds: false where it is an error, as between data without a type.
+    /// Whether `==` is true. Where it is an error, such as between a declared object and a string, this is false.
     pub fn equals(&self, other: &Val<'a>) -> bool {
         equal(self, other).unwrap_or(false)
     }
@@ -265,7 +265,7 @@ impl<'a> Val<'a> {
         Val::Opaque(Rc::new(value))
     }
 
-    /// The type at run time; lists and maps don't know their parameters.
+    /// The type at run time, at which lists and maps do not know the types of their items.
     pub fn type_of(&self) -> Type {
         match self {
             Val::Null => Type::Null,
@@ -317,7 +317,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The size from which costs are computed; 1 for values without a size.
+    /// The size from which costs are computed: characters, bytes or entries; 1 for values without a size.
     pub(crate) fn cost_size(&self) -> u64 {
         match self {
             Val::String(s) => {

@@ -1,7 +1,7 @@
-//! A place in an object that is validated, so that one line states a check.
+//! Places in an object that is validated, with which a check takes one line.
 //!
-//! A validator goes through an object with [`At`]: from a place to its fields and items, and at a place it reports
-//! errors. A place refers to the one above it, and paths are put together for errors only.
+//! A validator walks through an object with [`At`], from a place to its fields and items, and reports errors at places. A
+//! place refers to the one above it: only an error needs the whole path, and few objects have errors.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ impl Report {
         Report { errors: RefCell::default(), warnings: RefCell::default(), release }
     }
 
-    /// The place of the whole object, which replaces `old`, if there is one.
+    /// The place of the whole object. In an update, `old` is the object that it replaces.
     pub fn root<'p, 'v>(&'p self, value: &'v Value, old: Option<&'v Value>) -> At<'p, 'v> {
         At { value, old, place: Place::Root, report: self, go: None }
     }
@@ -63,12 +63,12 @@ pub fn errors_at(
 pub struct At<'p, 'v> {
     /// The value at the place; null if it is absent.
     pub value: &'v Value,
-    /// The value that the old object has there; null if it is absent. There is none for a new object and for items of
-    /// lists.
+    /// The value that the old object has there, null if it is absent. `None` in a new object, and in items of lists and
+    /// [`At::entries`], unless [`At::compared_with`] has set it.
     pub old: Option<&'v Value>,
     place: Place<'p, 'v>,
     report: &'p Report,
-    /// The Go type as which errors print the value, if they do not print it as it is.
+    /// The Go type whose JSON errors show instead of the value; `None` if they show the value itself.
     go: Option<&'static str>,
 }
 
@@ -89,30 +89,30 @@ static NOTHING: Value = Value::Null;
 static ZERO: Value = Value::Int(0);
 static NO_TEXT: Value = Value::String(machinery::Text::new_static(""));
 
-/// The value below a path of fields that are separated by dots; null if it is absent.
+/// The value at a path of fields, separated by dots; null if it is absent.
 fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
     path.split('.').try_fold(value, |value, name| value.get(name)).unwrap_or(&NOTHING)
 }
 
 /// Steps to other places.
 impl<'p, 'v> At<'p, 'v> {
-    /// The place of a field, or of one further below, whose names are separated by dots.
+    /// The place of a field. `name` may be a path, such as `spec.selector`.
     pub fn field<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
         let old = self.old.map(|old| find(old, name));
         At { value: find(self.value, name), old, place: Place::Field(self, name), report: self.report, go: None }
     }
 
-    /// The place of a field whose name may have dots.
+    /// The place of a field whose name may contain dots.
     pub fn child<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
         At { place: Place::Field(self, name), ..self.key(name) }
     }
 
-    /// As [`At::field`], for a field that is a text in Go: if it is absent, errors show an empty text.
+    /// As [`At::field`], for a string: Go has no absent strings, so errors show an empty one.
     pub fn string<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
         self.field(name).or_empty()
     }
 
-    /// As [`At::field`], for a field that is a number in Go: if it is absent, errors show zero.
+    /// As [`At::field`], for a number: Go has no absent numbers, so errors show zero.
     pub fn number<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
         let at = self.field(name);
         if at.is_given() { at } else { at.with(&ZERO) }
@@ -165,7 +165,7 @@ impl<'p, 'v> At<'p, 'v> {
         At { value, ..self }
     }
 
-    /// This place, whose errors have another path.
+    /// This place, but errors are reported at `path`.
     pub fn reported_at<'q>(&self, path: &'q FieldPath) -> At<'q, 'v>
     where
         'p: 'q,
@@ -173,18 +173,18 @@ impl<'p, 'v> At<'p, 'v> {
         At { place: Place::Path(path), ..*self }
     }
 
-    /// This place of a text, which is empty if it is absent.
+    /// This place of a string, with an empty one if it is absent.
     pub fn or_empty(self) -> At<'p, 'v> {
         let or_empty = |value: &'v Value| if value.is_null() { &NO_TEXT } else { value };
         self.with(or_empty(self.value)).compared_with(self.old.map(or_empty))
     }
 
-    /// This place in a walk that compares it with a value of the old object, if there is one.
+    /// This place with another old value, such as that of the item which had the same key.
     pub fn compared_with(self, old: Option<&'v Value>) -> At<'p, 'v> {
         At { old, ..self }
     }
 
-    /// This field under the name that errors have for it.
+    /// This field, under another name in errors: kube-apiserver does not always use that of the JSON.
     pub fn called(self, name: &'p str) -> At<'p, 'v> {
         match self.place {
             Place::Field(above, _) => At { place: Place::Field(above, name), ..self },
@@ -192,18 +192,18 @@ impl<'p, 'v> At<'p, 'v> {
         }
     }
 
-    /// This place, in whose errors the value is printed as a Go type.
+    /// This place, in whose errors the value is shown as the JSON of a Go type.
     pub fn printed_as(self, go: &'static str) -> At<'p, 'v> {
         At { go: Some(go), ..self }
     }
 
-    /// This place of a text that has a Go type of its own, whose errors print it as JSON.
+    /// This place of a string whose Go type is not `string` but a type of its own, which errors show as JSON.
     pub fn named(self) -> At<'p, 'v> {
         self.printed_as("string")
     }
 }
 
-/// What is there.
+/// What is at the place.
 impl<'v> At<'_, 'v> {
     /// Whether the place has a value.
     pub fn is_given(&self) -> bool {
@@ -270,7 +270,7 @@ impl<'v> At<'_, 'v> {
         self.value.as_array().map_or_else(|| "null".to_owned(), |items| format!("[{}]", print(items)))
     }
 
-    /// Whether the object replaces another one.
+    /// Whether there is something to compare with: false in a new object, and where [`At::old`] is `None`.
     pub fn is_update(&self) -> bool {
         self.old.is_some()
     }
@@ -294,7 +294,7 @@ impl<'v> At<'_, 'v> {
     }
 }
 
-/// Reports.
+/// Reports of errors.
 impl<'v> At<'_, 'v> {
     pub fn push(&self, error: FieldError) {
         self.report.errors.borrow_mut().push(error);
@@ -309,17 +309,17 @@ impl<'v> At<'_, 'v> {
         self.invalid_shown(String::new(), why);
     }
 
-    /// A `Duplicate value` error that shows another text.
+    /// A `Duplicate value` error that shows this text instead of the value.
     pub fn duplicate_text(&self, text: &str) {
         self.push(FieldError::duplicate(&self.path(), &Value::from(text)));
     }
 
-    /// An `Invalid value` error of a name, which has a Go type of its own.
+    /// An `Invalid value` error that shows this name, as [`At::named`] does.
     pub fn invalid_name(&self, name: &str, why: impl Into<String>) {
         self.showing(&Value::from(name), |at| at.named().invalid(why));
     }
 
-    /// Calls `report` with this place and another value, for errors that show it.
+    /// Calls `report` with this place and another value, which its errors then show.
     pub fn showing(&self, value: &Value, report: impl FnOnce(At)) {
         report(At { value, old: None, ..*self });
     }
@@ -339,13 +339,14 @@ impl<'v> At<'_, 'v> {
         self.report.errors.borrow().len()
     }
 
-    /// The errors that a check finds at this place, which are not reported.
+    /// The errors that a check finds at this place. They are returned instead of being reported.
     pub fn apart(&self, check: impl FnOnce(At<'_, 'v>)) -> Vec<FieldError> {
         let report = Report::new(self.report.release);
         check(At { report: &report, ..*self });
         report.into_errors()
     }
 
+    /// Reports an error, which shows the value as the Go type of the place, if it has one.
     fn shown(&self, error: FieldError) {
         self.push(match self.go {
             Some(go) => FieldError { value: internal_json(self.value, go), ..error },
@@ -365,7 +366,7 @@ impl<'v> At<'_, 'v> {
         self.shown(FieldError::invalid(&self.path(), self.value, why));
     }
 
-    /// An `Invalid value` error that shows another text.
+    /// An `Invalid value` error that shows this text instead of the value.
     pub fn invalid_text(&self, text: &str, why: impl Into<String>) {
         self.push(FieldError::invalid(&self.path(), &Value::from(text), why));
     }
@@ -442,7 +443,7 @@ impl<'v> At<'_, 'v> {
         }
     }
 
-    /// Requires a text that is not empty, and one of these.
+    /// Requires one of these texts. An empty one is reported as missing.
     pub fn required_of(&self, known: &[&str]) {
         if self.as_text().is_empty() { self.required("") } else { self.one_of(known) }
     }
@@ -454,14 +455,14 @@ impl<'v> At<'_, 'v> {
         }
     }
 
-    /// Requires a text without problems, if the place has a value.
+    /// As [`At::must_be`], if the place has a value.
     pub fn must_be_if_given(&self, problems: impl FnOnce(&str) -> Vec<String>) {
         if self.is_given() {
             self.must_be(problems);
         }
     }
 
-    /// Requires a text without problems, unless it is empty.
+    /// As [`At::must_be`], unless the text is empty.
     pub fn may_be(&self, problems: impl FnOnce(&str) -> Vec<String>) {
         if !self.as_text().is_empty() {
             self.must_be(problems);
@@ -482,29 +483,29 @@ impl<'v> At<'_, 'v> {
         }
     }
 
-    /// Requires a text without problems.
+    /// Reports each problem that `problems` finds in the text.
     pub fn must_be(&self, problems: impl FnOnce(&str) -> Vec<String>) {
         problems(self.as_text()).into_iter().for_each(|why| self.or_empty().invalid(why));
     }
 
-    /// Reports the problems of a text, which errors show.
+    /// Reports each of these problems of another text, which the errors show.
     pub fn problems(&self, text: &str, problems: Vec<String>) {
         problems.into_iter().for_each(|why| self.invalid_text(text, why));
     }
 
-    /// Requires a text that is neither empty nor has problems.
+    /// As [`At::must_be`], but an empty text is reported as missing.
     pub fn required_name(&self, problems: impl FnOnce(&str) -> Vec<String>) {
         if self.as_text().is_empty() { self.required("") } else { self.must_be(problems) }
     }
 
-    /// Requires at most so many bytes.
+    /// Requires a text of at most this many bytes.
     pub fn max_bytes(&self, bytes_max: usize) {
         if self.as_text().len() > bytes_max {
             self.too_long(bytes_max);
         }
     }
 
-    /// Requires at most so many items, and returns whether there are no more.
+    /// Requires a list of at most this many items, and returns whether it is.
     pub fn max_items(&self, items_max: usize) -> bool {
         let count = self.value.as_array().map_or(0, <[Value]>::len);
         if count > items_max {
@@ -513,14 +514,14 @@ impl<'v> At<'_, 'v> {
         count <= items_max
     }
 
-    /// Requires a text that is not known yet.
+    /// Requires a text that is not in `known`, and adds it.
     pub fn unique(&self, known: &mut HashSet<&'v str>) {
         if !known.insert(self.as_text()) {
             self.duplicate();
         }
     }
 
-    /// Requires the value of the old object.
+    /// Forbids updates to change the value.
     pub fn immutable(&self) {
         if self.old.is_some_and(|old| old != self.value) {
             self.invalid("field is immutable");
@@ -528,9 +529,9 @@ impl<'v> At<'_, 'v> {
     }
 }
 
-/// Validators of other crates.
+/// Validators without places.
 impl At<'_, '_> {
-    /// Calls one that takes a value, its path and a list of errors.
+    /// Calls a validator that takes a value, its path and a list of errors, as those of other crates do.
     pub fn call(&self, check: impl FnOnce(&Value, &FieldPath, &mut Vec<FieldError>)) {
         let mut errors = vec![];
         check(self.value, &self.path(), &mut errors);

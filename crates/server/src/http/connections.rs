@@ -1,4 +1,4 @@
-//! The open TCP connections: their maximum number, their idle times, and the eviction of idle ones.
+//! The open TCP connections: their maximum number, when unused ones are closed, and which are evicted for new ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,19 +11,20 @@ use tokio::time::Instant;
 
 use crate::limits;
 
-/// The activity of one connection.
+/// The use of one connection.
 pub struct Usage {
     opened: Instant,
     /// Whether the complete header of a first request has arrived.
     served: AtomicBool,
     /// Requests in flight, until their response bodies have been sent.
     active: AtomicUsize,
+    /// When the last request ended, or the connection was opened. Meaningless while a request is in flight.
     idle_since: Mutex<Instant>,
     evicted: Notify,
     drained: Notify,
 }
 
-/// The state of a connection when [`Usage::deadline`] has passed.
+/// What is to happen to a connection when [`Usage::deadline`] has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionExpiry {
     /// The connection is in use, or has been used since the deadline was computed.
@@ -58,13 +59,14 @@ impl Usage {
         Active(self.clone())
     }
 
-    /// The time at which [`Usage::expiry`] is to be checked next.
+    /// When to look at [`Usage::expiry`] next.
     pub fn deadline(&self, now: Instant) -> Instant {
         if !self.served.load(Ordering::Relaxed) {
             return self.opened + limits::FIRST_REQUEST;
         }
         match self.active.load(Ordering::Relaxed) {
             0 => *self.idle_since() + limits::IDLE_CONNECTION,
+            // it cannot expire earlier, even if its last request ends at once
             _ => now + limits::IDLE_CONNECTION,
         }
     }
@@ -90,6 +92,7 @@ impl Usage {
         self.drained.notify_one();
     }
 
+    /// Waits until [`Usage::drain`] is called.
     pub async fn drained(&self) {
         self.drained.notified().await;
     }
@@ -100,11 +103,12 @@ impl Usage {
     }
 }
 
-/// A request in flight, until it is dropped.
+/// A request in flight, which ends when this is dropped.
 pub struct Active(Arc<Usage>);
 
 impl Drop for Active {
     fn drop(&mut self) {
+        // first the time: the connection must not appear idle since an earlier request
         *self.0.idle_since() = clock::instant();
         self.0.active.fetch_sub(1, Ordering::Relaxed);
     }
@@ -113,16 +117,16 @@ impl Drop for Active {
 /// All open connections.
 pub struct Connections {
     max: usize,
-    open: Mutex<OpenConnection>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Default)]
-struct OpenConnection {
+struct OpenConnections {
     next: u64,
     by_id: HashMap<u64, Arc<Usage>>,
 }
 
-/// One open connection, until it is dropped.
+/// An open connection, which counts as closed when this is dropped.
 pub struct Connection {
     id: u64,
     connections: Arc<Connections>,
@@ -135,17 +139,18 @@ impl Connections {
         Connections { max: max.max(1), open: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, OpenConnection> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock()
     }
 
-    /// Registers a new connection. `others` is the number of further file descriptors that count towards the limit. At
-    /// the limit, the connections that have been idle for longest are evicted. Returns `None` if no connection is idle,
-    /// or if too many evicted ones have not closed yet.
+    /// Registers a new connection. `others` is the number of other file descriptors that count towards the limit, such as
+    /// those of upgraded connections. At the limit, the connections that have been idle for longest are evicted. Returns
+    /// `None` if no connection is idle, or if too many evicted ones have not closed yet.
     pub fn enter(self: &Arc<Self>, others: usize) -> Option<Connection> {
         let mut open = self.lock();
         let count = open.by_id.len() + others;
         if count >= self.max {
+            // evicted connections count until they have closed, so there may be some more than the maximum for a moment
             let evicted = open.evict(self.max.div_ceil(limits::EVICTED_SHARE));
             if evicted == 0 || count >= self.max + self.max.div_ceil(limits::EVICTED_SHARE) {
                 return None;
@@ -162,15 +167,14 @@ impl Connections {
         self.lock().by_id.len()
     }
 
-    /// Evicts idle connections because the process has run out of file descriptors. Returns the number of evicted ones.
+    /// Evicts idle connections when the process has run out of file descriptors, and returns their number.
     pub fn evict(&self) -> usize {
         self.lock().evict(self.max.div_ceil(limits::EVICTED_SHARE))
     }
 }
 
-impl OpenConnection {
-    /// Evicts up to `count` connections without requests in flight, starting with those that have been idle for
-    /// longest.
+impl OpenConnections {
+    /// Evicts up to `count` connections without requests in flight, beginning with those that have been idle for longest.
     fn evict(&mut self, count: usize) -> usize {
         let mut idle: Vec<(Instant, &Arc<Usage>)> =
             self.by_id.values().filter(|usage| usage.is_idle()).map(|usage| (*usage.idle_since(), usage)).collect();

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
 
 use super::body::Body;
 
-/// Why an HTTP/1 request is refused; empty where Go's server gives no reason.
+/// Why an HTTP/1 request is refused; an empty text where Go's server refuses it without a reason.
 fn fault(version: Version, method: &Method, headers: &HeaderMap) -> Option<&'static str> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -17,11 +17,13 @@ fn fault(version: Version, method: &Method, headers: &HeaderMap) -> Option<&'sta
     }
 }
 
+/// Go's server checks only the bytes of a host, not its form.
 fn is_host_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!$%&'()*+,-.:;=[]_~".contains(byte)
 }
 
-/// The response to an HTTP/1 request without exactly one valid `Host` header; it ends the connection.
+/// The response to an HTTP/1 request whose `Host` header is invalid, repeated, or missing where it is required. It ends
+/// the connection.
 pub fn refusal(version: Version, method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
     if version > Version::HTTP_11 {
         return None;

@@ -1,4 +1,4 @@
-//! The warnings of a response, with the limits of kube-apiserver's recorder.
+//! The warnings of a response, within the limits of kube-apiserver's recorder and one of our own on their number.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -7,18 +7,18 @@ use parking_lot::Mutex;
 
 use crate::limits::{WARNING_RUNES_EACH, WARNING_RUNES_MAX, WARNINGS_MAX};
 
-/// Warnings in order and without duplicates. Their number and size are limited.
+/// Warnings in the order in which they were added, without duplicates.
 #[derive(Debug, Default)]
 pub struct Warnings(Mutex<Recorder>);
 
 #[derive(Debug, Default)]
 struct Recorder {
-    /// Hashes of all added texts.
+    /// Hashes of the texts before they were truncated, by which duplicates are found.
     seen: HashSet<u64>,
     texts: Vec<String>,
-    /// Characters of all texts.
+    /// The characters of all texts together.
     runes: usize,
-    /// Whether the limit of the sum was exceeded, so that every text is truncated.
+    /// Whether the texts together have exceeded [`WARNING_RUNES_MAX`]. Since then each is truncated, earlier ones too.
     cuts: bool,
 }
 
@@ -38,6 +38,7 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// Truncates a text, and returns its length in characters.
 fn cut(text: &mut String) -> usize {
     match text.char_indices().nth(WARNING_RUNES_EACH) {
         Some((end, _)) => {
@@ -51,7 +52,7 @@ fn cut(text: &mut String) -> usize {
 impl Recorder {
     fn add(&mut self, mut text: String) {
         let is_full = self.texts.len() >= WARNINGS_MAX || (self.cuts && self.runes >= WARNING_RUNES_MAX);
-        // characters that a header cannot contain are removed
+        // a warning with control characters, which a header cannot contain, is dropped
         if is_full || text.is_empty() || text.chars().any(char::is_control) || !self.seen.insert(hash(&text)) {
             return;
         }

@@ -28,7 +28,8 @@ pub use mutate::PolicyKey;
 use params::{ParamKind, ParamRef};
 use program::Programs;
 
-/// An expression of a policy, and what its evaluations have resulted in.
+/// An expression of a policy, and what it has evaluated to, for the coverage of test suites. A value that is not a
+/// boolean counts as both true and false.
 #[derive(Clone, Debug)]
 pub struct PolicyExpression {
     /// The kind of the policy.
@@ -37,9 +38,8 @@ pub struct PolicyExpression {
     /// The place in its specification, such as `validations[0]` or `variables.NAME`.
     pub place: String,
     pub expression: Text,
-    /// Whether it was true, or had a value that is not a boolean.
     pub was_true: bool,
-    /// Whether it was false, has failed, or had a value that is not a boolean.
+    /// Whether it was false or has failed.
     pub was_false: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Policy {
     matching: Matching,
     /// `failurePolicy: Fail`: an error rejects the write.
     fails: bool,
-    /// `reinvocationPolicy: IfNeeded`: it runs again if the object has been changed after it.
+    /// `reinvocationPolicy: IfNeeded`: it runs again if the object is changed after it has run.
     again: bool,
     param_kind: Option<ParamKind>,
     spec: Value,
@@ -64,20 +64,20 @@ pub struct Binding {
     params: Option<ParamRef>,
     denies: bool,
     warns: bool,
-    /// `validationActions` for audit annotations, if they contain `Audit`.
+    /// All `validationActions`, if `Audit` is one of them: audit annotations contain the list.
     audited_actions: Option<Value>,
 }
 
-/// The policies and bindings of one source.
+/// The policies and bindings of one source: of the API, or of manifests.
 #[derive(Default)]
 pub struct PolicySnapshot {
     policies: OrdMap<Text, Arc<Policy>>,
     bindings: OrdMap<Text, Arc<Binding>>,
-    /// The policies that are bound, by name.
+    /// The policies that have bindings, in the order of their names.
     bound: Vec<BoundPolicy>,
 }
 
-/// All policies and bindings, updated by events, and from manifests.
+/// All policies and bindings. Events update those of the API, and files those of manifests.
 #[derive(Default)]
 pub struct Policies {
     validating: Sources<PolicySnapshot>,
@@ -144,7 +144,7 @@ impl Binding {
 struct Denial {
     message: String,
     reason: Reason,
-    /// Index of the validation that failed.
+    /// The index of the validation that failed.
     index: usize,
 }
 
@@ -157,8 +157,9 @@ impl Denial {
 /// The results of validating one write.
 #[derive(Default)]
 struct Findings {
+    /// The only denial that the response contains.
     first: Option<Denial>,
-    /// Audit annotations: keys, each with the values under different parameters.
+    /// The audit annotations: keys, each with the different values that bindings and parameters have led to.
     annotations: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -202,6 +203,7 @@ impl Findings {
 }
 
 impl Policies {
+    /// Follows an event of the API, of any resource.
     pub fn observe(&self, key: &Key, event: &Event) {
         let (snapshot, is_policy) = match key.plural.as_str() {
             "validatingadmissionpolicies" => (&self.validating.api, true),
@@ -235,7 +237,7 @@ impl Policies {
         sources.manifests.store(Arc::new(snapshot));
     }
 
-    /// The expressions of the policies that are objects, by kind and name.
+    /// The expressions of the policies of the API, by kind and name of the policy.
     pub fn expressions(&self) -> Vec<PolicyExpression> {
         let of_kind = [("MutatingAdmissionPolicy", &self.mutating), ("ValidatingAdmissionPolicy", &self.validating)];
         let mut found = vec![];
@@ -269,7 +271,7 @@ impl Policies {
         self.mutating.in_force(reach)
     }
 
-    /// Applies the validating policies: rejects the write, or adds warnings.
+    /// Applies the validating policies: rejects the write, or adds warnings and audit annotations.
     pub async fn validate(&self, attributes: &Attributes<'_>, reach: SourceScope) -> Result<(), Status> {
         let in_force = self.validating.in_force(reach);
         let mut findings = Findings::default();
@@ -292,7 +294,7 @@ impl EffectiveSources<PolicySnapshot> {
         self.in_order().flat_map(|snapshot| &snapshot.bound)
     }
 
-    /// Applies these policies, which are mutating ones, to the object.
+    /// Applies the policies to the object. Only for those from [`Policies::mutating`].
     pub async fn apply(
         &self,
         attributes: &Attributes<'_>,
@@ -304,7 +306,7 @@ impl EffectiveSources<PolicySnapshot> {
     }
 }
 
-/// A 403 whose code and reason are those of the denial.
+/// The response to a denied write: the text of a 403, with the code and reason of the denial.
 fn refusal(attributes: &Attributes<'_>, denial: &Denial) -> Status {
     let mut status = attributes.forbidden(&denial.message);
     status.reason = denial.reason;
@@ -316,7 +318,7 @@ fn refusal(attributes: &Attributes<'_>, denial: &Denial) -> Status {
     status
 }
 
-/// Runs one policy under each of its bindings.
+/// Evaluates a policy for each of its bindings that matches the write, and for each of their parameters.
 async fn apply(
     attributes: &Attributes<'_>,
     BoundPolicy { policy, bindings }: &BoundPolicy,

@@ -1,8 +1,8 @@
-//! The scopes of quotas, which select the objects that they limit.
+//! The scopes of a quota, which select the objects that it limits.
 
 use machinery::Value;
 
-/// The scopes of a quota. Those in `scopes` get the operator `Exists`; those of the selector have their own.
+/// The scopes of a quota. Those in `scopes` are names only, and mean `Exists`; those of `scopeSelector` have an operator.
 pub fn scopes(quota: &Value) -> Vec<Value> {
     let list = |path: &[&str]| quota.items_at(path).to_vec();
     let plain = list(&["spec", "scopes"]).into_iter();
@@ -10,10 +10,11 @@ pub fn scopes(quota: &Value) -> Vec<Value> {
     plain.chain(list(&["spec", "scopeSelector", "matchExpressions"])).collect()
 }
 
-/// Objects of most kinds are in no scope.
+/// For the kinds without scopes, which are all but Pods and PersistentVolumeClaims: no object is in a scope.
 pub const NONE: fn(&Value, &Value) -> bool = |_, _| false;
 
-/// Whether a name is selected by the operator of a scope.
+/// Whether the operator of a scope selects an object that has these names, such as that of its PriorityClass. `NotIn`
+/// also selects objects without a name, as it does for labels.
 fn selects(scope: &Value, names: &[&str]) -> bool {
     let values = scope.items_at(&["values"]);
     let has = |name: &&str| values.iter().any(|value| value.as_str() == Some(name));
@@ -26,6 +27,7 @@ fn selects(scope: &Value, names: &[&str]) -> bool {
     }
 }
 
+/// Whether a Pod is in a scope. `Terminating` means that it has a deadline, not that it is being deleted.
 pub fn of_pod(scope: &Value, pod: &Value) -> bool {
     let has_deadline =
         pod.at(&["spec", "activeDeadlineSeconds"]).and_then(Value::as_int).is_some_and(|seconds| seconds >= 0);
@@ -44,7 +46,7 @@ pub fn of_pod(scope: &Value, pod: &Value) -> bool {
     }
 }
 
-/// Whether no container has requests or limits of CPU or memory.
+/// Whether neither the Pod nor a container has requests or limits of CPU or memory, other than 0.
 fn is_best_effort(pod: &Value) -> bool {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let has_resources = |owner: &Value| {
@@ -59,6 +61,7 @@ fn is_best_effort(pod: &Value) -> bool {
     !has_resources(spec) && !containers.any(has_resources)
 }
 
+/// Whether a term of Pod affinity or anti-affinity selects namespaces.
 fn reaches_other_namespaces(pod: &Value) -> bool {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -73,6 +76,7 @@ fn reaches_other_namespaces(pod: &Value) -> bool {
     })
 }
 
+/// Whether a PersistentVolumeClaim is in a scope. While its class changes, it is in the scopes of both.
 pub fn of_claim(scope: &Value, claim: &Value) -> bool {
     if scope.str_at(&["scopeName"]) != "VolumeAttributesClass" {
         return false;

@@ -1,4 +1,4 @@
-//! `format`: the clauses of format strings, checked and printed.
+//! The `format` function: the clauses of its format strings, and how they print values.
 
 mod latest;
 
@@ -9,22 +9,22 @@ use crate::value::{Error, Result, Val};
 use crate::work;
 use machinery::value::quote;
 
-/// One clause of a format string.
+/// A clause of a format string, such as `%.2f`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clause {
     pub verb: char,
     pub precision: Option<usize>,
 }
 
-/// A part of a format string.
+/// A part of a format string: literal text or a clause.
 #[derive(Debug)]
 pub(crate) enum FormatPart<'t> {
     Text(&'t str),
     Clause(Clause),
 }
 
-/// Calls `each` for each part of a format string, with the number of clauses before it. Returns the number of clauses; the
-/// error is that of a malformed clause, of a clause beyond `args` arguments, or of `each`.
+/// Calls `each` for each part of a format string, with the number of clauses before it, and returns the number of all
+/// clauses. Fails at a malformed clause, at a clause for which `args` arguments are too few, or when `each` fails.
 pub(crate) fn parts<'t>(
     text: &'t str,
     args: usize,
@@ -83,7 +83,7 @@ fn clause(text: &str) -> std::result::Result<(Clause, &str), String> {
     }
 }
 
-/// The message for an argument that a clause cannot format.
+/// The message for an argument whose type, here called `name`, the clause does not take.
 pub(crate) fn wrong_type(verb: char, name: &str) -> String {
     let text = match verb {
         's' => {
@@ -99,12 +99,12 @@ pub(crate) fn wrong_type(verb: char, name: &str) -> String {
     format!("error during formatting: {text}, was given {name}")
 }
 
-/// `format` of version 2 of the strings extension, which Kubernetes has.
+/// `format` of version 2 of cel-go's strings extension, which Kubernetes uses.
 pub fn format<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     format_by(args, print)
 }
 
-/// `format` of the latest version: no grouping of digits, no raised exponents, nothing quoted.
+/// `format` of the latest version of the extension, which neither groups digits nor raises exponents nor quotes values.
 pub fn format_latest<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     format_by(args, latest::print)
 }
@@ -128,7 +128,7 @@ fn format_by<'a>(args: &[Val<'a>], print: fn(Clause, &Val<'_>) -> Option<String>
     Ok(Val::string(out))
 }
 
-/// The message for an argument that could not be formatted.
+/// The message for an argument that `print` has returned nothing for.
 fn refusal(verb: char, arg: &Val<'_>) -> String {
     match (verb, arg) {
         // only bytes that are not UTF-8 get here
@@ -170,7 +170,7 @@ fn signed(value: &Val<'_>, show: fn(u64) -> String) -> Option<String> {
     }
 }
 
-/// The number of a double, or of a string that names a special one, such as `NaN`.
+/// A double, or a string that names one without digits, such as `NaN`.
 fn float(value: &Val<'_>) -> Option<f64> {
     match value {
         Val::Double(d) => Some(*d),
@@ -184,11 +184,12 @@ fn float(value: &Val<'_>) -> Option<f64> {
     }
 }
 
-/// Drops the sign of a negative zero, as the localized number formatting of upstream does.
+/// Drops the sign of a negative zero, as upstream's localized number formatting does.
 fn unsigned_zero(d: f64) -> f64 {
     if d == 0.0 { 0.0 } else { d }
 }
 
+/// Numbers without digits, as upstream's localized number formatting prints them.
 fn special(d: f64) -> Option<&'static str> {
     if d.is_nan() {
         Some("NaN")
@@ -201,7 +202,7 @@ fn special(d: f64) -> Option<&'static str> {
     }
 }
 
-/// English digits: groups of three.
+/// Groups digits by three: upstream formats numbers for an English reader.
 fn fixed(d: f64, precision: usize) -> String {
     if let Some(name) = special(d) {
         return name.to_owned();
@@ -223,7 +224,7 @@ fn fixed(d: f64, precision: usize) -> String {
     out
 }
 
-/// Formats with six decimals: upstream passes the precision as the width.
+/// Always six decimals: upstream passes the precision as the width, so it only adds blanks.
 fn scientific(d: f64, width: usize) -> String {
     let text = match special(d) {
         Some(name) => name.to_owned(),
@@ -241,7 +242,7 @@ fn scientific(d: f64, width: usize) -> String {
     format!("{}{text}", " ".repeat(missing))
 }
 
-/// The size of a string, in bytes; 0 for other values.
+/// The length of a string or of bytes; 0 for other values.
 fn bytes(value: &Val<'_>) -> usize {
     match value {
         Val::String(text) => text.len(),
@@ -250,7 +251,7 @@ fn bytes(value: &Val<'_>) -> usize {
     }
 }
 
-/// `%s` of a value.
+/// `%s` of a value; `None` if it has no text, or if printing it would take too much work.
 fn text(value: &Val<'_>) -> Option<String> {
     work::step(1)?;
     work::make(bytes(value))?;
@@ -282,7 +283,7 @@ fn text(value: &Val<'_>) -> Option<String> {
     })
 }
 
-/// A value inside a list or map.
+/// `%s` of a value inside a list or map, where texts are quoted and doubles have six decimals.
 fn nested(value: &Val<'_>) -> Option<String> {
     work::step(1)?;
     work::make(bytes(value))?;

@@ -1,11 +1,11 @@
-//! What the server sets in workloads: the selector of a Job, and how changes are counted.
+//! What the server sets in workloads: the labels and the selector of a Job, and counts of changes.
 
 use machinery::Value;
 use schema::shape::{named, same};
 
 use crate::builtin::defaults::set_default;
 
-/// The labels of the Pods of a Job, and the field of its metadata that each has.
+/// The labels that the Pods of a Job get, each with the field of the Job's metadata that is its value.
 pub(super) const JOB_LABELS: [(&str, &str); 4] = [
     ("batch.kubernetes.io/controller-uid", "uid"),
     ("batch.kubernetes.io/job-name", "name"),
@@ -13,14 +13,15 @@ pub(super) const JOB_LABELS: [(&str, &str); 4] = [
     ("job-name", "name"),
 ];
 
-/// A Job without a selector of its own selects the Pods that have its uid. Labels that it has stay, and are refused
-/// later.
+/// Gives a new Job the selector by which it finds its Pods, and their template the labels, unless `manualSelector` leaves
+/// both to the user. Labels that are there already stay; validation rejects wrong ones.
 pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     let manual = job.at(&["spec", "manualSelector"]).and_then(Value::as_bool).unwrap_or_default();
     if old.is_some() || manual {
         return;
     }
-    // labels that default to those of the template are the same map in Go
+    // in Go, a Job without labels gets the very map of its template as a default, so what is added to one is in both;
+    // equal labels are taken for such a default
     let labels = job.at(&["metadata", "labels"]);
     let shares = labels.is_some() && labels == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
@@ -35,10 +36,10 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     set_default(job, &["spec", "selector", "matchLabels", JOB_LABELS[0].0], uid);
 }
 
-/// Stands for a field that v1 does not have, so that metadata alone do not show it.
+/// The annotation that stands for `spec.templateGeneration`, a field of the internal type that `apps/v1` does not have.
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Counts the changes of the template in an annotation, which stands for a field that v1 does not have.
+/// Counts the changes of the Pod template of a DaemonSet.
 pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
     let generation = match old {
         None => 1,
@@ -53,7 +54,8 @@ pub fn prepare_daemon_set(object: &mut Value, old: Option<&Value>) {
     object.set_at(&["metadata", "annotations", TEMPLATE_GENERATION], Value::from(generation.to_string()));
 }
 
-/// Changes of annotations also increment the generation of a Deployment.
+/// A change of annotations also increments the generation of a Deployment. If `spec` changes as well, it is incremented
+/// once, as for other kinds.
 pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
     let annotations = |object: &Value| {
         let given = object.at(&["metadata", "annotations"]).and_then(Value::as_object);
