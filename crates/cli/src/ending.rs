@@ -8,31 +8,32 @@ use tokio::sync::mpsc;
 
 use crate::limits;
 
-/// The number of the signal for a file that would become too large; the same on Linux and macOS.
+/// The signal for a write beyond the limit of file sizes; its number is the same on Linux and macOS.
 const SIGXFSZ: i32 = 25;
 
-/// What a server has to do.
+/// What a server is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// End, for this reason.
+    /// Shut down, for this reason.
     End(&'static str),
-    /// Reload files.
+    /// Read the files that flags name once more.
     Reload,
 }
 
-/// Waits for signals.
+/// Everything that can end a server or make it reload.
 pub struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
-    /// The meaning of SIGHUP: a terminal that is closed sends it to end its programs.
+    /// What SIGHUP means: the end if the server runs in a terminal, which sends it when it is closed; else a reload.
     on_hangup: Signal,
-    /// The ends of the parent process and of stdin.
+    /// The reasons that [`watched`] reports.
     ends: mpsc::Receiver<&'static str>,
 }
 
-/// Reasons to end, and who reports others: the ends of the parent process and of stdin, if they are asked for. They are watched
-/// from the start, so that neither is missed.
+/// Begins to watch for the end of the parent process and that of stdin, as far as they are asked for, and returns where
+/// they are reported, and with what other reasons to end can be. It is called before the server starts, so that an end during the
+/// start is not missed.
 pub fn watched(with_parent: bool, with_stdin: bool) -> (mpsc::Sender<&'static str>, mpsc::Receiver<&'static str>) {
     let (sender, ends) = mpsc::channel(3);
     if with_parent {
@@ -52,14 +53,14 @@ pub fn watched(with_parent: bool, with_stdin: bool) -> (mpsc::Sender<&'static st
     (sender, ends)
 }
 
-/// Returns when the parent process has ended. The only portable sign of that is another parent process id.
+/// Returns when the parent process has ended. The only portable sign of that is that the parent process id changes.
 pub fn wait_for_end_of(parent: u32) {
     while parent_id() == parent {
         std::thread::sleep(limits::PARENT_LOOK);
     }
 }
 
-/// Reads until the end or an error, and discards what it reads.
+/// Reads until the end or an error, and discards the data.
 fn read_to_end(input: &mut impl Read) {
     let mut piece = [0; 512];
     loop {
@@ -77,7 +78,8 @@ impl Signals {
         let signal = |kind: SignalKind| {
             tokio::signal::unix::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"))
         };
-        // a write beyond the limit of file sizes then fails with an error, as on a full disk, instead of ending the process
+        // with a handler, a write beyond the limit of file sizes fails, as on a full disk, instead of ending the process;
+        // tokio keeps the handler when the listener is dropped
         drop(signal(SignalKind::from_raw(SIGXFSZ))?);
         let is_terminal = std::io::stdin().is_terminal();
         Ok(Signals {
@@ -89,6 +91,7 @@ impl Signals {
         })
     }
 
+    /// Waits for the next signal or end.
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.terminate.recv() => Signal::End("signal"),
@@ -98,7 +101,7 @@ impl Signals {
         }
     }
 
-    /// Waits for a reason to end the server.
+    /// Waits for a reason to shut down, and ignores requests to reload.
     pub async fn end(&mut self) {
         while self.next().await == Signal::Reload {}
     }

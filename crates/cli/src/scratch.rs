@@ -4,21 +4,21 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A temporary file, which is removed when this is dropped unless it has been moved.
+/// The path of a temporary file, which is removed on drop. Once the file is published, nothing is left to remove.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// A new name in the directory of a file that is to be made.
+    /// A new name in the directory of `file`: only within a file system can it be renamed to `file`.
     pub fn beside(file: &Path) -> Scratch {
         Scratch(file.with_file_name(scratch_name()))
     }
 
-    /// A new name in the directory of temporary files.
+    /// A new name in the system's directory for temporary files.
     pub fn elsewhere() -> Scratch {
         Scratch(std::env::temp_dir().join(scratch_name()))
     }
 
-    /// Creates the file, readable by its owner only.
+    /// Creates the file, readable by its owner only: exports and backups contain Secrets and keys.
     pub fn create(&self) -> Result<File, String> {
         let file = File::options().write(true).create_new(true).mode(0o600).open(&self.0);
         // the error names the directory, since users do not know the temporary name
@@ -26,7 +26,7 @@ impl Scratch {
         file.map_err(|error| format!("cannot create a file in {}: {error}", directory.display()))
     }
 
-    /// Gives the file its final name.
+    /// Gives the file its final name, under which readers only ever see a complete file.
     pub fn publish(&self, path: &Path) -> Result<(), String> {
         std::fs::rename(&self.0, path).map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
@@ -38,7 +38,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A new name of a temporary file.
+/// A random name for a temporary file, hidden from listings.
 pub fn scratch_name() -> String {
     format!(".pintle-{:016x}.tmp", u64::from_be_bytes(base::clock::random_bytes()))
 }

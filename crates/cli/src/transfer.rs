@@ -1,4 +1,4 @@
-//! `pintle export` and `pintle import`: transfer objects from one storage engine to another.
+//! `pintle export` and `pintle import`, which move objects from one storage engine to another.
 
 use std::io::{BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use crate::progress::Meter;
 use crate::scratch::Scratch;
 use crate::{etcd, logs};
 
+/// The file name that stands for stdin and stdout.
 const STANDARD: &str = "-";
 
 /// The file and the store of an export.
@@ -128,12 +129,12 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
     runtime.map_err(|error| format!("cannot start: {error}"))
 }
 
-/// Writes chosen objects to a new file, which appears when it is complete, or to stdout.
+/// Writes the chosen objects to stdout, or to a file that appears only when it is complete.
 pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<TransferProgress, String> {
     let mut meter = Meter::start("exported");
     let mut progress = |done| meter.show(done);
     if file == Path::new(STANDARD) {
-        // an export ends with a flush
+        // not flushed here: `transfer::export` does it last, and reports its error
         let mut out = BufWriter::new(std::io::stdout().lock());
         return transfer::export(chosen, layout, &mut out, &mut progress).map_err(|why| format!("stdout: {why}"));
     }
@@ -147,7 +148,7 @@ pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<Transf
     Ok(done)
 }
 
-/// Fails if the file exists. Commands check that before they read a store, which may take minutes.
+/// Fails if the file exists. Commands check this first, since reading a store may take minutes.
 pub fn refuse_existing(file: &Path) -> Result<(), String> {
     match file != Path::new(STANDARD) && file.exists() {
         true => Err(format!("{}: the file exists already; remove it or name another one", file.display())),
@@ -220,12 +221,14 @@ pub fn import(task: &Import) -> Result<(), String> {
             _ = tokio::signal::ctrl_c() => Err(INTERRUPTED.to_owned()),
         }
     })?;
+    // removes the progress bar
     drop(meter);
-    // stdout may be closed
+    // the import has succeeded, even if stdout is closed
     let _ = writeln!(std::io::stdout(), "{}", describe(imported));
     Ok(())
 }
 
+/// Checks the whole file before anything is written.
 fn checked(file: &[u8], layout: &Layout, selection: &ObjectSelection) -> Result<Checked, String> {
     let mut meter = Meter::start("checked");
     transfer::check(file, layout, selection, &mut |done| meter.show(done))

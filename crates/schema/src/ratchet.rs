@@ -1,7 +1,8 @@
-//! Correlation of a value with its old value: an error at an unchanged node is tolerated.
+//! Ratcheting: an update may keep what has become invalid, so errors of unchanged values are ignored. This needs, for
+//! each value, the old value that corresponds to it.
 //!
-//! Invariant: a place is correlated only through declared fields and items of keyed lists; all else is compared whole,
-//! and an undeclared field makes its object unequal.
+//! Values correspond through declared fields, and through the keys of the items of keyed lists. Everything else is
+//! compared as a whole, and an object with an undeclared field counts as changed.
 
 use std::collections::HashMap;
 
@@ -10,14 +11,14 @@ use machinery::Value;
 use crate::lists::identity;
 use crate::program::{ListKind, Node};
 
-/// The old value of the field `key`, if it can be correlated.
+/// The old value that corresponds to the field `key` of an object.
 pub(crate) fn field<'a>(new: &Value, old: Option<&'a Value>, node: &Node, key: &str) -> Option<&'a Value> {
     let (Value::Object(_), Some(Value::Object(old))) = (new, old) else { return None };
     node.field_or_additional(key)?;
     old.get(key)
 }
 
-/// The items of an old list by their keys; empty if they cannot be correlated.
+/// The items of an old list by their keys; empty if it is not a keyed list.
 pub(crate) struct OldItems<'a>(HashMap<String, &'a Value>);
 
 impl<'a> OldItems<'a> {
@@ -29,6 +30,7 @@ impl<'a> OldItems<'a> {
         {
             for item in old {
                 if let Some(key) = key(item, node) {
+                    // of items with equal keys, the first counts
                     by_key.entry(key).or_insert(item);
                 }
             }
@@ -36,20 +38,20 @@ impl<'a> OldItems<'a> {
         OldItems(by_key)
     }
 
-    /// The old value of an item.
+    /// The old item that has the keys of `item`.
     pub(crate) fn of(&self, item: &Value, node: &Node) -> Option<&'a Value> {
         if self.0.is_empty() { None } else { self.0.get(&key(item, node)?).copied() }
     }
 }
 
-/// The key of an item. All key fields must be present and scalars.
+/// The values of the keys of an item; `None` unless all are present and scalars.
 fn key(item: &Value, node: &Node) -> Option<String> {
     let scalar = |v: &&Value| !matches!(v, Value::Null | Value::Array(_) | Value::Object(_));
     let fields = node.list_keys.iter().map(|key| item.get(key).filter(scalar).map(identity));
     fields.collect::<Option<Vec<String>>>().map(|fields| fields.join(","))
 }
 
-/// Whether a node is unchanged. The order of lists with keys does not matter.
+/// Whether a value is unchanged. Items of keyed lists are found by their keys, so their order does not matter.
 pub(crate) fn unchanged(new: &Value, old: &Value, node: &Node) -> bool {
     match (new, old) {
         (Value::Array(new_items), Value::Array(old_items)) => {

@@ -1,4 +1,5 @@
-//! The id of the cluster: the configured one, else that of an earlier start, else that of the first response.
+//! The id of the etcd cluster: the configured one, else that of an earlier start, else that of the first response. A
+//! response with another id is refused: it is from another cluster, whose keys and revisions are not those of this store.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,17 +7,17 @@ use std::sync::OnceLock;
 
 use crate::options::Options;
 
-/// The expected cluster.
+/// The cluster from which responses are accepted.
 pub struct Cluster {
     id: OnceLock<u64>,
-    /// How the id became known, for error messages.
+    /// The end of error messages, which says where the expected id is from.
     since: String,
-    /// The file in which the id is stored for the next start.
+    /// The file to which the id of the first response is written for later starts; `None` if there is nothing to write.
     file: Option<PathBuf>,
 }
 
 impl Cluster {
-    /// The error is one line.
+    /// Reads the id of an earlier start, unless one is configured. The error is one line.
     pub fn new(options: &Options) -> Result<Cluster, String> {
         if let Some(id) = options.cluster {
             return Ok(Cluster { id: id.into(), since: "the id that is configured".to_owned(), file: None });
@@ -52,7 +53,7 @@ impl Cluster {
     }
 }
 
-/// A cluster id as etcd's log has it. The error is one line.
+/// Parses a cluster id, in hexadecimal digits as in etcd's log. The error is one line.
 pub fn parse_id(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text.trim(), 16)
         .map_err(|_| format!("{:?} is not a cluster id of up to 16 hexadecimal digits", text.trim()))
@@ -67,6 +68,7 @@ fn remembered(path: &Path) -> Result<Option<u64>, String> {
 }
 
 fn remember(path: &Path, id: u64) {
+    // renamed when it is complete, so that a crash leaves no part of an id
     let mut unfinished = path.as_os_str().to_owned();
     let _ = write!(unfinished, ".{}", std::process::id());
     let written = std::fs::write(&unfinished, format!("{id:x}\n")).and_then(|()| std::fs::rename(&unfinished, path));

@@ -7,11 +7,13 @@ use machinery::Text;
 use std::rc::Rc;
 
 impl<'a> Frame<'a> {
+    /// Constructs a list. Costs of literals are cel-go's, charged when the value is complete.
     pub(super) fn list(&mut self, items: &'a [Node], optional: &[bool]) -> Result<Val<'a>> {
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items.iter().zip(optional) {
             let value = match self.absorbable(item)? {
                 Ok(value) => value,
+                // unlike maps and messages, a list costs as much if an item fails; `&&` or `||` may absorb the error
                 Err(error) => {
                     self.charge(10)?;
                     return Err(error);
@@ -61,6 +63,7 @@ impl<'a> Frame<'a> {
             let key = self.eval(key)?;
             let value = self.eval(value)?;
             let Some(value) = present(*optional, value)? else { continue };
+            // `Key::of` accepts doubles, by which maps can be indexed, but which their keys cannot be
             let Some(key) = Key::of(&key).filter(|_| !matches!(key, Val::Double(_))) else {
                 return Err(Error::new(format!("unsupported key type: {}", key.type_of().runtime_name())));
             };
@@ -71,7 +74,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The value of an entry; `None` if the entry is optional and its value absent.
+/// The value of an entry; `None` if the entry is optional and has none.
 fn present(optional: bool, value: Val<'_>) -> Result<Option<Val<'_>>> {
     match (optional, value) {
         (false, value) => Ok(Some(value)),

@@ -1,4 +1,4 @@
-//! IP addresses and networks: the functions.
+//! The functions of IP addresses and networks. Predicates of addresses are those of Go's `net/netip`.
 
 use crate::value::net::{Cidr, Ip, parse_cidr, parse_ip};
 use crate::value::{Error, Opaque, Result, Val};
@@ -34,7 +34,7 @@ pub fn cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }
 }
 
-/// Kubernetes repeats the context.
+/// Repeats the beginning of the error, as Kubernetes does.
 fn doubled(error: &Error) -> Error {
     Error::new(format!("network address parse error during conversion from string: {error}"))
 }
@@ -78,6 +78,7 @@ pub fn is_loopback<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
 pub fn is_link_local_multicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::Bool(match address(args)? {
         IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+        // the third digit has flags, which do not matter
         IpAddr::V6(v6) => v6.segments()[0] & 0xff0f == 0xff02,
     }))
 }
@@ -93,6 +94,7 @@ pub fn is_link_local_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::Bool(link_local_unicast(address(args)?)))
 }
 
+/// Private addresses count too.
 pub fn is_global_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let address = address(args)?;
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());

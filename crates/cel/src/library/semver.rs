@@ -1,9 +1,10 @@
-//! Semantic versions: the functions.
+//! The functions of semantic versions.
 
 use crate::value::semver::{Parsed, Version};
 use crate::value::{Error, Opaque, Result, Val};
 use std::cmp::Ordering;
 
+/// The version of a text; if the second argument is true, after it has been normalized.
 fn parse(args: &[Val<'_>]) -> Result<Parsed<Version>> {
     match args {
         [Val::String(text)] | [Val::String(text), Val::Bool(false)] => Ok(Version::parse(text)),

@@ -6,13 +6,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtobufError {
-    /// There are no bytes.
+    /// The input is empty.
     Empty,
     /// The bytes do not begin with [`super::MAGIC`].
     MissingPrefix,
-    /// A message is not well-formed, or nests too deep.
+    /// A message is not well-formed, or nests too deeply.
     Malformed,
-    /// The envelope names a type that has no message here.
+    /// The envelope names a kind whose protobuf message this program does not know.
     UnknownKind {
         /// The group and version.
         api_version: String,

@@ -1,4 +1,6 @@
-//! Compilation of the expressions of a policy.
+//! The expressions of a policy, compiled.
+//!
+//! Compiling never fails: an expression that is wrong reports its error when it is evaluated.
 
 use cel::{Activation, Environment, Type, VariableNames};
 use machinery::status::Reason;
@@ -14,7 +16,7 @@ pub struct Validation {
     pub reason: Reason,
 }
 
-/// The form of a mutation.
+/// `patchType`: what the expression of a mutation evaluates to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchType {
     ApplyConfiguration,
@@ -26,18 +28,19 @@ pub struct Mutation {
     pub expression: Expression,
 }
 
-/// All expressions of a policy. Their variables are `object`, `oldObject`, `namespaceObject`, `request`, `params` (if the
-/// policy has parameters), `authorizer`, `authorizer.requestResource`, `variables` and the variables of the policy.
+/// All expressions of a policy. They can use `object`, `oldObject`, `namespaceObject`, `request`, `params` (if the policy
+/// has parameters), `authorizer`, `authorizer.requestResource`, and the variables of the policy as `variables.NAME`.
 pub struct Programs {
-    /// The names of the variables of all expressions.
+    /// The names of all variables that the expressions can use.
     pub names: VariableNames,
-    /// The policy's variables with their names, `variables.NAME`.
+    /// The policy's own variables in the order of their declaration, each under the name `variables.NAME`.
     pub variables: Vec<(Text, Expression)>,
-    /// The names of the policy's variables, as an object: the value of `variables` as a whole.
+    /// The value of `variables` itself: an object whose fields are the policy's variables, all null, since each has its
+    /// value under its own name.
     pub variable_names: Value,
     pub conditions: Vec<Expression>,
     pub validations: Vec<Validation>,
-    /// Audit annotations: keys and expressions.
+    /// The audit annotations: keys, and expressions of their values.
     pub annotations: Vec<(Text, Expression)>,
     pub mutations: Vec<Mutation>,
 }
@@ -48,6 +51,7 @@ impl Programs {
         let mut types: Vec<(Text, Type)> = vec![];
         let mut variables = vec![];
         let scope = Scope { params: takes_params, authorizer: true, variables: None, mutations: false };
+        // a variable can use only those that are declared before it
         for variable in spec.items_at(&["variables"]) {
             let env = Scope { variables: Some(&types), ..scope }.environment();
             let (expression, variable_type) = compile(variable.str_at(&["expression"]), &env);
@@ -85,12 +89,12 @@ impl Programs {
 }
 
 impl Programs {
-    /// Notes the values of the variables that expressions have needed.
+    /// Records, for coverage, what the variables evaluated to. Those that no expression has used were not evaluated.
     pub fn note_variables(&self, activation: &Activation<'_>) {
         self.variables.iter().for_each(|(name, expression)| expression.note_variable(activation, name));
     }
 
-    /// All expressions, each with the place in the policy's specification.
+    /// All expressions, each with its place in the policy's `spec`, such as `validations[0].messageExpression`.
     pub fn all(&self) -> impl Iterator<Item = (String, &Expression)> {
         let numbered = |list: &'static str| move |index: usize| format!("{list}[{index}]");
         let conditions = self.conditions.iter().enumerate();

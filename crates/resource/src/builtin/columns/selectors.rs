@@ -1,10 +1,10 @@
-//! The texts of selectors.
+//! Selectors as printer columns show them.
 
 use machinery::{Map, Value};
 
 use crate::builtin::checks::{entries, list, text};
 
-/// The text of a selector: a LabelSelector, or the labels themselves.
+/// The text of a LabelSelector, or of a map of labels, such as a `nodeSelector`.
 pub fn selector_text(selector: &Map) -> String {
     let labels = |map: &Map| -> Vec<String> {
         map.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect()
@@ -18,7 +18,7 @@ pub fn selector_text(selector: &Map) -> String {
     let mut keyed: Vec<(String, String)> = parts.into_iter().map(|part| (key(&part), part)).collect();
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default();
     keyed.extend(expressions.iter().map(|one| (text(one, "key").to_owned(), expression_text(one))));
-    // by key alone: requirements of one key keep their order
+    // by key alone, so that requirements of one key keep their order
     keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
     keyed.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }

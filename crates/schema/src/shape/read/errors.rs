@@ -8,21 +8,22 @@ use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Text, Value};
 
 impl Reader {
-    /// Adds the error of a type that decodes itself.
+    /// Adds the error of a type that decodes itself, by an `UnmarshalJSON` method in Go.
     pub(super) fn fail(&mut self, message: String) {
         self.add_error(TypeProblem::Rejected(message.into()), Conversion::Same, true);
     }
 
-    /// Adds an error. Errors beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] are dropped, except for the first that
-    /// ends decoding and the first that does not, since only one is reported.
+    /// Adds an error. Only one of the errors is reported; the others are kept to find the one that comes first in the
+    /// document. So beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] errors are dropped, unless none has been added yet
+    /// that ends decoding, or none that does not.
     pub(super) fn add_error(&mut self, problem: TypeProblem, conversion: Conversion, ends: bool) {
         self.error_bytes += self.path.len();
         let is_full = self.errors.len() >= TYPE_ERRORS_MAX || self.error_bytes > PATHS_BYTES_MAX;
-        let has_such = if ends { &mut self.has_ending } else { &mut self.has_other };
-        if std::mem::replace(has_such, true) && is_full {
+        let seen = if ends { &mut self.has_ending } else { &mut self.has_other };
+        if std::mem::replace(seen, true) && is_full {
             return;
         }
-        // successive errors of a map or a list often have the same problem, and then share its texts
+        // the errors of a long list are often the same one, whose texts would take memory for each item
         let problem = match self.errors.last() {
             Some(last) if last.problem == problem => last.problem.clone(),
             _ => problem,
@@ -35,7 +36,7 @@ impl Reader {
         self.mismatched(value, go, conversion(value, go, kind), false);
     }
 
-    /// The same inside of a type that decodes itself.
+    /// As [`Reader::mismatch`], inside a type that decodes itself, where a mismatch ends decoding.
     pub(super) fn own_mismatch(&mut self, value: &Value, go: &str) {
         self.mismatched(value, go, Conversion::Decoding, true);
     }
@@ -51,8 +52,10 @@ impl Reader {
             let path: Vec<String> = fields.iter().map(|f| format!("{}{}", f.embedded, f.name)).collect();
             if path.is_empty() { Text::default() } else { format!("{name}.{}", path.join(".")).into() }
         };
-        let outermost = self.outer.map(|outer| outer.name).or(self.structs.last().copied());
-        let field = outermost.map(|name| joined(name, &self.fields)).unwrap_or_default();
+        // Go names one struct, the innermost, but all fields from the root. An error inside a type that decodes itself
+        // names the struct around that type.
+        let named = self.outer.map(|outer| outer.name).or(self.structs.last().copied());
+        let field = named.map(|name| joined(name, &self.fields)).unwrap_or_default();
         let conversion = match self.outer {
             Some(outer) => Conversion::DecodingField(joined(outer.name, &self.fields[outer.depth..])),
             None => conversion,
@@ -61,7 +64,8 @@ impl Reader {
     }
 }
 
-/// The most likely literal of a number: a float without a fraction was written with one.
+/// The number as it was most likely written, which a value does not hold: a whole float as `1.0`, unless it is so large
+/// that integers become floats, too.
 fn literal(value: &Value) -> String {
     match value {
         Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => format!("{f}.0"),
@@ -70,8 +74,8 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// The error of converting a value to a Go type of this kind. Go only converts numbers to other numbers, and whole
-/// numbers to texts.
+/// The error of converting a value to a Go type of this kind. Its wording depends on whether Go can convert the types at
+/// all, which it can from numbers to other numbers, and from integers to strings.
 fn conversion(value: &Value, go: &str, kind: &str) -> Conversion {
     let found = match value {
         Value::Int(_) => "int64",
