@@ -94,15 +94,20 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
         };
         let ready = announce(flags, &given.changed, &server, &credentials, started)?;
         shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
-        backups.into_iter().for_each(BackupPlan::start);
-        if flags.encryption_provider_config_automatic_reload {
-            encryption.follow();
-        }
+        begin_upkeep(flags, backups, encryption);
         make_shared(flags, &mut key);
         until_end(server, &credentials, &mut signals, &mut key).await
     });
     end_threads(threads, key);
     ended
+}
+
+/// Starts what goes on beside the requests.
+fn begin_upkeep(flags: &Serve, backups: Option<BackupPlan>, encryption: crate::encryption::Configured) {
+    backups.into_iter().for_each(BackupPlan::start);
+    if flags.encryption_provider_config_automatic_reload {
+        encryption.follow();
+    }
 }
 
 /// Makes the signing key at the start: servers that share a store may share the directory too, and each must accept the tokens of
