@@ -16,10 +16,14 @@ import { PintleError, find, version } from './binary.js';
 
 export { PintleError } from './binary.js';
 
+const TESTING_VERSION = 'testing.pintle.dev/v1alpha1';
+const TESTING = `/apis/${TESTING_VERSION}`;
 const WORKSPACES = '/apis/workspaces.pintle.dev/v1alpha1/workspaces';
-const FLAGS = ['--storage=memory', '--workspaces', '--secure-port=0', '--bind-address=127.0.0.1', '-o=json'];
+const FLAGS = ['--storage=memory', '--workspaces', '--testing', '--secure-port=0', '--bind-address=127.0.0.1', '-o=json'];
 const START_MILLISECONDS = 60_000;
 const BUILD_MILLISECONDS = 300_000;
+// how long the key of a template stays taken after its builder has died
+const LEASE_SECONDS = 10;
 const READY_MILLISECONDS = 30_000;
 // what others need is applied first
 const FIRST = ['Namespace', 'CustomResourceDefinition'];
@@ -194,19 +198,25 @@ export class Server {
   async buildTemplate(name, key, build) {
     const until = Date.now() + BUILD_MILLISECONDS;
     while (Date.now() < until) {
+      const began = Date.now();
       let template;
       try {
-        template = await this.workspace(name);
+        template = await this.workspace(name, { ttl: `${LEASE_SECONDS}s` });
       } catch (error) {
         if (error.code !== 409) throw error;
         if (await this.built(name, until)) return new Workspace(this, name);
         continue;
       }
+      const extend = () => template.patch({ spec: { ttl: `${Math.floor((Date.now() - began) / 1000) + LEASE_SECONDS}s` } });
+      // the end shows whether the template is still there
+      const lease = setInterval(() => extend().catch(() => {}), (LEASE_SECONDS * 1000) / 3);
       try {
         await build(template);
-        await template.patch({ spec: { template: true } });
+        clearInterval(lease);
+        await template.patch({ spec: { template: true, ttl: null } });
         return template;
       } catch (error) {
+        clearInterval(lease);
         // another process may build it
         await template.delete();
         throw error;
@@ -294,6 +304,27 @@ export class Workspace {
       if (error.code !== 404) throw error;
     });
     if (this.file) rmSync(this.file, { force: true });
+  }
+
+  /**
+   * Makes requests or events of this workspace fail: `{ recipe }`, or `match`, `when` and `effect` of a `Fault`. Returns the fault, whose
+   * `delete()` ends its effect; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md.
+   */
+  async fault({ name = `fault-${randomUUID().slice(0, 13)}`, ...spec }) {
+    const path = `${TESTING}/faults`;
+    await this.request('POST', path, { apiVersion: TESTING_VERSION, kind: 'Fault', metadata: { name }, spec });
+    return {
+      name,
+      hits: async () => (await this.request('GET', `${path}/${name}`)).status?.hits ?? 0,
+      delete: () => this.request('DELETE', `${path}/${name}`),
+    };
+  }
+
+  /** Returns when every watch has received everything and nothing is written any more; otherwise it throws, with who is behind. */
+  async settle({ quiet = '100ms', timeout = '20s', ...spec } = {}) {
+    const settle = { apiVersion: TESTING_VERSION, kind: 'Settle', metadata: { name: 'now' }, spec: { quiet, timeout, ...spec } };
+    const { status } = await this.request('POST', `${TESTING}/settles`, settle);
+    if (!status.settled) throw new PintleError(`not settled: ${status.message}`);
   }
 
   /** A kubeconfig as an object. */

@@ -119,6 +119,22 @@ test('proxies are not used', async () => {
   await gone(server.pid);
 });
 
+test('faults end with what they are made of, and a workspace settles', async () => {
+  const server = await own();
+  const workspace = await server.workspace();
+  const maps = '/api/v1/namespaces/default/configmaps';
+  const write = () => workspace.request('POST', maps, { metadata: { name: 'a' } });
+  const fault = await workspace.fault({ match: { verbs: ['create'] }, effect: { error: { code: 503 } } });
+  await assert.rejects(write(), (error) => error.code === 503);
+  while ((await fault.hits()) !== 1) await new Promise((done) => setTimeout(done, 10));
+  await fault.delete();
+  await write();
+  await workspace.settle();
+  await assert.rejects(workspace.settle({ quiet: '300ms', timeout: '100ms' }), /^Error: not settled: /);
+  server.stop();
+  await gone(server.pid);
+});
+
 test('the client of Kubernetes', async (context) => {
   const client = await import('@kubernetes/client-node').catch(() => null);
   if (!client) return context.skip('@kubernetes/client-node is not installed');

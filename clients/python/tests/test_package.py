@@ -237,3 +237,33 @@ def test_lightkube(server):
     core = pytest.importorskip("lightkube.resources.core_v1")
     with server.workspace() as workspace:
         assert "default" in [found.metadata.name for found in workspace.lightkube().list(core.Namespace)]
+
+
+def test_faults_and_settle(server):
+    with server.workspace() as workspace:
+        maps = "/api/v1/namespaces/default/configmaps"
+        with workspace.fault(match={"verbs": ["create"]}, effect={"error": {"code": 503}}) as fault:
+            with pytest.raises(pintle_server.ResponseError) as refused:
+                workspace.request("POST", maps, {"metadata": {"name": "a"}})
+            assert refused.value.code == 503, refused.value
+            until = time.monotonic() + 10
+            while fault.hits() != 1:
+                assert time.monotonic() < until, "the status of the fault has no hit"
+                time.sleep(0.01)
+        workspace.request("POST", maps, {"metadata": {"name": "a"}})
+        workspace.settle()
+        with pytest.raises(pintle_server.PintleError, match="^not settled: "):
+            workspace.settle(quiet="300ms", timeout="100ms")
+
+
+def test_dead_builders_free_their_template(server, place):
+    """The lifetime of what it has begun ends, since nobody extends it."""
+    code = textwrap.dedent("""
+        import os, pintle_server
+        pintle_server.start(run="test").template("t", lambda workspace: (print(workspace.name, flush=True), os.kill(os.getpid(), 9)))
+    """)
+    builder = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert builder.returncode == -signal.SIGKILL
+    built = []
+    template = server.template("t", lambda workspace: built.append(workspace.name))
+    assert built == [template.name] == [builder.stdout.strip()]

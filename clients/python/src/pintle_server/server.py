@@ -24,7 +24,9 @@ from .workspace import WORKSPACES, Workspace
 
 START_SECONDS = 60
 BUILD_SECONDS = 300
-FLAGS = ("--storage=memory", "--workspaces", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json")
+# how long the key of a template stays taken after its builder has died
+LEASE_SECONDS = 10
+FLAGS = ("--storage=memory", "--workspaces", "--testing", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json")
 # proxies that clients of other libraries would use
 LOOPBACK = "127.0.0.1"
 
@@ -157,15 +159,17 @@ class Server:
         raise PintleError(f"the template {key!r} has not been built within {BUILD_SECONDS} s")
 
     def _build(self, name, build):
+        began = time.monotonic()
         try:
-            template = self.workspace(name)
+            template = self.workspace(name, ttl=f"{LEASE_SECONDS}s")
         except ResponseError as error:
             if error.code != 409:
                 raise
             return None
         try:
-            build(template)
-            template.patch({"spec": {"template": True}})
+            with repeated(LEASE_SECONDS / 3, lambda: template.patch({"spec": {"ttl": f"{int(time.monotonic() - began) + LEASE_SECONDS}s"}})):
+                build(template)
+            template.patch({"spec": {"template": True, "ttl": None}})
         except BaseException:
             # another process may build it
             template.delete()
@@ -214,6 +218,26 @@ class Server:
 
     def __exit__(self, *_):
         self.stop()
+
+
+@contextlib.contextmanager
+def repeated(seconds, act):
+    """Does something at intervals, in a thread."""
+    ended = threading.Event()
+
+    def repeat():
+        while not ended.wait(seconds):
+            # the end shows whether the template is still there
+            with contextlib.suppress(ResponseError, OSError):
+                act()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def no_proxy():

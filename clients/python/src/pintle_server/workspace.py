@@ -9,6 +9,8 @@ import time
 from .errors import PintleError, ResponseError
 
 WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
+TESTING_VERSION = "testing.pintle.dev/v1alpha1"
+TESTING = f"/apis/{TESTING_VERSION}"
 APPLY = "?fieldManager=pintle-server&force=true"
 SECONDS = 30
 # what others need is applied first
@@ -65,6 +67,21 @@ class Workspace:
         if self._kubeconfig:
             pathlib.Path(self._kubeconfig).unlink(missing_ok=True)
             self._kubeconfig = None
+
+    def fault(self, recipe=None, name=None, **spec):
+        """Makes requests or events of this workspace fail: a recipe, or `match`, `when` and `effect` of a `Fault`. In a `with`
+        statement, or until `delete` of what is returned; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md."""
+        name = name or f"fault-{time.time_ns()}"
+        spec = {**spec, **({"recipe": recipe} if recipe else {})}
+        self.request("POST", f"{TESTING}/faults", {"apiVersion": TESTING_VERSION, "kind": "Fault", "metadata": {"name": name}, "spec": spec})
+        return Fault(self, name)
+
+    def settle(self, quiet="100ms", timeout="20s", **spec):
+        """Returns when every watch has received everything and nothing is written any more; otherwise it raises with who is behind."""
+        spec = {"quiet": quiet, "timeout": timeout, **spec}
+        settle = self.request("POST", f"{TESTING}/settles", {"apiVersion": TESTING_VERSION, "kind": "Settle", "metadata": {"name": "now"}, "spec": spec})
+        if not settle["status"].get("settled"):
+            raise PintleError(f"not settled: {settle['status'].get('message')}")
 
     def kubeconfig_content(self):
         """A kubeconfig as a dictionary."""
@@ -141,6 +158,27 @@ class Workspace:
         from lightkube import Client, KubeConfig
 
         return Client(config=KubeConfig.from_dict(self.kubeconfig_content()), trust_env=False, **options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.delete()
+
+
+class Fault:
+    """A fault that is in effect: `name`."""
+
+    def __init__(self, workspace, name):
+        self.workspace, self.name = workspace, name
+
+    def hits(self):
+        """The number of requests and events that it has hit."""
+        return self.workspace.request("GET", f"{TESTING}/faults/{self.name}").get("status", {}).get("hits", 0)
+
+    def delete(self):
+        """Ends its effect."""
+        self.workspace.request("DELETE", f"{TESTING}/faults/{self.name}")
 
     def __enter__(self):
         return self
