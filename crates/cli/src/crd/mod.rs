@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(
             text(DiffForm::Github),
             format!(
-                "::error file={file},line=6,col=3,endColumn=4,title=CustomResourceDefinition boats.example.com::v1 f: maxLength 5 is \
+                "::error file={file},line=5,col=3,endColumn=4,title=CustomResourceDefinition boats.example.com::v1 f: maxLength 5 is \
                  added\n1 file, 2 objects: 1 error, 0 warnings\n"
             )
         );
