@@ -7,6 +7,10 @@ use clap::Args;
 
 use crate::workspace;
 
+const LANGUAGES: [&str; 3] = ["python", "node", "java"];
+/// What packs the language of the same place.
+const SCRIPTS: [&str; 3] = ["clients/python/build/backend.py", "clients/node/build/pack.py", "clients/java/build/pack.py"];
+
 #[derive(Args)]
 pub struct PackagesFlags {
     /// The binary that the packages get [default: a release build for this machine].
@@ -16,6 +20,10 @@ pub struct PackagesFlags {
     /// The directory that the packages are written to.
     #[arg(long, value_name = "DIR", default_value = "dist")]
     pub directory: PathBuf,
+
+    /// A language to leave out, whose tools are not installed. May be repeated.
+    #[arg(long, value_name = "LANGUAGE", value_parser = LANGUAGES)]
+    pub without: Vec<String>,
 }
 
 /// Builds all packages, and prints their files.
@@ -34,8 +42,10 @@ pub fn run(flags: &PackagesFlags) -> Result<(), String> {
             root.join("target/release/pintle")
         }
     };
-    for script in ["clients/python/build/backend.py", "clients/node/build/pack.py"] {
-        execute(Command::new("python3").arg(root.join(script)).arg(&binary).arg(&directory))?;
+    for (language, script) in LANGUAGES.iter().zip(SCRIPTS) {
+        if !flags.without.iter().any(|without| without == language) {
+            execute(Command::new("python3").arg(root.join(script)).arg(&binary).arg(&directory))?;
+        }
     }
     Ok(())
 }

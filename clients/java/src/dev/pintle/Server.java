@@ -1,0 +1,203 @@
+package dev.pintle;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/** A running server. It ends with the last process that uses it; threads may share it. */
+public final class Server implements AutoCloseable {
+    static final String WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
+    private static final long BUILD_SECONDS = 300;
+    private static final long BUILD_PAUSE_MILLISECONDS = 5;
+    static final int NOT_FOUND = 404;
+    private static final int CONFLICT = 409;
+
+    final Map<?, ?> credentials;
+    private final Connection connection;
+    private final Api api;
+    private final Path log;
+    private final Map<String, Template> templates = new ConcurrentHashMap<>();
+    private volatile boolean isClosed;
+
+    /** A template of this process, whose lock is held while it is built. */
+    private static final class Template {
+        private Workspace workspace;
+    }
+
+    Server(Connection connection) {
+        this.connection = connection;
+        String version = Binary.version();
+        if (version != null && !version.equals(version())) {
+            close();
+            throw new PintleException(connection.program + " has version " + version() + ", and pintle-server is " + version
+                    + ": set the version of dev.pintle:pintle-server to " + version() + ", or name another binary");
+        }
+        credentials = (Map<?, ?>) connection.ready().get("credentials");
+        Object written = connection.ready().get("log");
+        log = written == null ? null : Path.of(written.toString());
+        api = new Api(url(), credentials);
+    }
+
+    /** The URL of the server. */
+    public String url() {
+        return connection.ready().get("url").toString();
+    }
+
+    /** The version of the server. */
+    public String version() {
+        return String.valueOf(connection.ready().get("version"));
+    }
+
+    /** The number of the process of the server. */
+    public long pid() {
+        return ((Number) connection.ready().get("pid")).longValue();
+    }
+
+    /** A request to the API outside of workspaces; errors are {@link ResponseException}. */
+    public Map<String, Object> request(String method, String path) {
+        return request(method, path, null, Api.JSON);
+    }
+
+    Map<String, Object> request(String method, String path, Object body, String contentType) {
+        return api.request(method, path, body, contentType);
+    }
+
+    /** A new, empty workspace. */
+    public Workspace workspace() {
+        return workspace("w-" + UUID.randomUUID().toString().substring(0, 13), Map.of());
+    }
+
+    /** A new workspace with a name and with the fields of its specification. */
+    public Workspace workspace(String name, Map<String, ?> spec) {
+        Map<String, Object> object =
+                Map.of("apiVersion", "workspaces.pintle.dev/v1alpha1", "kind", "Workspace", "metadata", Map.of("name", name), "spec", spec);
+        request("POST", WORKSPACES, object, Api.JSON);
+        Workspace workspace = new Workspace(this, name);
+        workspace.awaitStatus("phase", null);
+        return workspace;
+    }
+
+    /**
+     * The template of a key: a workspace that is meant for forks. The first process of the test run that asks for it calls {@code build}
+     * with the new workspace; the others wait.
+     */
+    public Workspace template(String key, Consumer<Workspace> build) {
+        Template template = templates.computeIfAbsent(key, unknown -> new Template());
+        synchronized (template) {
+            if (template.workspace == null) {
+                template.workspace = buildOrAwait(key, build);
+            }
+            return template.workspace;
+        }
+    }
+
+    private Workspace buildOrAwait(String key, Consumer<Workspace> build) {
+        String name = "t-" + Connection.hash(key);
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(BUILD_SECONDS);
+        while (System.nanoTime() < until) {
+            Workspace template = null;
+            try {
+                template = workspace(name, Map.of());
+            } catch (ResponseException error) {
+                if (error.code() != CONFLICT) {
+                    throw error;
+                }
+            }
+            if (template != null) {
+                return built(template, build);
+            }
+            if (isBuilt(name, until)) {
+                return new Workspace(this, name);
+            }
+        }
+        throw new PintleException("the template " + key + " has not been built within " + BUILD_SECONDS + " s");
+    }
+
+    private static Workspace built(Workspace template, Consumer<Workspace> build) {
+        boolean isBuilt = false;
+        try {
+            build.accept(template);
+            template.patch(Map.of("template", true));
+            isBuilt = true;
+            return template;
+        } finally {
+            if (!isBuilt) {
+                // another process may build it
+                template.delete();
+            }
+        }
+    }
+
+    /** Whether a template that another process builds is there in the end. */
+    private boolean isBuilt(String name, long until) {
+        while (System.nanoTime() < until) {
+            Map<String, Object> found;
+            try {
+                found = request("GET", WORKSPACES + "/" + name);
+            } catch (ResponseException error) {
+                if (error.code() != NOT_FOUND) {
+                    throw error;
+                }
+                return false;
+            }
+            if (Boolean.TRUE.equals(((Map<?, ?>) found.get("spec")).get("template"))) {
+                return true;
+            }
+            pause(BUILD_PAUSE_MILLISECONDS);
+        }
+        return false;
+    }
+
+    static void pause(long milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new PintleException("a wait for the server has been interrupted", error);
+        }
+    }
+
+    /** The path of a kubeconfig for the API outside of workspaces. */
+    public Path kubeconfig() {
+        return connection.data.resolve("admin.kubeconfig");
+    }
+
+    Path data() {
+        return connection.data;
+    }
+
+    /** The length of the log until now, for {@link #logSince}. */
+    public long logSize() {
+        try {
+            return log != null && Files.exists(log) ? Files.size(log) : 0;
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    /** What the server has logged since then. */
+    public String logSince(long size) {
+        try {
+            return log == null ? "" : Connection.since(log, size);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    boolean isClosed() {
+        return isClosed;
+    }
+
+    /** Ends the use by this process. The server ends with its last user. */
+    @Override
+    public void close() {
+        isClosed = true;
+        connection.close();
+    }
+}

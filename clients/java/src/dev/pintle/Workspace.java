@@ -1,0 +1,237 @@
+package dev.pintle;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/** A workspace of a server: an API of its own. */
+public final class Workspace implements AutoCloseable {
+    private static final long READY_SECONDS = 30;
+    // what others need is applied first
+    private static final List<String> FIRST = List.of("Namespace", "CustomResourceDefinition");
+
+    private final Server server;
+    private final String name;
+    private final Map<String, Kind> kinds = new HashMap<>();
+    private final Map<Class<?>, Clients.Made> clients = new LinkedHashMap<>();
+    private Path kubeconfig;
+
+    /** The path of a kind. */
+    private record Kind(String plural, boolean isNamespaced) {}
+
+    Workspace(Server server, String name) {
+        this.server = server;
+        this.name = name;
+    }
+
+    /** Its name. */
+    public String name() {
+        return name;
+    }
+
+    /** Its server. */
+    public Server server() {
+        return server;
+    }
+
+    /** The URL of its API. */
+    public String url() {
+        return server.url() + "/clusters/" + name;
+    }
+
+    /** A request to the API of the workspace; errors of the API are {@link ResponseException}. */
+    public Map<String, Object> request(String method, String path) {
+        return request(method, path, null);
+    }
+
+    /** A request with a body: a map that is encoded as JSON, or a text. */
+    public Map<String, Object> request(String method, String path, Object body) {
+        return request(method, path, body, Api.JSON);
+    }
+
+    /** A request with a body of another content type, such as that of a patch. */
+    public Map<String, Object> request(String method, String path, Object body, String contentType) {
+        return server.request(method, "/clusters/" + name + path, body, contentType);
+    }
+
+    /** A workspace that begins with everything in this one. */
+    public Workspace fork() {
+        return fork("w-" + UUID.randomUUID().toString().substring(0, 13));
+    }
+
+    /** A fork with a name. */
+    public Workspace fork(String fork) {
+        return server.workspace(fork, Map.of("from", Map.of("workspace", name)));
+    }
+
+    /** Puts the workspace back to what it began as. Its watches end. */
+    public void reset() {
+        String mark = UUID.randomUUID().toString();
+        patch(Map.of("reset", mark));
+        awaitStatus("reset", mark);
+    }
+
+    /** A change of the specification of the workspace. */
+    void patch(Map<String, ?> spec) {
+        server.request("PATCH", Server.WORKSPACES + "/" + name, Map.of("spec", spec), Api.MERGE_PATCH);
+    }
+
+    /** Waits until a field of the status has a value, or any if that is null. */
+    void awaitStatus(String field, String value) {
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(READY_SECONDS);
+        for (long looks = 0; System.nanoTime() < until; looks++) {
+            Map<?, ?> status = (Map<?, ?>) server.request("GET", Server.WORKSPACES + "/" + name).get("status");
+            Object found = status == null ? null : status.get(field);
+            if (status != null && "Failed".equals(status.get("phase"))) {
+                throw new PintleException("workspace " + name + " has failed: " + status.get("message"));
+            }
+            if (found != null && (value == null || value.equals(found))) {
+                return;
+            }
+            if (looks > 0) {
+                Server.pause(1);
+            }
+        }
+        throw new PintleException("workspace " + name + " is not ready after " + READY_SECONDS + " s");
+    }
+
+    /** Deletes the workspace with all that is in it, and closes the clients that have been made for it. */
+    public synchronized void delete() {
+        clients.values().forEach(made -> made.close().run());
+        clients.clear();
+        try {
+            server.request("DELETE", Server.WORKSPACES + "/" + name);
+        } catch (ResponseException error) {
+            if (error.code() != Server.NOT_FOUND) {
+                throw error;
+            }
+        }
+        if (kubeconfig != null) {
+            try {
+                Files.deleteIfExists(kubeconfig);
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+            kubeconfig = null;
+        }
+    }
+
+    /** The same as {@link #delete}. */
+    @Override
+    public void close() {
+        delete();
+    }
+
+    /** A kubeconfig as a text. It is JSON, which is YAML. */
+    public String kubeconfigText() {
+        Map<String, Object> cluster = Map.of("server", url(), "certificate-authority-data", encoded("certificateAuthority"));
+        Map<String, Object> user = Map.of("client-certificate-data", encoded("certificate"), "client-key-data", encoded("key"));
+        return Json.write(Map.of(
+                "apiVersion", "v1",
+                "kind", "Config",
+                "current-context", name,
+                "clusters", List.of(Map.of("name", name, "cluster", cluster)),
+                "users", List.of(Map.of("name", name, "user", user)),
+                "contexts", List.of(Map.of("name", name, "context", Map.of("cluster", name, "user", name)))));
+    }
+
+    /** A file of the credentials in Base64. */
+    String encoded(String field) {
+        return Base64.getEncoder().encodeToString(server.credentials.get(field).toString().getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** The path of a kubeconfig, which exists as long as the server. */
+    public synchronized Path kubeconfig() {
+        if (kubeconfig == null) {
+            Path file = server.data().resolve(name + ".kubeconfig");
+            try {
+                Files.deleteIfExists(file);
+                Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+                Files.writeString(file, kubeconfigText());
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+            kubeconfig = file;
+        }
+        return kubeconfig;
+    }
+
+    /**
+     * A client of a library that is on the class path: {@code io.fabric8.kubernetes.client.KubernetesClient}, or
+     * {@code io.kubernetes.client.openapi.ApiClient}. It uses no proxy, and {@link #delete} closes it.
+     */
+    public synchronized <T> T client(Class<T> type) {
+        return type.cast(clients.computeIfAbsent(type, wanted -> Clients.make(wanted, this)).client());
+    }
+
+    /** Applies manifests, server-side: files, or directories with everything below them. Returns the objects. */
+    public List<Map<String, Object>> apply(String... paths) {
+        return apply(Stream.of(paths).map(Path::of).toArray(Path[]::new));
+    }
+
+    /** Applies manifests, server-side: files, or directories with everything below them. Returns the objects. */
+    public List<Map<String, Object>> apply(Path... paths) {
+        List<Map<String, Object>> objects = new ArrayList<>();
+        for (Path path : paths) {
+            objects.addAll(Manifests.read(path));
+        }
+        objects.sort(Comparator.comparingInt(found -> FIRST.contains(found.get("kind")) ? FIRST.indexOf(found.get("kind")) : FIRST.size()));
+        return objects.stream().map(this::applyObject).toList();
+    }
+
+    /** Applies one object. */
+    public Map<String, Object> applyObject(Map<String, ?> object) {
+        String version = object.get("apiVersion").toString();
+        Map<?, ?> metadata = (Map<?, ?>) object.get("metadata");
+        String base = (version.contains("/") ? "/apis/" : "/api/") + version;
+        Kind kind = kind(base, version, object.get("kind").toString());
+        Object namespace = metadata.get("namespace");
+        String place = kind.isNamespaced() ? "/namespaces/" + (namespace == null ? "default" : namespace) : "";
+        String path = base + place + "/" + kind.plural() + "/" + metadata.get("name") + "?fieldManager=pintle-server&force=true";
+        return request("PATCH", path, object, Api.APPLY_PATCH);
+    }
+
+    private synchronized Kind kind(String base, String version, String kind) {
+        if (!kinds.containsKey(version + " " + kind)) {
+            discover(base, version);
+        }
+        Kind found = kinds.get(version + " " + kind);
+        if (found == null) {
+            throw new PintleException(
+                    "no matches for kind \"" + kind + "\" in version \"" + version + "\": apply its CustomResourceDefinition first");
+        }
+        return found;
+    }
+
+    private void discover(String base, String version) {
+        List<?> resources;
+        try {
+            resources = (List<?>) request("GET", base).get("resources");
+        } catch (ResponseException error) {
+            if (error.code() != Server.NOT_FOUND) {
+                throw error;
+            }
+            return;
+        }
+        for (Object resource : resources) {
+            Map<?, ?> row = (Map<?, ?>) resource;
+            String plural = row.get("name").toString();
+            if (!plural.contains("/")) {
+                kinds.put(version + " " + row.get("kind"), new Kind(plural, Boolean.TRUE.equals(row.get("namespaced"))));
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.fail;
+
+import dev.pintle.Pintle;
+import dev.pintle.PintleException;
+import dev.pintle.ResponseException;
+import dev.pintle.Server;
+import dev.pintle.Workspace;
+import io.fabric8.kubernetes.api.model.ConfigMapBuilder;
+import io.fabric8.kubernetes.client.Config;
+import io.fabric8.kubernetes.client.KubernetesClient;
+import io.fabric8.kubernetes.client.KubernetesClientBuilder;
+import io.kubernetes.client.openapi.ApiClient;
+import io.kubernetes.client.openapi.apis.CoreV1Api;
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The package as users have it: from its jars, with the binary in the one of the platform. */
+class PackageTest {
+    private static final String BOATS = "/apis/example.com/v1/namespaces/default/boats";
+    private static final Map<String, Object> BOAT = boat("argo");
+
+    private static final Server SERVER = Pintle.startIn("package-tests");
+
+    @TempDir
+    private Path directory;
+
+    @AfterAll
+    static void nothingIsLeft() throws Exception {
+        SERVER.close();
+        gone(SERVER.pid());
+        Path sockets = Path.of(System.getenv("XDG_RUNTIME_DIR"));
+        List<Path> left = List.of();
+        // the servers of processes that have just ended
+        for (int looks = 0; looks < 2000; looks++) {
+            try (Stream<Path> found = Files.list(sockets)) {
+                left = found.toList();
+            }
+            if (left.isEmpty()) {
+                return;
+            }
+            Thread.sleep(10);
+        }
+        fail(left + " are left");
+    }
+
+    private static Map<String, Object> boat(String name) {
+        return Map.of("apiVersion", "example.com/v1", "kind", "Boat", "metadata", Map.of("name", name), "spec", Map.of("crew", 50));
+    }
+
+    private static Map<String, Object> crd() {
+        Map<String, ?> spec = Map.of("type", "object", "properties", Map.of("crew", Map.of("type", "integer")));
+        Map<String, ?> schema = Map.of("openAPIV3Schema", Map.of("type", "object", "properties", Map.of("spec", spec)));
+        Map<String, ?> version = Map.of("name", "v1", "served", true, "storage", true, "schema", schema);
+        Map<String, ?> names = Map.of("plural", "boats", "singular", "boat", "kind", "Boat");
+        return Map.of(
+                "apiVersion", "apiextensions.k8s.io/v1",
+                "kind", "CustomResourceDefinition",
+                "metadata", Map.of("name", "boats.example.com"),
+                "spec", Map.of("group", "example.com", "scope", "Namespaced", "names", names, "versions", List.of(version)));
+    }
+
+    private static List<?> items(Workspace workspace) {
+        return (List<?>) workspace.request("GET", BOATS).get("items");
+    }
+
+    @Test
+    void workspacesAreApartAndCanBeForkedAndReset() {
+        try (Workspace one = SERVER.workspace(); Workspace two = SERVER.workspace()) {
+            one.applyObject(crd());
+            one.applyObject(BOAT);
+            assertEquals(Map.of("crew", 50L), one.request("GET", BOATS + "/argo").get("spec"));
+            String message = assertThrows(PintleException.class, () -> two.applyObject(BOAT)).getMessage();
+            assertTrue(message.startsWith("no matches for kind \"Boat\""), message);
+            try (Workspace fork = one.fork()) {
+                fork.request("DELETE", BOATS + "/argo");
+                assertEquals(0, items(fork).size());
+                fork.reset();
+                assertEquals(1, items(fork).size());
+            }
+            assertEquals(404, assertThrows(ResponseException.class, () -> one.request("GET", BOATS + "/vasa")).code());
+        }
+    }
+
+    @Test
+    void manifestsAreAppliedWithTheirDefinitionsFirst() throws IOException {
+        Files.writeString(directory.resolve("a-boat.yaml"), "apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: argo, "
+                + "annotations: {built: 2020-01-01T00:00:00Z}}\n---\n---\napiVersion: example.com/v1\nkind: Boat\nmetadata: {name: vasa}\n");
+        Files.writeString(directory.resolve("z-crd.json"), json(crd()));
+        Files.writeString(directory.resolve("other.txt"), "not a manifest");
+        try (Workspace workspace = SERVER.workspace()) {
+            List<Object> kinds = workspace.apply(directory).stream().map(found -> found.get("kind")).toList();
+            assertEquals(List.of("CustomResourceDefinition", "Boat", "Boat"), kinds);
+            Files.writeString(directory.resolve("broken.yaml"), "a: [");
+            String message = assertThrows(PintleException.class, () -> workspace.apply(directory.resolve("broken.yaml").toString())).getMessage();
+            assertTrue(message.contains("broken.yaml"), message);
+        }
+    }
+
+    /** JSON by another writer than that of the package. */
+    private static String json(Object object) {
+        return io.fabric8.kubernetes.client.utils.Serialization.asJson(object);
+    }
+
+    @Test
+    void templatesAreBuiltOnce() {
+        AtomicInteger built = new AtomicInteger();
+        Consumer<Workspace> build = workspace -> {
+            built.incrementAndGet();
+            workspace.applyObject(crd());
+        };
+        Stream.of(1, 2, 3, 4).parallel().forEach(number -> {
+            try (Workspace workspace = SERVER.template("boats", build).fork()) {
+                workspace.applyObject(BOAT);
+            }
+        });
+        assertEquals(1, built.get());
+        for (int i = 0; i < 2; i++) {
+            Consumer<Workspace> fails = workspace -> {
+                throw new IllegalStateException("no");
+            };
+            assertThrows(IllegalStateException.class, () -> SERVER.template("broken", fails));
+        }
+    }
+
+    @Test
+    void clientsAreMade() throws Exception {
+        try (Workspace workspace = SERVER.workspace()) {
+            KubernetesClient fabric8 = workspace.client(KubernetesClient.class);
+            fabric8.configMaps().resource(new ConfigMapBuilder().withNewMetadata().withName("one").endMetadata().build()).create();
+            CoreV1Api official = new CoreV1Api(workspace.client(ApiClient.class));
+            List<String> names = official.listNamespacedConfigMap("default").execute().getItems().stream().map(found -> found.getMetadata().getName()).toList();
+            assertEquals(List.of("one"), names);
+            assertTrue(Files.readString(workspace.kubeconfig()).contains(workspace.url()));
+            assertThrows(PintleException.class, () -> workspace.client(String.class));
+        }
+    }
+
+    @Test
+    void processesShareAServerThatEndsWithTheLast() throws Exception {
+        List<Process> processes = new ArrayList<>();
+        Set<String> pids = new HashSet<>();
+        for (int i = 0; i < 4; i++) {
+            processes.add(java(List.of("-Dpintle.run=shared"), "User"));
+        }
+        for (Process process : processes) {
+            pids.add(firstLine(process));
+        }
+        assertEquals(1, pids.size(), pids::toString);
+        long pid = Long.parseLong(pids.iterator().next());
+        for (Process process : processes) {
+            assertTrue(ProcessHandle.of(pid).isPresent());
+            // not even the last one has to end in an orderly way
+            process.destroyForcibly().waitFor();
+        }
+        gone(pid);
+    }
+
+    @Test
+    void workersOfABuildToolShareAServer() throws Exception {
+        String[] pids = new String[2];
+        Process[] processes = new Process[2];
+        for (int i = 0; i < 2; i++) {
+            processes[i] = java(List.of("-Dorg.gradle.test.worker=" + i), "User");
+            pids[i] = firstLine(processes[i]);
+        }
+        assertEquals(pids[0], pids[1]);
+        Process alone = java(List.of(), "User");
+        String other = firstLine(alone);
+        assertNotEquals(pids[0], other);
+        for (Process process : List.of(processes[0], processes[1], alone)) {
+            process.destroyForcibly().waitFor();
+        }
+        gone(Long.parseLong(pids[0]));
+        gone(Long.parseLong(other));
+    }
+
+    @Test
+    void otherFlagsAreAnotherServer() throws Exception {
+        long pid;
+        try (Server other = Pintle.startIn("package-tests", "--emulated-version=1.36")) {
+            pid = other.pid();
+            assertNotEquals(SERVER.pid(), pid);
+            assertEquals("36", other.request("GET", "/version").get("emulationMinor"));
+        }
+        gone(pid);
+    }
+
+    @Test
+    void whatIsWrongIsOneLine() throws Exception {
+        assertTrue(error(List.of(), "--no-such-flag").startsWith("the server does not start: "));
+        assertEquals("pintle.binary names /no/such/pintle, which is no program: correct or unset it", error(List.of("-Dpintle.binary=/no/such/pintle")));
+        String missing = error(List.of("-Dpintle.binary=", "-Dos.arch=vax"));
+        assertTrue(missing.startsWith("the class path has no binary of pintle-server for linux-vax: add dev.pintle:pintle-server:"), missing);
+        String kernel = error(List.of("-Dpintle.binary=" + Files.writeString(directory.resolve("pintle"), "no program").toFile().getPath()));
+        assertTrue(kernel.contains("which is no program"), kernel);
+    }
+
+    @Test
+    void binariesOfAnotherVersionAreOneLine() throws Exception {
+        Files.writeString(directory.resolve("pintle-server.version"), "0.0.1");
+        String classPath = directory + File.pathSeparator + System.getProperty("java.class.path");
+        String line = lastLine(java(List.of("-cp", classPath), "User"));
+        assertTrue(line.contains(", and pintle-server is 0.0.1: set the version of dev.pintle:pintle-server to "), line);
+    }
+
+    @Test
+    void binariesAreExtractedOnce() throws Exception {
+        ProcessBuilder builder = builder(List.of("-Dpintle.binary="), "User", "once");
+        builder.environment().remove("PINTLE_BINARY");
+        builder.environment().put("XDG_CACHE_HOME", directory.toString());
+        List<Path> programs = new ArrayList<>();
+        for (int i = 0; i < 2; i++) {
+            assertTrue(lastLine(builder.start()).matches("[0-9]+"));
+            try (Stream<Path> found = Files.walk(directory)) {
+                programs.addAll(found.filter(Files::isRegularFile).toList());
+            }
+        }
+        assertEquals(2, programs.size(), programs::toString);
+        assertEquals(programs.get(0), programs.get(1));
+    }
+
+    @Test
+    void proxiesAreNotUsed() throws Exception {
+        ProcessBuilder builder = builder(List.of("-Dhttps.proxyHost=192.0.2.1", "-Dhttps.proxyPort=9", "-Dhttp.nonProxyHosts=none"), "User", "clients");
+        for (String name : List.of("HTTPS_PROXY", "https_proxy", "ALL_PROXY")) {
+            builder.environment().put(name, "http://192.0.2.1:9");
+        }
+        builder.environment().remove("NO_PROXY");
+        builder.environment().remove("no_proxy");
+        assertTrue(lastLine(builder.start()).matches("[0-9]+"));
+    }
+
+    @Test
+    void failuresShowTheWorkspace() throws Exception {
+        String output = suite("Suite", "--config=pintle.flags=--emulated-version=1.36");
+        assertTrue(output.contains("1003 tests successful") && output.contains("1 tests failed") && output.contains("1 tests aborted"), output);
+        assertEquals(2, output.split("workspace of Suite failing\\(Workspace\\): KUBECONFIG=/\\S+\\.kubeconfig kubectl api-resources\n", -1).length, output);
+        assertEquals(2, output.split("workspace of ", -1).length, output);
+        assertTrue(output.contains("with -Dpintle.keep=true, the run waits here for Enter"), output);
+    }
+
+    @Test
+    void runsWaitAtFailuresIfWanted() throws Exception {
+        List<String> command = builder(List.of("-Dpintle.keep=true"), "org.junit.platform.console.ConsoleLauncher", "execute", "--select-class=Failing", "--details=summary").command();
+        // a program that gives a command a terminal
+        Process process = new ProcessBuilder("script", "--quiet", "--command", String.join(" ", command), "/dev/null").redirectErrorStream(true).start();
+        List<String> lines = new ArrayList<>();
+        for (String line = ""; !line.contains("Press Enter to go on."); line = firstLine(process)) {
+            lines.add(line);
+        }
+        String kubeconfig = lines.stream().filter(line -> line.startsWith("workspace of Failing")).findFirst().orElseThrow().replaceAll(".*KUBECONFIG=(\\S+) .*", "$1");
+        try (var client = new KubernetesClientBuilder().withConfig(Config.fromKubeconfig(new File(kubeconfig))).build()) {
+            client.configMaps().inNamespace("default").withName("evidence").require();
+        }
+        process.getOutputStream().write('\n');
+        process.getOutputStream().flush();
+        assertTrue(output(process).contains("1 tests failed"));
+    }
+
+    @Test
+    void annotationsHaveManifestsAndFlags() throws Exception {
+        Files.createDirectory(directory.resolve("manifests"));
+        Map<String, ?> configMap = Map.of("apiVersion", "v1", "kind", "ConfigMap", "metadata", Map.of("name", "one"), "data", Map.of("a", "b"));
+        Files.writeString(directory.resolve("manifests/one.json"), json(configMap));
+        String output = suite("Annotated");
+        assertTrue(output.contains("2 tests successful"), output);
+    }
+
+    /** What a run of a suite prints, whose tests run beside each other. */
+    private String suite(String name, String... options) throws Exception {
+        List<String> main = new ArrayList<>(List.of("org.junit.platform.console.ConsoleLauncher", "execute", "--select-class=" + name));
+        main.addAll(List.of("--details=summary", "--disable-banner", "--config=junit.jupiter.execution.parallel.enabled=true"));
+        main.add("--config=junit.jupiter.execution.parallel.mode.default=concurrent");
+        main.addAll(List.of(options));
+        return output(builder(List.of(), main.toArray(String[]::new)).directory(directory.toFile()).start());
+    }
+
+    private static String error(List<String> options, String... flags) throws Exception {
+        List<String> all = new ArrayList<>(List.of("User", "start"));
+        all.addAll(List.of(flags));
+        ProcessBuilder builder = builder(options, all.toArray(String[]::new));
+        return lastLine(builder.start());
+    }
+
+    private static Process java(List<String> options, String... main) throws IOException {
+        return builder(options, main).start();
+    }
+
+    private static ProcessBuilder builder(List<String> options, String... main) {
+        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString()));
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), "-XX:TieredStopAtLevel=1"));
+        command.addAll(options);
+        command.addAll(List.of(main));
+        return new ProcessBuilder(command).redirectErrorStream(true);
+    }
+
+    private static String firstLine(Process process) throws IOException {
+        return process.inputReader().readLine();
+    }
+
+    private static String output(Process process) throws Exception {
+        process.getOutputStream().close();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertTrue(process.waitFor(1, TimeUnit.MINUTES));
+        return output;
+    }
+
+    private static String lastLine(Process process) throws Exception {
+        List<String> lines = output(process).lines().toList();
+        assertFalse(lines.isEmpty());
+        return lines.get(lines.size() - 1);
+    }
+
+    /** Waits until a server has ended, and its files are gone. */
+    private static void gone(long pid) throws Exception {
+        var server = ProcessHandle.of(pid);
+        if (server.isPresent()) {
+            server.get().onExit().get(20, TimeUnit.SECONDS);
+        }
+    }
+}
