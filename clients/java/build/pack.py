@@ -91,7 +91,8 @@ def pack(binary, directory):
     sources = sorted((ROOT / "src").rglob("*.java"))
     with tempfile.TemporaryDirectory() as scratch:
         classes, natives = pathlib.Path(scratch, "classes"), pathlib.Path(scratch, "natives")
-        run("javac", "--release", RELEASE, "-encoding", "UTF-8", "-Xlint:all,-processing,-classfile", "-Werror", "-cp", f"{libraries()}/*", "-d", classes, *sources)
+        options = ("--release", RELEASE, "-encoding", "UTF-8", "-Xlint:all,-processing,-classfile", "-Werror")
+        run("javac", *options, "-cp", f"{libraries()}/*", "-d", classes, *sources)
         (classes / f"{NAME}.version").write_text(version)
         natives.mkdir()
         shutil.copyfile(binary, natives / f"pintle-{own}")
