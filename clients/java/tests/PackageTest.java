@@ -242,7 +242,7 @@ class PackageTest {
 
     @Test
     void proxiesAreNotUsed() throws Exception {
-        ProcessBuilder builder = builder(List.of("-Dhttps.proxyHost=192.0.2.1", "-Dhttps.proxyPort=9", "-Dhttp.nonProxyHosts=none"), "User", "clients");
+        ProcessBuilder builder = builder(List.of("-Dhttps.proxyHost=192.0.2.1", "-Dhttps.proxyPort=9", "-Dhttp.nonProxyHosts="), "User", "clients");
         for (String name : List.of("HTTPS_PROXY", "https_proxy", "ALL_PROXY")) {
             builder.environment().put(name, "http://192.0.2.1:9");
         }
