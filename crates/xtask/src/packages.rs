@@ -7,9 +7,14 @@ use clap::Args;
 
 use crate::workspace;
 
-const LANGUAGES: [&str; 3] = ["python", "node", "java"];
-/// What packs the language of the same place.
-const SCRIPTS: [&str; 3] = ["clients/python/build/backend.py", "clients/node/build/pack.py", "clients/java/build/pack.py"];
+const LANGUAGES: [&str; 4] = ["python", "node", "java", "go"];
+/// What packs each of them.
+const SCRIPTS: [&str; 4] = [
+    "clients/python/build/backend.py",
+    "clients/node/build/pack.py",
+    "clients/java/build/pack.py",
+    "clients/go/build/pack.py",
+];
 
 #[derive(Args)]
 pub struct PackagesFlags {

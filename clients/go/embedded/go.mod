@@ -1,0 +1,7 @@
+module github.com/pintle/pintle/clients/go/embedded
+
+go 1.26.0
+
+require github.com/pintle/pintle/clients/go v0.1.0
+
+replace github.com/pintle/pintle/clients/go => ../

@@ -1,0 +1,271 @@
+// Package shared joins the server that the processes of a test run share, and that ends with the last of them.
+//
+// A Unix socket stands for the server. A connection to it makes this process a user; the kernel closes it however the process ends. The
+// server sends a line of JSON when it is ready. Without a server there, this process starts one, which ends at once if another process
+// was faster; see `pintle serve --help`.
+package shared
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/pintle/pintle/clients/go/binary"
+)
+
+const startTime = 60 * time.Second
+
+// Server is a running server, of which this process is a user until it stops it or ends.
+type Server struct {
+	URL         string `json:"url"`
+	Version     string `json:"version"`
+	PID         int    `json:"pid"`
+	Log         string `json:"log"`
+	Credentials struct {
+		CertificateAuthority string `json:"certificateAuthority"`
+		Certificate          string `json:"certificate"`
+		Key                  string `json:"key"`
+	} `json:"credentials"`
+
+	// Data is a directory that exists as long as the server.
+	Data string `json:"-"`
+
+	program    string
+	socket     string
+	flags      []string
+	connection *net.UnixConn
+	client     *dynamic.DynamicClient
+
+	templates sync.Map
+}
+
+var (
+	started  = map[string]*Server{}
+	starting sync.Mutex
+)
+
+// Join returns the server of this test run with these flags of `pintle serve`, which is started unless it runs.
+func Join(flags []string) (*Server, error) {
+	starting.Lock()
+	defer starting.Unlock()
+	program, err := binary.Find()
+	if err != nil {
+		return nil, err
+	}
+	name, err := identity(program, flags)
+	if err != nil {
+		return nil, err
+	}
+	if server := started[name]; server != nil {
+		return server, nil
+	}
+	server := &Server{program: program}
+	server.socket = filepath.Join(directory(), name+".sock")
+	server.Data = filepath.Join(directory(), name+".data")
+	server.flags = append([]string{
+		"serve", "--storage=memory", "--workspaces", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json",
+		"--exit-with-users=" + server.socket, "--data-dir=" + server.Data,
+	}, flags...)
+	if err := server.join(); err != nil {
+		return nil, err
+	}
+	started[name] = server
+	return server, nil
+}
+
+// Leave ends the use of all servers by this process. Each server ends with its last user.
+func Leave() {
+	starting.Lock()
+	defer starting.Unlock()
+	for name, server := range started {
+		server.connection.Close()
+		delete(started, name)
+	}
+}
+
+// identity is a name for the server of a test run: the tests of all packages are children of the same `go test`.
+func identity(program string, flags []string) (string, error) {
+	run := os.Getenv("PINTLE_RUN")
+	if run == "" {
+		run = strconv.Itoa(os.Getppid())
+	}
+	status, err := os.Stat(program)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{"go", run, program, strconv.FormatInt(status.ModTime().UnixNano(), 10), strconv.FormatInt(status.Size(), 10)}
+	sum := sha256.Sum256([]byte(strings.Join(append(parts, flags...), "\x00")))
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// directory is that of the sockets, which only this user can read. Paths of Unix sockets are short.
+func directory() string {
+	parent := os.TempDir()
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" {
+		const writable = 2
+		if syscall.Access(runtime, writable) == nil {
+			parent = runtime
+		}
+	}
+	return filepath.Join(parent, fmt.Sprintf("pintle-%d", os.Getuid()))
+}
+
+// join becomes a user of the server, and starts one if there is none.
+func (s *Server) join() error {
+	until := time.Now().Add(startTime)
+	for {
+		isReady, err := s.connect()
+		if err != nil {
+			return err
+		}
+		if isReady {
+			break
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("no server has started within %s: run %s serve to see why", startTime, s.program)
+		}
+		if err := s.spawn(); err != nil {
+			return err
+		}
+	}
+	err := binary.CheckVersion(s.program, s.Version)
+	if err == nil {
+		s.client, err = dynamic.NewForConfig(s.Config(""))
+	}
+	if err != nil {
+		s.connection.Close()
+	}
+	return err
+}
+
+// connect reads the first line. False if there is no server, or if it is about to end.
+func (s *Server) connect() (bool, error) {
+	connection, err := net.Dial("unix", s.socket)
+	if err != nil {
+		return false, nil
+	}
+	connection.SetReadDeadline(time.Now().Add(startTime))
+	line, err := bufio.NewReader(connection).ReadBytes('\n')
+	if err != nil {
+		connection.Close()
+		return false, nil
+	}
+	if err := json.Unmarshal(line, s); err != nil {
+		connection.Close()
+		return false, fmt.Errorf("%s is the socket of a server of another version: %w", s.socket, err)
+	}
+	s.connection = connection.(*net.UnixConn)
+	return true, nil
+}
+
+// spawn starts a server, and returns when it accepts connections, or another one does.
+func (s *Server) spawn() error {
+	err := os.MkdirAll(filepath.Dir(s.socket), 0o700)
+	if err != nil {
+		return err
+	}
+	path := strings.TrimSuffix(s.socket, "sock") + "log"
+	// the server removes it
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		// the directory of a server that has just ended
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	before, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	command := exec.Command(s.program, s.flags...)
+	command.Stderr = log
+	// a session of its own: Ctrl-C is for the tests
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	err = command.Start()
+	if errors.Is(err, syscall.ETXTBSY) {
+		// a process that another test has just started still has the file that was unpacked
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s cannot be run: %w: correct PINTLE_BINARY, or install it again", s.program, err)
+	}
+	if _, err := bufio.NewReader(stdout).ReadBytes('\n'); err == nil {
+		// nothing else waits for its end
+		go command.Wait()
+		return nil
+	}
+	if err := command.Wait(); err != nil {
+		text, _ := io.ReadAll(io.NewSectionReader(log, before, 1<<20))
+		os.Remove(path)
+		os.Remove(filepath.Dir(path))
+		return fmt.Errorf("the server does not start: %s (%w)", reason(string(text)), err)
+	}
+	return nil
+}
+
+// reason is the line of a log that says why a server has ended.
+func reason(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	for _, line := range lines {
+		if why, ok := strings.CutPrefix(line, "error: "); ok {
+			return why
+		}
+	}
+	return lines[len(lines)-1]
+}
+
+// Config is the configuration of clients of a workspace, or of the API outside of workspaces.
+//
+// It names no proxy: Go uses none for loopback addresses, and a function in Proxy would give each client connections of its own.
+func (s *Server) Config(workspace string) *rest.Config {
+	host := s.URL
+	if workspace != "" {
+		host += "/clusters/" + workspace
+	}
+	return &rest.Config{
+		Host: host,
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData:   []byte(s.Credentials.CertificateAuthority),
+			CertData: []byte(s.Credentials.Certificate),
+			KeyData:  []byte(s.Credentials.Key),
+		},
+		// a test waits for nothing that the server does not make it wait for
+		QPS: -1,
+	}
+}
+
+// KeepFor keeps the server for a time after the end of this process: another process inherits the connection.
+func (s *Server) KeepFor(time time.Duration) error {
+	file, err := s.connection.File()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	keeper := exec.Command("sleep", strconv.Itoa(int(time.Seconds())))
+	keeper.ExtraFiles = []*os.File{file}
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return keeper.Start()
+}

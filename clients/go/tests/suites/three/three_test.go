@@ -1,0 +1,9 @@
+package three
+
+import (
+	"testing"
+
+	"pintle.test/go/internal/suite"
+)
+
+func Test(t *testing.T) { suite.Run(t) }
