@@ -28,7 +28,7 @@ import (
 	"pintle.test/go/internal/suite"
 )
 
-var options = pintletest.Options{CRDPaths: []string{"testdata"}}
+var options = pintletest.Options{CRDPaths: []string{"testdata/boats"}}
 
 // names returns the boats in a workspace.
 func names(t *testing.T, workspace *pintletest.Workspace) (names []string) {
@@ -80,7 +80,7 @@ func TestTemplatesAreBuiltOnce(t *testing.T) {
 	built := 0
 	build := func(workspace *pintletest.Workspace) error {
 		built++
-		return workspace.Apply("testdata/z-crd.yaml", "testdata/a-boats.yaml")
+		return workspace.Apply("testdata/boats/z-crd.yaml", "testdata/boats/a-boats.yaml")
 	}
 	for range 3 {
 		expect(t, pintletest.NewTemplate(t, "boats", build).Fork(t), "argo", "vasa")
@@ -270,7 +270,7 @@ func TestProxiesAreNotUsed(t *testing.T) {
 }
 
 func BenchmarkWorkspace(b *testing.B) {
-	template := pintletest.NewTemplate(b, "benchmark", func(workspace *pintletest.Workspace) error { return workspace.Apply("testdata") })
+	template := pintletest.NewTemplate(b, "benchmark", func(workspace *pintletest.Workspace) error { return workspace.Apply("testdata/boats") })
 	for b.Loop() {
 		b.Run("", func(b *testing.B) { template.Fork(b) })
 	}

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,7 +60,12 @@ func Read(paths ...string) ([]*unstructured.Unstructured, error) {
 			if err != nil {
 				return nil, err
 			}
-			found, err := Decode(content)
+			// what lies beside manifests, such as the files of kustomize, is none
+			decode := Decode
+			if file != path {
+				decode = DecodeObjects
+			}
+			found, err := decode(content)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
@@ -69,8 +75,21 @@ func Read(paths ...string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Decode returns the objects of documents, and those in lists.
+// Decode returns the objects of documents, and those in lists. Other documents are an error.
 func Decode(content []byte) ([]*unstructured.Unstructured, error) {
+	return decode(content, func([]byte) bool { return true })
+}
+
+// DecodeObjects is Decode without other documents, and without those that are for kustomize.
+func DecodeObjects(content []byte) ([]*unstructured.Unstructured, error) {
+	return decode(content, func(text []byte) bool {
+		var document metav1.TypeMeta
+		err := json.Unmarshal(text, &document)
+		return err == nil && document.Kind != "" && document.APIVersion != "" && !strings.HasPrefix(document.APIVersion, "kustomize.config.k8s.io/")
+	})
+}
+
+func decode(content []byte, isWanted func([]byte) bool) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for {
@@ -85,7 +104,7 @@ func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, err
 		}
-		if string(text) == "null" {
+		if string(text) == "null" || !isWanted(text) {
 			continue
 		}
 		object := &unstructured.Unstructured{}

@@ -35,7 +35,7 @@ func Run(t *testing.T) {
 	for i := range 50 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			boats := dynamic.NewForConfigOrDie(pintletest.Start(t, pintletest.Options{CRDPaths: []string{"../../testdata/z-crd.yaml"}})).Resource(Boats).Namespace("default")
+			boats := dynamic.NewForConfigOrDie(pintletest.Start(t, pintletest.Options{CRDPaths: []string{"../../testdata/boats/z-crd.yaml"}})).Resource(Boats).Namespace("default")
 			if _, err := boats.Create(context.Background(), Boat("argo"), metav1.CreateOptions{}); err != nil {
 				t.Error(err)
 			}
