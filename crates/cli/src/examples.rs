@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 50] = [
+const EXAMPLES: [(&str, &[&str]); 51] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -85,6 +85,14 @@ const EXAMPLES: [(&str, &[&str]); 50] = [
     ("gate list", &["gate list", "gate list --workspace test-1"]),
     ("gate delete", &["gate delete pods", "gate delete --all"]),
     ("settle", &["settle", "settle --quiet 500ms --timeout 20s --workspace test-1"]),
+    (
+        "report",
+        &[
+            "report",
+            "report --reset --expect writesAtRest=0,forbidden=0 -o junit",
+            "report --user-agent 'manager/*' -o roles",
+        ],
+    ),
     ("config view", &["config view --config config.yaml"]),
     ("completion", &["completion bash > /etc/bash_completion.d/pintle"]),
     ("man", &["man /usr/local/share/man/man1"]),

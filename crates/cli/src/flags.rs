@@ -15,7 +15,7 @@ use crate::encryption::EncryptionFlags;
 use crate::envtest::Assets;
 use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place, RunningServer};
-use crate::testing::{FaultTask, GateTask, Settle};
+use crate::testing::{FaultTask, GateTask, ReportTask, Settle};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
@@ -207,6 +207,11 @@ pub enum Command {
     /// Needs a server that runs with --testing. The exit status is 1 if the time is over before, and the message names what is
     /// waited for.
     Settle(Settle),
+    /// Report what the clients of a workspace have done, by user agent, on a server that runs with --testing.
+    ///
+    /// That is their requests, what is suspicious about them, and the RBAC roles that would have sufficed. The exit status is 1 if
+    /// there is more of something than --expect allows.
+    Report(ReportTask),
     /// Inspect the configuration of the server.
     #[command(subcommand)]
     Config(Config),

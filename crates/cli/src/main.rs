@@ -106,6 +106,7 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Fault(task) => testing::fault(&task),
         flags::Command::Gate(task) => testing::gate(&task),
         flags::Command::Settle(task) => return testing::settle(&task),
+        flags::Command::Report(task) => return testing::report(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),
         flags::Command::Man { directory } => about::man(&directory),

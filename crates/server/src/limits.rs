@@ -236,3 +236,18 @@ pub const FAULT_STATUS: Duration = Duration::from_millis(200);
 pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
 /// The watches and requests that the status of such a wait names.
 pub const SETTLE_NAMED: usize = 20;
+/// What a report keeps: user agents, users of each, and items of each list, such as objects with findings. Together, a workspace
+/// whose clients exceed all of them takes some hundred MB; a test has a few agents.
+pub const REPORT_AGENTS_MAX: usize = 64;
+pub const REPORT_USERS_MAX: usize = 16;
+pub const REPORT_ITEMS_MAX: usize = 1_000;
+/// Bytes of a user agent in a report, and of the name of a role in it.
+pub const REPORT_AGENT_BYTES: usize = 128;
+pub const REPORT_ROLE_NAME_BYTES: usize = 63;
+/// A client is in a hot loop if it reads or writes one object more often than this over this time. client-go's clients may send
+/// 5 requests a second.
+pub const HOT_LOOP: Duration = Duration::from_secs(3);
+pub const HOT_LOOP_PER_SECOND: u64 = 10;
+/// A client lists too often if it lists the same whole resource more often than this in this time.
+pub const LIST_STORM: Duration = Duration::from_secs(60);
+pub const LIST_STORM_MAX: u64 = 10;

@@ -242,6 +242,16 @@ fn grants_of(namespace: &Text, binding: &Value) -> Vec<SubjectGrant> {
     subjects.iter().enumerate().filter_map(grant).collect()
 }
 
+/// A role that a binding grants to a user.
+#[derive(Debug)]
+pub struct GrantedRole {
+    pub kind: Text,
+    pub name: Text,
+    /// The namespace of the binding; empty if it grants the role everywhere.
+    pub namespace: Text,
+    pub rules: Arc<[PolicyRule]>,
+}
+
 /// The RBAC authorizer, updated by events.
 #[derive(Default)]
 pub struct Rbac {
@@ -326,6 +336,19 @@ impl Rbac {
             }
         }
         (rules, errors)
+    }
+
+    /// The roles of a user in all namespaces, each once for each namespace.
+    pub fn granted(&self, user: &User) -> Vec<GrantedRole> {
+        let snapshot = self.snapshot.load();
+        let mut namespaces: Vec<&Text> = snapshot.scopes.keys().collect();
+        namespaces.sort_unstable();
+        let grants = |namespace: &&Text| of_distinct_roles(snapshot.grants(user, namespace)).collect::<Vec<_>>();
+        let role = |grant: &Arc<Grant>| {
+            let (kind, name, namespace) = (grant.role_kind.clone(), grant.role.clone(), grant.namespace.clone());
+            Some(GrantedRole { kind, name, namespace, rules: snapshot.rules(grant).ok()? })
+        };
+        namespaces.iter().flat_map(grants).filter_map(role).collect()
     }
 
     /// The rules of the role of a binding in a namespace.

@@ -25,7 +25,7 @@ pub use configuration::parse as parse_configuration;
 pub use coverage::{TooManyParts, missing};
 pub use decision::Decision;
 pub use impersonation::Impersonation;
-pub use index::{GROUP, Rbac};
+pub use index::{GROUP, GrantedRole, Rbac};
 pub use rules::{PolicyRule, quoted};
 pub use webhook::{AccessReviewer, DecisionTtl};
 

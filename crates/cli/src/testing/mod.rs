@@ -1,7 +1,8 @@
-//! `pintle fault`, `gate` and `settle`: the objects of `testing.pintle.dev` of a running server.
+//! `pintle fault`, `gate`, `settle` and `report`: the objects of `testing.pintle.dev` of a running server.
 
 mod fault;
 mod gate;
+mod report;
 mod settle;
 
 use clap::Args;
@@ -14,6 +15,7 @@ use crate::values::TextOrJson;
 
 pub use fault::{FaultTask, run as fault};
 pub use gate::{GateTask, run as gate};
+pub use report::{ReportTask, run as report};
 pub use settle::{Settle, run as settle};
 
 /// The workspace of a running server.

@@ -20,7 +20,7 @@ use super::body::Body;
 use super::client::Client;
 use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
-use super::interceptor::Interceptor;
+use super::interceptor::{Interceptor, ending_of};
 use super::measure::Measured;
 use super::negotiate::{self, Media};
 use super::open::OpenCount;
@@ -147,6 +147,7 @@ impl Edge {
         let mut reply = reply(self.served, &info, &parts.headers);
         reply.gzip &= self.compresses;
         reply.without_object = parts.extensions.get::<VerdictOnly>().is_some();
+        reply.observation = self.observe(&info, &parts.headers);
         let received = clock::now_micros();
         let watching = info.verb == Verb::Watch;
         let mut log = RequestLog::begin(&parts, client.address, watching);
@@ -182,6 +183,9 @@ impl Edge {
         }
         if let Some(span) = &mut reply.span {
             span.set_status(response.status().as_u16());
+        }
+        if let Some(observation) = reply.observation.take() {
+            observation.ended(&ending_of(&response));
         }
         measured.end(&mut response);
         if let Some(InternalCause(cause)) = response.extensions().get() {
@@ -302,6 +306,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         classification: None,
         closes: false,
         lag: None,
+        observation: None,
         without_object: false,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }

@@ -89,6 +89,9 @@ impl Edge {
         (reply.span, reply.trace_context) =
             trace::of_request(&arrival.parts.headers, continues_trace(&user), arrival.received, span_attributes);
         let user = self.impersonate(arrival, user, &info, until, reply).await?;
+        if let Some(observation) = &mut reply.observation {
+            observation.identified(&user);
+        }
         let queued = clock::instant();
         let slot = self.admit(&user, &info, timeout, reply).await?;
         let dequeued = clock::instant();

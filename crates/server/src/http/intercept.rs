@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use access::authorization::Authorized;
-use base::request::{Query, Verb};
+use base::request::{Query, RequestInfo, Verb};
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderMap, Response, StatusCode};
@@ -14,7 +14,9 @@ use machinery::status::Reason;
 
 use super::body::{Body, Broken, NextPiece, PieceSource};
 use super::chain::{Edge, HttpResponse};
-use super::interceptor::{CAUSE_ANNOTATION, CAUSE_HEADER, Disruption, Dropped, Interception, Interceptor, Subject};
+use super::interceptor::{
+    CAUSE_ANNOTATION, CAUSE_HEADER, Disruption, Dropped, Interception, Interceptor, Observation, Subject,
+};
 use super::request_body::RequestBody;
 use super::respond::{Reply, set};
 use crate::limits;
@@ -84,6 +86,12 @@ impl Edge {
             set(response.headers_mut(), CAUSE_HEADER, &cause);
         }
         response
+    }
+
+    /// What takes note of a request, if anything does.
+    pub(super) fn observe(&self, info: &RequestInfo, headers: &HeaderMap) -> Option<Box<dyn Observation>> {
+        let interceptor = self.interceptor.as_ref()?;
+        interceptor.observe(info, headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default())
     }
 
     /// Lets the interceptor decide about the events of a watch.

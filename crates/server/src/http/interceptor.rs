@@ -6,8 +6,11 @@ use std::sync::atomic::AtomicUsize;
 
 use base::request::{RequestInfo, User};
 use futures_util::future::BoxFuture;
+use http::Response;
+use machinery::status::Reason;
 use machinery::{Status, Text, Value};
 use objects::Position;
+use store::Revision;
 
 use crate::verbs::{Deliveries, Lag, Request};
 
@@ -19,6 +22,9 @@ pub trait Interceptor: Send + Sync {
     /// What is to be done to a request, if anything.
     fn intercept(&self, subject: &Subject<'_>) -> Option<Interception>;
 
+    /// What takes note of a request, which need not be authorized, if anything does.
+    fn observe(&self, info: &RequestInfo, agent: &str) -> Option<Box<dyn Observation>>;
+
     /// What decides about the events of a watch that begins.
     fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries>;
 
@@ -27,6 +33,26 @@ pub trait Interceptor: Send + Sync {
 
     /// Completes the object of a review.
     fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>>;
+}
+
+/// Takes note of one request.
+pub trait Observation: Send + Sync {
+    /// The user that acts in it is known.
+    fn identified(&mut self, user: &User);
+
+    /// It has ended; a watch, when it begins.
+    fn ended(self: Box<Self>, ending: &RequestEnding);
+}
+
+/// How a request has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestEnding {
+    /// The code of the response; 0 if the connection ends instead.
+    pub code: u16,
+    /// The reason of its Status, if it is one.
+    pub reason: Option<Reason>,
+    /// The revision of the stored object in the response, if it is one.
+    pub revision: Option<Revision>,
 }
 
 /// A request that may be intercepted.
@@ -72,6 +98,27 @@ pub const CAUSE_ANNOTATION: &str = "testing.pintle.dev/fault";
 /// Marks a response instead of which the connection ends.
 #[derive(Clone, Copy)]
 pub struct Dropped;
+
+/// The reason of the Status in a response.
+#[derive(Clone, Copy)]
+pub struct StatusReason(pub Reason);
+
+/// The revision of the stored object in a response.
+#[derive(Clone, Copy)]
+pub struct ShownRevision(pub Revision);
+
+/// How a request has ended that has this response.
+pub fn ending_of<B>(response: &Response<B>) -> RequestEnding {
+    let extensions = response.extensions();
+    if extensions.get::<Dropped>().is_some() {
+        return RequestEnding::default();
+    }
+    RequestEnding {
+        code: response.status().as_u16(),
+        reason: extensions.get::<StatusReason>().map(|reason| reason.0),
+        revision: extensions.get::<ShownRevision>().map(|revision| revision.0),
+    }
+}
 
 /// The error with which a connection ends instead of a response.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;
 pub use inflight::InFlightMax;
-pub use interceptor::{CAUSE_ANNOTATION, Disruption, Interception, Interceptor, Subject};
+pub use interceptor::{CAUSE_ANNOTATION, Disruption, Interception, Interceptor, Observation, RequestEnding, Subject};
 pub use listener::Listener;
 pub use open::OpenCount;
 pub use request_body::RequestBody;

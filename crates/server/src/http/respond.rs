@@ -15,6 +15,7 @@ use machinery::{Status, Text, Value, cbor, yaml};
 use objects::ProtobufForm;
 
 use super::body::Body;
+use super::interceptor::{Observation, ShownRevision, StatusReason};
 use super::list::{self, ListBody, ListEncoding};
 use super::negotiate::{Accepted, Media, Shape};
 use super::pretty::pretty;
@@ -50,6 +51,8 @@ pub struct Reply {
     pub span: Option<Span>,
     /// The old cache that the request is to read from, if any.
     pub lag: Option<Lag>,
+    /// What takes note of the request, if anything does.
+    pub observation: Option<Box<dyn Observation>>,
     /// Whether the connection is closed after this response, as kube-apiserver's feature gate
     /// `UnauthenticatedHTTP2DOSMitigation` closes HTTP/2 connections of unauthenticated clients.
     pub closes: bool,
@@ -108,6 +111,9 @@ impl Reply {
         }
         if !status.cause.is_empty() {
             response.extensions_mut().insert(InternalCause(status.cause.clone()));
+        }
+        if self.observation.is_some() {
+            response.extensions_mut().insert(StatusReason(status.reason));
         }
         if status.code == 403 {
             set(response.headers_mut(), "x-content-type-options", "nosniff");
@@ -181,7 +187,12 @@ impl Reply {
             }
             Outcome::Object(effect, shown) => {
                 let respond = || self.object(request, code(effect), &shown);
-                if shown.stored_bytes() > limits::INLINE_BYTES_MAX { task::blocking(respond) } else { respond() }
+                let is_large = shown.stored_bytes() > limits::INLINE_BYTES_MAX;
+                let mut response = if is_large { task::blocking(respond) } else { respond() }?;
+                if let (Some(_), ResponseObject::Stored(stored, _)) = (&self.observation, &shown) {
+                    response.extensions_mut().insert(ShownRevision(stored.revision));
+                }
+                Ok(response)
             }
             Outcome::List(list) => Box::pin(self.list(request, list)).await,
         }

@@ -6,6 +6,9 @@ pub const GROUP: &str = "testing.pintle.dev";
 pub const FAULTS: &str = "faults";
 pub const GATES: &str = "gates";
 pub const SETTLES: &str = "settles";
+pub const REPORTS: &str = "reports";
+/// Resources whose objects are completed and returned, and not stored.
+pub const REVIEWS: [&str; 2] = [SETTLES, REPORTS];
 
 /// The CustomResourceDefinitions.
 pub fn definitions() -> Result<Vec<Value>, String> {

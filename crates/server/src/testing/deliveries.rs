@@ -13,9 +13,11 @@ use parking_lot::Mutex;
 use store::Revision;
 use tokio::time::Instant;
 
+use super::definition::GROUP;
 use super::fault::{EventEffect, FaultEffect, Hit};
 use super::matching::Matchable;
 use super::queue::{Hold, Item, Queue};
+use super::report::WatchKey;
 use super::state::{Kind, TestState, Watcher};
 use super::{Testing, now_millis};
 use crate::http::CAUSE_ANNOTATION;
@@ -42,6 +44,16 @@ impl Testing {
         if !info.name.is_empty() {
             selection.push_str(&format!(" {}", info.name));
         }
+        let key = WatchKey {
+            group: info.group.clone(),
+            resource: info.resource.clone(),
+            namespace: info.namespace.clone(),
+            selection,
+        };
+        let events = match key.group == GROUP {
+            true => Arc::default(),
+            false => self.tally.lock().watch_begins(agent, &key),
+        };
         let mut state = self.state.lock();
         let id = state.number();
         let (has_begun, reached, held, wake) = Default::default();
@@ -49,10 +61,8 @@ impl Testing {
             id,
             user: watch.authorized.user.name.clone(),
             agent: agent.to_owned(),
-            group: info.group.clone(),
-            resource: info.resource.clone(),
-            namespace: info.namespace.clone(),
-            selection,
+            key,
+            events,
             position,
             has_begun,
             reached,
@@ -68,15 +78,20 @@ impl Testing {
 
 impl Drop for Delivering {
     fn drop(&mut self) {
-        self.testing.state.lock().watches.remove(&self.watcher.id);
+        let watcher = &self.watcher;
+        self.testing.state.lock().watches.remove(&watcher.id);
+        if watcher.key.group != GROUP {
+            self.testing.tally.lock().watch_ends(&watcher.agent, &watcher.key);
+        }
     }
 }
 
-impl Deliveries for Delivering {
-    fn pass(&mut self, events: Vec<WatchEvent>) -> Passed {
+impl Delivering {
+    /// What gates and faults let pass of some events, and of those before them.
+    fn passed(&self, events: Vec<WatchEvent>) -> Passed {
         let holds = self.watcher.held.load(Ordering::Acquire) > 0;
         // the watches of this group are never intercepted
-        if self.watcher.group == super::GROUP || !holds && !self.testing.is_active() {
+        if self.watcher.key.group == GROUP || !holds && !self.testing.is_active() {
             return Passed { events, ends: false };
         }
         let now = clock::instant();
@@ -99,6 +114,15 @@ impl Deliveries for Delivering {
         }
         self.watcher.held.store(queue.len(), Ordering::Release);
         Passed { events, ends }
+    }
+}
+
+impl Deliveries for Delivering {
+    fn pass(&mut self, events: Vec<WatchEvent>) -> Passed {
+        let passed = self.passed(events);
+        let objects = passed.events.iter().filter(|event| matches!(event, WatchEvent::Object(..))).count();
+        self.watcher.events.fetch_add(objects as u64, Ordering::AcqRel);
+        passed
     }
 
     fn ready(&mut self) -> Option<BoxFuture<'_, ()>> {
@@ -173,8 +197,8 @@ impl TestState {
             user: &watcher.user,
             agent: &watcher.agent,
             verb: None,
-            group: &watcher.group,
-            resource: &watcher.resource,
+            group: &watcher.key.group,
+            resource: &watcher.key.resource,
             subresource: "",
             namespace: &meta.namespace,
             name: &meta.name,
@@ -195,7 +219,7 @@ impl TestState {
                 seconds: clock::now_seconds(),
                 ordinal,
                 effect: FaultEffect::Event(effect).name(),
-                request: format!("{} {} {path}", Verb::Watch.as_str(), watcher.resource),
+                request: format!("{} {} {path}", Verb::Watch.as_str(), watcher.key.resource),
                 user: watcher.user.clone(),
                 agent: watcher.agent.as_str().into(),
             };

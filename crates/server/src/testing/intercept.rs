@@ -12,12 +12,13 @@ use machinery::{Status, Text, Value};
 use objects::{Position, Stored};
 use tokio::sync::watch;
 
-use super::definition::{GROUP, SETTLES};
+use super::definition::{GROUP, REVIEWS};
 use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
-use super::matching::Matchable;
+use super::matching::{Matchable, described};
+use super::report::Observing;
 use super::state::{Flight, Kind, TestState};
 use super::{Testing, now_millis};
-use crate::http::{Disruption, Interception, Interceptor, Subject};
+use crate::http::{Disruption, Interception, Interceptor, Observation, Subject};
 use crate::verbs::{Behind, Deliveries, Lag, Request};
 
 /// The interceptor of a workspace.
@@ -35,15 +36,23 @@ impl Interceptor for Hook {
         if self.0.is_active() { self.0.intercept(subject) } else { None }
     }
 
+    fn observe(&self, info: &RequestInfo, agent: &str) -> Option<Box<dyn Observation>> {
+        let observing = Observing::begin(&self.0, info, agent)?;
+        Some(Box::new(observing))
+    }
+
     fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries> {
         Box::new(self.0.clone().begin(watch, agent, position))
     }
 
     fn is_review(&self, info: &RequestInfo) -> bool {
-        info.group == GROUP && info.resource == SETTLES && info.subresource.is_empty()
+        is_review(info) && info.subresource.is_empty()
     }
 
     fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>> {
+        if object.str_at(&["kind"]) == "Report" {
+            return Box::pin(async { self.0.report_on(object) });
+        }
         Box::pin(self.0.settle(object))
     }
 }
@@ -107,10 +116,14 @@ impl TestState {
     }
 }
 
+fn is_review(info: &RequestInfo) -> bool {
+    info.group == GROUP && REVIEWS.contains(&info.resource.as_str())
+}
+
 /// Refuses to store a review, which an apply would do.
 fn refused(info: &RequestInfo) -> Option<Interception> {
-    let stores = info.resource == SETTLES && matches!(info.verb, Verb::Update | Verb::Patch);
-    let refusal = || Disruption::Refused(Status::method_not_supported(GROUP, SETTLES, info.verb.as_str()));
+    let stores = is_review(info) && matches!(info.verb, Verb::Update | Verb::Patch);
+    let refusal = || Disruption::Refused(Status::method_not_supported(GROUP, &info.resource, info.verb.as_str()));
     stores.then(|| Interception { disruption: Some(refusal()), ..Interception::default() })
 }
 
@@ -149,18 +162,6 @@ fn target_of<'a>(subject: &Subject<'a>) -> Matchable<'a> {
         reads_state: reads,
         may_be_stale: reads && has_version,
     }
-}
-
-/// The verb, the resource and the object of a request.
-fn described(info: &RequestInfo) -> String {
-    let mut text = format!("{} {}", info.verb.as_str(), info.resource);
-    for (mark, part) in [('/', &info.subresource), ('.', &info.group), (' ', &info.namespace), ('/', &info.name)] {
-        if !part.is_empty() {
-            text.push(if mark == '/' && info.namespace.is_empty() && part == &info.name { ' ' } else { mark });
-            text.push_str(part);
-        }
-    }
-    text
 }
 
 /// Waits, but not longer than the fault exists.

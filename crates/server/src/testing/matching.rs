@@ -1,6 +1,6 @@
 //! Which requests, and which events of watches, an object of `testing.pintle.dev` is about.
 
-use base::request::Verb;
+use base::request::{RequestInfo, Verb};
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 
@@ -98,11 +98,24 @@ fn has(patterns: &[Text], text: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, text))
 }
 
-fn fits(pattern: &str, text: &str) -> bool {
+/// Whether a text is that of a pattern, or begins with what precedes its `*`.
+pub fn fits(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => text.starts_with(beginning),
         None => pattern == text,
     }
+}
+
+/// The verb, the resource and the object of a request.
+pub fn described(info: &RequestInfo) -> String {
+    let mut text = format!("{} {}", info.verb.as_str(), info.resource);
+    for (mark, part) in [('/', &info.subresource), ('.', &info.group), (' ', &info.namespace), ('/', &info.name)] {
+        if !part.is_empty() {
+            text.push(if mark == '/' && info.namespace.is_empty() && part == &info.name { ' ' } else { mark });
+            text.push_str(part);
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Objects of `testing.pintle.dev`, with which the API of a workspace misbehaves as real ones do: faults, gates of watches, and a
-//! wait until nothing happens any more.
+//! Objects of `testing.pintle.dev`, with which the API of a workspace misbehaves as real ones do: faults, gates of watches, a wait
+//! until nothing happens any more, and a report of what the clients have done.
 //!
 //! Only a server with `--testing` has them. The rooms below know an [`Interceptor`] and the [`Deliveries`] of a watch; without an
-//! object that needs it, a request costs an atomic load and two additions, and a watch its entry in a list.
+//! object that needs it, a request costs an atomic load, two additions and its entry in the counters of the report, and a watch its
+//! entry in a list.
 
 mod choice;
 mod controller;
@@ -13,6 +14,7 @@ mod gate;
 mod intercept;
 mod matching;
 mod queue;
+mod report;
 mod settle;
 mod state;
 #[cfg(test)]
@@ -33,6 +35,8 @@ use crate::verbs::Context;
 
 use definition::{FAULTS, GATES, GROUP};
 use intercept::Hook;
+use report::Tally;
+pub use report::report_checks;
 use state::TestState;
 
 /// The objects of `testing.pintle.dev` of one workspace, as they act.
@@ -45,14 +49,16 @@ pub struct Testing {
     /// Requests in flight, without watches and those of this group.
     in_flight: AtomicUsize,
     state: Mutex<TestState>,
+    /// What the clients have done.
+    tally: Mutex<Tally>,
     /// Notified when the status of an object has changed.
     has_changed: Notify,
 }
 
 impl Testing {
     pub fn new(request_timeout: Duration) -> Arc<Testing> {
-        let (context, active, in_flight, state, has_changed) = Default::default();
-        Arc::new(Testing { request_timeout, context, active, in_flight, state, has_changed })
+        let (context, active, in_flight, state, tally, has_changed) = Default::default();
+        Arc::new(Testing { request_timeout, context, active, in_flight, state, tally, has_changed })
     }
 
     /// The observer of the workspace.

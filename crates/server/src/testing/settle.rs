@@ -95,6 +95,9 @@ impl Testing {
         let wait = self.wait(&wanted, begun);
         let (ending, view, rounds) = wait.until(&wanted, begun).await;
         drop(wait);
+        if let Ending::Settled = ending {
+            self.tally.lock().settled(wanted.ignored);
+        }
         object.set_at(&["status"], self.outcome(&ending, &view, rounds, begun.elapsed()));
         Ok(object)
     }
@@ -113,7 +116,7 @@ impl Testing {
         let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
         let behind = view.behind.iter().take(limits::SETTLE_NAMED).map(|behind| {
             let watcher = &behind.watcher;
-            json!({"watch": (named(watcher)), "user": (watcher.user.as_str()), "userAgent": (watcher.agent.as_str()),
+            json!({"watch": (watcher.key.to_string()), "user": (watcher.user.as_str()), "userAgent": (watcher.agent.as_str()),
                 "events": (number(behind.events as u64)), "heldBy": (behind.held_by.as_str())})
         });
         let flights: Vec<_> = self.state.lock().flights.values().take(limits::SETTLE_NAMED).cloned().collect();
@@ -205,19 +208,6 @@ fn behind(watcher: &Arc<Watcher>, ignores_held: bool) -> Option<BehindWatch> {
     (events > 0).then(|| BehindWatch { watcher: watcher.clone(), events, held_by })
 }
 
-/// A watch as the status names it.
-fn named(watcher: &Watcher) -> String {
-    let mut text = watcher.resource.to_string();
-    if !watcher.group.is_empty() {
-        text.push('.');
-        text.push_str(&watcher.group);
-    }
-    if !watcher.namespace.is_empty() {
-        text.push_str(&format!(" in {}", watcher.namespace));
-    }
-    text + &watcher.selection
-}
-
 /// What a wait has waited for last, in a line.
 fn message(ending: &Ending, view: &View) -> String {
     if let Ending::Settled = ending {
@@ -229,7 +219,7 @@ fn message(ending: &Ending, view: &View) -> String {
             more => format!("; so do {more} more"),
         };
         let held_by = if behind.held_by.is_empty() { String::new() } else { format!(" held by {}", behind.held_by) };
-        let (watch, agent, user) = (named(&behind.watcher), &behind.watcher.agent, &behind.watcher.user);
+        let (watch, agent, user) = (&behind.watcher.key, &behind.watcher.agent, &behind.watcher.user);
         let events = if behind.events == 1 { "1 event".to_owned() } else { format!("{} events", behind.events) };
         return format!("the watch of {watch} by {agent} ({user}) waits for {events}{held_by}{more}");
     }

@@ -17,6 +17,7 @@ use super::fault::{Fault, FaultEffect, Lateness};
 use super::gate::Gate;
 use super::now_millis;
 use super::queue::{Hold, Queue};
+use super::report::WatchKey;
 use crate::limits;
 use crate::verbs::WatchEvent;
 
@@ -25,16 +26,14 @@ pub struct Watcher {
     pub id: u64,
     pub user: Text,
     pub agent: String,
-    pub group: Text,
-    pub resource: Text,
-    pub namespace: Text,
-    /// Its name and selectors.
-    pub selection: String,
+    pub key: WatchKey,
     pub position: Position,
     /// Whether the initial objects have been sent.
     pub has_begun: AtomicBool,
     /// The revision up to which it has sent everything that is not held.
     pub reached: AtomicU64,
+    /// The number of events that have been sent, for the report.
+    pub events: Arc<AtomicU64>,
     /// The number of held events.
     pub held: AtomicUsize,
     pub queue: Mutex<Queue<WatchEvent>>,

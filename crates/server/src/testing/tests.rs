@@ -479,7 +479,7 @@ async fn settle_ends_when_writes_do_not() {
 }
 
 #[tokio::test]
-#[expect(clippy::await_holding_lock, reason = "shows that no request takes the lock")]
+#[expect(clippy::await_holding_lock, reason = "shows that no request takes this lock")]
 async fn requests_take_no_lock_without_a_fault_or_gate() {
     let server = TestServer::start().await;
     let use_all = async || {

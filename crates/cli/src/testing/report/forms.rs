@@ -1,0 +1,177 @@
+//! The forms of a report.
+
+use std::fmt::Write as _;
+
+use machinery::{Value, yaml};
+use offline::findings::escapes::xml;
+
+use super::super::count;
+use super::Verdict;
+
+/// A report that is printed.
+pub struct Forms<'a> {
+    pub status: &'a Value,
+    pub verdicts: &'a [Verdict],
+}
+
+impl Forms<'_> {
+    fn agents(&self) -> &[Value] {
+        self.status.items_at(&["agents"])
+    }
+
+    pub fn text(&self) -> String {
+        let seconds = count(self.status, &["seconds"]);
+        let mut out = match self.agents().len() {
+            0 => format!("{seconds} s, no requests\n"),
+            1 => format!("{seconds} s, 1 user agent\n"),
+            agents => format!("{seconds} s, {agents} user agents\n"),
+        };
+        if self.status.at(&["truncated"]) == Some(&Value::Bool(true)) {
+            out.push_str("incomplete: there were more clients, or more of what they did, than the server counts\n");
+        }
+        for agent in self.agents() {
+            let _ = writeln!(out, "\n{}", agent.str_at(&["userAgent"]));
+            for (title, lines) in sections(agent) {
+                let _ = writeln!(out, "  {title}");
+                for line in lines {
+                    let _ = writeln!(out, "    {line}");
+                }
+            }
+        }
+        out
+    }
+
+    /// The roles as documents of YAML.
+    pub fn roles(&self) -> String {
+        let users =
+            self.agents().iter().flat_map(|agent| agent.items_at(&["users"]).iter().map(move |user| (agent, user)));
+        let mut out = String::new();
+        for (agent, user) in users {
+            for role in user.items_at(&["roles"]) {
+                let _ = writeln!(out, "---\n# {} as {}", one_line(agent, "userAgent"), one_line(user, "name"));
+                out.push_str(&yaml::encode(role));
+            }
+        }
+        out
+    }
+
+    pub fn junit(&self) -> String {
+        let failures = self.verdicts.iter().filter(|verdict| !verdict.is_met()).count();
+        let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"pintle\">\n".to_owned();
+        let tests = self.verdicts.len();
+        let _ = writeln!(out, "  <testsuite name=\"report\" tests=\"{tests}\" failures=\"{failures}\">");
+        for verdict in self.verdicts {
+            let _ = write!(out, "    <testcase classname=\"report\" name=\"{}\">", xml(&verdict.check));
+            let found: Vec<String> = verdict
+                .found
+                .iter()
+                .map(|found| format!("{}: {} ({})\n", found.agent, found.subject, found.count))
+                .collect();
+            let found = xml(&found.concat());
+            if !verdict.is_met() {
+                let _ = write!(out, "<failure message=\"{}\">{found}</failure>", xml(&verdict.failure()));
+            } else if !found.is_empty() {
+                let _ = write!(out, "<system-out>{found}</system-out>");
+            }
+            out.push_str("</testcase>\n");
+        }
+        out.push_str("  </testsuite>\n</testsuites>\n");
+        out
+    }
+
+    pub fn html(&self) -> String {
+        let mut out = String::from(concat!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Report</title>\n",
+            "<style>body{font:15px sans-serif;margin:2em;max-width:70em}td,th{text-align:left;padding:.1em 1em .1em 0}",
+            ".bad{color:#b00020}li{font-family:monospace}</style></head>\n<body><h1>Report</h1>\n<table>\n",
+            "<tr><th>Check</th><th>Found</th><th>Expected</th></tr>\n",
+        ));
+        for verdict in self.verdicts {
+            let class = if verdict.is_met() { "" } else { " class=\"bad\"" };
+            let max = verdict.max.map(|max| format!("at most {max}")).unwrap_or_default();
+            let (check, total) = (xml(&verdict.check), verdict.total);
+            let _ = writeln!(out, "<tr{class}><td>{check}</td><td>{total}</td><td>{max}</td></tr>");
+        }
+        out.push_str("</table>\n");
+        for agent in self.agents() {
+            let _ = writeln!(out, "<h2>{}</h2>", xml(agent.str_at(&["userAgent"])));
+            for (title, lines) in sections(agent) {
+                let _ = writeln!(out, "<h3>{}</h3>\n<ul>", xml(&title));
+                for line in lines {
+                    let _ = writeln!(out, "<li>{}</li>", xml(&line));
+                }
+                out.push_str("</ul>\n");
+            }
+        }
+        out.push_str("</body></html>\n");
+        out
+    }
+}
+
+/// A text without line breaks, for a comment.
+fn one_line(value: &Value, field: &str) -> String {
+    value.str_at(&[field]).replace(char::is_control, " ")
+}
+
+/// What is printed of an agent: titles and their lines.
+fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
+    let mut out = vec![];
+    for (check, total) in agent.at(&["counts"]).and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter) {
+        let total = total.as_int().unwrap_or_default();
+        let findings =
+            agent.items_at(&["findings"]).iter().filter(|finding| finding.str_at(&["check"]) == check.as_str());
+        if total > 0 {
+            out.push((format!("{check}: {total}"), findings.map(|finding| counted(finding, "subject")).collect()));
+        }
+    }
+    let requests = agent.items_at(&["requests"]);
+    let total: i64 = requests.iter().map(|request| count(request, &["count"])).sum();
+    out.push((format!("requests: {total}"), requests.iter().map(request).collect()));
+    let failures = agent.items_at(&["failures"]);
+    if !failures.is_empty() {
+        let total: i64 = failures.iter().map(|failure| count(failure, &["count"])).sum();
+        out.push((format!("failures: {total}"), failures.iter().map(|failure| counted(failure, "reason")).collect()));
+    }
+    let watches = agent.items_at(&["watches"]);
+    if !watches.is_empty() {
+        out.push((format!("watches: {}", watches.len()), watches.iter().map(watch).collect()));
+    }
+    for user in agent.items_at(&["users"]) {
+        let rules = user.items_at(&["roles"]).iter().flat_map(rules);
+        out.push((format!("needed by {}", user.str_at(&["name"])), rules.collect()));
+    }
+    out
+}
+
+fn counted(value: &Value, field: &str) -> String {
+    format!("{:>6} {}", count(value, &["count"]), value.str_at(&[field]))
+}
+
+fn request(request: &Value) -> String {
+    let (verb, resource, failed) =
+        (request.str_at(&["verb"]), request.str_at(&["resource"]), count(request, &["failed"]));
+    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    format!("{:>6} {verb} {resource}{failed}", count(request, &["count"]))
+}
+
+fn watch(watch: &Value) -> String {
+    let of = |field| count(watch, &[field]);
+    let (started, restarted, running, events) = (of("started"), of("restarted"), of("running"), of("events"));
+    let what = watch.str_at(&["watch"]);
+    format!("{what}: {started} started, {restarted} of them again, {running} running, {events} events")
+}
+
+/// The rules of a role, in a line each.
+fn rules(role: &Value) -> Vec<String> {
+    let place = match role.str_at(&["metadata", "namespace"]) {
+        "" => "everywhere".to_owned(),
+        namespace => format!("in {namespace}"),
+    };
+    let texts = |rule: &Value, field: &str| rule.texts_at(&[field]).map(str::to_owned).collect::<Vec<String>>();
+    let line = |rule: &Value| {
+        let group = texts(rule, "apiGroups").concat();
+        let group = if group.is_empty() { group } else { format!(" of {group}") };
+        format!("{}: {}{group} {place}", texts(rule, "resources").join(", "), texts(rule, "verbs").join(", "))
+    };
+    role.items_at(&["rules"]).iter().map(line).collect()
+}

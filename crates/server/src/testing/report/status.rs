@@ -1,0 +1,168 @@
+//! The status of a Report.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use access::authorization::GrantedRole;
+use base::request::User;
+use machinery::{Text, Value, json};
+use tokio::time::Instant;
+
+use super::checks::Check;
+use super::rights::{sufficient, unused};
+use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally, resource_name};
+use crate::limits;
+
+/// What is reported of an agent beside its findings.
+struct Findings {
+    counts: BTreeMap<Check, u64>,
+    found: Vec<Value>,
+}
+
+impl Findings {
+    fn add(&mut self, check: Check, subject: &str, count: u64) {
+        *self.counts.entry(check).or_default() += count;
+        self.show(check, subject, count);
+    }
+
+    fn show(&mut self, check: Check, subject: &str, count: u64) {
+        self.found.push(json!({"check": (check.as_str()), "subject": subject, "count": (number(count))}));
+    }
+}
+
+impl Tally {
+    /// The status of a Report about the selected agents. `granted` returns the roles of a user.
+    pub fn status(
+        &self,
+        now: Instant,
+        selects: impl Fn(&str) -> bool,
+        granted: impl Fn(&User) -> Vec<GrantedRole>,
+    ) -> Value {
+        let mut totals: BTreeMap<Check, u64> = BTreeMap::new();
+        let mut agents = vec![];
+        for (name, agent) in self.agents.iter().filter(|(name, _)| selects(name)) {
+            let (counts, value) = agent.status(name, &granted);
+            for (check, count) in counts {
+                *totals.entry(check).or_default() += count;
+            }
+            agents.push(value);
+        }
+        json!({
+            "seconds": (number((now - self.since).as_secs())),
+            "truncated": (self.is_truncated),
+            "counts": (counts_value(&totals)),
+            "agents": (Value::Array(agents)),
+        })
+    }
+}
+
+impl AgentTally {
+    fn status(&self, name: &str, granted: impl Fn(&User) -> Vec<GrantedRole>) -> (BTreeMap<Check, u64>, Value) {
+        let mut findings = Findings { counts: self.counts.clone(), found: vec![] };
+        for ((check, subject), count) in &self.findings {
+            findings.show(*check, subject, *count);
+        }
+        for (object, count) in &self.pending {
+            findings.add(Check::ConflictsNotRetried, object, *count);
+        }
+        for (key, watch) in &self.watches {
+            if watch.restarted > 0 {
+                findings.add(Check::WatchRestarts, &key.to_string(), watch.restarted);
+            }
+            if watch.events.load(Ordering::Acquire) == 0 {
+                findings.add(Check::UnusedWatches, &key.to_string(), 1);
+            }
+        }
+        let role = role_name(name);
+        let users: Vec<Value> =
+            self.users.values().map(|user| user.status(&role, granted(&user.user), &mut findings)).collect();
+        let requests = self.requests.iter().map(|((verb, resource), requests)| {
+            json!({"verb": (*verb), "resource": (resource.as_str()), "count": (number(requests.count)),
+                "failed": (number(requests.failed))})
+        });
+        let reasons =
+            self.reasons.iter().map(|(reason, count)| json!({"reason": (reason.as_str()), "count": (number(*count))}));
+        let value = json!({
+            "userAgent": name,
+            "counts": (counts_value(&findings.counts)),
+            "findings": (Value::Array(findings.found)),
+            "requests": (requests.collect::<Value>()),
+            "failures": (reasons.collect::<Value>()),
+            "watches": (self.watches.iter().map(watch_value).collect::<Value>()),
+            "users": (Value::Array(users)),
+        });
+        (findings.counts, value)
+    }
+}
+
+impl UserTally {
+    fn status(&self, role: &str, granted: Vec<GrantedRole>, findings: &mut Findings) -> Value {
+        let role = match self.user.name.strip_prefix("system:serviceaccount:").and_then(|name| name.split_once(':')) {
+            Some((_, account)) => account,
+            None => role,
+        };
+        let mut rules = vec![];
+        // what every user has is not the fault of one
+        for granted in granted.iter().filter(|role| !role.name.starts_with("system:")) {
+            let place = if granted.namespace.is_empty() { String::new() } else { format!(" in {}", granted.namespace) };
+            for rule in unused(granted, &self.rights) {
+                findings.add(
+                    Check::UnusedRules,
+                    &format!("{} {}{place}: {}", granted.kind, granted.name, shown(&rule)),
+                    1,
+                );
+                let (kind, name) = (granted.kind.as_str(), granted.name.as_str());
+                let mut value = json!({"kind": kind, "name": name, "rule": (rule)});
+                if !granted.namespace.is_empty() {
+                    value.set_at(&["namespace"], Value::from(granted.namespace.as_str()));
+                }
+                rules.push(value);
+            }
+        }
+        json!({
+            "name": (self.user.name.as_str()),
+            "roles": (sufficient(role, &self.rights).into_iter().collect::<Value>()),
+            "unusedRules": (Value::Array(rules)),
+        })
+    }
+}
+
+/// A rule in a line, such as `get, list of deployments.apps`.
+fn shown(rule: &Value) -> String {
+    let texts = |name: &str| rule.texts_at(&[name]).map(str::to_owned).collect::<Vec<String>>();
+    let group = texts("apiGroups").concat();
+    let resources: Vec<String> = texts("resources").iter().map(|name| resource_name(&group, name, "")).collect();
+    format!("{} of {}", texts("verbs").join(", "), resources.join(", "))
+}
+
+fn counts_value(counts: &BTreeMap<Check, u64>) -> Value {
+    let mut value = json!({});
+    for check in Check::ALL {
+        let count = counts.get(&check).copied().unwrap_or_default();
+        value.set_at(&[check.as_str()], number(count));
+    }
+    value
+}
+
+fn watch_value((key, watch): (&WatchKey, &WatchTally)) -> Value {
+    json!({
+        "watch": (key.to_string()),
+        "running": (number(watch.running)),
+        "started": (number(watch.started)),
+        "restarted": (number(watch.restarted)),
+        "events": (number(watch.events.load(Ordering::Acquire))),
+    })
+}
+
+/// The name of the role of an agent: the first part of its name, as far as it may be in one.
+fn role_name(agent: &str) -> Text {
+    let name = agent.split('/').next().unwrap_or_default().to_ascii_lowercase();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    let name = name.trim_matches(|c| c == '-' || c == '.');
+    let name = &name[..name.floor_char_boundary(limits::REPORT_ROLE_NAME_BYTES)];
+    Text::from(if name.is_empty() { "client" } else { name })
+}
+
+fn number(number: u64) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,356 @@
+//! What the clients of a workspace have done: counters in memory, of bounded size.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::clock;
+use base::request::{User, Verb};
+use machinery::Text;
+use machinery::status::Reason;
+use tokio::time::Instant;
+
+use super::super::matching::described;
+use super::checks::Check;
+use super::observing::{Exchange, agent_of};
+use super::rights::Right;
+use crate::http::RequestEnding;
+use crate::limits;
+
+/// The counters of a workspace.
+pub struct Tally {
+    pub since: Instant,
+    pub agents: BTreeMap<Text, AgentTally>,
+    /// The resources whose writes do not count, while nothing has happened since a Settle.
+    at_rest: Option<Vec<String>>,
+    /// Whether something was not counted, because a limit was reached.
+    pub is_truncated: bool,
+}
+
+/// The counters of the clients with one user agent.
+#[derive(Default)]
+pub struct AgentTally {
+    pub users: BTreeMap<Text, UserTally>,
+    /// Requests by verb and resource, and those of them that were refused.
+    pub requests: BTreeMap<(&'static str, String), Requests>,
+    /// Responses of 400 and above, by reason.
+    pub reasons: BTreeMap<Text, u64>,
+    pub counts: BTreeMap<Check, u64>,
+    pub findings: BTreeMap<(Check, String), u64>,
+    /// Objects with a conflict that has not been followed by a successful write, and the number of their conflicts.
+    pub pending: BTreeMap<String, u64>,
+    pub watches: BTreeMap<WatchKey, WatchTally>,
+    /// Requests for objects, by whether they write.
+    objects: HashMap<(bool, ObjectKey), RequestWindow>,
+    lists: HashMap<String, RequestWindow>,
+}
+
+/// The group, the resource, the namespace and the name.
+type ObjectKey = (Text, Text, Text, Text);
+
+#[derive(Default)]
+pub struct Requests {
+    pub count: u64,
+    pub failed: u64,
+}
+
+/// What a user has needed.
+#[derive(Default)]
+pub struct UserTally {
+    pub user: User,
+    pub rights: HashSet<Right>,
+}
+
+/// What a watch is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchKey {
+    pub group: Text,
+    pub resource: Text,
+    pub namespace: Text,
+    /// The name and the selectors.
+    pub selection: String,
+}
+
+impl fmt::Display for WatchKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&resource_name(&self.group, &self.resource, ""))?;
+        if !self.namespace.is_empty() {
+            write!(out, " in {}", self.namespace)?;
+        }
+        out.write_str(&self.selection)
+    }
+}
+
+#[derive(Default)]
+pub struct WatchTally {
+    pub running: u64,
+    pub started: u64,
+    /// Those that began after another one had ended.
+    pub restarted: u64,
+    pub events: Arc<AtomicU64>,
+    has_ended: bool,
+}
+
+/// A number of requests since a time.
+struct RequestWindow {
+    since: Instant,
+    count: u64,
+}
+
+impl RequestWindow {
+    fn new(since: Instant) -> RequestWindow {
+        RequestWindow { since, count: 0 }
+    }
+
+    /// Counts a request; true for the one that exceeds the maximum.
+    fn exceeds(&mut self, now: Instant, length: std::time::Duration, max: u64) -> bool {
+        if now - self.since >= length {
+            *self = RequestWindow::new(now);
+        }
+        self.count += 1;
+        self.count == max + 1
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { since: clock::instant(), agents: BTreeMap::new(), at_rest: None, is_truncated: false }
+    }
+}
+
+impl Tally {
+    /// Begins anew. Watches that run still run.
+    pub fn reset(&mut self) {
+        let before = std::mem::take(self);
+        for (name, agent) in before.agents {
+            let running = agent.watches.into_iter().filter(|(_, watch)| watch.running > 0);
+            let watches: BTreeMap<_, _> = running.map(|(key, watch)| (key, watch.anew())).collect();
+            if !watches.is_empty() {
+                self.agents.insert(name, AgentTally { watches, ..AgentTally::default() });
+            }
+        }
+        self.at_rest = before.at_rest;
+    }
+
+    /// A Settle has returned: nothing happens any more.
+    pub fn settled(&mut self, ignored: Vec<String>) {
+        self.at_rest = Some(ignored);
+    }
+
+    /// A write begins. If it is of a client without a watch, that is what makes something happen again.
+    pub fn begins(&mut self, exchange: &mut Exchange) {
+        let Some(ignored) = &self.at_rest else { return };
+        let info = &exchange.info;
+        let is_ignored = ignored.iter().any(|name| match name.split_once('.') {
+            Some((resource, group)) => resource == info.resource && group == info.group,
+            None => *name == info.resource && info.group.is_empty(),
+        });
+        if is_ignored {
+            return;
+        }
+        let watches = |agent: &AgentTally| agent.watches.values().any(|watch| watch.running > 0);
+        exchange.at_rest = self.agents.get(&exchange.agent).is_some_and(watches);
+        if !exchange.at_rest {
+            self.at_rest = None;
+        }
+    }
+
+    fn agent(&mut self, name: &Text) -> Option<&mut AgentTally> {
+        if !self.agents.contains_key(name) && self.agents.len() >= limits::REPORT_AGENTS_MAX {
+            self.is_truncated = true;
+            return None;
+        }
+        Some(self.agents.entry(name.clone()).or_default())
+    }
+
+    /// A request has ended.
+    pub fn ended(&mut self, exchange: &Exchange, ending: &RequestEnding, now: Instant) {
+        let Some(agent) = self.agent(&exchange.agent) else { return };
+        let is_whole = agent.count(exchange, ending)
+            & agent.count_rights(exchange, ending)
+            & agent.count_failure(exchange, ending)
+            & agent.count_write(exchange, ending)
+            & agent.count_rate(exchange, now);
+        self.is_truncated |= !is_whole;
+    }
+
+    /// A watch begins. Returns the counter of its events.
+    pub fn watch_begins(&mut self, agent: &str, key: &WatchKey) -> Arc<AtomicU64> {
+        let Some(agent) = self.agent(&agent_of(agent)) else { return Arc::default() };
+        if agent.watches.len() >= limits::REPORT_ITEMS_MAX && !agent.watches.contains_key(key) {
+            self.is_truncated = true;
+            return Arc::default();
+        }
+        let watch = agent.watches.entry(key.clone()).or_default();
+        watch.running += 1;
+        watch.started += 1;
+        watch.restarted += u64::from(watch.has_ended);
+        watch.events.clone()
+    }
+
+    pub fn watch_ends(&mut self, agent: &str, key: &WatchKey) {
+        let watch = self.agents.get_mut(&agent_of(agent)).and_then(|agent| agent.watches.get_mut(key));
+        if let Some(watch) = watch {
+            watch.running = watch.running.saturating_sub(1);
+            watch.has_ended = true;
+        }
+    }
+}
+
+impl WatchTally {
+    fn anew(self) -> WatchTally {
+        self.events.store(0, Ordering::Release);
+        WatchTally { started: self.running, restarted: 0, has_ended: false, ..self }
+    }
+}
+
+/// Whether a map has room for a key.
+fn has_room<K: Ord, V>(map: &BTreeMap<K, V>, key: &K) -> bool {
+    map.len() < limits::REPORT_ITEMS_MAX || map.contains_key(key)
+}
+
+impl AgentTally {
+    /// Takes note of a finding. Each of these functions returns whether it has kept everything.
+    fn find(&mut self, check: Check, subject: String) -> bool {
+        *self.counts.entry(check).or_default() += 1;
+        let key = (check, subject);
+        let room = has_room(&self.findings, &key);
+        if room {
+            *self.findings.entry(key).or_default() += 1;
+        }
+        room
+    }
+
+    fn count(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
+        let info = &exchange.info;
+        let key = (info.verb.as_str(), resource_name(&info.group, &info.resource, &info.subresource));
+        let room = has_room(&self.requests, &key);
+        if room {
+            let requests = self.requests.entry(key).or_default();
+            requests.count += 1;
+            requests.failed += u64::from(!(100..400).contains(&ending.code));
+        }
+        room
+    }
+
+    fn count_rights(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
+        let Some(user) = &exchange.user else { return true };
+        if self.users.len() >= limits::REPORT_USERS_MAX && !self.users.contains_key(&user.name) {
+            return false;
+        }
+        let tally = self.users.entry(user.name.clone()).or_default();
+        if tally.user.name.is_empty() {
+            tally.user = user.clone();
+        }
+        let right = Right::of(&exchange.info);
+        // an update or apply that creates the object needs both
+        let created = ending.code == 201 && exchange.changes_object();
+        let create = created.then(|| Right { verb: Verb::Create.as_str(), ..right.clone() });
+        let room = tally.rights.len() < limits::REPORT_ITEMS_MAX || tally.rights.contains(&right);
+        if room {
+            tally.rights.insert(right);
+            tally.rights.extend(create);
+        }
+        room
+    }
+
+    fn count_failure(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
+        let code = ending.code;
+        if (100..400).contains(&code) {
+            return true;
+        }
+        let reason = match ending.reason.map(Reason::as_str).filter(|reason| !reason.is_empty()) {
+            Some(reason) => Text::new_static(reason),
+            None if code == 0 => Text::new_static("Reset"),
+            None => Text::from(format!("HTTP {code}")),
+        };
+        *self.reasons.entry(reason).or_default() += 1;
+        let request = described(&exchange.info);
+        match code {
+            403 => self.find(Check::Forbidden, request),
+            429 => self.find(Check::Throttled, request),
+            409 if ending.reason == Some(Reason::Conflict) => {
+                let object = object_of(exchange);
+                let room = has_room(&self.pending, &object);
+                if room {
+                    *self.pending.entry(object).or_default() += 1;
+                }
+                self.find(Check::Conflicts, request) && room
+            }
+            // that an object is absent, or there already, is often what a client wants to know
+            404 | 409 => true,
+            400..500 => self.find(Check::Refused, request),
+            _ => self.find(Check::Failed, request),
+        }
+    }
+
+    fn count_write(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
+        if !exchange.is_write() || !(200..300).contains(&ending.code) {
+            return true;
+        }
+        if !self.pending.is_empty() {
+            self.pending.remove(&object_of(exchange));
+        }
+        let mut room = true;
+        if exchange.before.is_some() && exchange.before == ending.revision {
+            room &= self.find(Check::NoOpWrites, described(&exchange.info));
+        }
+        if exchange.at_rest {
+            room &= self.find(Check::WritesAtRest, described(&exchange.info));
+        }
+        room
+    }
+
+    fn count_rate(&mut self, exchange: &Exchange, now: Instant) -> bool {
+        let info = &exchange.info;
+        let text = |text: &Text| text.clone();
+        let writes = match info.verb {
+            Verb::List if info.query.has("limit") || info.query.has("continue") => return true,
+            Verb::List => return self.count_list(exchange, now),
+            Verb::Get => false,
+            Verb::Update | Verb::Patch | Verb::Delete => true,
+            _ => return true,
+        };
+        let key = (writes, (text(&info.group), text(&info.resource), text(&info.namespace), text(&info.name)));
+        if self.objects.len() >= limits::REPORT_ITEMS_MAX && !self.objects.contains_key(&key) {
+            self.objects.retain(|_, window| now - window.since < limits::HOT_LOOP);
+            if self.objects.len() >= limits::REPORT_ITEMS_MAX {
+                return false;
+            }
+        }
+        let window = self.objects.entry(key).or_insert_with(|| RequestWindow::new(now));
+        let max = limits::HOT_LOOP_PER_SECOND * limits::HOT_LOOP.as_secs();
+        let is_hot = window.exceeds(now, limits::HOT_LOOP, max);
+        !is_hot || self.find(Check::HotLoops, described(info))
+    }
+
+    fn count_list(&mut self, exchange: &Exchange, now: Instant) -> bool {
+        let subject = described(&exchange.info);
+        if self.lists.len() >= limits::REPORT_ITEMS_MAX && !self.lists.contains_key(&subject) {
+            return false;
+        }
+        let window = self.lists.entry(subject.clone()).or_insert_with(|| RequestWindow::new(now));
+        let is_storm = window.exceeds(now, limits::LIST_STORM, limits::LIST_STORM_MAX);
+        !is_storm || self.find(Check::ListStorms, subject)
+    }
+}
+
+/// A resource as RBAC names it, with its group, such as `deployments/status.apps`.
+pub fn resource_name(group: &str, resource: &str, subresource: &str) -> String {
+    let mut name = resource.to_owned();
+    for (mark, part) in [('/', subresource), ('.', group)] {
+        if !part.is_empty() {
+            name.push(mark);
+            name.push_str(part);
+        }
+    }
+    name
+}
+
+/// The object of a request, whatever it does to it.
+fn object_of(exchange: &Exchange) -> String {
+    let info = &exchange.info;
+    let place = if info.namespace.is_empty() { String::new() } else { format!("{}/", info.namespace) };
+    format!("{} {place}{}", resource_name(&info.group, &info.resource, ""), info.name)
+}
