@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from urllib.parse import urlparse
+from xml.etree import ElementTree
 
 import pytest
 
@@ -163,6 +164,157 @@ def test_command_line(launch, server):
     ):
         result = run(*arguments)
         assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, (arguments, result)
+
+
+def report(server, prefix="", **spec):
+    """The status of a Report, with its agents by name."""
+    body = {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Report", "metadata": {"name": "r"}, "spec": spec}
+    status = server.ok("POST", f"{prefix}{API}/reports", body)["status"]
+    status["agents"] = {agent["userAgent"]: agent for agent in status["agents"]}
+    return status
+
+
+def findings(agent, check):
+    return {finding["subject"]: finding["count"] for finding in agent["findings"] if finding["check"] == check}
+
+
+def as_agent(name, **headers):
+    return {"User-Agent": f"{name}/v1 (linux/amd64) test", **headers}
+
+
+def test_report_counts_requests_by_agent(server):
+    """On every form of write, and per workspace."""
+    robo = as_agent("robo")
+    object_ = server.ok("POST", MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}}, headers=robo)
+    server.ok("PUT", f"{MAPS}/a", object_, headers=robo)
+    server.ok("PATCH", f"{MAPS}/a", {"data": {"x": "1"}}, headers=robo)
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"y": "2"}}
+    apply = {**robo, "Content-Type": "application/apply-patch+yaml"}
+    for _ in range(2):
+        server.ok("PATCH", f"{MAPS}/a?fieldManager=robo&force=true", applied, headers=apply)
+    server.ok("PATCH", f"{MAPS}/a", {"data": {"x": "2"}}, headers=robo)
+    server.ok("PUT", f"{MAPS}/a?dryRun=All", server.ok("GET", f"{MAPS}/a", headers=robo), headers=robo)
+    assert server.request("PUT", f"{MAPS}/a", object_, headers=robo)[0] == 409
+    assert server.request("GET", f"{MAPS}/none", headers=robo)[0] == 404
+    agent = report(server)["agents"]["robo/v1"]
+    assert findings(agent, "noOpWrites") == {"update configmaps default/a": 1, "patch configmaps default/a": 2}
+    assert findings(agent, "conflicts") == {"update configmaps default/a": 1}
+    assert findings(agent, "conflictsNotRetried") == {"configmaps default/a": 1}
+    requests = {(request["verb"], request["count"], request["failed"]) for request in agent["requests"]}
+    assert requests == {("create", 1, 0), ("update", 3, 1), ("patch", 4, 0), ("get", 2, 1)}
+    assert {failure["reason"]: failure["count"] for failure in agent["failures"]} == {"Conflict": 1, "NotFound": 1}
+    server.ok("PATCH", f"{MAPS}/a", {"data": {"x": "3"}}, headers=robo)
+    status = report(server, userAgents=["robo/*"], reset=True)
+    assert (list(status["agents"]), status["counts"]["conflictsNotRetried"]) == (["robo/v1"], 0)
+    assert report(server)["agents"] == {}
+    assert server.request("GET", f"{API}/reports")[1]["items"] == [], "it is not stored"
+    workspace = {"metadata": {"name": "a"}, "kind": "Workspace", "apiVersion": "workspaces.pintle.dev/v1alpha1"}
+    server.ok("POST", "/apis/workspaces.pintle.dev/v1alpha1/workspaces", workspace)
+    server.ok("GET", "/clusters/a" + MAPS, headers=robo)
+    assert "robo/v1" in report(server, prefix="/clusters/a")["agents"]
+    assert "robo/v1" not in report(server)["agents"]
+
+
+def test_report_finds_writes_at_rest_and_watches(server):
+    robo, other = as_agent("robo"), as_agent("other")
+    for name in "ab":
+        server.ok("POST", MAPS, {"metadata": {"name": name}})
+    listed = server.ok("GET", MAPS, headers=robo)["metadata"]["resourceVersion"]
+    path = f"{MAPS}?watch=true&resourceVersion={listed}"
+    for _ in range(2):
+        # each ends at once
+        server.request("GET", path + "&timeoutSeconds=1", headers=robo)
+    watch = Watch(server, path, headers=robo)
+    settle = {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}, "spec": {"quiet": "1ms"}}
+    assert server.ok("POST", f"{API}/settles", settle)["status"]["settled"]
+    before = report(server)["agents"]["robo/v1"]
+    assert before["watches"] == [{"watch": "configmaps in default", "running": 1, "started": 3, "restarted": 2, "events": 0}]
+    assert findings(before, "unusedWatches") == {"configmaps in default": 1}
+    server.ok("PATCH", f"{MAPS}/a", {"data": {"x": "1"}}, headers=robo)
+    server.ok("PATCH", f"{MAPS}/b", {"data": {"x": "1"}}, headers=other)
+    server.ok("PATCH", f"{MAPS}/a", {"data": {"x": "2"}}, headers=robo)
+    eventually(lambda: len(watch.lines) == 3)
+    status = report(server)
+    assert findings(status["agents"]["robo/v1"], "writesAtRest") == {"patch configmaps default/a": 1}
+    assert findings(status["agents"]["robo/v1"], "unusedWatches") == {}
+    assert (status["counts"]["writesAtRest"], status["counts"]["watchRestarts"]) == (1, 2)
+
+
+def test_report_names_the_roles_that_suffice(server):
+    """Bound instead of the roles that there were, they allow the same requests."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rules = [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["get", "list", "create"]}]
+    server.ok("POST", f"{rbac}/clusterroles", {"metadata": {"name": "wide"}, "rules": rules})
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "wide"}
+    subjects = [{"kind": "User", "name": "plain", "apiGroup": "rbac.authorization.k8s.io"}]
+    server.ok("POST", f"{rbac}/clusterrolebindings", {"metadata": {"name": "wide"}, "roleRef": ref, "subjects": subjects})
+
+    def requests():
+        plain = {"headers": as_agent("Robo"), "token": "plain-token"}
+        listed = server.request("GET", "/api/v1/configmaps", **plain)[0]
+        created, object_, _ = server.request("POST", MAPS, {"metadata": {"generateName": "a"}}, **plain)
+        path = f"{MAPS}/{object_['metadata'].get('name', 'none')}"
+        return [listed, created, *(server.request(method, path, **plain)[0] for method in ("GET", "DELETE"))]
+
+    assert requests() == [200, 201, 200, 403]
+    agent = report(server)["agents"]["Robo/v1"]
+    assert list(findings(agent, "forbidden").values()) == [1] and "delete configmaps default/a" in next(iter(findings(agent, "forbidden")))
+    (user,) = agent["users"]
+    unused = [rule["rule"] for rule in user["unusedRules"]]
+    assert unused == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "create"]}], "every verb on secrets"
+    assert [(rule["kind"], rule["name"]) for rule in user["unusedRules"]] == [("ClusterRole", "wide")]
+    everywhere, place = user["roles"]
+    assert everywhere["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
+    assert (place["metadata"], place["rules"][0]["verbs"]) == ({"name": "robo", "namespace": "default"}, ["get", "create", "delete"])
+
+    server.ok("DELETE", f"{rbac}/clusterrolebindings/wide")
+    for role, path in ((everywhere, f"{rbac}/clusterrole"), (place, f"{rbac}/namespaces/default/role")):
+        server.ok("POST", f"{path}s", role)
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": "robo"}
+        server.ok("POST", f"{path}bindings", {"metadata": {"name": "robo"}, "roleRef": ref, "subjects": subjects})
+    assert requests() == [200, 201, 200, 200]
+
+
+def test_report_on_the_command_line(launch, server):
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+
+    def run(*arguments):
+        return subprocess.run([launch.binary, "report", *arguments], capture_output=True, text=True, timeout=60, env=env)
+
+    robo = as_agent("ro<bo")
+    object_ = server.ok("POST", MAPS, {"metadata": {"name": "a"}}, headers=robo)
+    for _ in range(2):
+        server.ok("PUT", f"{MAPS}/a", object_, headers=robo)
+    text = run().stdout
+    assert "ro<bo/v1\n  noOpWrites: 2\n         2 update configmaps default/a\n  requests: 3\n" in text, text
+    assert "  needed by tester\n    configmaps: create, update in default\n" in text, text
+    failed = run("--expect", "noOpWrites=1,forbidden=0", "-o", "junit")
+    suite = ElementTree.fromstring(failed.stdout).find("testsuite")
+    assert failed.returncode == 1
+    assert failed.stderr == "pintle: noOpWrites is 2, and at most 1 was expected\n  ro<bo/v1: update configmaps default/a (2)\n"
+    assert {case.get("name"): case.find("failure") is not None for case in suite} == {"noOpWrites": True, "forbidden": False}
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    page = run("-o", "html").stdout
+    assert "<h2>ro&lt;bo/v1</h2>" in page and "ro<bo" not in page
+    roles = run("-o", "roles", "--user-agent", "ro<bo*").stdout
+    assert "kind: Role\n" in roles and "namespace: default\n" in roles, roles
+    met = run("--expect", "noOpWrites=2", "--reset", "-o", "json")
+    assert met.returncode == 0 and json.loads(met.stdout)["counts"]["noOpWrites"] == 2
+    assert run("--expect", "noOpWrites=0").returncode == 0, "it was reset"
+    for arguments, why in (
+        (("--expect", "writes=0"), 'there is no check "writes"'),
+        (("--expect", "forbidden"), "wanted CHECK=MAX"),
+        (("--workspace", "none"), 'workspaces.workspaces.pintle.dev "none" not found'),
+    ):
+        result = run(*arguments)
+        assert result.returncode != 0 and why in result.stderr, (arguments, result)
+
+
+def test_report_needs_testing(launch):
+    with launch() as server:
+        env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+        result = subprocess.run([launch.binary, "report"], capture_output=True, text=True, timeout=60, env=env)
+        assert result.returncode == 1 and "start it with --testing" in result.stderr, result
 
 
 class Tickets:

@@ -10,10 +10,10 @@ from pintle import TOKEN, insecure
 class Watch:
     """A watch whose events are collected in `lines` by a thread; `ended` is set when the connection ends."""
 
-    def __init__(self, server, path):
+    def __init__(self, server, path, headers=None):
         url = urlparse(server.url)
         self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=60)
-        self.connection.request("GET", path, headers={"Authorization": "Bearer " + TOKEN})
+        self.connection.request("GET", path, headers={"Authorization": "Bearer " + TOKEN, **(headers or {})})
         self.response = self.connection.getresponse()
         self.lines, self.ended = [], threading.Event()
         threading.Thread(target=self.pump, daemon=True).start()
