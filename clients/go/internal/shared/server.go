@@ -80,7 +80,7 @@ func Join(flags []string) (*Server, error) {
 	server.socket = filepath.Join(directory(), name+".sock")
 	server.Data = filepath.Join(directory(), name+".data")
 	server.flags = append([]string{
-		"serve", "--storage=memory", "--workspaces", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json",
+		"serve", "--storage=memory", "--workspaces", "--testing", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json",
 		"--exit-with-users=" + server.socket, "--data-dir=" + server.Data,
 	}, flags...)
 	if err := server.join(); err != nil {
