@@ -30,6 +30,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
@@ -258,6 +259,26 @@ class PackageTest {
         assertEquals(2, output.split("workspace of Suite failing\\(Workspace\\): KUBECONFIG=/\\S+\\.kubeconfig kubectl api-resources\n", -1).length, output);
         assertEquals(2, output.split("workspace of ", -1).length, output);
         assertTrue(output.contains("with -Dpintle.keep=true, the run waits here for Enter"), output);
+    }
+
+    @Test
+    void librariesMayBeMissing() throws Exception {
+        String object = "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"one\", \"annotations\": {\"time\": %s}}}";
+        String json = Files.writeString(directory.resolve("one.json"), object.formatted("\"2020-01-01\"")).toString();
+        String yaml = Files.writeString(directory.resolve("two.yaml"), object.formatted("'2020-01-01'")).toString();
+        assertEquals("[one, 2020-01-01]", lastLine(java(List.of("-cp", classPath("pintle-server-")), "Alone", json)));
+        String missing = lastLine(java(List.of("-cp", classPath("pintle-server-")), "Alone", yaml));
+        assertEquals(yaml + " is YAML, and the class path has no SnakeYAML: add org.snakeyaml:snakeyaml-engine to it", missing);
+        // what the official client brings; without quotes, it would make a date of the time
+        Files.writeString(Path.of(yaml), object.formatted("2020-01-01"));
+        String date = lastLine(java(List.of("-cp", classPath("pintle-server-|snakeyaml-2")), "Alone", yaml));
+        assertEquals("[one, 2020-01-01]", date);
+    }
+
+    /** The classes of the tests, and those jars whose names begin in one of these ways. */
+    private static String classPath(String names) {
+        Stream<String> parts = Stream.of(System.getProperty("java.class.path").split(File.pathSeparator));
+        return parts.filter(part -> !part.endsWith(".jar") || Path.of(part).getFileName().toString().matches("(" + names + ").*")).collect(Collectors.joining(File.pathSeparator));
     }
 
     @Test
