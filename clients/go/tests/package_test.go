@@ -269,9 +269,29 @@ func TestProxiesAreNotUsed(t *testing.T) {
 	gone(t, place)
 }
 
+// BenchmarkWorkspace is what each test pays: a fork, its first response, and its end.
 func BenchmarkWorkspace(b *testing.B) {
 	template := pintletest.NewTemplate(b, "benchmark", func(workspace *pintletest.Workspace) error { return workspace.Apply("testdata/boats") })
+	b.Run("fork", func(b *testing.B) {
+		for b.Loop() {
+			template.Fork(b)
+		}
+	})
+	b.Run("fork and list", func(b *testing.B) {
+		for b.Loop() {
+			boats := dynamic.NewForConfigOrDie(template.Fork(b).Config()).Resource(suite.Boats)
+			if _, err := boats.List(context.Background(), metav1.ListOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkStart is what the first test of a run pays: a server, a workspace, and a response. It is that of other processes.
+func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
-		b.Run("", func(b *testing.B) { template.Fork(b) })
+		if output, err := exec.Command(os.Args[0], "-test.run=^TestKubeconfig$").CombinedOutput(); err != nil {
+			b.Fatalf("%s", output)
+		}
 	}
 }
