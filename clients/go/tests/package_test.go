@@ -258,6 +258,47 @@ func TestProcessesShareAServer(t *testing.T) {
 	gone(t, place)
 }
 
+// TestBuilder is a process that never ends to build a template.
+func TestBuilder(t *testing.T) {
+	if os.Getenv("BUILDER") == "" {
+		t.Skip("TestDeadBuildersFreeTheirTemplate runs it")
+	}
+	pintletest.NewTemplate(t, "dead", func(*pintletest.Workspace) error {
+		fmt.Println("building")
+		select {}
+	})
+}
+
+// TestDeadBuildersFreeTheirTemplate: the lifetime of what the builder has begun ends, since nobody extends it.
+func TestDeadBuildersFreeTheirTemplate(t *testing.T) {
+	t.Setenv("PINTLE_RUN", fmt.Sprintf("dead builder of %d", os.Getpid()))
+	// keeps the server
+	pintletest.Start(t)
+	builder := exec.Command(os.Args[0], "-test.run=^TestBuilder$")
+	builder.Env = append(os.Environ(), "BUILDER=1")
+	stdout, err := builder.StdoutPipe()
+	if err == nil {
+		err = builder.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "building\n" {
+		t.Fatal(line, err)
+	}
+	builder.Process.Kill()
+	builder.Wait()
+	built := 0
+	template := pintletest.NewTemplate(t, "dead", func(workspace *pintletest.Workspace) error {
+		built++
+		return workspace.Apply("testdata/boats")
+	})
+	expect(t, template.Fork(t), "argo", "vasa")
+	if built != 1 {
+		t.Fatal(built)
+	}
+}
+
 // TestProxiesAreNotUsed is that of another process, since Go reads the environment once.
 func TestProxiesAreNotUsed(t *testing.T) {
 	place := place(t)
