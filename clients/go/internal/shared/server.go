@@ -32,7 +32,7 @@ import (
 
 const startTime = 60 * time.Second
 
-// Server is a running server, of which this process is a user until it stops it or ends.
+// Server is a running server, of which this process is a user until it ends.
 type Server struct {
 	URL         string `json:"url"`
 	Version     string `json:"version"`
@@ -88,16 +88,6 @@ func Join(flags []string) (*Server, error) {
 	}
 	started[name] = server
 	return server, nil
-}
-
-// Leave ends the use of all servers by this process. Each server ends with its last user.
-func Leave() {
-	starting.Lock()
-	defer starting.Unlock()
-	for name, server := range started {
-		server.connection.Close()
-		delete(started, name)
-	}
 }
 
 // identity is a name for the server of a test run: the tests of all packages are children of the same `go test`.
@@ -258,13 +248,13 @@ func (s *Server) Config(workspace string) *rest.Config {
 }
 
 // KeepFor keeps the server for a time after the end of this process: another process inherits the connection.
-func (s *Server) KeepFor(time time.Duration) error {
+func (s *Server) KeepFor(duration time.Duration) error {
 	file, err := s.connection.File()
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	keeper := exec.Command("sleep", strconv.Itoa(int(time.Seconds())))
+	keeper := exec.Command("sleep", strconv.Itoa(int(duration.Seconds())))
 	keeper.ExtraFiles = []*os.File{file}
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return keeper.Start()
