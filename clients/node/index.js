@@ -151,7 +151,9 @@ export class Server {
     if (code) {
       const lines = readFileSync(logFile).subarray(size).toString().trim().split('\n');
       rmSync(logFile, { force: true });
-      throw new PintleError(`the server does not start: ${lines.at(-1) || code}`);
+      // after an error of the command line, there is advice
+      const why = lines.find((line) => /^(error|pintle): /.test(line))?.replace(/^\w+: /, '') ?? lines.at(-1);
+      throw new PintleError(`the server does not start: ${why || code}`);
     }
   }
 

@@ -133,7 +133,9 @@ class Server:
                 with contextlib.suppress(OSError):
                     os.unlink(log.name)
                     self.socket.parent.rmdir()
-                raise PintleError(f"the server does not start: {why[-1] if why else process.returncode}")
+                # after an error of the command line, there is advice
+                errors = [line.split(": ", 1)[1] for line in why if line.startswith(("error: ", "pintle: "))]
+                raise PintleError(f"the server does not start: {[*errors, *why[-1:], process.returncode][0]}")
         # nothing else waits for its end
         threading.Thread(target=process.wait, daemon=True).start()
 
