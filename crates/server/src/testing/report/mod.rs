@@ -8,12 +8,11 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use base::task;
+use base::{clock, task};
 use machinery::{Status, Value};
 
 use super::Testing;
 use super::matching::fits;
-use crate::verbs::Context;
 
 pub use checks::names as report_checks;
 pub use observing::Observing;
@@ -26,16 +25,19 @@ impl Testing {
             object.items_at(&["spec", "userAgents"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let selects = |agent: &str| agents.is_empty() || agents.iter().any(|pattern| fits(pattern, agent));
         let context = self.context().ok_or_else(|| Status::internal("the server is shutting down"))?;
-        let status = task::blocking(|| self.status_of(&context, selects));
-        if object.at(&["spec", "reset"]) == Some(&Value::Bool(true)) {
-            self.tally.lock().reset();
-        }
+        let resets = object.at(&["spec", "reset"]) == Some(&Value::Bool(true));
+        // requests wait for this lock, so that the report is made without it
+        let copy = {
+            let mut tally = self.tally.lock();
+            let copy = tally.copy(selects);
+            if resets {
+                tally.reset();
+            }
+            copy
+        };
+        let rbac = context.authorizer.rbac();
+        let status = task::blocking(|| copy.status(clock::instant(), |user| rbac.granted(user)));
         object.set_at(&["status"], status);
         Ok(object)
-    }
-
-    fn status_of(&self, context: &Context, selects: impl Fn(&str) -> bool) -> Value {
-        let rbac = context.authorizer.rbac();
-        self.tally.lock().status(base::clock::instant(), selects, |user| rbac.granted(user))
     }
 }

@@ -31,16 +31,11 @@ impl Findings {
 }
 
 impl Tally {
-    /// The status of a Report about the selected agents. `granted` returns the roles of a user.
-    pub fn status(
-        &self,
-        now: Instant,
-        selects: impl Fn(&str) -> bool,
-        granted: impl Fn(&User) -> Vec<GrantedRole>,
-    ) -> Value {
+    /// The status of a Report. `granted` returns the roles of a user.
+    pub fn status(&self, now: Instant, granted: impl Fn(&User) -> Vec<GrantedRole>) -> Value {
         let mut totals: BTreeMap<Check, u64> = BTreeMap::new();
         let mut agents = vec![];
-        for (name, agent) in self.agents.iter().filter(|(name, _)| selects(name)) {
+        for (name, agent) in &self.agents {
             let (counts, value) = agent.status(name, &granted);
             for (check, count) in counts {
                 *totals.entry(check).or_default() += count;

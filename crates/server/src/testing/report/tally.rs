@@ -49,14 +49,14 @@ pub struct AgentTally {
 /// The group, the resource, the namespace and the name.
 type ObjectKey = (Text, Text, Text, Text);
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Requests {
     pub count: u64,
     pub failed: u64,
 }
 
 /// What a user has needed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct UserTally {
     pub user: User,
     pub rights: HashSet<Right>,
@@ -120,6 +120,13 @@ impl Default for Tally {
 }
 
 impl Tally {
+    /// A copy of what is reported of the selected agents.
+    pub fn copy(&self, selects: impl Fn(&str) -> bool) -> Tally {
+        let selected = self.agents.iter().filter(|(name, _)| selects(name));
+        let agents = selected.map(|(name, agent)| (name.clone(), agent.copy())).collect();
+        Tally { since: self.since, agents, at_rest: None, is_truncated: self.is_truncated }
+    }
+
     /// Begins anew. Watches that run still run.
     pub fn reset(&mut self) {
         let before = std::mem::take(self);
@@ -199,6 +206,11 @@ impl Tally {
 }
 
 impl WatchTally {
+    /// A copy whose events are not counted any more.
+    fn copy(&self) -> WatchTally {
+        WatchTally { events: Arc::new(self.events.load(Ordering::Acquire).into()), ..*self }
+    }
+
     fn anew(self) -> WatchTally {
         self.events.store(0, Ordering::Release);
         WatchTally { started: self.running, restarted: 0, has_ended: false, ..self }
@@ -211,6 +223,19 @@ fn has_room<K: Ord, V>(map: &BTreeMap<K, V>, key: &K) -> bool {
 }
 
 impl AgentTally {
+    fn copy(&self) -> AgentTally {
+        AgentTally {
+            users: self.users.clone(),
+            requests: self.requests.clone(),
+            reasons: self.reasons.clone(),
+            counts: self.counts.clone(),
+            findings: self.findings.clone(),
+            pending: self.pending.clone(),
+            watches: self.watches.iter().map(|(key, watch)| (key.clone(), watch.copy())).collect(),
+            ..AgentTally::default()
+        }
+    }
+
     /// Takes note of a finding. Each of these functions returns whether it has kept everything.
     fn find(&mut self, check: Check, subject: String) -> bool {
         *self.counts.entry(check).or_default() += 1;

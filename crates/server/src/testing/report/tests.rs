@@ -40,7 +40,7 @@ fn send(tally: &mut Tally, agent: &str, request: &str, ending: RequestEnding) {
 
 /// The findings of all agents, as texts.
 fn findings(tally: &Tally) -> Vec<String> {
-    let status = tally.status(clock::instant(), |_| true, |_| vec![]);
+    let status = tally.copy(|_| true).status(clock::instant(), |_| vec![]);
     let mut found = vec![];
     for agent in status.items_at(&["agents"]) {
         for finding in agent.items_at(&["findings"]) {
@@ -179,8 +179,10 @@ fn watches_restart_after_they_have_ended() {
     tally.watch_ends("m", &key("pods"));
     tally.watch_begins("m", &key("pods"));
     assert_eq!(findings(&tally), ["m watchRestarts: pods in n 1"]);
+    let copy = tally.copy(|_| true);
     tally.reset();
     assert_eq!(findings(&tally), ["m unusedWatches: pods in n 1"], "two still run");
+    assert_eq!(findings(&copy), ["m watchRestarts: pods in n 1"], "the copy is not reset");
 }
 
 #[test]
