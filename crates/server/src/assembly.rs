@@ -12,7 +12,9 @@ use access::flow::Flow;
 use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Identity};
+use machinery::{Status, Value};
 use objects::{Event, Frozen, Key, Known, Objects, Storage};
+use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use resource::{Registry, RuntimeConfig, builtin};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -22,7 +24,7 @@ use crate::allocation::{Allocation, Ranges, Unowned, UnownedReservations};
 use crate::controllers::{self, ControllerManager, Controllers};
 use crate::limits;
 use crate::verbs::control_plane::ControlPlane;
-use crate::verbs::{self, Context};
+use crate::verbs::{self, Context, Subresource};
 
 /// Called with every event of a context.
 pub type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
@@ -222,6 +224,19 @@ impl Assembled {
         }
         candidate
     }
+}
+
+/// Creates CustomResourceDefinitions of the server itself, or brings them up to date.
+pub async fn keep_definitions(context: &Context, wanted: Vec<Value>) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
+    verbs::create_missing(context, &resource, wanted.clone()).await?;
+    for definition in wanted {
+        let spec = definition.get("spec").cloned().unwrap_or_default();
+        let update = |object: &mut Value| object.set_at(&["spec"], spec.clone());
+        let name = definition.str_at(&["metadata", "name"]);
+        verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::None, update).await?;
+    }
+    Ok(())
 }
 
 /// State derived from objects, updated by their events.

@@ -337,7 +337,8 @@ impl Server {
         config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
         audit.start();
         let candidate = assembled.start(&blueprint, &stop.subscribe());
-        testing::start(testing.as_ref(), &context, stop.subscribe()).await?;
+        testing::keep_kinds(testing.is_some(), &context).await?;
+        testing.iter().for_each(|testing| testing::start(testing, &context, stop.subscribe()));
         if config.testing {
             health.for_testing();
         }

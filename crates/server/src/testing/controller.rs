@@ -9,28 +9,13 @@ use tokio::sync::watch;
 use super::definition::{FAULTS, GATES, GROUP, definitions};
 use super::state::{Kind, TestState};
 use super::{Testing, now_millis};
+use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
 
 /// Creates the kinds, or brings them up to date.
 pub async fn create_definitions(context: &Context) -> Result<(), Status> {
-    let Some(resource) = context.registry.get("apiextensions.k8s.io", "customresourcedefinitions") else {
-        return Ok(());
-    };
-    for wanted in definitions().map_err(|why| Status::internal(&why))? {
-        let (name, spec) = (wanted.str_at(&["metadata", "name"]).to_owned(), wanted.get("spec").cloned());
-        if resource.collection.get(&name).is_none() {
-            verbs::create_missing(context, &resource, [wanted]).await?;
-            continue;
-        }
-        let update = |object: &mut Value| {
-            if let Some(spec) = &spec {
-                object.set_at(&["spec"], spec.clone());
-            }
-        };
-        verbs::change_as(SERVER, context, &resource, &name, Subresource::None, update).await?;
-    }
-    Ok(())
+    keep_definitions(context, definitions().map_err(|why| Status::internal(&why))?).await
 }
 
 /// Deletes the kinds that an earlier run of the server has created, with their objects.

@@ -116,25 +116,20 @@ impl Testing {
     }
 }
 
-/// Makes the kinds of this group those of a context: with `testing` they exist, and act until `stop` becomes true; without, those
-/// of an earlier run are removed. The error is one line.
-pub async fn start(
-    testing: Option<&Arc<Testing>>,
-    context: &Arc<Context>,
-    stop: watch::Receiver<bool>,
-) -> Result<(), String> {
-    let Some(testing) = testing else {
-        return controller::remove_definitions(context).await.map_err(|status| status.message.clone());
-    };
+/// Lets the objects of this group act in a context until `stop` becomes true.
+pub fn start(testing: &Arc<Testing>, context: &Arc<Context>, stop: watch::Receiver<bool>) {
     let _ = testing.context.set(Arc::downgrade(context));
-    create_definitions(context).await?;
     task::spawn("testing", controller::run(testing.clone(), stop));
-    Ok(())
 }
 
-/// Creates the kinds of this group. The error is one line.
-pub async fn create_definitions(context: &Arc<Context>) -> Result<(), String> {
-    controller::create_definitions(context).await.map_err(|status| status.message.clone())
+/// Makes the kinds of this group those of a context: they exist with `--testing`; without, those of an earlier run are removed. The
+/// error is one line.
+pub async fn keep_kinds(is_on: bool, context: &Context) -> Result<(), String> {
+    let kept = match is_on {
+        true => controller::create_definitions(context).await,
+        false => controller::remove_definitions(context).await,
+    };
+    kept.map_err(|status| status.message.clone())
 }
 
 /// Milliseconds since the Unix epoch.

@@ -45,7 +45,8 @@ impl TestServer {
         let beginning = Beginning { observers: vec![testing.observer()], ..Beginning::of(storage) };
         let assembled = blueprint.assemble(beginning).await.unwrap();
         let stop = watch::Sender::new(false);
-        super::start(Some(&testing), &assembled.context, stop.subscribe()).await.unwrap();
+        super::keep_kinds(true, &assembled.context).await.unwrap();
+        super::start(&testing, &assembled.context, stop.subscribe());
         let edge = Arc::new(Edge::new(EdgeParts {
             context: assembled.context,
             health,

@@ -10,23 +10,14 @@ use tokio::sync::watch;
 
 use super::Workspaces;
 use super::definition::{self, GROUP, PLURAL};
+use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
 
 /// Creates the kind in `default`, or brings it up to date.
 pub async fn create_definition(context: &Context) -> Result<(), Status> {
-    let Some(definitions) = context.registry.get("apiextensions.k8s.io", "customresourcedefinitions") else {
-        return Ok(());
-    };
     let wanted = definition::definition().map_err(|why| Status::internal(&why))?;
-    let (name, spec) = (wanted.str_at(&["metadata", "name"]).to_owned(), wanted.get("spec").cloned());
-    verbs::create_missing(context, &definitions, [wanted]).await?;
-    let update = |object: &mut Value| {
-        if let Some(spec) = &spec {
-            object.set_at(&["spec"], spec.clone());
-        }
-    };
-    verbs::change_as(SERVER, context, &definitions, &name, Subresource::None, update).await
+    keep_definitions(context, vec![wanted]).await
 }
 
 /// Runs until `stop` becomes true.

@@ -89,14 +89,14 @@ fn check_limits(spec: &Spec, opened: &Opened, method: &Method, watches: bool) ->
         return Err(too_many(&format!("the workspace has its {} watches already", of.watches)));
     }
     let creates = [Method::POST, Method::PUT, Method::PATCH].contains(method);
-    if of.objects > 0 && creates && opened.usage().objects >= of.objects {
-        let why = format!("the workspace has reached its limit of {} objects", of.objects);
-        return Err(Status::new(Reason::Forbidden, why));
-    }
-    let WorkspaceUsage { bytes, .. } = opened.usage();
-    if of.bytes > 0 && creates && bytes >= of.bytes as u64 {
-        let why = format!("the workspace has reached its limit of {} bytes", of.bytes);
-        return Err(Status::new(Reason::Forbidden, why));
+    if (of.objects > 0 || of.bytes > 0) && creates {
+        let WorkspaceUsage { objects, bytes } = opened.usage();
+        let is_full = |limit: usize, used: u64| limit > 0 && used >= limit as u64;
+        let full = [(of.objects, objects as u64, "objects"), (of.bytes, bytes, "bytes")];
+        if let Some((limit, _, what)) = full.into_iter().find(|(limit, used, _)| is_full(*limit, *used)) {
+            let why = format!("the workspace has reached its limit of {limit} {what}");
+            return Err(Status::new(Reason::Forbidden, why));
+        }
     }
     Ok(())
 }

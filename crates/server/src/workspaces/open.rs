@@ -92,7 +92,10 @@ impl Workspaces {
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
         let assembled = blueprint.assemble(beginning).await?;
         let stop = watch::Sender::new(false);
-        testing::start(testing.as_ref(), &assembled.context, stop.subscribe()).await?;
+        if !is_complete {
+            testing::keep_kinds(testing.is_some(), &assembled.context).await?;
+        }
+        testing.iter().for_each(|testing| testing::start(testing, &assembled.context, stop.subscribe()));
         if !spec.template {
             assembled.start(blueprint, &stop.subscribe());
         }
@@ -151,9 +154,7 @@ impl Workspaces {
     /// Makes an empty API in a store, or completes it. Its controllers do not run, and no request is served.
     async fn make_empty(&self, blueprint: &Blueprint, storage: Storage) -> Result<Arc<Context>, String> {
         let assembled = blueprint.assemble(Beginning::of(storage)).await?;
-        if self.parts.testing {
-            testing::create_definitions(&assembled.context).await?;
-        }
+        testing::keep_kinds(self.parts.testing, &assembled.context).await?;
         // once here instead of in every workspace
         assembled.controllers.finish_work(&assembled.context).await;
         Ok(assembled.context)
