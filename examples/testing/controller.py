@@ -171,7 +171,7 @@ class Controller:
 
 
 def check():
-    """What is wrong, in lines."""
+    """Returns a line for each ticket or number that is wrong."""
     api, wrong = Api(), []
     tickets = {one["metadata"]["name"] for one in api.call("GET", TICKETS)[1]["items"]}
     numbers = [one["data"] for one in api.call("GET", MAPS + OWNED)[1]["items"]]

@@ -257,7 +257,7 @@ def test_faults_and_settle(server):
 
 
 def test_dead_builders_free_their_template(server, place):
-    """The lifetime of what it has begun ends, since nobody extends it."""
+    """Nothing extends the lifetime of the workspace that a dead process was building, so it ends."""
     code = textwrap.dedent("""
         import os, pintle_server
         pintle_server.start(run="test").template("t", lambda workspace: (print(workspace.name, flush=True), os.kill(os.getpid(), 9)))

@@ -3,9 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{Matching, Objects, Of, block_on, count, set_texts};
+use super::{DeleteFlags, ListFlags, Matching, Objects, Of, block_on, count, set_texts};
 use crate::logs;
-use crate::values::TextOrJson;
 
 #[derive(Subcommand)]
 pub enum FaultTask {
@@ -14,26 +13,9 @@ pub enum FaultTask {
     /// The same seed makes the same choices for the same sequence of requests.
     Create(Box<CreateFault>),
     /// List the faults, with the number of their hits.
-    List {
-        /// The form of the output.
-        #[arg(short, long, value_enum, default_value = "text")]
-        output: TextOrJson,
-
-        #[command(flatten)]
-        of: Of,
-    },
+    List(ListFlags),
     /// Delete faults, which ends their effect.
-    Delete {
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
-        names: Vec<String>,
-
-        /// Delete all faults.
-        #[arg(long)]
-        all: bool,
-
-        #[command(flatten)]
-        of: Of,
-    },
+    Delete(DeleteFlags),
 }
 
 #[derive(Args)]
@@ -247,13 +229,11 @@ pub fn run(task: &FaultTask) -> Result<(), String> {
                 Objects::connect(&task.of).await?.create("Fault", "faults", &task.name, task.spec()).await?;
                 logs::print(format!("fault {:?} has been created\n", task.name).as_bytes())
             }
-            FaultTask::List { output, of } => {
+            FaultTask::List(flags) => {
                 let header = format!("{:<24} {:<8} {:>8} {:>8} WHAT", "NAME", "PHASE", "HITS", "MATCHES");
-                Objects::connect(of).await?.list("faults", *output, &header, row).await
+                flags.run("faults", &header, row).await
             }
-            FaultTask::Delete { names, all, of } => {
-                Objects::connect(of).await?.delete("fault", "faults", names, *all).await
-            }
+            FaultTask::Delete(flags) => flags.run("fault", "faults").await,
         }
     })
 }
@@ -297,6 +277,25 @@ mod tests {
             let parsed = Parsed::try_parse_from(["fault", "x"].into_iter().chain(flags.split(' '))).unwrap();
             let wanted = machinery::value::decode(wanted.as_bytes()).unwrap();
             assert_eq!(parsed.create.spec().to_json(), wanted.to_json(), "{flags}");
+        }
+    }
+
+    /// The kind has the same words in its schema, which the server checks, and a page explains the recipes.
+    #[test]
+    fn words_are_those_of_the_kind_and_of_the_page() {
+        let kind = include_str!("../../../server/src/testing/testing.yaml");
+        let page = include_str!("../../../../docs/src/testing.md");
+        let listed = |words: Vec<String>| format!("enum: [{}]", words.join(", "));
+        fn spelled<T: ValueEnum>() -> Vec<String> {
+            T::value_variants().iter().map(|value| capitalized(value.clone()).as_str().unwrap().to_owned()).collect()
+        }
+        let recipes: Vec<String> = Recipe::value_variants().iter().map(|recipe| name_of(*recipe)).collect();
+        for recipe in &recipes {
+            assert!(page.contains(&format!("\n| `{recipe}` |")), "{recipe}");
+        }
+        for words in [recipes, spelled::<OfConnection>(), spelled::<AfterCommit>(), spelled::<OfWatch>()] {
+            let wanted = listed(words);
+            assert!(kind.contains(&wanted), "{wanted}");
         }
     }
 }

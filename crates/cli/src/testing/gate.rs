@@ -3,9 +3,8 @@
 use clap::{Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{Matching, Objects, Of, block_on, count};
+use super::{DeleteFlags, ListFlags, Matching, Objects, Of, block_on, count};
 use crate::logs;
-use crate::values::TextOrJson;
 
 #[derive(Subcommand)]
 pub enum GateTask {
@@ -41,26 +40,9 @@ pub enum GateTask {
         of: Of,
     },
     /// List the gates, with the number of events that they hold.
-    List {
-        /// The form of the output.
-        #[arg(short, long, value_enum, default_value = "text")]
-        output: TextOrJson,
-
-        #[command(flatten)]
-        of: Of,
-    },
+    List(ListFlags),
     /// Delete gates, which releases all that they hold.
-    Delete {
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
-        names: Vec<String>,
-
-        /// Delete all gates.
-        #[arg(long)]
-        all: bool,
-
-        #[command(flatten)]
-        of: Of,
-    },
+    Delete(DeleteFlags),
 }
 
 /// The order in which held events are released.
@@ -94,13 +76,11 @@ pub fn run(task: &GateTask) -> Result<(), String> {
                 hold(&mut Objects::connect(of).await?, name, spec).await
             }
             GateTask::Release { name, number, of } => release(&mut Objects::connect(of).await?, name, *number).await,
-            GateTask::List { output, of } => {
+            GateTask::List(flags) => {
                 let header = format!("{:<24} {:<6} {:>8} {:>8}", "NAME", "OPEN", "HELD", "RELEASED");
-                Objects::connect(of).await?.list("gates", *output, &header, row).await
+                flags.run("gates", &header, row).await
             }
-            GateTask::Delete { names, all, of } => {
-                Objects::connect(of).await?.delete("gate", "gates", names, *all).await
-            }
+            GateTask::Delete(flags) => flags.run("gate", "gates").await,
         }
     })
 }

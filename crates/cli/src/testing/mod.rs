@@ -126,37 +126,60 @@ impl Objects {
         let path = format!("{}/{plural}/{name}", self.base);
         self.client.call(Method::PATCH, &path, "application/json", Some(&json!({"spec": (spec)}))).await?.ok()
     }
+}
 
-    /// Deletes some objects, or all of a resource.
-    async fn delete(&mut self, what: &str, plural: &str, names: &[String], all: bool) -> Result<(), String> {
-        if all {
-            let path = format!("{}/{plural}", self.base);
-            self.client.call(Method::DELETE, &path, "application/json", None).await?.ok()?;
-            return logs::print(format!("all {plural} have been deleted\n").as_bytes());
-        }
-        for name in names {
-            let path = format!("{}/{plural}/{name}", self.base);
-            self.client.call(Method::DELETE, &path, "application/json", None).await?.ok()?;
-            logs::say(&format!("{what} {name:?} has been deleted"));
-        }
-        Ok(())
-    }
+/// Which objects are listed, and how.
+#[derive(Args)]
+pub struct ListFlags {
+    /// The form of the output.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: TextOrJson,
 
+    #[command(flatten)]
+    of: Of,
+}
+
+impl ListFlags {
     /// Prints the objects of a resource, as JSON or as rows.
-    async fn list(
-        &mut self,
-        plural: &str,
-        output: TextOrJson,
-        header: &str,
-        row: impl Fn(&Value) -> String,
-    ) -> Result<(), String> {
-        let list = self.client.get(&format!("{}/{plural}", self.base)).await?.ok()?;
-        if output == TextOrJson::Json {
+    async fn run(&self, plural: &str, header: &str, row: impl Fn(&Value) -> String) -> Result<(), String> {
+        let mut objects = Objects::connect(&self.of).await?;
+        let list = objects.client.get(&format!("{}/{plural}", objects.base)).await?.ok()?;
+        if self.output == TextOrJson::Json {
             return logs::print((list.to_json() + "\n").as_bytes());
         }
         let rows = list.items_at(&["items"]).iter().map(row);
         let lines = std::iter::once(header.to_owned()).chain(rows).map(|line| format!("{}\n", line.trim_end()));
         logs::print(lines.collect::<String>().as_bytes())
+    }
+}
+
+/// Which objects are deleted.
+#[derive(Args)]
+pub struct DeleteFlags {
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    names: Vec<String>,
+
+    /// Delete all of them.
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    of: Of,
+}
+
+impl DeleteFlags {
+    async fn run(&self, what: &str, plural: &str) -> Result<(), String> {
+        let mut objects = Objects::connect(&self.of).await?;
+        let base = format!("{}/{plural}", objects.base);
+        if self.all {
+            objects.client.call(Method::DELETE, &base, "application/json", None).await?.ok()?;
+            return logs::print(format!("all {plural} have been deleted\n").as_bytes());
+        }
+        for name in &self.names {
+            objects.client.call(Method::DELETE, &format!("{base}/{name}"), "application/json", None).await?.ok()?;
+            logs::say(&format!("{what} {name:?} has been deleted"));
+        }
+        Ok(())
     }
 }
 

@@ -101,7 +101,7 @@ impl Verdict {
         self.max.is_none_or(|max| self.total <= i64::from(max))
     }
 
-    /// What is wrong, in a line.
+    /// The expectation that is not met, as one line.
     fn failure(&self) -> String {
         let max = self.max.unwrap_or_default();
         format!("{} is {}, and at most {max} was expected", self.check, self.total)
