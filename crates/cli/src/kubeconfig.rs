@@ -115,11 +115,7 @@ impl Kubeconfig {
         let mut cluster = self.named("clusters", context.str_at(&["cluster"]))?.get("cluster")?.clone();
         let user = self.named("users", context.str_at(&["user"]))?.get("user")?.clone();
         cluster.set_at(&["server"], Value::from(url));
-        Some(Kubeconfig(json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": name,
-            "clusters": [{"name": name, "cluster": cluster}], "users": [{"name": name, "user": user}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}]
-        })))
+        Some(Kubeconfig(server::kubeconfig(name, cluster, user)))
     }
 
     pub fn text(&self) -> String {

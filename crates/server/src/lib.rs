@@ -62,7 +62,7 @@ pub use testing::report_checks;
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
 use workspaces::Workspaces;
-pub use workspaces::workspace_of;
+pub use workspaces::{kubeconfig, workspace_of};
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;

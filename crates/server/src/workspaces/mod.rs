@@ -35,6 +35,7 @@ use crate::verbs::Context;
 use definition::{GROUP, PLURAL, Spec};
 use kept::FoundWorkspace;
 pub use kept::workspace_of;
+pub use quick::kubeconfig;
 use workspace::{Fork, Origin, Workspace, WorkspaceContent, revision_of};
 
 /// The name of the workspace at `/`.

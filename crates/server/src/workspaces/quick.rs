@@ -56,12 +56,17 @@ impl Workspaces {
             let encoded = base64::engine::general_purpose::STANDARD.encode(authority);
             cluster.set_at(&["certificate-authority-data"], Value::from(encoded));
         }
-        json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": name,
-            "clusters": [{"name": name, "cluster": cluster}], "users": [{"name": name, "user": user}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}]
-        })
+        kubeconfig(name, cluster, user)
     }
+}
+
+/// A kubeconfig with one cluster, one user and one context, which has the given name.
+pub fn kubeconfig(name: &str, cluster: Value, user: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}], "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}]
+    })
 }
 
 /// The specification in the body of a request, which may be empty.
