@@ -55,6 +55,11 @@ pub fn name_suffix() -> String {
     bytes.iter().map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()])).collect()
 }
 
+/// A random name for a temporary file, hidden from listings.
+pub fn scratch_name() -> String {
+    format!(".pintle-{:016x}.tmp", u64::from_be_bytes(random_bytes()))
+}
+
 /// A number in `0..bound`.
 pub fn random_below(bound: u64) -> u64 {
     u64::from_le_bytes(random_bytes()) % bound.max(1)

@@ -13,7 +13,6 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::child::{Forwarded, exit_code};
 use crate::kubeconfig::ADMIN_FILE;
-use crate::scratch::scratch_name;
 use crate::{envtest, manifests};
 use client::JsonClient;
 
@@ -76,7 +75,7 @@ struct Ephemeral(PathBuf);
 
 impl Ephemeral {
     fn create() -> Result<Ephemeral, String> {
-        let path = std::env::temp_dir().join(scratch_name());
+        let path = std::env::temp_dir().join(base::clock::scratch_name());
         store::create_directory(&path).map_err(|error| error.to_string())?;
         Ok(Ephemeral(path))
     }

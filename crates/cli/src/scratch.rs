@@ -4,6 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use base::clock::scratch_name;
+
 /// The path of a temporary file, which is removed on drop. Once the file is published, nothing is left to remove.
 pub struct Scratch(pub PathBuf);
 
@@ -36,9 +38,4 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
-}
-
-/// A random name for a temporary file, hidden from listings.
-pub fn scratch_name() -> String {
-    format!(".pintle-{:016x}.tmp", u64::from_be_bytes(base::clock::random_bytes()))
 }

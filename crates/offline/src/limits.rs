@@ -22,3 +22,7 @@ pub const CHUNK_BYTES: usize = 32 * 1024;
 
 /// Tasks that may be unfinished, for each core: the results of the first one are waited for, while others are ready.
 pub const CHUNKS_PER_CORE: usize = 4;
+
+/// Objects that were stored for updates and deleted again, after which the store forgets them: enough to compact seldom, few enough
+/// that memory does not grow with the objects.
+pub const DEPOSITS_KEPT: usize = 256;

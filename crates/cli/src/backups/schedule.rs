@@ -12,7 +12,7 @@ use store::{Content, Store};
 use super::{directory, kept_files, name, write_file};
 use crate::certificates::Directory;
 use crate::limits;
-use crate::scratch::{Scratch, scratch_name};
+use crate::scratch::Scratch;
 
 #[derive(Args)]
 #[command(next_help_heading = "Backups")]
@@ -111,7 +111,7 @@ impl BackupPlan {
     /// complete.
     fn write(&self, content: Content, name: &str) -> Result<(), String> {
         directory::create(&self.directory)?;
-        let scratch = Scratch(self.directory.join(scratch_name()));
+        let scratch = Scratch(self.directory.join(base::clock::scratch_name()));
         write_file(&scratch, content, &kept_files(&self.keys)?)?;
         directory::publish(&self.directory, &scratch.0, name)?;
         for removed in directory::remove_old(&self.directory, self.keep)? {

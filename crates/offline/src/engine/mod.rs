@@ -20,15 +20,14 @@ use server::{
 use store::{Memory, Store as _};
 use tokio::sync::Mutex;
 
+use crate::limits;
+
 pub use request::{Content, Patch, RequestOptions, Target};
 pub use server::{Caller, Mapping, PolicyExpression, User};
 pub use verdict::{Verdict, warning_text};
 
 /// The number of locks that updates of different objects share.
 const TURNS: usize = 64;
-
-/// The number of objects, stored for updates and deleted again, after which the store forgets them.
-const DEPOSITS_KEPT: usize = 256;
 
 /// The plugins that decide by objects of a running cluster: ServiceAccounts, classes, quotas.
 const OF_CLUSTER: [&str; 4] = ["ServiceAccount", "Priority", "RuntimeClass", "ResourceQuota"];
@@ -214,7 +213,7 @@ impl Engine {
         };
         let verdict = request(revision).await;
         let _ = self.server.withdraw(mapping, target.namespace(), target.name()).await;
-        if self.deposits.fetch_add(1, Ordering::Relaxed) % DEPOSITS_KEPT == DEPOSITS_KEPT - 1 {
+        if self.deposits.fetch_add(1, Ordering::Relaxed) % limits::DEPOSITS_KEPT == limits::DEPOSITS_KEPT - 1 {
             // the store keeps what was deleted until then
             let _ = self.store.compact(revision).await;
         }

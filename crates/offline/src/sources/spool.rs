@@ -17,8 +17,7 @@ pub struct Part {
 
 /// A new file that nothing but the returned handle names.
 pub fn unnamed() -> Result<File> {
-    let name = format!(".pintle-{:016x}.tmp", u64::from_be_bytes(base::clock::random_bytes()));
-    let path = std::env::temp_dir().join(name);
+    let path = std::env::temp_dir().join(base::clock::scratch_name());
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
