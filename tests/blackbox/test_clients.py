@@ -18,7 +18,7 @@ import pytest
 
 import documentation
 from pintle import eventually
-from programs import require
+from programs import locked, require
 
 # the first build of a program takes minutes
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(1800)]
@@ -94,13 +94,19 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(VARIANTS.get(name, [name])[0])) for name in [*PROGRAMS, *VARIANTS]])
+def built(name):
+    """Builds the program unless that is done. Returns its command. Several tests need the same program, and each may run in a
+    process of its own."""
+    out = TARGET / name
+    with locked(out):
+        out.mkdir(parents=True, exist_ok=True)
+        return PROGRAMS[name](CLIENTS / name, out)
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, *VARIANTS])
 def test_client(name, launch, record_property):
     source, flags, environment = VARIANTS.get(name, (name, [], {}))
-    out = TARGET / source
-    out.mkdir(parents=True, exist_ok=True)
-    command = PROGRAMS[source](CLIENTS / source, out)
-    lines, status = run(launch, command, flags, environment)
+    lines, status = run(launch, built(source), flags, environment)
     passed = [line for line in lines if line.startswith("ok ")]
     failed = [line for line in lines if line.startswith("FAIL ")]
     output = "".join(lines[-400:])
@@ -155,16 +161,9 @@ def on_path(launch, directory):
     return {**os.environ, "PATH": f"{directory / 'bin'}:{os.environ['PATH']}"}
 
 
-def installed(name):
-    out = TARGET / name
-    out.mkdir(parents=True, exist_ok=True)
-    return PROGRAMS[name](CLIENTS / name, out)[0]
-
-
-@pytest.mark.xdist_group("python")
 def test_documented_python(launch, tmp_path):
     """The examples of README and of the page on tests run as they are printed."""
-    interpreter, environment = installed("python"), on_path(launch, tmp_path)
+    interpreter, environment = built("python")[0], on_path(launch, tmp_path)
     fixture = documentation.files(ROOT / "docs" / "src" / "testing-operators.md")["test_boats.py"]
     # a stand-in for pytest, which the environment of the client does not have
     (tmp_path / "pytest.py").write_text("import contextlib\nfixture = contextlib.contextmanager\n")

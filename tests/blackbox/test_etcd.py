@@ -55,7 +55,6 @@ def server_for_transcripts(launch):
         yield server
 
 
-@pytest.mark.xdist_group("transcripts over etcd")
 @pytest.mark.parametrize("path", transcripts.scenarios(), ids=lambda path: path.stem)
 def test_scenario(path, launch, request, record_property):
     if path.stem in transcripts.ALONE:
