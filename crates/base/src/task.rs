@@ -19,9 +19,12 @@ where
 {
     tracing::trace!(name, "task starts");
     // one type for all futures: the code of a task, some hundred lines, is compiled once instead of for every caller
-    let future: Pin<Box<dyn Future<Output = F::Output> + Send>> = Box::pin(future);
+    let future: Boxed<F::Output> = Box::pin(future);
     tokio::spawn(future)
 }
+
+/// A future that a task can be made of.
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Runs a future as a part of the calling task. If the caller is dropped before its end, it goes on in a task of its own.
 pub async fn finish<F>(name: &'static str, future: F) -> F::Output
@@ -30,32 +33,20 @@ where
     F::Output: Send + 'static,
 {
     let mut unfinished = Unfinished { name, future: Some(Box::pin(future)) };
-    std::future::poll_fn(|context| {
-        let Some(future) = &mut unfinished.future else { return Poll::Pending };
-        let polled = future.as_mut().poll(context);
-        if polled.is_ready() {
-            unfinished.future = None;
-        }
-        polled
-    })
-    .await
+    std::future::poll_fn(|context| unfinished.poll(context)).await
 }
 
 /// [`finish`], with the message of a panic as the error, so that the caller survives it.
-pub async fn finish_caught<F>(name: &'static str, future: F) -> Result<F::Output, String>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    let mut future = Box::pin(future);
-    let caught = std::future::poll_fn(move |context| {
-        // after a panic the future is only dropped
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(message(&*panic))),
+pub async fn finish_caught<T: Send + 'static>(name: &'static str, future: Boxed<T>) -> Result<T, String> {
+    let mut unfinished = Unfinished { name, future: Some(future) };
+    std::future::poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| unfinished.poll(context))) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => {
+            unfinished.future = None;
+            Poll::Ready(Err(message(&*panic)))
         }
-    });
-    finish(name, caught).await
+    })
+    .await
 }
 
 /// The message of a panic.
@@ -64,9 +55,21 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("the panic has no message").to_owned()
 }
 
+/// A future that goes on in a task of its own if this is dropped before its end.
 struct Unfinished<T: Send + 'static> {
     name: &'static str,
-    future: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    future: Option<Boxed<T>>,
+}
+
+impl<T: Send + 'static> Unfinished<T> {
+    fn poll(&mut self, context: &mut std::task::Context<'_>) -> Poll<T> {
+        let Some(future) = &mut self.future else { return Poll::Pending };
+        let polled = future.as_mut().poll(context);
+        if polled.is_ready() {
+            self.future = None;
+        }
+        polled
+    }
 }
 
 impl<T: Send + 'static> Drop for Unfinished<T> {

@@ -6,6 +6,7 @@
 mod configuration;
 mod otlp;
 
+use std::pin::pin;
 use std::sync::OnceLock;
 
 use http::HeaderMap;
@@ -96,6 +97,8 @@ pub async fn span<F: Future>(
     attributes: impl FnOnce() -> Attributes,
     work: F,
 ) -> F::Output {
+    // pinned here, so that the state of this function holds it once and not for each of both ways to await it
+    let work = pin!(work);
     let Some(outer) = task::trace().filter(|trace| trace.sampled) else { return work.await };
     let at = Trace { span: clock::random_bytes(), ..outer };
     let start = clock::now_micros().saturating_mul(1000);
@@ -108,6 +111,7 @@ pub async fn span<F: Future>(
 
 /// Runs a future within a span, if there is one.
 pub async fn at<F: Future>(place: Option<Trace>, work: F) -> F::Output {
+    let work = pin!(work);
     match place {
         Some(place) => task::traced(place, work).await,
         None => work.await,

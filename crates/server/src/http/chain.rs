@@ -126,7 +126,7 @@ impl Edge {
     pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<RequestBody>) -> HttpResponse {
         let (audit_id, head) = (audit_id_of(&request), *request.method() == Method::HEAD);
         let (edge, id) = (self.clone(), audit_id.clone());
-        let responded = async move { edge.respond(&client, &id, request).await };
+        let responded = Box::pin(async move { edge.respond(&client, &id, request).await });
         let responded = base::task::finish_caught("request", responded).await;
         let response = responded.unwrap_or_else(|error| panicked(&self.panics, &audit_id, &error));
         finished(response, &audit_id, head)
@@ -322,7 +322,7 @@ mod tests {
     #[tokio::test]
     async fn panic_is_logged_and_counted() {
         let panics = AtomicU64::new(0);
-        let completed = base::task::finish_caught("request", async { panic!("a test panics") }).await;
+        let completed = base::task::finish_caught("request", Box::pin(async { panic!("a test panics") })).await;
         let response = completed.unwrap_or_else(|error| panicked(&panics, "b", &error));
         assert_eq!((response.status(), panics.load(Ordering::Relaxed)), (StatusCode::INTERNAL_SERVER_ERROR, 1));
         assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");

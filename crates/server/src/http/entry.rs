@@ -1,5 +1,6 @@
 //! The filters before a handler: authentication, impersonation, flow control, authorization.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use access::audit::{self, AuditContext, Layer};
@@ -95,7 +96,8 @@ impl Edge {
         let queued = clock::instant();
         let slot = self.admit(&user, &info, timeout, reply).await?;
         let dequeued = clock::instant();
-        let authorized = trace::at(reply.trace_context, self.authorize(user, info));
+        let authorized = pin!(self.authorize(user, info));
+        let authorized = trace::at(reply.trace_context, authorized);
         let authorized = tokio::time::timeout_at(until, authorized).await.map_err(|_| out_of_time(reply))?;
         if let Some(audit_context) = &reply.audit_context {
             audit_context.took(Layer::Queue, dequeued - queued);

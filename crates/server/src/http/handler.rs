@@ -1,5 +1,6 @@
 //! Authorized requests: a document at a non-resource path, or the verb of a resource.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use access::authorization::Authorized;
@@ -58,7 +59,8 @@ impl Edge {
             request.warn(text);
         }
         let fields = || handler_fields(&request, headers);
-        let performed = self.perform(request.clone(), headers, body, reply);
+        // a future is as large as all that it may await: pinned, it is not moved into those that await it
+        let performed = pin!(self.perform(request.clone(), headers, body, reply));
         let result = trace::span(handler_name(&request), Kind::Internal, fields, performed).await;
         let mut response = result.unwrap_or_else(|status| reply.status(&status));
         add_warnings(&request, response.headers_mut());

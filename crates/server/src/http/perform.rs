@@ -73,12 +73,12 @@ impl Edge {
                 }
                 let format = body_format(self.served, headers)?;
                 let document = read(headers, body, format).await?;
-                written(&request, &document, verbs::update(context, &request, &document)).await?
+                written(&request, &document, boxed(verbs::update(context, &request, &document))).await?
             }
             Verb::Patch => {
                 let (kind, format) = patch.ok_or_else(|| negotiate::unsupported_media_type(self.served))?;
                 let document = read(headers, body, format).await?;
-                written(&request, &document, verbs::patch(context, &request, kind, &document)).await?
+                written(&request, &document, boxed(verbs::patch(context, &request, kind, &document))).await?
             }
             Verb::Delete | Verb::DeleteCollection => {
                 if verb == Verb::DeleteCollection {
@@ -99,7 +99,7 @@ impl Edge {
     async fn create(&self, request: &Arc<Request>, headers: &HeaderMap, body: RequestBody) -> Result<Outcome, Status> {
         let format = body_format(self.served, headers)?;
         let document = read(headers, body, format).await?;
-        let created = written(request, &document, verbs::create(&self.context, request, &document)).await?;
+        let created = written(request, &document, boxed(verbs::create(&self.context, request, &document))).await?;
         match (self.reviewer(request), created) {
             (Some(reviewer), Outcome::Object(effect, object)) => {
                 let reviewed = reviewer.review(object.into_value()).await?;
@@ -154,8 +154,7 @@ impl Edge {
 }
 
 /// Runs the write of a document, off the async worker if the document or the stored object is large.
-async fn written<T>(request: &Request, document: &Document, write: impl Future<Output = T> + Send) -> T {
-    let write = boxed(write);
+async fn written<T>(request: &Request, document: &Document, write: Boxed<'_, T>) -> T {
     let limit = limits::INLINE_BYTES_MAX;
     if document.is_longer_than(limit) || request.stored_exceeds(limit) {
         deadline::beside_others(&request.authorized.user.name, write).await
@@ -164,8 +163,10 @@ async fn written<T>(request: &Request, document: &Document, write: impl Future<O
     }
 }
 
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// Boxes the future of a write, whose size would otherwise be part of the future of every request.
-fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> Boxed<'a, T> {
     Box::pin(write)
 }
 

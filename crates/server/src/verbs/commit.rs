@@ -1,5 +1,6 @@
 //! The end of the pipeline: the storage form of an object, its commit, and the response.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use base::request::parse_uint;
@@ -44,7 +45,8 @@ impl Write<'_> {
                 }
                 return Ok(Some(Outcome::Object(Effect::Created, self.round_trip(object).await?)));
             }
-            if parse_uint(object.str_at(&["metadata", "resourceVersion"])).is_ok_and(|version| version != 0) {
+            let version = object.str_at(&["metadata", "resourceVersion"]);
+            if !version.is_empty() && parse_uint(version).is_ok_and(|version| version != 0) {
                 return Err(Status::untyped(500, "resourceVersion should not be set on objects to be created"));
             }
             if let Some(stored) = self.put(object, None).await? {
@@ -122,7 +124,7 @@ impl Write<'_> {
         let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
         let span_attributes =
             || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
-        let put = stored::put(self.context, &key, object, live.map(|live| live.stored.revision));
+        let put = pin!(stored::put(self.context, &key, object, live.map(|live| live.stored.revision)));
         let Some(revision) = trace::span(name, Kind::Internal, span_attributes, put).await? else { return Ok(None) };
         let stored = resource.collection.get(&key.path).filter(|stored| stored.revision == revision);
         // if a later write has replaced it already, the object is read from the history
