@@ -15,14 +15,14 @@ const PREFIX: &str = "/registry/";
 
 impl Key {
     pub fn new(group: &Text, plural: &Text, namespace: &str, name: &str) -> Key {
-        let path = if namespace.is_empty() { Text::from(name) } else { Text::from(format!("{namespace}/{name}")) };
+        let path = if namespace.is_empty() { Text::from(name) } else { [namespace, "/", name].into_iter().collect() };
         Key { group: group.clone(), plural: plural.clone(), path }
     }
 
     /// The core group is written as `core`, since upstream's own omission of it would make keys ambiguous here.
     pub fn to_bytes(&self) -> Bytes {
         let group = if self.group.is_empty() { "core" } else { &self.group };
-        Bytes::from(format!("{PREFIX}{group}/{}/{}", self.plural, self.path))
+        Bytes::from([PREFIX, group, "/", &self.plural, "/", &self.path].concat())
     }
 
     pub fn parse(bytes: &[u8]) -> Option<Key> {

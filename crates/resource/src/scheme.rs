@@ -12,5 +12,5 @@ pub fn unknown_kind(kind: &str, api_version: &str) -> String {
 
 /// `group/version`, or just the version in the core group.
 pub fn group_version(group: &str, version: &str) -> Text {
-    if group.is_empty() { Text::from(version) } else { Text::from(format!("{group}/{version}")) }
+    if group.is_empty() { Text::from(version) } else { [group, "/", version].into_iter().collect() }
 }

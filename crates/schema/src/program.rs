@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use cel::regex::Regex;
+use machinery::value::find_sorted;
 use machinery::{Release, Text, Value};
 
 use crate::format::Format;
@@ -174,7 +175,7 @@ pub(crate) struct Checks {
 
 impl Node {
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {
-        let i = self.fields.binary_search_by(|(n, _)| n.as_str().cmp(name)).ok()?;
+        let i = find_sorted(&self.fields, name, |(name, _)| name)?;
         self.fields.get(i).map(|(_, node)| node)
     }
 
@@ -186,7 +187,7 @@ impl Node {
             *next += 1;
             return Some(node);
         }
-        let i = self.fields.binary_search_by(|(n, _)| n.as_str().cmp(name)).ok()?;
+        let i = find_sorted(&self.fields, name, |(name, _)| name)?;
         *next = i + 1;
         self.fields.get(i).map(|(_, node)| node)
     }

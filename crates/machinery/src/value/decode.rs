@@ -5,6 +5,7 @@
 
 use super::error::{JsonContext, JsonError, JsonProblem};
 use super::keys::{KeyOrder, Trace};
+use super::scan::{below, equal, unmarked};
 use super::{Map, Text, Value};
 pub use crate::limits::JSON_DEPTH_MAX as DEPTH_MAX;
 
@@ -265,19 +266,17 @@ impl<'a> Decoder<'a> {
     /// Decodes a string after its opening quote.
     fn string(&mut self) -> Result<Text, JsonError> {
         let start = self.at;
-        loop {
-            match self.next()? {
-                b'"' => {
-                    let raw = &self.bytes[start..self.at - 1];
-                    return Ok(match std::str::from_utf8(raw) {
-                        Ok(text) => Text::new(text),
-                        Err(_) => Text::from(lossy(raw)),
-                    });
-                }
-                b'\\' => return self.escaped(start),
-                c if c < 0x20 => return Err(self.unexpected(c, JsonContext::String)),
-                _ => {}
+        self.at += unmarked(&self.bytes[start..], |word| equal(word, b'"') | equal(word, b'\\') | below(word, 0x20));
+        match self.next()? {
+            b'"' => {
+                let raw = &self.bytes[start..self.at - 1];
+                Ok(match std::str::from_utf8(raw) {
+                    Ok(text) => Text::new(text),
+                    Err(_) => Text::from(lossy(raw)),
+                })
             }
+            b'\\' => self.escaped(start),
+            c => Err(self.unexpected(c, JsonContext::String)),
         }
     }
 

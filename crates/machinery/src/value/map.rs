@@ -12,6 +12,15 @@ fn has_duplicates(entries: &[(Text, Value)]) -> bool {
     entries.iter().enumerate().any(|(i, (key, _))| entries[..i].iter().any(|(other, _)| same(key, other)))
 }
 
+/// The position of the item named `name` among items sorted by name, which `name_of` returns. Few names have the same length, so
+/// that comparing lengths first is faster among few items than a binary search.
+pub fn find_sorted<T>(items: &[T], name: &str, name_of: impl Fn(&T) -> &Text) -> Option<usize> {
+    if items.len() <= LINEAR_SEARCH_MAX {
+        return items.iter().map(name_of).position(|other| other.len() == name.len() && other == name);
+    }
+    items.binary_search_by(|item| name_of(item).as_str().cmp(name)).ok()
+}
+
 /// The fields of an object: a vector sorted by key (bytewise), without duplicates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
@@ -39,13 +48,8 @@ impl Map {
         self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
     }
 
-    /// The position of a key. Most searches find nothing, so that comparing lengths first is faster in small maps than
-    /// a binary search.
     fn find(&self, key: &str) -> Option<usize> {
-        if self.entries.len() <= LINEAR_SEARCH_MAX {
-            return self.entries.iter().position(|(k, _)| k.len() == key.len() && k.as_str() == key);
-        }
-        self.position(key).ok()
+        find_sorted(&self.entries, key, |(k, _)| k)
     }
 
     /// Whether the map has a field `key`.

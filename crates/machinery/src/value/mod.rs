@@ -8,6 +8,7 @@ mod encode;
 mod error;
 mod keys;
 mod map;
+mod scan;
 pub mod shortest;
 pub mod skim;
 
@@ -16,7 +17,7 @@ pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_strict, key_or
 pub use encode::{float_text, quote, write_json, write_json_string};
 pub use error::{JsonContext, JsonError, JsonProblem};
 pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
-pub use map::Map;
+pub use map::{Map, find_sorted};
 
 /// Immutable text: short text is stored in place, long text is shared, so that cloning never copies it.
 pub type Text = smol_str::SmolStr;

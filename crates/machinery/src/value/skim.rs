@@ -6,6 +6,7 @@
 use crate::limits::SKIM_DEPTH_MAX;
 use std::ops::Range;
 
+use super::scan::{equal, unmarked};
 use super::{Map, Text, Value, decode};
 
 /// One field of an object, with the positions of its key and its value.
@@ -120,10 +121,10 @@ fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
     }
     let mut at = at + 1;
     loop {
+        at += unmarked(bytes.get(at..)?, |word| equal(word, b'"') | equal(word, b'\\'));
         match bytes.get(at)? {
             b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
+            _ => at += 2,
         }
     }
 }

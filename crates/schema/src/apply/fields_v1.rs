@@ -12,10 +12,7 @@ fn key_text(element: &PathElement) -> Text {
     let mut out = Vec::with_capacity(48);
     match element {
         PathElement::TypeField(name) => {
-            let mut text = String::with_capacity(name.len() + 2);
-            text.push_str("f:");
-            text.push_str(name);
-            return Text::from(text);
+            return ["f:", name.as_str()].into_iter().collect();
         }
         PathElement::Key(fields) => {
             out.extend_from_slice(b"k:{");
@@ -44,8 +41,9 @@ pub fn encode(set: &FieldSet) -> Value {
 }
 
 fn encode_children(set: &FieldSet, own: bool) -> Map {
-    let mut entries = Vec::with_capacity(set.iter().len() + 1);
-    if own && !set.is_empty() {
+    let has_self = own && !set.is_empty();
+    let mut entries = Vec::with_capacity(set.iter().len() + usize::from(has_self));
+    if has_self {
         entries.push((Text::new_static("."), Value::object()));
     }
     for (element, node) in set.iter() {

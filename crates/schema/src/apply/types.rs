@@ -4,6 +4,7 @@
 //! lists are atomic, sets, or maps by keys.
 
 use crate::limits::TYPE_DEPTH_MAX;
+use machinery::value::find_sorted;
 use machinery::{Map, Text, Value};
 
 /// The values that a scalar allows.
@@ -40,8 +41,7 @@ pub(crate) struct MapType {
 
 impl MapType {
     pub fn field(&self, name: &str) -> Option<&TypeField> {
-        let found = self.fields.binary_search_by(|f| f.name.as_str().cmp(name)).ok()?;
-        self.fields.get(found)
+        self.fields.get(find_sorted(&self.fields, name, |field| &field.name)?)
     }
 
     /// The type of a field; `None` if the field is not allowed.

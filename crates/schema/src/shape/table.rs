@@ -28,7 +28,8 @@ pub fn named(name: &str) -> &'static Struct {
 /// The shape of metadata.
 #[must_use]
 pub fn object_meta() -> &'static Struct {
-    named("meta.v1.ObjectMeta")
+    static METADATA: LazyLock<&Struct> = LazyLock::new(|| named("meta.v1.ObjectMeta"));
+    *METADATA
 }
 
 /// The fields of a struct, sorted by name.

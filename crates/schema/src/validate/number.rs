@@ -10,10 +10,12 @@ use crate::path::Path;
 use crate::program::{Node, Range};
 use crate::report::{Report, shown};
 
+/// The largest integer up to which each one is exact as a float.
+const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+
 /// Whether a float counts as an integer, which it does if it is close enough to one and exactly representable.
 pub(crate) fn is_integral(f: f64, release: Release) -> bool {
-    const MAX: f64 = 9_007_199_254_740_991.0;
-    if !f.is_finite() || !(-MAX..=MAX).contains(&f) {
+    if !f.is_finite() || f.abs() > EXACT_MAX {
         return false;
     }
     if f == f.trunc() {
@@ -53,6 +55,9 @@ impl Range {
 
     /// Whether the number with the shortest decimal digits of a float lies in the range.
     fn has_float(self, f: f64) -> bool {
+        if f.fract() == 0.0 && f.abs() <= EXACT_MAX {
+            return self.has_integer(f as i64);
+        }
         match self {
             Range::Integer | Range::Int64 => f.to_string().parse::<i64>().is_ok(),
             Range::Int32 => f.to_string().parse::<i32>().is_ok(),

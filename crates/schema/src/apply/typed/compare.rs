@@ -56,9 +56,17 @@ impl Delta {
             return;
         }
         let element = element();
-        self.added.children.insert(element.clone(), below.added);
-        self.modified.children.insert(element.clone(), below.modified);
-        self.removed.children.insert(element, below.removed);
+        let sides =
+            [(&mut self.added, below.added), (&mut self.modified, below.modified), (&mut self.removed, below.removed)];
+        let mut sides = sides.into_iter().filter(|(_, node)| !node.is_empty()).peekable();
+        while let Some((side, node)) = sides.next() {
+            if sides.peek().is_none() {
+                // nearly all elements belong to one side, so that none is cloned
+                side.children.insert(element, node);
+                return;
+            }
+            side.children.insert(element.clone(), node);
+        }
     }
 
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {

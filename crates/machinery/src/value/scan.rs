@@ -1,0 +1,69 @@
+//! The search for the first byte of a string that needs care: eight bytes at a time, since most strings have none.
+
+/// The number of bytes in a word.
+const WORD: usize = size_of::<u64>();
+/// The lowest bit of each byte, and the highest.
+const LOW: u64 = u64::from_ne_bytes([1; WORD]);
+const HIGH: u64 = LOW << 7;
+
+/// The length of the longest prefix of `bytes` in which no byte is marked. `marks` sets the highest bit of each byte of a word
+/// that ends the prefix, as [`equal`] and [`below`] do, and marks no space.
+pub(super) fn unmarked(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
+    let first = |word: [u8; WORD]| marks(u64::from_le_bytes(word)).trailing_zeros() as usize / WORD;
+    let mut at = 0;
+    while let Some(word) = bytes[at..].first_chunk() {
+        match first(*word) {
+            WORD => at += WORD,
+            unmarked => return at + unmarked,
+        }
+    }
+    let mut last = [b' '; WORD];
+    let rest = &bytes[at..];
+    last[..rest.len()].copy_from_slice(rest);
+    at + first(last).min(rest.len())
+}
+
+/// Marks the bytes of a word that equal `byte`. Bytes above the first one that is marked may be marked wrongly.
+pub(super) fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (LOW * u64::from(byte)), 1)
+}
+
+/// Marks the bytes of a word that are less than `bound`, which is at most 128. Bytes above the first one that is marked may be
+/// marked wrongly.
+pub(super) fn below(word: u64, bound: u8) -> u64 {
+    // the subtraction borrows from the next byte only at a byte that is marked
+    word.wrapping_sub(LOW * u64::from(bound)) & !word & HIGH
+}
+
+/// Sets `bits` in each byte of a word.
+pub(super) fn with_bits(word: u64, bits: u8) -> u64 {
+    word | (LOW * u64::from(bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_marked_byte_is_found_at_every_place() {
+        let marks = |word| equal(word, b'"') | equal(word, 0xe2) | below(word, 0x20);
+        for length in 0..40 {
+            let plain = vec![b'a'; length];
+            assert_eq!(unmarked(&plain, marks), length);
+            for at in 0..length {
+                for byte in 0..=u8::MAX {
+                    let mut bytes = plain.clone();
+                    bytes[at] = byte;
+                    let marked = byte == b'"' || byte == 0xe2 || byte < 0x20;
+                    assert_eq!(unmarked(&bytes, marks), if marked { at } else { length }, "{byte} at {at} of {length}");
+                    // what precedes and follows the first marked byte does not matter
+                    if marked {
+                        bytes[at..].fill(byte);
+                        bytes[..at].fill(0xff);
+                        assert_eq!(unmarked(&bytes, marks), at);
+                    }
+                }
+            }
+        }
+    }
+}
