@@ -245,6 +245,13 @@ impl FieldSet {
         }
     }
 
+    /// Puts `node` in the place of what an element of the set holds.
+    pub fn replace(&mut self, element: &PathElement, node: SetNode) {
+        if let Ok(at) = self.entries.binary_search_by(|(e, _)| e.cmp(element)) {
+            self.entries[at].1 = node;
+        }
+    }
+
     /// Replaces each entry by what `keep` returns for it.
     fn filter_map(&self, mut keep: impl FnMut(&PathElement, &SetNode) -> SetNode) -> FieldSet {
         let kept = self.entries.iter().filter_map(|(element, node)| {
