@@ -1,11 +1,30 @@
 //! Time and randomness. No other module reads a clock or a random generator.
+//!
+//! `now_*` is the time of the API that the running task works for: that of its [`WorkspaceClock`], if it has one. `machine_*` is the time
+//! of the machine, for what concerns the server and not the objects of an API: logs, audit events, traces, certificates of connections.
+//! Time limits and measurements are by [`instant`], and waits of controllers that a test may shorten by [`moment`].
+
+mod seeded;
+mod workspace;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Microseconds since the Unix epoch.
+pub use workspace::{Follower, Reading, WorkspaceClock, current, micros_of, moment, scoped, sleep_until, within};
+
+/// Microseconds since the Unix epoch, by the clock of the machine.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
-pub fn now_micros() -> i64 {
+pub fn machine_micros() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Seconds since the Unix epoch, by the clock of the machine.
+pub fn machine_seconds() -> i64 {
+    machine_micros().div_euclid(1_000_000)
+}
+
+/// Microseconds since the Unix epoch.
+pub fn now_micros() -> i64 {
+    micros_of(current().as_deref())
 }
 
 /// Seconds since the Unix epoch.
@@ -34,7 +53,21 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
 
 /// A random UUID (version 4, RFC 9562).
 pub fn uuid() -> String {
-    let mut bytes: [u8; 16] = random_bytes();
+    uuid_from(random_bytes())
+}
+
+/// The uid of an object, which `of` names.
+pub fn uid(of: impl FnOnce() -> String) -> String {
+    uuid_from(chosen("uid", of))
+}
+
+/// Bytes that belong to a name: random ones, or those that the seed of the [`WorkspaceClock`] gives it.
+fn chosen<const N: usize>(purpose: &str, of: impl FnOnce() -> String) -> [u8; N] {
+    let seeded = current().and_then(|clock| clock.seeded(purpose, of));
+    seeded.map_or_else(random_bytes, |hash| std::array::from_fn(|index| hash[index]))
+}
+
+fn uuid_from(mut bytes: [u8; 16]) -> String {
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     // every request has one, so it is one allocation
@@ -48,10 +81,10 @@ pub fn uuid() -> String {
     text
 }
 
-/// The five random characters of a generated name.
-pub fn name_suffix() -> String {
+/// The five random characters of a generated name; `of` says which.
+pub fn name_suffix(of: impl FnOnce() -> String) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let bytes: [u8; 5] = random_bytes();
+    let bytes: [u8; 5] = chosen("suffix", of);
     bytes.iter().map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()])).collect()
 }
 
@@ -63,4 +96,9 @@ pub fn scratch_name() -> String {
 /// A number in `0..bound`.
 pub fn random_below(bound: u64) -> u64 {
     u64::from_le_bytes(random_bytes()) % bound.max(1)
+}
+
+/// A number in `0..bound` that clients see; `of` says where.
+pub fn shown_below(bound: u64, of: impl FnOnce() -> String) -> u64 {
+    u64::from_le_bytes(chosen("number", of)) % bound.max(1)
 }

@@ -1,7 +1,7 @@
 //! The common basis of the rooms of the API server.
 //!
-//! `clock`, `configuration`, `digest`, `limits`, `metrics`, `task` and `wording` import none of the others; `deadline`, `notice`,
-//! `request`, `trace` and `webhook` import those.
+//! `configuration`, `digest`, `limits`, `metrics` and `wording` import none of the others, `clock` hashes with `digest`, and tasks have
+//! clocks; `deadline`, `notice`, `request`, `trace` and `webhook` import those.
 
 pub mod clock;
 pub mod configuration;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// Names whose sequences of seeded values are remembered, in a workspace whose Clock has a seed.
+pub const SEEDED_NAMES_MAX: usize = 100_000;
 /// Idle connections that are kept per webhook.
 pub const WEBHOOK_IDLE_CONNECTIONS: usize = 32;
 /// Greatest size of a webhook's response.

@@ -5,12 +5,14 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::clock::{self, WorkspaceClock};
 use crate::limits;
 
-/// Starts a task of the server; `name` is for debugging.
+/// Starts a task of the server, which has the clock of the running one; `name` is for debugging.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn spawn<F>(name: &'static str, future: F) -> tokio::task::JoinHandle<F::Output>
 where
@@ -20,7 +22,10 @@ where
     tracing::trace!(name, "task starts");
     // one type for all futures: the code of a task, some hundred lines, is compiled once instead of for every caller
     let future: Boxed<F::Output> = Box::pin(future);
-    tokio::spawn(future)
+    match clock::current() {
+        None => tokio::spawn(future),
+        clock => tokio::spawn(clock::within(clock, future)),
+    }
 }
 
 /// A future that a task can be made of.
@@ -32,13 +37,17 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let mut unfinished = Unfinished { name, future: Some(Box::pin(future)) };
+    let mut unfinished = Unfinished { name, clock: clock::current(), future: Some(Box::pin(future)) };
     std::future::poll_fn(|context| unfinished.poll(context)).await
 }
 
-/// [`finish`], with the message of a panic as the error, so that the caller survives it.
-pub async fn finish_caught<T: Send + 'static>(name: &'static str, future: Boxed<T>) -> Result<T, String> {
-    let mut unfinished = Unfinished { name, future: Some(future) };
+/// [`finish`], with a clock, and with the message of a panic as the error, so that the caller survives it.
+pub async fn finish_caught<T: Send + 'static>(
+    name: &'static str,
+    clock: Option<Arc<WorkspaceClock>>,
+    future: Boxed<T>,
+) -> Result<T, String> {
+    let mut unfinished = Unfinished { name, clock, future: Some(future) };
     std::future::poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| unfinished.poll(context))) {
         Ok(polled) => polled.map(Ok),
         Err(panic) => {
@@ -58,13 +67,15 @@ fn message(panic: &(dyn Any + Send)) -> String {
 /// A future that goes on in a task of its own if this is dropped before its end.
 struct Unfinished<T: Send + 'static> {
     name: &'static str,
+    /// The clock of the future. When this is dropped, that of the task is gone.
+    clock: Option<Arc<WorkspaceClock>>,
     future: Option<Boxed<T>>,
 }
 
 impl<T: Send + 'static> Unfinished<T> {
     fn poll(&mut self, context: &mut std::task::Context<'_>) -> Poll<T> {
         let Some(future) = &mut self.future else { return Poll::Pending };
-        let polled = future.as_mut().poll(context);
+        let polled = clock::scoped(self.clock.as_ref(), || future.as_mut().poll(context));
         if polled.is_ready() {
             self.future = None;
         }
@@ -78,7 +89,7 @@ impl<T: Send + 'static> Drop for Unfinished<T> {
         if let Some(future) = self.future.take().filter(|_| !std::thread::panicking())
             && tokio::runtime::Handle::try_current().is_ok()
         {
-            drop(spawn(self.name, future));
+            clock::scoped(self.clock.as_ref(), || drop(spawn(self.name, future)));
         }
     }
 }

@@ -87,6 +87,7 @@ impl InProcess {
             flags: BTreeMap::new(),
             audit: Arc::new(Audit::default()),
             interceptor: None,
+            clock: None,
             prefix: Default::default(),
         });
         Ok(InProcess { edge: Arc::new(edge), _stop: stop })

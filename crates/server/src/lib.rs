@@ -353,6 +353,7 @@ impl Server {
             compatible_minor: config.compatible_minor,
             audit: audit.clone(),
             interceptor: testing.map(Testing::interceptor),
+            clock: None,
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);

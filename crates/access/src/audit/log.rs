@@ -156,7 +156,7 @@ impl Rotating {
 
     /// Renames the file to one with the current time in its name and opens a new one.
     fn rotate(&mut self) -> io::Result<()> {
-        let rotated_path = self.rotated_path(clock::now_micros());
+        let rotated_path = self.rotated_path(clock::machine_micros());
         match fs::rename(&self.options.path, &rotated_path) {
             // an earlier attempt has renamed it
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

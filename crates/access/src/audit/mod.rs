@@ -129,7 +129,7 @@ impl AuditContext {
         if self.omitted.has(stage) {
             return;
         }
-        let event = self.record.lock().event(stage, clock::now_micros());
+        let event = self.record.lock().event(stage, clock::machine_micros());
         self.audit.write(&event);
     }
 
@@ -225,7 +225,7 @@ impl Drop for AuditContext {
             self.change(|record| record.panicked());
             self.record(Stage::Panic);
         } else {
-            self.change(|record| record.annotate_latency(clock::now_micros()));
+            self.change(|record| record.annotate_latency(clock::machine_micros()));
             self.record(Stage::ResponseComplete);
         }
     }

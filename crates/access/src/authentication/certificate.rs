@@ -48,20 +48,22 @@ impl ClientCertificate {
     /// The user, while the certificate is valid: connections may outlive it.
     pub fn user(&self) -> Option<&User> {
         match self {
-            ClientCertificate::Valid { user, not_after, .. } if clock::now_seconds() <= *not_after => user.as_deref(),
+            ClientCertificate::Valid { user, not_after, .. } if clock::machine_seconds() <= *not_after => {
+                user.as_deref()
+            }
             _ => None,
         }
     }
 
     /// Whether the client is a front proxy, which names the user in headers.
     pub fn is_proxy(&self) -> bool {
-        matches!(self, ClientCertificate::Valid { proxy: true, not_after, .. } if clock::now_seconds() <= *not_after)
+        matches!(self, ClientCertificate::Valid { proxy: true, not_after, .. } if clock::machine_seconds() <= *not_after)
     }
 
     /// Remaining validity of a certificate that names a user.
     pub fn seconds_left(&self) -> Option<i64> {
         match self {
-            ClientCertificate::Valid { not_after, .. } => Some(not_after - clock::now_seconds()),
+            ClientCertificate::Valid { not_after, .. } => Some(not_after - clock::machine_seconds()),
             _ => None,
         }
     }

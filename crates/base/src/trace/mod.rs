@@ -101,7 +101,7 @@ pub async fn span<F: Future>(
     let work = pin!(work);
     let Some(outer) = task::trace().filter(|trace| trace.sampled) else { return work.await };
     let at = Trace { span: clock::random_bytes(), ..outer };
-    let start = clock::now_micros().saturating_mul(1000);
+    let start = clock::machine_micros().saturating_mul(1000);
     let (parent, attributes) = (Some(outer.span), attributes());
     let span = Span { at, parent, link: None, name: name.to_owned(), kind, start, attributes, status: 0 };
     let done = task::traced(at, work).await;
@@ -128,7 +128,7 @@ impl Span {
 impl Drop for Span {
     fn drop(&mut self) {
         let Some(tracer) = TRACER.get() else { return };
-        let end = clock::now_micros().saturating_mul(1000);
+        let end = clock::machine_micros().saturating_mul(1000);
         tracer.exporter.take(otlp::encoded(self, end));
     }
 }

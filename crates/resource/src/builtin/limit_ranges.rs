@@ -14,7 +14,8 @@ use super::podspec;
 pub fn prepare(range: &mut Value, old: Option<&Value>) {
     let is_named = ["name", "generateName"].iter().any(|field| !range.str_at(&["metadata", field]).is_empty());
     if old.is_none() && !is_named {
-        range.set_at(&["metadata", "name"], Value::from(base::clock::uuid()));
+        let name = base::clock::uid(|| format!("a name in {}", range.str_at(&["metadata", "namespace"])));
+        range.set_at(&["metadata", "name"], Value::from(name));
     }
 }
 

@@ -165,7 +165,9 @@ impl Allocation {
         let known = collection(server.objects());
         let (low, size) = (network.low(), network.size());
         for (first, count) in [(low + 1, size - low), (1, low)] {
-            let start = clock::random_below(count);
+            let start = clock::shown_below(count, || {
+                format!("{}/{}", service.str_at(&["metadata", "namespace"]), service.str_at(&["metadata", "name"]))
+            });
             for step in 0..count.min(limits::ALLOCATION_LOOKUPS) {
                 let address = network.nth(first + start.wrapping_add(step) % count);
                 if known.get(&address.to_string()).is_some() {

@@ -102,7 +102,7 @@ impl Pool {
 
     /// The first free index at or after a random one, within a part of the range and from its end to its start.
     fn free_in(&self, part: Range<usize>) -> Option<usize> {
-        let start = part.start + clock::random_below(part.len() as u64) as usize;
+        let start = part.start + clock::shown_below(part.len() as u64, || "node ports".to_owned()) as usize;
         (start..part.end).chain(part.start..start).find(|index| self.taken.get(*index) == Some(&false))
     }
 }

@@ -124,15 +124,15 @@ impl Reconciler for Cleanup {
             (std::mem::take(&mut state.changed_namespaces), std::mem::take(&mut state.definitions_changed))
         };
         let due = known.definitions.next().into_iter().chain(known.retry).min();
-        if definitions_changed || due.is_some_and(|due| due <= clock::instant()) {
+        if definitions_changed || due.is_some_and(|due| due <= clock::moment()) {
             let pass = verbs::finalize(context, &mut known.definitions).await;
-            known.retry = pass.failed.then(|| clock::instant() + limits::CONTROLLER_RETRY);
+            known.retry = pass.failed.then(|| clock::moment() + limits::CONTROLLER_RETRY);
         }
         if self.namespaces {
             known.namespaces.finalize(context, namespaces).await;
         }
         let next = [known.namespaces.next(), known.definitions.next(), known.retry].into_iter().flatten().min()?;
-        Some(next.saturating_duration_since(clock::instant()))
+        Some(next.saturating_duration_since(clock::moment()))
     }
 }
 

@@ -33,7 +33,7 @@ impl TerminatingNamespaces {
     pub async fn finalize(&mut self, context: &Context, changed: HashSet<Text>) {
         let Some(namespaces) = context.registry.get("", "namespaces") else { return };
         let deleting = |name: &Text| namespaces.collection.get(name).filter(|stored| stored.meta.deleting);
-        let now = clock::instant();
+        let now = clock::moment();
         self.from.retain(|name, (uid, _)| deleting(name).is_some_and(|stored| stored.meta.uid == *uid));
         self.due.retain(|name, _| self.from.contains_key(name));
         // other servers learn of a deletion, and refuse to create objects, a little later
@@ -59,7 +59,7 @@ impl TerminatingNamespaces {
                 Ok(NamespacePass::Again) => drop(self.due.insert(name, now)),
                 Err(status) => {
                     tracing::warn!(namespace = %name, error = %status, "the content of a namespace cannot be deleted; will retry");
-                    self.due.insert(name, clock::instant() + limits::CONTROLLER_RETRY);
+                    self.due.insert(name, clock::moment() + limits::CONTROLLER_RETRY);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock::Follower;
 use futures_util::future::BoxFuture;
 use objects::{Event, Key};
 use tokio::sync::{Notify, watch};
@@ -98,13 +99,15 @@ impl<R: Reconciler> Controller for Reconciling<R> {
 
     fn run(self: Arc<Self>, context: Arc<Context>, mut stop: watch::Receiver<bool>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            let mut memory = R::Memory::default();
+            let (mut memory, mut follower) = (R::Memory::default(), Follower::new());
             loop {
                 let again = self.reconciler.reconcile(&context, &stop, &mut memory).await;
                 let due = async {
                     tokio::select! {
+                        biased;
                         () = self.wake.notified() => self.settled().await,
                         () = after(again) => {}
+                        () = follower.changed() => {}
                     }
                 };
                 tokio::select! {

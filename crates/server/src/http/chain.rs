@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use access::audit::Audit;
 use access::authorization::{Authorized, Impersonation};
+use base::clock::WorkspaceClock;
 use base::metrics::METRICS;
 use base::request::{FeatureGates, RequestInfo, Verb};
 use base::task::Trace;
@@ -59,6 +60,8 @@ pub struct Edge {
     pub impersonation: Impersonation,
     /// What may intercept authorized requests, if anything does.
     pub(super) interceptor: Option<Arc<dyn Interceptor>>,
+    /// The clock of the API, unless it is that of the machine.
+    pub(super) clock: Option<Arc<WorkspaceClock>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     prefix: Text,
 }
@@ -76,6 +79,8 @@ pub struct EdgeParts {
     pub audit: Arc<Audit>,
     /// What may intercept authorized requests, if anything does.
     pub interceptor: Option<Arc<dyn Interceptor>>,
+    /// The clock of the API, unless it is that of the machine.
+    pub clock: Option<Arc<WorkspaceClock>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     pub prefix: Text,
 }
@@ -117,6 +122,7 @@ impl Edge {
             audit: parts.audit,
             impersonation: Impersonation::new(gates.constrained_impersonation()),
             interceptor: parts.interceptor,
+            clock: parts.clock,
             prefix: parts.prefix,
         }
     }
@@ -127,7 +133,7 @@ impl Edge {
         let (audit_id, head) = (audit_id_of(&request), *request.method() == Method::HEAD);
         let (edge, id) = (self.clone(), audit_id.clone());
         let responded = Box::pin(async move { edge.respond(&client, &id, request).await });
-        let responded = base::task::finish_caught("request", responded).await;
+        let responded = base::task::finish_caught("request", self.clock.clone(), responded).await;
         let response = responded.unwrap_or_else(|error| panicked(&self.panics, &audit_id, &error));
         finished(response, &audit_id, head)
     }
@@ -148,7 +154,7 @@ impl Edge {
         reply.gzip &= self.compresses;
         reply.without_object = parts.extensions.get::<VerdictOnly>().is_some();
         reply.observation = self.observe(&info, &parts.headers);
-        let received = clock::now_micros();
+        let received = clock::machine_micros();
         let watching = info.verb == Verb::Watch;
         let mut log = RequestLog::begin(&parts, client.address, watching);
         let arrival = Arrival { client, parts: &parts, audit_id, received };
@@ -322,7 +328,8 @@ mod tests {
     #[tokio::test]
     async fn panic_is_logged_and_counted() {
         let panics = AtomicU64::new(0);
-        let completed = base::task::finish_caught("request", Box::pin(async { panic!("a test panics") })).await;
+        let failing = Box::pin(async { panic!("a test panics") });
+        let completed = base::task::finish_caught("request", None, failing).await;
         let response = completed.unwrap_or_else(|error| panicked(&panics, "b", &error));
         assert_eq!((response.status(), panics.load(Ordering::Relaxed)), (StatusCode::INTERNAL_SERVER_ERROR, 1));
         assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");

@@ -40,11 +40,14 @@ enum RequestSlot<'a> {
 impl Edge {
     /// Authenticates a client and authorizes a request on its behalf, which is not made.
     pub async fn vouch(&self, client: &Client, headers: &HeaderMap, info: RequestInfo) -> Result<(), Status> {
-        let user = self.identify(client, headers, &info, &mut CredentialWarnings::default()).await?;
-        self.authorize(user, info).await.map(drop).map_err(|refusal| match refusal {
-            Refusal::Forbidden { status, .. } => status,
-            Refusal::Failed(why) => Status::internal(&why),
-        })
+        let vouched = async {
+            let user = self.identify(client, headers, &info, &mut CredentialWarnings::default()).await?;
+            self.authorize(user, info).await.map(drop).map_err(|refusal| match refusal {
+                Refusal::Forbidden { status, .. } => status,
+                Refusal::Failed(why) => Status::internal(&why),
+            })
+        };
+        clock::within(self.clock.clone(), vouched).await
     }
 
     /// The realm of the ServiceAccount whose token a client sends, see [`access::authentication::Authentication::realm_of`].

@@ -273,7 +273,7 @@ pub fn expose(registry: &Registry, store: &dyn store::Store, accept: &str) -> (&
         let cluster = StorageCluster { storage_cluster_id: "pintle-0" };
         METRICS.storage_size_bytes.get_or_create(&cluster).set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
-    METRICS.expose(accept, clock::now_seconds())
+    METRICS.expose(accept, clock::machine_seconds())
 }
 
 #[cfg(test)]

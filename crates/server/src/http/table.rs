@@ -1,5 +1,8 @@
 //! The shapes `Table` and `PartialObjectMetadata`.
 
+use std::sync::Arc;
+
+use base::clock::WorkspaceClock;
 use base::{clock, task};
 use machinery::jsonpath::columns::RowVisits;
 use machinery::jsonpath::{self, JsonPath};
@@ -148,6 +151,8 @@ pub struct Table {
     built_in: Option<&'static BuiltIn>,
     /// Whether the kind has only the default columns, in which case `rows` of an empty table is null.
     has_null_rows: bool,
+    /// The clock of the request, whose response is made when its task may be gone.
+    clock: Option<Arc<WorkspaceClock>>,
 }
 
 impl Table {
@@ -170,7 +175,8 @@ impl Table {
         let name_format = if is_own_scale { "" } else { "name" };
         let built_in = request.resource.built_in().filter(|_| request.subresource != Subresource::Scale);
         let columns = cells(request);
-        Ok(Table { accepted: *accepted, columns, has_name, name_format, include, built_in, has_null_rows })
+        let (accepted, clock) = (*accepted, clock::current());
+        Ok(Table { accepted, columns, has_name, name_format, include, built_in, has_null_rows, clock })
     }
 
     fn definitions(&self) -> Value {
@@ -182,7 +188,7 @@ impl Table {
     }
 
     pub fn row(&self, object: &Value) -> Value {
-        let now = clock::now_micros();
+        let now = clock::micros_of(self.clock.as_deref());
         let name = object.str_at(&["metadata", "name"]);
         let name = match self.built_in.is_some_and(|built_in| built_in.is_default(object)) {
             true => Value::from(format!("{name} (default)")),

@@ -162,7 +162,7 @@ impl Acceptor {
         let Some((first, others)) = session.peer_certificates().and_then(<[_]>::split_first) else {
             return ClientCertificate::None;
         };
-        let now = clock::now_seconds();
+        let now = clock::machine_seconds();
         let signed_by = |authorities: &Authorities| authorities.verify(first, others, now);
         let verified = Verified {
             client: signed_by(&self.authorities).inspect_err(report_refused).is_ok(),

@@ -73,7 +73,7 @@ pub struct ZPages {
 
 impl ZPages {
     pub fn new(gates: &FeatureGates, release: Release, flags: BTreeMap<String, String>) -> ZPages {
-        ZPages { statusz: gates.statusz(), flagz: gates.flagz(), release, started: clock::now_seconds(), flags }
+        ZPages { statusz: gates.statusz(), flagz: gates.flagz(), release, started: clock::machine_seconds(), flags }
     }
 
     /// The paths of the enabled pages.
@@ -165,7 +165,7 @@ impl ZPages {
     }
 
     fn uptime(&self) -> i64 {
-        clock::now_seconds() - self.started
+        clock::machine_seconds() - self.started
     }
 }
 

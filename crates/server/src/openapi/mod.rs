@@ -157,7 +157,7 @@ impl OpenApi {
         if !requested_hash.is_empty() && requested_hash != group.hash {
             return Response::Moved { location: Index::location(name, &group) };
         }
-        let expires = (!requested_hash.is_empty()).then(|| http_date(clock::now_seconds() + YEAR_SECONDS));
+        let expires = (!requested_hash.is_empty()).then(|| http_date(clock::machine_seconds() + YEAR_SECONDS));
         let current = quoted(&group.hash);
         if etag == current {
             return Response::NotModified { etag: current };

@@ -58,6 +58,7 @@ impl TestServer {
             compatible_minor: 36,
             audit: Arc::new(Audit::default()),
             interceptor: Some(testing.clone().interceptor()),
+            clock: None,
             prefix: Default::default(),
         }));
         TestServer { edge, testing, stop }

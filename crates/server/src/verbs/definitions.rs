@@ -44,7 +44,7 @@ pub async fn finalize(context: &Context, outlived: &mut PendingCrdDeletions) -> 
     let mut pass = third_party::finalize(context).await;
     let Some(resource) = definitions(context) else { return pass };
     let (root, _) = resource.collection.latest();
-    outlived.passed = Some(clock::instant());
+    outlived.passed = Some(clock::moment());
     if !outlived.from.is_empty() {
         let uids: HashSet<&Text> = root.values().map(|stored| &stored.meta.uid).collect();
         outlived.from.retain(|uid, _| uids.contains(uid));
@@ -94,7 +94,7 @@ async fn finalize_one(
     // other finalizers keep the CRD: wait, so that clients see it as terminating for a moment
     let stays = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     let at_once = !has_waited && !stays;
-    if instances.is_empty() && (at_once || outlived.may_go(uid, clock::instant())) {
+    if instances.is_empty() && (at_once || outlived.may_go(uid, clock::moment())) {
         return release(context, resource, name, "InstanceDeletionCompleted", "removed all instances").await;
     }
     Ok(())

@@ -27,8 +27,15 @@ pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), S
 /// Sets the system fields of a new object. This happens after mutating admission, which does not see them.
 pub fn fill_system_fields(object: &mut Value) {
     object.remove_at(&["metadata", "selfLink"]);
-    object.set_at(&["metadata", "uid"], Value::from(clock::uuid()));
+    let uid = clock::uid(|| named(object, object.str_at(&["metadata", "name"])));
+    object.set_at(&["metadata", "uid"], Value::from(uid));
     object.set_at(&["metadata", "creationTimestamp"], Value::from(clock::now_rfc3339()));
+}
+
+/// What a seed distinguishes objects by: group, kind, namespace and name.
+fn named(object: &Value, name: &str) -> String {
+    let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+    format!("{group}/{}/{}/{name}", object.str_at(&["kind"]), object.str_at(&["metadata", "namespace"]))
 }
 
 /// Sets the namespace of an object to that of the request. Fails if the object has another one.
@@ -74,7 +81,8 @@ pub fn generate_name(object: &mut Value) -> bool {
     }
     let cut = base.char_indices().map(|(i, _)| i).take_while(|i| *i <= BASE_MAX).last().unwrap_or_default();
     let base = if base.len() > BASE_MAX { &base[..cut] } else { base.as_str() };
-    object.set_at(&["metadata", "name"], Value::from(format!("{base}{}", clock::name_suffix())));
+    let suffix = clock::name_suffix(|| named(object, base));
+    object.set_at(&["metadata", "name"], Value::from(format!("{base}{suffix}")));
     true
 }
 

@@ -139,8 +139,8 @@ impl Write<'_> {
         }
         admit.check_namespace(&object, if shown.is_empty() { "Unknown" } else { shown })?;
         let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();
-        meta::fill_system_fields(&mut object);
         let generated = meta::generate_name(&mut object);
+        meta::fill_system_fields(&mut object);
         hooks::authorize(self, &object, None).await?;
         Ok((object, generated))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::clock;
+use base::clock::{self, Follower};
 use machinery::{Status, Text, Value, json};
 use resource::Resource;
 use tokio::sync::watch;
@@ -24,11 +24,13 @@ pub async fn create_definition(context: &Context) -> Result<(), Status> {
 pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
     workspaces.delete_lost().await;
     let mut sweep = tokio::time::interval(limits::WORKSPACE_SWEEP);
+    let mut follower = Follower::new();
     loop {
         let expiry = workspaces.expire().await;
         tokio::select! {
             () = workspaces.has_changed.notified() => workspaces.report_changed().await,
             () = tokio::time::sleep(expiry) => {}
+            () = follower.changed() => {}
             _ = sweep.tick() => {
                 workspaces.rest();
                 workspaces.report_changed().await;

@@ -113,6 +113,7 @@ impl Workspaces {
             compatible_minor: self.parts.compatible_minor.min(blueprint.runtime.release.minor() - 1),
             audit: self.parts.audit.clone(),
             interceptor: testing.map(Testing::interceptor),
+            clock: None,
             prefix,
         });
         let (requests, watches) = Default::default();

@@ -92,6 +92,7 @@ impl TestServer {
             compatible_minor: 36,
             audit,
             interceptor: None,
+            clock: None,
             prefix: Default::default(),
         }));
         super::start(Some(workspaces.clone()), &home, stop.subscribe()).await.unwrap();

@@ -92,7 +92,7 @@ impl Follower {
     fn report(&self, result: &Result<(), String>) {
         let (plugin, directory) = (self.plugin.name(), &self.path);
         let hash = result.as_ref().ok().map(|()| self.hash.as_str());
-        METRICS.manifests.loaded(plugin, &self.server, hash, clock::now_micros());
+        METRICS.manifests.loaded(plugin, &self.server, hash, clock::machine_micros());
         match result {
             Ok(()) => tracing::info!(plugin, directory, "the manifests have been loaded"),
             Err(why) => {

@@ -83,7 +83,8 @@ pub fn validate(call: &PluginRequest<'_>) -> Decision {
 fn mount_token(pod: &mut Value) {
     let names = pod.items_at(&["spec", "volumes"]).iter().map(|volume| volume.str_at(&["name"]));
     let existing = names.filter(|name| name.starts_with(TOKEN_VOLUME)).map(str::to_owned).next();
-    let name = existing.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", clock::name_suffix()));
+    let volume_of = || ["namespace", "name", "generateName"].map(|field| pod.str_at(&["metadata", field])).join("/");
+    let name = existing.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{}", clock::name_suffix(volume_of)));
     let mount = json!({"name": (name.clone()), "readOnly": true, "mountPath": TOKEN_PATH});
     let mut is_needed = false;
     for list in ["initContainers", "containers"] {

@@ -47,7 +47,7 @@ impl Issuer {
             let wanted = machinery::value::quote(self.audiences.first().map_or("", Text::as_str));
             return Err(format!("oidc: expected audience {wanted} got {}", super::accounts::quoted(&audiences)));
         }
-        check_times(&token.claims, clock::now_seconds())?;
+        check_times(&token.claims, clock::machine_seconds())?;
         let keys = self.keys.for_token(token.key_id()).await?;
         let failed = |why: &str| format!("failed to verify signature: {why}");
         token.verify(&keys, &self.algorithms).map_err(failed)

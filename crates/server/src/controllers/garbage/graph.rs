@@ -61,7 +61,7 @@ impl GraphState {
     fn enqueue(&mut self, task: Task) {
         if self.queued.insert(task.clone()) {
             QUEUE.added(1);
-            self.ready.push_back((task, clock::instant()));
+            self.ready.push_back((task, clock::moment()));
         }
     }
 
@@ -207,7 +207,7 @@ impl Graph {
         let mut state = self.lock();
         QUEUE.retried();
         state.sequence += 1;
-        let at = (clock::instant() + after, state.sequence);
+        let at = (clock::moment() + after, state.sequence);
         state.later.insert(at, task);
         self.changed.notify_one();
     }
@@ -221,13 +221,13 @@ impl Graph {
     /// The due tasks, at most `most`; waits until there is at least one.
     pub async fn take(&self, most: usize) -> Vec<Task> {
         loop {
-            let (tasks, next) = self.lock().take(most, clock::instant());
+            let (tasks, next) = self.lock().take(most, clock::moment());
             if !tasks.is_empty() {
                 return tasks;
             }
             let due = async {
                 match next {
-                    Some(at) => tokio::time::sleep_until(at).await,
+                    Some(at) => clock::sleep_until(at).await,
                     None => std::future::pending().await,
                 }
             };

@@ -24,7 +24,7 @@ use graph::{QUEUE, Task, WorkItem};
 use super::reconciler::Controller;
 use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
-use base::clock;
+use base::clock::{self, Follower};
 use objects::{Event, Key, Owner, Stored};
 use resource::Resource;
 
@@ -57,14 +57,18 @@ impl Controller for Graph {
 
 /// Collects until `stop` becomes true.
 async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Receiver<bool>) {
+    let mut follower = Follower::new();
     loop {
         tokio::select! {
+            biased;
             tasks = graph.take(limits::GARBAGE_PARALLEL) => {
                 join_all(tasks.into_iter().map(|task| examine(&context, &graph, task))).await;
                 // most objects are examined without awaiting anything, so other tasks would starve without this
                 tokio::task::yield_now().await;
             }
             () = super::stopped(&mut stop) => return,
+            // what has become due is taken first
+            () = follower.changed() => {}
         }
     }
 }

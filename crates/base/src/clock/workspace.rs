@@ -1,0 +1,258 @@
+//! The clock of one API, which tests may stop and advance.
+//!
+//! A task has the clock of the task that has spawned it (`task::spawn`), and the first ones are given it where an API is assembled and
+//! where its requests arrive. So no room between passes it on, and code that has none reads the time of the machine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::seeded::Sequences;
+use super::{instant, machine_micros};
+
+tokio::task_local! {
+    static CLOCK: Arc<WorkspaceClock>;
+}
+
+/// Whether there has been a clock, since otherwise no task has one.
+static IS_USED: AtomicBool = AtomicBool::new(false);
+
+/// What a clock shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// In microseconds since the Unix epoch.
+    pub shown: i64,
+    /// When the machine's clock showed what, if this one runs; in microseconds since the Unix epoch.
+    pub since: Option<i64>,
+}
+
+impl Reading {
+    /// What it shows when the clock of the machine shows this.
+    pub fn at(&self, machine: i64) -> i64 {
+        self.since.map_or(self.shown, |since| self.shown.saturating_add(machine.saturating_sub(since)))
+    }
+}
+
+/// How often a clock has been changed, and by how much it has been put forward in all.
+#[derive(Clone, Copy, Default)]
+struct Changes {
+    count: u64,
+    forward: Duration,
+}
+
+/// The clock of one API. Without a reading, it shows the time of the machine.
+pub struct WorkspaceClock {
+    reading: Mutex<Option<Reading>>,
+    sequences: Mutex<Option<Sequences>>,
+    changes: watch::Sender<Changes>,
+    /// For each task that acts at times, how many changes it has taken note of.
+    followers: Mutex<Vec<std::sync::Weak<AtomicU64>>>,
+}
+
+impl Default for WorkspaceClock {
+    fn default() -> WorkspaceClock {
+        IS_USED.store(true, Ordering::Relaxed);
+        let (reading, sequences, followers) = Default::default();
+        WorkspaceClock { reading, sequences, changes: watch::Sender::new(Changes::default()), followers }
+    }
+}
+
+impl WorkspaceClock {
+    pub fn reading(&self) -> Option<Reading> {
+        *self.reading.lock()
+    }
+
+    /// Changes what the clock shows. Tasks that wait for a time are woken.
+    pub fn set(&self, reading: Option<Reading>) {
+        let machine = machine_micros();
+        let shown = |reading: Option<Reading>| reading.map_or(machine, |reading| reading.at(machine));
+        let forward = {
+            let mut known = self.reading.lock();
+            let forward = shown(reading).saturating_sub(shown(*known));
+            *known = reading;
+            Duration::from_micros(u64::try_from(forward).unwrap_or_default())
+        };
+        self.changes.send_modify(|changes| {
+            changes.count += 1;
+            changes.forward = changes.forward.saturating_add(forward);
+        });
+    }
+
+    /// Replaces randomness by what a seed gives. `begin` distinguishes it from earlier runs with the same seed and the same objects.
+    pub fn seed(&self, seed: Option<i64>, begin: u64) {
+        let mut sequences = self.sequences.lock();
+        if sequences.as_ref().map(Sequences::seed) != seed {
+            *sequences = seed.map(|seed| Sequences::new(seed, begin));
+        }
+    }
+
+    pub(super) fn seeded(&self, purpose: &str, of: impl FnOnce() -> String) -> Option<[u8; 32]> {
+        self.sequences.lock().as_mut().map(|sequences| sequences.next(purpose, &of()))
+    }
+
+    fn moment(&self) -> Instant {
+        let forward = self.changes.borrow().forward;
+        let now = instant();
+        now.checked_add(forward).unwrap_or(now)
+    }
+
+    /// The number of tasks that may still have something to do because of the last change.
+    pub fn lagging(&self) -> usize {
+        let count = self.changes.borrow().count;
+        let mut followers = self.followers.lock();
+        followers.retain(|seen| seen.strong_count() > 0);
+        let seen = followers.iter().filter_map(std::sync::Weak::upgrade);
+        seen.filter(|seen| seen.load(Ordering::Acquire) < count).count()
+    }
+}
+
+/// The clock of the running task, if it has one.
+pub fn current() -> Option<Arc<WorkspaceClock>> {
+    if !IS_USED.load(Ordering::Relaxed) {
+        return None;
+    }
+    CLOCK.try_with(Arc::clone).ok()
+}
+
+/// What a clock shows, or else that of the machine: microseconds since the Unix epoch.
+pub fn micros_of(clock: Option<&WorkspaceClock>) -> i64 {
+    let machine = machine_micros();
+    clock.and_then(WorkspaceClock::reading).map_or(machine, |reading| reading.at(machine))
+}
+
+/// Runs a future with a clock, or with the one of its task.
+pub async fn within<F: Future>(clock: Option<Arc<WorkspaceClock>>, work: F) -> F::Output {
+    let mut work = Box::pin(work);
+    match clock {
+        Some(clock) => CLOCK.scope(clock, work).await,
+        None => work.as_mut().await,
+    }
+}
+
+/// Calls a function with a clock, or with the one of its task.
+pub fn scoped<T>(clock: Option<&Arc<WorkspaceClock>>, work: impl FnOnce() -> T) -> T {
+    match clock {
+        Some(clock) => CLOCK.sync_scope(clock.clone(), work),
+        None => work(),
+    }
+}
+
+/// An [`instant`] by which controllers wait: what the clock is put forward by has passed for them. A stopped clock does not stop it, since
+/// the waits bridge what really takes time, such as requests in flight, and nothing could be deleted meanwhile.
+pub fn moment() -> Instant {
+    current().map_or_else(instant, |clock| clock.moment())
+}
+
+/// Waits until a [`moment`].
+pub async fn sleep_until(at: Instant) {
+    let Some(clock) = current() else { return tokio::time::sleep_until(at).await };
+    let mut changes = clock.changes.subscribe();
+    loop {
+        let left = at.saturating_duration_since(clock.moment());
+        if left.is_zero() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(left) => {}
+            _ = changes.changed() => {}
+        }
+    }
+}
+
+/// A task that acts at times of its clock.
+#[derive(Default)]
+pub struct Follower(Option<Following>);
+
+struct Following {
+    changes: watch::Receiver<Changes>,
+    /// The number of changes before what the task is doing.
+    noted: u64,
+    /// That before the last time that it has had nothing to do.
+    seen: Arc<AtomicU64>,
+}
+
+impl Follower {
+    /// For the running task.
+    pub fn new() -> Follower {
+        Follower(current().map(|clock| {
+            let seen = Arc::new(AtomicU64::new(0));
+            clock.followers.lock().push(Arc::downgrade(&seen));
+            let changes = clock.changes.subscribe();
+            let noted = changes.borrow().count;
+            Following { changes, noted, seen }
+        }))
+    }
+
+    /// Waits until the clock is changed, and then for the task to call this again. It must have done all that is due before it does.
+    pub async fn changed(&mut self) {
+        let Some(following) = &mut self.0 else { return std::future::pending().await };
+        following.seen.store(following.noted, Ordering::Release);
+        if following.changes.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        following.noted = following.changes.borrow_and_update().count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::now_micros;
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    #[test]
+    fn a_reading_runs_or_stands() {
+        assert_eq!(Reading { shown: 5, since: None }.at(100), 5);
+        assert_eq!(Reading { shown: 5, since: Some(90) }.at(100), 15);
+    }
+
+    #[tokio::test]
+    async fn tasks_have_the_clock_of_those_that_spawn_them() {
+        let clock = Arc::new(WorkspaceClock::default());
+        clock.set(Some(Reading { shown: 7 * SECOND, since: None }));
+        let spawned = within(Some(clock.clone()), async {
+            let finished = crate::task::finish("test", async { now_micros() }).await;
+            assert_eq!((now_micros(), finished), (7 * SECOND, 7 * SECOND));
+            crate::task::spawn("test", async { now_micros() })
+        });
+        assert_eq!(spawned.await.await.unwrap(), 7 * SECOND);
+        assert_eq!(scoped(Some(&clock), now_micros), 7 * SECOND);
+        assert!(now_micros() > 1_000_000 * SECOND, "others have that of the machine");
+        clock.set(None);
+        assert!(scoped(Some(&clock), now_micros) > 1_000_000 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_end_when_the_clock_is_put_forward() {
+        let clock = Arc::new(WorkspaceClock::default());
+        let begun = instant();
+        let waiting = within(Some(clock.clone()), async {
+            crate::task::spawn("waiting", async {
+                let mut follower = Follower::new();
+                let due = moment() + Duration::from_secs(3600);
+                tokio::select! {
+                    biased;
+                    () = sleep_until(due) => {}
+                    () = async { loop { follower.changed().await } } => {}
+                }
+            })
+        });
+        let waiting = waiting.await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(clock.lagging(), 0);
+        let now = machine_micros();
+        clock.set(Some(Reading { shown: now + 1000 * SECOND, since: None }));
+        assert_eq!(clock.lagging(), 1, "it has not looked yet");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!waiting.is_finished() && clock.lagging() == 0);
+        clock.set(Some(Reading { shown: now + 3700 * SECOND, since: None }));
+        waiting.await.unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert_eq!(clock.lagging(), 0, "it has ended");
+    }
+}
