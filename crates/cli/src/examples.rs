@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 51] = [
+const EXAMPLES: [(&str, &[&str]); 57] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -84,6 +84,12 @@ const EXAMPLES: [(&str, &[&str]); 51] = [
     ("gate release", &["gate release pods -n 1", "gate release pods"]),
     ("gate list", &["gate list", "gate list --workspace test-1"]),
     ("gate delete", &["gate delete pods", "gate delete --all"]),
+    ("clock stop", &["clock stop", "clock stop --time 2030-01-01T00:00:00Z --seed 7 --workspace test-1"]),
+    ("clock advance", &["clock advance 90s", "clock advance 720h --workspace test-1"]),
+    ("clock set", &["clock set 2030-01-01T00:00:00Z"]),
+    ("clock resume", &["clock resume"]),
+    ("clock show", &["clock show", "clock show -o json"]),
+    ("clock delete", &["clock delete"]),
     ("settle", &["settle", "settle --quiet 500ms --timeout 20s --workspace test-1"]),
     (
         "report",

@@ -15,7 +15,7 @@ use crate::encryption::EncryptionFlags;
 use crate::envtest::Assets;
 use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place, RunningServer};
-use crate::testing::{FaultTask, GateTask, ReportTask, Settle};
+use crate::testing::{ClockTask, FaultTask, GateTask, ReportTask, Settle};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
@@ -202,6 +202,9 @@ pub enum Command {
     /// Hold the events of watches and release them one by one, on a server that runs with --testing.
     #[command(subcommand)]
     Gate(GateTask),
+    /// Stop, advance and set the time of a workspace, on a server that runs with --testing.
+    #[command(subcommand)]
+    Clock(ClockTask),
     /// Wait until every watch has received everything, no request is in flight and nothing is written any more.
     ///
     /// Needs a server that runs with --testing. The exit status is 1 if the time is over before, and the message names what is

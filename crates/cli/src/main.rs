@@ -105,6 +105,7 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Workspace(task) => return workspaces::run(&task),
         flags::Command::Fault(task) => testing::fault(&task),
         flags::Command::Gate(task) => testing::gate(&task),
+        flags::Command::Clock(task) => testing::clock(&task),
         flags::Command::Settle(task) => return testing::settle(&task),
         flags::Command::Report(task) => return testing::report(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),

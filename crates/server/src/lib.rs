@@ -324,7 +324,9 @@ impl Server {
         let testing = config.testing.then(|| Testing::new(config.request_timeout));
         let observers =
             workspaces.iter().map(Workspaces::observer).chain(testing.iter().map(Testing::observer)).collect();
-        let assembled = blueprint.assemble(Beginning { observers, ..Beginning::of(storage) }).await?;
+        let clock = testing.as_ref().map(|testing| testing.clock().clone());
+        let beginning = Beginning { observers, ..Beginning::of(storage) };
+        let assembled = clock::within(clock.clone(), blueprint.assemble(beginning)).await?;
         let (context, derived) = (assembled.context.clone(), assembled.controllers.clone());
         let identity = blueprint.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
         manifests.into_iter().for_each(|directory| directory.follow(&context.admission, &identity));
@@ -336,7 +338,7 @@ impl Server {
         follow_files(&context, config.authentication_file, config.authorization_file);
         config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
         audit.start();
-        let candidate = assembled.start(&blueprint, &stop.subscribe());
+        let candidate = clock::scoped(clock.as_ref(), || assembled.start(&blueprint, &stop.subscribe()));
         testing::keep_kinds(testing.is_some(), &context).await?;
         testing.iter().for_each(|testing| testing::start(testing, &context, stop.subscribe()));
         if config.testing {
@@ -353,11 +355,12 @@ impl Server {
             compatible_minor: config.compatible_minor,
             audit: audit.clone(),
             interceptor: testing.map(Testing::interceptor),
-            clock: None,
+            clock: clock.clone(),
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);
-        let branches = workspaces::start(workspaces, &edge, stop.subscribe()).await?;
+        // the lifetimes of workspaces are by the clock of `default`, which has their objects
+        let branches = clock::within(clock, workspaces::start(workspaces, &edge, stop.subscribe())).await?;
         edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
         door.serve_all(edge, branches);
         Ok(Server { address, revision, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })

@@ -215,12 +215,11 @@ mod tests {
     async fn tasks_have_the_clock_of_those_that_spawn_them() {
         let clock = Arc::new(WorkspaceClock::default());
         clock.set(Some(Reading { shown: 7 * SECOND, since: None }));
-        let spawned = within(Some(clock.clone()), async {
-            let finished = crate::task::finish("test", async { now_micros() }).await;
-            assert_eq!((now_micros(), finished), (7 * SECOND, 7 * SECOND));
-            crate::task::spawn("test", async { now_micros() })
-        });
-        assert_eq!(spawned.await.await.unwrap(), 7 * SECOND);
+        let finished = crate::task::finish("test", async { now_micros() });
+        let both = within(Some(clock.clone()), async { (now_micros(), finished.await) });
+        assert_eq!(both.await, (7 * SECOND, 7 * SECOND));
+        let spawned = scoped(Some(&clock), || crate::task::spawn("test", async { now_micros() }));
+        assert_eq!(spawned.await.unwrap(), 7 * SECOND);
         assert_eq!(scoped(Some(&clock), now_micros), 7 * SECOND);
         assert!(now_micros() > 1_000_000 * SECOND, "others have that of the machine");
         clock.set(None);
@@ -231,7 +230,7 @@ mod tests {
     async fn waits_end_when_the_clock_is_put_forward() {
         let clock = Arc::new(WorkspaceClock::default());
         let begun = instant();
-        let waiting = within(Some(clock.clone()), async {
+        let waiting = scoped(Some(&clock), || {
             crate::task::spawn("waiting", async {
                 let mut follower = Follower::new();
                 let due = moment() + Duration::from_secs(3600);
@@ -242,7 +241,6 @@ mod tests {
                 }
             })
         });
-        let waiting = waiting.await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(clock.lagging(), 0);
         let now = machine_micros();

@@ -1,5 +1,6 @@
-//! `pintle fault`, `gate`, `settle` and `report`: the objects of `testing.pintle.dev` of a running server.
+//! `pintle clock`, `fault`, `gate`, `settle` and `report`: the objects of `testing.pintle.dev` of a running server.
 
+mod clock;
 mod fault;
 mod gate;
 mod report;
@@ -13,6 +14,7 @@ use crate::logs;
 use crate::place::RunningServer;
 use crate::values::TextOrJson;
 
+pub use clock::{ClockTask, run as clock};
 pub use fault::{FaultTask, run as fault};
 pub use gate::{GateTask, run as gate};
 pub use report::{ReportTask, run as report};
@@ -109,7 +111,7 @@ impl Objects {
         let base = format!("{prefix}/apis/testing.pintle.dev");
         let found = client.get(&base).await?;
         if found.code == 404 && found.body.str_at(&["details", "group"]) != "workspaces.pintle.dev" {
-            return Err("the server has no faults and gates: start it with --testing".to_owned());
+            return Err("the server has no objects of testing.pintle.dev: start it with --testing".to_owned());
         }
         found.ok()?;
         Ok(Objects { client, base: base + "/v1alpha1" })
@@ -120,6 +122,11 @@ impl Objects {
             "spec": (spec)});
         let path = format!("{}/{plural}", self.base);
         self.client.call(Method::POST, &path, "application/json", Some(&object)).await?.ok()
+    }
+
+    async fn end(&mut self, plural: &str, name: &str) -> Result<Value, String> {
+        let path = format!("{}/{plural}/{name}", self.base);
+        self.client.call(Method::DELETE, &path, "application/json", None).await?.ok()
     }
 
     async fn patch(&mut self, plural: &str, name: &str, spec: Value) -> Result<Value, String> {
@@ -170,13 +177,13 @@ pub struct DeleteFlags {
 impl DeleteFlags {
     async fn run(&self, what: &str, plural: &str) -> Result<(), String> {
         let mut objects = Objects::connect(&self.of).await?;
-        let base = format!("{}/{plural}", objects.base);
         if self.all {
+            let base = format!("{}/{plural}", objects.base);
             objects.client.call(Method::DELETE, &base, "application/json", None).await?.ok()?;
             return logs::print(format!("all {plural} have been deleted\n").as_bytes());
         }
         for name in &self.names {
-            objects.client.call(Method::DELETE, &format!("{base}/{name}"), "application/json", None).await?.ok()?;
+            objects.end(plural, name).await?;
             logs::say(&format!("{what} {name:?} has been deleted"));
         }
         Ok(())

@@ -46,10 +46,11 @@ impl Edge {
         };
         let deprecation = route.version.deprecation.clone();
         let manager = default_manager(headers);
+        let completion = self.interceptor.as_ref().and_then(|interceptor| interceptor.completion(&authorized.info));
         let mut request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
         request.wants_object = !reply.without_object;
-        let request =
-            Arc::new(request.posted_to(route.posted_to).audited(reply.audit_context.clone()).lagging(reply.lag));
+        let request = request.posted_to(route.posted_to).audited(reply.audit_context.clone()).lagging(reply.lag);
+        let request = Arc::new(request.completed_by(completion));
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);
         if let Some(text) = deprecation.filter(|_| is_routed) {
             measure::deprecated(&request);

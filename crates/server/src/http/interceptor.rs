@@ -12,7 +12,7 @@ use machinery::{Status, Text, Value};
 use objects::Position;
 use store::Revision;
 
-use crate::verbs::{Deliveries, Lag, Request};
+use crate::verbs::{Completion, Deliveries, Lag, Request};
 
 /// Intercepts the requests of one API.
 pub trait Interceptor: Send + Sync {
@@ -27,6 +27,9 @@ pub trait Interceptor: Send + Sync {
 
     /// What decides about the events of a watch that begins.
     fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries>;
+
+    /// What completes the object that a request writes, if anything does.
+    fn completion(&self, info: &RequestInfo) -> Option<Box<dyn Completion>>;
 
     /// Whether a request is a review: its object is validated but not stored, and [`Interceptor::review`] completes it.
     fn is_review(&self, info: &RequestInfo) -> bool;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock::Follower;
 use machinery::{Status, Value};
 use tokio::sync::watch;
 
+use super::Testing;
 use super::definition::{FAULTS, GATES, GROUP, definitions};
 use super::state::{Kind, TestState};
-use super::{Testing, now_millis};
 use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
@@ -34,11 +35,13 @@ pub async fn remove_definitions(context: &Context) -> Result<(), Status> {
 
 /// Runs until `stop` becomes true.
 pub async fn run(testing: Arc<Testing>, mut stop: watch::Receiver<bool>) {
+    let mut follower = Follower::new();
     loop {
         let end = testing.next_end();
         tokio::select! {
             () = testing.has_changed.notified() => {}
             () = tokio::time::sleep(end) => testing.change(TestState::end_faults),
+            () = follower.changed() => testing.change(TestState::end_faults),
             _ = stop.wait_for(|stop| *stop) => return,
         }
         testing.report().await;
@@ -54,7 +57,7 @@ pub async fn run(testing: Arc<Testing>, mut stop: watch::Receiver<bool>) {
 impl TestState {
     /// Takes note of the faults whose time is over.
     fn end_faults(&mut self) {
-        let now = now_millis();
+        let now = self.now_millis();
         let ended = self.faults.iter().filter(|(_, fault)| fault.end.is_some_and(|end| end <= now));
         let ended: Vec<_> = ended.map(|(name, _)| (Kind::Fault, name.clone())).collect();
         self.changed.extend(ended);
@@ -68,8 +71,9 @@ impl TestState {
 impl Testing {
     /// The time until the next fault ends.
     fn next_end(&self) -> Duration {
-        let now = now_millis();
-        let next = self.state.lock().faults.values().filter_map(|fault| fault.end).min();
+        let state = self.state.lock();
+        let (now, next) = (state.now_millis(), state.faults.values().filter_map(|fault| fault.end).min());
+        drop(state);
         let left = next.and_then(|end| u64::try_from(end.saturating_sub(now).max(0)).ok());
         left.map_or(limits::WORKSPACE_SWEEP, Duration::from_millis).min(limits::WORKSPACE_SWEEP)
     }
@@ -79,7 +83,7 @@ impl Testing {
         let Some(context) = self.context() else { return };
         let changed: Vec<_> = {
             let mut state = self.state.lock();
-            let now = now_millis();
+            let now = state.now_millis();
             let changed = std::mem::take(&mut state.changed);
             changed.into_iter().filter_map(|(kind, name)| Some((kind, state.status(kind, &name, now)?, name))).collect()
         };

@@ -5,6 +5,7 @@ use machinery::Value;
 pub const GROUP: &str = "testing.pintle.dev";
 pub const FAULTS: &str = "faults";
 pub const GATES: &str = "gates";
+pub const CLOCKS: &str = "clocks";
 pub const SETTLES: &str = "settles";
 pub const REPORTS: &str = "reports";
 /// Resources whose objects are completed and returned, and not stored.

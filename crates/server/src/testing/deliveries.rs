@@ -13,13 +13,13 @@ use parking_lot::Mutex;
 use store::Revision;
 use tokio::time::Instant;
 
+use super::Testing;
 use super::definition::GROUP;
 use super::fault::{EventEffect, FaultEffect, Hit};
 use super::matching::Matchable;
 use super::queue::{Hold, Item, Queue};
 use super::report::WatchKey;
 use super::state::{Kind, TestState, Watcher};
-use super::{Testing, now_millis};
 use crate::http::CAUSE_ANNOTATION;
 use crate::limits;
 use crate::verbs::{Deliveries, Passed, Request, WatchEvent};
@@ -205,7 +205,7 @@ impl TestState {
             reads_state: false,
             may_be_stale: false,
         };
-        let (labels, millis) = (|| Some(&*meta.labels), now_millis());
+        let (labels, millis) = (|| Some(&*meta.labels), self.now_millis());
         let mut found = None;
         for (name, fault) in &mut self.faults {
             let Some((rule, ordinal)) = fault.hit(&target, labels, millis) else { continue };
@@ -216,7 +216,7 @@ impl TestState {
         }
         if let Some((name, effect, ordinal, delay)) = found {
             let hit = Hit {
-                seconds: clock::now_seconds(),
+                seconds: millis.div_euclid(1000),
                 ordinal,
                 effect: FaultEffect::Event(effect).name(),
                 request: format!("{} {} {path}", Verb::Watch.as_str(), watcher.key.resource),

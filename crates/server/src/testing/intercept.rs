@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use base::clock;
 use base::request::{RequestInfo, Verb};
 use futures_util::future::BoxFuture;
 use machinery::{Status, Text, Value};
 use objects::{Position, Stored};
 use tokio::sync::watch;
 
-use super::definition::{GROUP, REVIEWS};
+use super::Testing;
+use super::clock::ClockCompletion;
+use super::definition::{CLOCKS, GROUP, REVIEWS};
 use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
 use super::matching::{Matchable, described};
 use super::report::Observing;
 use super::state::{Flight, Kind, TestState};
-use super::{Testing, now_millis};
 use crate::http::{Disruption, Interception, Interceptor, Observation, Subject};
-use crate::verbs::{Behind, Deliveries, Lag, Request};
+use crate::verbs::{Behind, Completion, Deliveries, Lag, Request};
 
 /// The interceptor of a workspace.
 pub struct Hook(pub Arc<Testing>);
@@ -45,6 +45,11 @@ impl Interceptor for Hook {
         Box::new(self.0.clone().begin(watch, agent, position))
     }
 
+    fn completion(&self, info: &RequestInfo) -> Option<Box<dyn Completion>> {
+        let is_clock = info.group == GROUP && info.resource == CLOCKS;
+        is_clock.then(|| Box::new(ClockCompletion(self.0.clock.clone())) as Box<dyn Completion>)
+    }
+
     fn is_review(&self, info: &RequestInfo) -> bool {
         is_review(info) && info.subresource.is_empty()
     }
@@ -62,8 +67,8 @@ impl Testing {
         let target = target_of(subject);
         let stored = self.stored(&target);
         let labels = || stored.as_deref().map(|stored| &*stored.meta.labels);
-        let now = now_millis();
         let mut state = self.state.lock();
+        let now = state.now_millis();
         let id = state.number();
         let request = described(subject.info);
         let flight = Flight { request: request.clone(), user: target.user.into(), agent: target.agent.to_owned() };
@@ -81,7 +86,7 @@ impl Testing {
             return Some(Interception { guard, ..Interception::default() });
         };
         let hit = Hit {
-            seconds: clock::now_seconds(),
+            seconds: now.div_euclid(1000),
             ordinal,
             effect: rule.effect.name(),
             request,

@@ -1,11 +1,12 @@
 //! Objects of `testing.pintle.dev`, with which the API of a workspace misbehaves as real ones do: faults, gates of watches, a wait
-//! until nothing happens any more, and a report of what the clients have done.
+//! until nothing happens any more, the time that a clock shows, and a report of what the clients have done.
 //!
 //! Only a server with `--testing` has them. The rooms below know an [`Interceptor`] and the [`Deliveries`] of a watch; without an
 //! object that needs it, a request costs an atomic load, two additions and its entry in the counters of the report, and a watch its
 //! entry in a list.
 
 mod choice;
+mod clock;
 mod controller;
 mod definition;
 mod deliveries;
@@ -24,16 +25,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use base::{clock, task};
+use base::clock::WorkspaceClock;
+use base::task;
+use machinery::Value;
 use objects::{Event, EventKind, Key, Objects};
 use parking_lot::Mutex;
+use store::Revision;
 use tokio::sync::{Notify, watch};
 
 use crate::assembly::Observer;
 use crate::http::Interceptor;
 use crate::verbs::Context;
 
-use definition::{FAULTS, GATES, GROUP};
+use definition::{CLOCKS, FAULTS, GATES, GROUP};
 use intercept::Hook;
 use report::Tally;
 pub use report::report_checks;
@@ -51,22 +55,27 @@ pub struct Testing {
     state: Mutex<TestState>,
     /// What the clients have done.
     tally: Mutex<Tally>,
+    clock: Arc<WorkspaceClock>,
+    /// Whether there has been a Clock.
+    had_clock: AtomicBool,
     /// Notified when the status of an object has changed.
     has_changed: Notify,
 }
 
 impl Testing {
     pub fn new(request_timeout: Duration) -> Arc<Testing> {
-        let (context, active, in_flight, state, tally, has_changed) = Default::default();
-        Arc::new(Testing { request_timeout, context, active, in_flight, state, tally, has_changed })
+        let clock: Arc<WorkspaceClock> = Arc::default();
+        let state = Mutex::new(TestState::new(clock.clone()));
+        let (context, active, in_flight, tally, had_clock, has_changed) = Default::default();
+        Arc::new(Testing { request_timeout, context, active, in_flight, state, tally, clock, had_clock, has_changed })
     }
 
     /// The observer of the workspace.
     pub fn observer(self: &Arc<Self>) -> Observer {
         let testing = Arc::downgrade(self);
-        Box::new(move |_: &Objects, key, event| {
+        Box::new(move |objects: &Objects, key, event| {
             if let Some(testing) = testing.upgrade() {
-                testing.observe(key, event);
+                testing.observe(objects, key, event);
             }
         })
     }
@@ -74,6 +83,11 @@ impl Testing {
     /// The interceptor of the workspace.
     pub fn interceptor(self: Arc<Self>) -> Arc<dyn Interceptor> {
         Arc::new(Hook(self))
+    }
+
+    /// The clock of the workspace.
+    pub fn clock(&self) -> &Arc<WorkspaceClock> {
+        &self.clock
     }
 
     fn is_active(&self) -> bool {
@@ -97,7 +111,7 @@ impl Testing {
     }
 
     /// Follows the objects of the workspace: an object acts before the request returns that has created it.
-    fn observe(&self, key: &Key, event: &Event) {
+    fn observe(&self, objects: &Objects, key: &Key, event: &Event) {
         if key.group != GROUP {
             if self.is_active() {
                 self.state.lock().written(key, event.revision);
@@ -111,7 +125,21 @@ impl Testing {
             FAULTS => self.change(|state| state.set_fault(name, &object, event.revision)),
             GATES if is_gone => self.change(|state| state.remove_gate(name)),
             GATES => self.change(|state| state.set_gate(name, &object)),
+            CLOCKS => self.observe_clock((!is_gone).then_some(&object), objects.revision()),
             _ => {}
+        }
+    }
+}
+
+impl Testing {
+    /// Follows the Clock, if there is one.
+    fn observe_clock(&self, object: Option<&Value>, revision: Revision) {
+        // the first one that clients create gives the same uids as in any other workspace
+        let is_first = !self.had_clock.swap(true, Ordering::AcqRel) && self.context.get().is_some();
+        self.clock.seed(object.and_then(clock::seed_of), if is_first { 0 } else { revision });
+        let reading = object.and_then(clock::reading_of);
+        if reading != self.clock.reading() {
+            self.clock.set(reading);
         }
     }
 }
@@ -119,7 +147,7 @@ impl Testing {
 /// Lets the objects of this group act in a context until `stop` becomes true.
 pub fn start(testing: &Arc<Testing>, context: &Arc<Context>, stop: watch::Receiver<bool>) {
     let _ = testing.context.set(Arc::downgrade(context));
-    task::spawn("testing", controller::run(testing.clone(), stop));
+    base::clock::scoped(Some(&testing.clock), || task::spawn("testing", controller::run(testing.clone(), stop)));
 }
 
 /// Makes the kinds of this group those of a context: they exist with `--testing`; without, those of an earlier run are removed. The
@@ -130,9 +158,4 @@ pub async fn keep_kinds(is_on: bool, context: &Context) -> Result<(), String> {
         false => controller::remove_definitions(context).await,
     };
     kept.map_err(|status| status.message.clone())
-}
-
-/// Milliseconds since the Unix epoch.
-fn now_millis() -> i64 {
-    clock::now_micros() / 1000
 }

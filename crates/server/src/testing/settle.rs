@@ -52,6 +52,8 @@ struct View {
     /// Events that gates hold.
     held: usize,
     in_flight: usize,
+    /// Tasks that have yet to look at what a change of the clock has made due.
+    late: usize,
     writes: u64,
     last_write: Instant,
     object: String,
@@ -59,7 +61,7 @@ struct View {
 
 impl View {
     fn is_at_rest(&self) -> bool {
-        self.behind.is_empty() && self.in_flight == 0
+        self.behind.is_empty() && self.in_flight == 0 && self.late == 0
     }
 }
 
@@ -157,6 +159,7 @@ impl Testing {
             behind: watches.iter().filter_map(|watcher| behind(watcher, ignores_held)).collect(),
             watches: watches.len(),
             in_flight: self.in_flight.load(Ordering::Acquire),
+            late: self.clock.lagging(),
             writes,
             last_write,
             object,
@@ -227,6 +230,9 @@ fn message(ending: &Ending, view: &View) -> String {
         0 => {}
         1 => return "a request is in flight".to_owned(),
         count => return format!("{count} requests are in flight"),
+    }
+    if view.late > 0 {
+        return "controllers of the server do what the clock has made due".to_owned();
     }
     if view.object.is_empty() {
         return "the quiet time has not passed yet".to_owned();

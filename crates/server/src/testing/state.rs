@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-use base::clock;
+use base::clock::{self, WorkspaceClock};
 use machinery::{Text, Value};
 use objects::{Key, Position};
 use parking_lot::Mutex;
@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use super::fault::{Fault, FaultEffect, Lateness};
 use super::gate::Gate;
-use super::now_millis;
 use super::queue::{Hold, Queue};
 use super::report::WatchKey;
 use crate::limits;
@@ -68,6 +67,8 @@ pub enum Kind {
 
 #[derive(Default)]
 pub struct TestState {
+    /// That of the workspace.
+    pub clock: Arc<WorkspaceClock>,
     pub faults: BTreeMap<Text, Fault>,
     pub gates: BTreeMap<Text, Gate>,
     pub watches: BTreeMap<u64, Arc<Watcher>>,
@@ -81,15 +82,24 @@ pub struct TestState {
 }
 
 impl TestState {
+    pub fn new(clock: Arc<WorkspaceClock>) -> TestState {
+        TestState { clock, ..TestState::default() }
+    }
+
     /// A number that was not returned before.
     pub fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
+    /// Milliseconds since the Unix epoch.
+    pub fn now_millis(&self) -> i64 {
+        clock::micros_of(Some(&self.clock)).div_euclid(1000)
+    }
+
     /// Whether there is an object that may concern a request.
     pub fn is_active(&self) -> bool {
-        let now = now_millis();
+        let now = self.now_millis();
         let acts = |fault: &Fault| !fault.has_ended(now) && !fault.rules.is_empty();
         !self.gates.is_empty() || !self.waits.is_empty() || self.faults.values().any(acts)
     }

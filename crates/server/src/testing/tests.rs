@@ -1,4 +1,6 @@
-//! Faults, gates and waits in process.
+//! Faults, gates, waits and clocks in process.
+
+mod time;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,6 +21,7 @@ use tokio::sync::watch;
 
 use super::Testing;
 use crate::assembly::{Beginning, Blueprint};
+use crate::controllers::Controllers;
 use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
 
 const API: &str = "/apis/testing.pintle.dev/v1alpha1";
@@ -36,17 +39,28 @@ struct TestWatch(Body, String);
 
 impl TestServer {
     async fn start() -> TestServer {
-        let storage = Storage::own(Arc::new(Memory::default()));
+        TestServer::start_on(Arc::new(Memory::default()), None).await
+    }
+
+    /// Controllers run, if they are given.
+    async fn start_on(store: Arc<Memory>, controllers: Option<Controllers>) -> TestServer {
+        let storage = Storage::own(store);
+        let runs = controllers.is_some();
         let health = Arc::new(Health::new(storage.store.clone()));
         let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
-        let blueprint = Blueprint { modes, ..Blueprint::default() };
+        let controllers = controllers.unwrap_or_default();
+        let blueprint = Blueprint { modes, controllers, ..Blueprint::default() };
         let request_timeout = Duration::from_secs(60);
         let testing = Testing::new(request_timeout);
         let beginning = Beginning { observers: vec![testing.observer()], ..Beginning::of(storage) };
-        let assembled = blueprint.assemble(beginning).await.unwrap();
+        let clock = Some(testing.clock().clone());
+        let assembled = clock::within(clock, blueprint.assemble(beginning)).await.unwrap();
         let stop = watch::Sender::new(false);
         super::keep_kinds(true, &assembled.context).await.unwrap();
         super::start(&testing, &assembled.context, stop.subscribe());
+        if runs {
+            clock::scoped(Some(testing.clock()), || assembled.start(&blueprint, &stop.subscribe()));
+        }
         let edge = Arc::new(Edge::new(EdgeParts {
             context: assembled.context,
             health,
@@ -58,19 +72,23 @@ impl TestServer {
             compatible_minor: 36,
             audit: Arc::new(Audit::default()),
             interceptor: Some(testing.clone().interceptor()),
-            clock: None,
+            clock: Some(testing.clock().clone()),
             prefix: Default::default(),
         }));
         TestServer { edge, testing, stop }
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> http::Response<Body> {
+        self.send_accepting(method, path, body, "application/json").await
+    }
+
+    async fn send_accepting(&self, method: Method, path: &str, body: &Value, accept: &str) -> http::Response<Body> {
         let user = User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() }.authenticated();
         let certificate = ClientCertificate::Valid { user: Some(Box::new(user)), proxy: false, not_after: i64::MAX };
         let client = Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) });
         let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request = http::Request::builder().method(method).uri(path);
-        let request = request.header("content-type", kind).header("user-agent", "tester/1");
+        let request = request.header("content-type", kind).header("user-agent", "tester/1").header("accept", accept);
         let bytes = if body.is_null() { String::new() } else { body.to_json() };
         self.edge.clone().serve(client, request.body(RequestBody::own(bytes.into())).unwrap()).await
     }

@@ -160,6 +160,14 @@ pub struct Request {
     pub audit_context: Option<Arc<AuditContext>>,
     /// The cache that the request reads from, if that is to be an old one.
     pub lag: Option<Lag>,
+    /// What completes the object that the request writes, if anything does.
+    pub completion: Option<Box<dyn Completion>>,
+}
+
+/// What a layer above adds to the objects of a resource.
+pub trait Completion: Send + Sync {
+    /// Completes a valid object that is to be written, in place of `old` if there is one, or refuses it.
+    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
 }
 
 /// How far a watch cache is behind the store.
@@ -224,6 +232,7 @@ impl Request {
             warnings: Default::default(),
             audit_context: None,
             lag: None,
+            completion: None,
         }
     }
 
@@ -241,6 +250,11 @@ impl Request {
     /// This request, served by an old cache.
     pub fn lagging(self, lag: Option<Lag>) -> Request {
         Request { lag, ..self }
+    }
+
+    /// This request, whose object is completed.
+    pub fn completed_by(self, completion: Option<Box<dyn Completion>>) -> Request {
+        Request { completion, ..self }
     }
 
     /// The objects of an old cache and its revision, if the request is to read from one: it is never older than the client demands.

@@ -193,6 +193,9 @@ impl Write<'_> {
         if !errors.is_empty() {
             return Err(strategy.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors));
         }
+        if let Some(completion) = &request.completion {
+            completion.complete(object, old)?;
+        }
         let warnings = match old {
             None => strategy.warnings_on_create(object),
             Some(old) => strategy.warnings_on_update(object, old),

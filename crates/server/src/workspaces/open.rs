@@ -90,14 +90,15 @@ impl Workspaces {
         let testing = self.parts.testing.then(|| Testing::new(self.parts.request_timeout));
         let observers = testing.iter().map(Testing::observer).collect();
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
-        let assembled = blueprint.assemble(beginning).await?;
+        let clock = testing.as_ref().map(|testing| testing.clock().clone());
+        let assembled = clock::within(clock.clone(), blueprint.assemble(beginning)).await?;
         let stop = watch::Sender::new(false);
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
         }
         testing.iter().for_each(|testing| testing::start(testing, &assembled.context, stop.subscribe()));
         if !spec.template {
-            assembled.start(blueprint, &stop.subscribe());
+            clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe()));
         }
         let limit = spec.limits.requests_in_flight;
         let of_workspace = InFlightMax { read_only: limit, mutating: limit };
@@ -113,7 +114,7 @@ impl Workspaces {
             compatible_minor: self.parts.compatible_minor.min(blueprint.runtime.release.minor() - 1),
             audit: self.parts.audit.clone(),
             interceptor: testing.map(Testing::interceptor),
-            clock: None,
+            clock,
             prefix,
         });
         let (requests, watches) = Default::default();

@@ -1,0 +1,169 @@
+//! `pintle clock`.
+
+use clap::{Args, Subcommand};
+use machinery::time::{duration, parse_duration, parse_rfc3339};
+use machinery::{Value, json};
+
+use super::{Objects, Of, block_on};
+use crate::logs;
+use crate::values::TextOrJson;
+
+/// The name of the one object.
+const NAME: &str = "clock";
+
+#[derive(Subcommand)]
+pub enum ClockTask {
+    /// Stop the time of a workspace.
+    ///
+    /// Its objects, Events, tokens and certificates get this time until the clock is advanced, set or resumed.
+    Stop(StopClock),
+    /// Advance the clock, stopped or not, by a duration such as 90s, 1h or 720h.
+    ///
+    /// What becomes due, such as the end of Events and tokens, is done before `pintle settle` returns.
+    Advance {
+        #[arg(value_name = "DURATION", value_parser = nanoseconds)]
+        by: u64,
+
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Set the clock to a time, such as 2030-01-01T00:00:00Z, which is not before the one that it shows.
+    Set {
+        #[arg(value_parser = time)]
+        time: String,
+
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Let a stopped clock go on from the time that it shows.
+    Resume(Of),
+    /// Print what the clock shows.
+    Show(ShowClock),
+    /// Delete the Clock: the time is again that of the machine.
+    Delete(Of),
+}
+
+#[derive(Args)]
+pub struct StopClock {
+    /// Set it to this time first.
+    #[arg(long, value_parser = time)]
+    time: Option<String>,
+
+    /// Derive uids, generated names, addresses and ports from this number; only while there is no Clock yet.
+    #[arg(long, value_name = "N")]
+    seed: Option<u32>,
+
+    #[command(flatten)]
+    of: Of,
+}
+
+#[derive(Args)]
+pub struct ShowClock {
+    /// The form of the output.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: TextOrJson,
+
+    #[command(flatten)]
+    of: Of,
+}
+
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    let given = parse_duration(text).ok().filter(|given| !given.is_zero());
+    let given = given.and_then(|given| u64::try_from(given.as_nanos()).ok());
+    given.ok_or_else(|| "wanted a duration such as 1h30m".to_owned())
+}
+
+fn time(text: &str) -> Result<String, String> {
+    parse_rfc3339(text).map(|_| text.to_owned()).ok_or_else(|| "wanted a time such as 2030-01-01T00:00:00Z".to_owned())
+}
+
+/// Runs a task. The error is one line.
+pub fn run(task: &ClockTask) -> Result<(), String> {
+    block_on(async {
+        match task {
+            ClockTask::Stop(StopClock { time, seed, of }) => {
+                let mut spec = json!({"stopped": true});
+                time.iter().for_each(|time| spec.set_at(&["time"], Value::from(time.as_str())));
+                seed.iter().for_each(|seed| spec.set_at(&["seed"], Value::from(*seed)));
+                changed(of, |_| spec).await
+            }
+            ClockTask::Advance { by, of } => changed(of, |clock| json!({"advance": (advanced(clock, *by))})).await,
+            ClockTask::Set { time, of } => changed(of, |_| json!({"time": (time.as_str())})).await,
+            ClockTask::Resume(of) => changed(of, |_| json!({"stopped": false})).await,
+            ClockTask::Show(task) => show(task).await,
+            ClockTask::Delete(of) => {
+                Objects::connect(of).await?.end("clocks", NAME).await?;
+                logs::say("the time is that of the machine");
+                Ok(())
+            }
+        }
+    })
+}
+
+/// What the clock has been advanced by in all, with a further advance.
+fn advanced(clock: &Value, by: u64) -> String {
+    let before = parse_duration(clock.str_at(&["spec", "advance"])).map_or(0, |before| before.as_nanos());
+    let total = i64::try_from(before.saturating_add(u128::from(by))).unwrap_or(i64::MAX);
+    duration(total)
+}
+
+/// Changes fields of the spec, or creates the Clock with them, and prints what it shows.
+async fn changed(of: &Of, spec: impl FnOnce(&Value) -> Value) -> Result<(), String> {
+    let mut objects = Objects::connect(of).await?;
+    let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
+    let clock = if found.is_ok() {
+        objects.patch("clocks", NAME, spec(&found.body)).await?
+    } else {
+        objects.create("Clock", "clocks", NAME, spec(&Value::Null)).await?
+    };
+    logs::print(shown(&clock).as_bytes())
+}
+
+async fn show(task: &ShowClock) -> Result<(), String> {
+    let mut objects = Objects::connect(&task.of).await?;
+    let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
+    let text = match task.output {
+        _ if found.code == 404 => "that of the machine\n".to_owned(),
+        TextOrJson::Text => shown(&found.ok()?),
+        TextOrJson::Json => found.ok()?.to_json() + "\n",
+    };
+    logs::print(text.as_bytes())
+}
+
+/// The time of a stopped clock, or by how much a running one is ahead.
+fn shown(clock: &Value) -> String {
+    let text = |field: &str| clock.str_at(&["status", field]);
+    let nanoseconds = |field: &str| {
+        parse_rfc3339(text(field)).map(|(seconds, rest)| seconds.saturating_mul(1_000_000_000) + i64::from(rest))
+    };
+    match (nanoseconds("time"), nanoseconds("since")) {
+        (Some(time), Some(since)) => format!("running, {} ahead of the machine\n", duration(time - since)),
+        _ => format!("stopped at {}\n", text("time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advances_add_up() {
+        let by = |text: &str| nanoseconds(text).unwrap();
+        assert_eq!(advanced(&Value::Null, by("90s")), "1m30s");
+        assert_eq!(advanced(&json!({"spec": {"advance": "1m30s"}}), by("720h")), "720h1m30s");
+        for wrong in ["", "0s", "-1s", "soon"] {
+            assert!(nanoseconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_fits_in_a_line() {
+        let clock = |status: Value| json!({"status": (status)});
+        assert_eq!(
+            shown(&clock(json!({"time": "2030-01-01T00:00:00.000000Z"}))),
+            "stopped at 2030-01-01T00:00:00.000000Z\n"
+        );
+        let running = json!({"time": "2030-01-01T01:00:00.5Z", "since": "2030-01-01T00:00:00Z"});
+        assert_eq!(shown(&clock(running)), "running, 1h0m0.5s ahead of the machine\n");
+    }
+}
