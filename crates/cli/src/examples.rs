@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 57] = [
+const EXAMPLES: [(&str, &[&str]); 59] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -90,6 +90,8 @@ const EXAMPLES: [(&str, &[&str]); 57] = [
     ("clock resume", &["clock resume"]),
     ("clock show", &["clock show", "clock show -o json"]),
     ("clock delete", &["clock delete"]),
+    ("record", &["record -o bug.json -- kubectl apply -f boat.yaml", "record -o bug.json --workspace test-1"]),
+    ("replay", &["replay bug.json", "replay bug.json --kubeconfig other.kubeconfig"]),
     ("settle", &["settle", "settle --quiet 500ms --timeout 20s --workspace test-1"]),
     (
         "report",

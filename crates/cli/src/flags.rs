@@ -15,7 +15,7 @@ use crate::encryption::EncryptionFlags;
 use crate::envtest::Assets;
 use crate::etcd_flags::Etcd;
 use crate::place::{CertificatePlace, Place, RunningServer};
-use crate::testing::{ClockTask, FaultTask, GateTask, ReportTask, Settle};
+use crate::testing::{ClockTask, FaultTask, GateTask, RecordTask, ReplayTask, ReportTask, Settle};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
@@ -215,6 +215,15 @@ pub enum Command {
     /// That is their requests, what is suspicious about them, and the RBAC roles that would have sufficed. The exit status is 1 if
     /// there is more of something than --expect allows.
     Report(ReportTask),
+    /// Record the requests and responses of a workspace as a transcript, on a server that runs with --testing.
+    ///
+    /// The file is what to attach to a bug report: it has no credentials, and nothing of Secrets unless --secrets is given. It has
+    /// the events of watches up to the end of the recording.
+    Record(RecordTask),
+    /// Send the requests of a transcript to any API server, and print how its responses differ from the recorded ones.
+    ///
+    /// Uids, resourceVersions, times, continue tokens and generated names may differ. The exit status is 1 if anything else does.
+    Replay(ReplayTask),
     /// Inspect the configuration of the server.
     #[command(subcommand)]
     Config(Config),

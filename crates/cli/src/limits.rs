@@ -58,3 +58,12 @@ pub const WORKSPACE_LOOK: Duration = Duration::from_millis(20);
 pub const WORKSPACE_LOOKS: u32 = 500;
 /// How long the name of a template stays taken after its builder has died.
 pub const TEMPLATE_LEASE: Duration = Duration::from_secs(10);
+/// Lines of a difference that a replay prints.
+pub const REPLAY_DIFFERENCE_LINES: usize = 24;
+/// Longest pause of a step of a transcript.
+pub const REPLAY_SLEEP: Duration = Duration::from_secs(600);
+/// How long a step is repeated until its response is as it should be, and how long events are waited for, if the transcript does not say.
+pub const REPLAY_UNTIL: Duration = Duration::from_secs(20);
+pub const REPLAY_EVENTS: Duration = Duration::from_secs(3);
+/// Interval of repetitions of a step.
+pub const REPLAY_LOOK: Duration = Duration::from_millis(20);

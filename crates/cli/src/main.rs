@@ -108,6 +108,8 @@ fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String>
         flags::Command::Clock(task) => testing::clock(&task),
         flags::Command::Settle(task) => return testing::settle(&task),
         flags::Command::Report(task) => return testing::report(&task),
+        flags::Command::Record(task) => return testing::record(&task),
+        flags::Command::Replay(task) => return testing::replay(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),
         flags::Command::Man { directory } => about::man(&directory),

@@ -1,10 +1,11 @@
 //! Connections over TLS, and requests and responses as bytes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use hyper::Request;
+use hyper::Request as HttpRequest;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -16,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use hyper::Method;
+use hyper::header::HeaderName;
 use tokio_rustls::client::TlsStream;
 
 use crate::access::Access;
@@ -182,8 +184,8 @@ impl Client {
     }
 
     /// The HTTP request of a call, with the client's credentials.
-    pub fn request(&self, call: Call) -> Result<Request<Full<Bytes>>, String> {
-        let mut builder = Request::builder().method(call.method).header("user-agent", self.options.user_agent);
+    pub fn request(&self, call: Call) -> Result<HttpRequest<Full<Bytes>>, String> {
+        let mut builder = HttpRequest::builder().method(call.method).header("user-agent", self.options.user_agent);
         builder = builder.header("accept", call.accept);
         builder = match self.options.protocol {
             Protocol::Http1 => builder.uri(call.path).header("host", &self.authority),
@@ -202,7 +204,78 @@ impl Client {
     }
 }
 
+/// A connection to the server of kubeconfig files. The error is one line.
+pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Connection, String> {
+    let client = Client::new(&Access::read_all(kubeconfigs)?, Options::default());
+    client.map_err(|why| format!("the kubeconfig: {why}"))?.connect().await
+}
+
+/// A request with any headers.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
+}
+
+/// A response whose body is read piece by piece.
+pub struct Streamed {
+    response: hyper::Response<Incoming>,
+}
+
+impl Streamed {
+    pub fn code(&self) -> i64 {
+        i64::from(self.response.status().as_u16())
+    }
+
+    /// The values of a header.
+    pub fn headers(&self, name: &str) -> Vec<String> {
+        let values = self.response.headers().get_all(name).iter();
+        values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
+    }
+
+    /// Whether the server closes the connection behind it.
+    pub fn closes(&self) -> bool {
+        self.headers("connection").iter().any(|value| value.eq_ignore_ascii_case("close"))
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, String> {
+        while let Some(frame) = self.response.body_mut().frame().await {
+            let frame = frame.map_err(|error| format!("a response ended early: {error}"))?;
+            if let Ok(bytes) = frame.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The rest of the body.
+    pub async fn rest(&mut self) -> Result<Vec<u8>, String> {
+        let mut all = vec![];
+        while let Some(bytes) = self.next().await? {
+            all.extend_from_slice(&bytes);
+        }
+        Ok(all)
+    }
+}
+
 impl Connection {
+    /// Sends a request. The next one may be sent when the response has been read.
+    pub async fn exchange(&mut self, request: Request) -> Result<Streamed, String> {
+        let mut call =
+            self.client.request(Call { method: request.method, body: request.body, ..Call::get(request.path) })?;
+        call.headers_mut().remove("accept");
+        for (name, value) in request.headers {
+            let wrong = |what: &str| format!("{what} of the header {name:?} is wrong");
+            let value = value.parse().map_err(|_| wrong("the value"))?;
+            call.headers_mut().insert(name.parse::<HeaderName>().map_err(|_| wrong("the name"))?, value);
+        }
+        Ok(Streamed { response: self.request(call).await? })
+    }
+
     /// Another handle of an HTTP/2 connection.
     fn share(&self) -> Option<Connection> {
         let Sender::Http2(sender) = &self.sender else { return None };
@@ -212,6 +285,10 @@ impl Connection {
     /// Sends a request and returns as soon as the head of the response has been received.
     pub async fn open(&mut self, call: Call) -> Result<hyper::Response<Incoming>, String> {
         let request = self.client.request(call)?;
+        self.request(request).await
+    }
+
+    async fn request(&mut self, request: HttpRequest<Full<Bytes>>) -> Result<hyper::Response<Incoming>, String> {
         let broken = |error: hyper::Error| format!("the connection to {} broke: {error}", self.client.authority);
         match &mut self.sender {
             Sender::Http1(sender) => {

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use hyper::Method;
 use machinery::Value;
 
-use crate::access::Access;
-use crate::connection::{self, Call, Connection, Options};
+use crate::connection::{self, Call, Connection};
 
 /// A connection for sequential requests.
 pub struct JsonClient {
@@ -40,9 +39,7 @@ impl JsonResponse {
 impl JsonClient {
     /// Connects to the server of the current context of kubeconfigs. The error is one line.
     pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<JsonClient, String> {
-        let client = connection::Client::new(&Access::read_all(kubeconfigs)?, Options::default());
-        let client = client.map_err(|why| format!("the kubeconfig: {why}"))?;
-        Ok(JsonClient { connection: client.connect().await? })
+        Ok(JsonClient { connection: connection::connect(kubeconfigs).await? })
     }
 
     pub async fn get(&mut self, path: &str) -> Result<JsonResponse, String> {

@@ -9,7 +9,7 @@ mod connection;
 mod json;
 
 pub use access::Access;
-pub use connection::{Call, Client, Connection, Options, Protocol, Response};
+pub use connection::{Call, Client, Connection, Options, Protocol, Request, Response, Streamed, connect};
 pub use hyper::Method;
 pub use json::{JsonClient, JsonResponse};
 pub use tokio_rustls::client::TlsStream;

@@ -244,6 +244,9 @@ pub const REPORT_ITEMS_MAX: usize = 1_000;
 /// Bytes of a user agent in a report, and of the name of a role in it.
 pub const REPORT_AGENT_BYTES: usize = 128;
 pub const REPORT_ROLE_NAME_BYTES: usize = 63;
+/// What a recording keeps: bytes of requests and responses, and requests.
+pub const RECORDED_BYTES: usize = 64 << 20;
+pub const RECORDED_REQUESTS: usize = 100_000;
 /// A client is in a hot loop if it reads or writes one object more often than this over this time. client-go's clients may send
 /// 5 requests a second.
 pub const HOT_LOOP: Duration = Duration::from_secs(3);

@@ -1,10 +1,11 @@
-//! `pintle clock`, `fault`, `gate`, `settle` and `report`: the objects of `testing.pintle.dev` of a running server.
+//! `pintle clock`, `fault`, `gate`, `settle`, `report`, `record` and `replay`: the objects of `testing.pintle.dev` of a running server.
 
 mod clock;
 mod fault;
 mod gate;
 mod report;
 mod settle;
+mod transcript;
 
 use clap::Args;
 use client::{JsonClient, Method};
@@ -19,6 +20,7 @@ pub use fault::{FaultTask, run as fault};
 pub use gate::{GateTask, run as gate};
 pub use report::{ReportTask, run as report};
 pub use settle::{Settle, run as settle};
+pub use transcript::{RecordTask, ReplayTask, record, replay};
 
 /// The workspace of a running server.
 #[derive(Args)]
@@ -29,6 +31,18 @@ pub struct Of {
 
     #[command(flatten)]
     server: RunningServer,
+}
+
+impl Of {
+    /// What precedes the paths of the workspace.
+    fn prefix(&self) -> String {
+        self.workspace.as_ref().map(|name| format!("/clusters/{name}")).unwrap_or_default()
+    }
+
+    /// A connection to the server.
+    async fn connection(&self) -> Result<client::Connection, String> {
+        client::connect(&self.server.kubeconfigs()).await
+    }
 }
 
 /// Which requests or events; each list that is given must have theirs.
@@ -107,8 +121,7 @@ impl Objects {
     /// Connects, and makes sure that the server has such objects.
     async fn connect(of: &Of) -> Result<Objects, String> {
         let mut client = JsonClient::connect(&of.server.kubeconfigs()).await?;
-        let prefix = of.workspace.as_ref().map(|name| format!("/clusters/{name}")).unwrap_or_default();
-        let base = format!("{prefix}/apis/testing.pintle.dev");
+        let base = format!("{}/apis/testing.pintle.dev", of.prefix());
         let found = client.get(&base).await?;
         if found.code == 404 && found.body.str_at(&["details", "group"]) != "workspaces.pintle.dev" {
             return Err("the server has no objects of testing.pintle.dev: start it with --testing".to_owned());

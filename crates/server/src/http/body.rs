@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::connections::Active;
+use super::interceptor::Tap;
 use super::window::{UnsentBytes, Window};
 
 /// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body
@@ -86,6 +87,20 @@ impl Body {
         }
     }
 
+    /// The body, of which `tap` gets a copy.
+    pub fn tapped(self, tap: Arc<dyn Tap>) -> Body {
+        match &self {
+            Body::Full(bytes) => tap.received(bytes),
+            Body::Parts { parts, .. } => parts.iter().for_each(|part| tap.received(part)),
+            _ => {}
+        }
+        match self {
+            Body::Stream(piece) => Body::Stream(tapped(piece, tap)),
+            Body::Document(piece, size) => Body::Document(tapped(piece, tap), size),
+            body => body,
+        }
+    }
+
     /// Whether the body waits for room in its connection.
     fn is_streamed(&self) -> bool {
         matches!(self, Body::Parts { .. } | Body::Stream(_) | Body::Document(..) | Body::Relayed(_))
@@ -108,6 +123,28 @@ fn guarded(piece: NextPiece, guard: Box<dyn Send>) -> NextPiece {
     Box::pin(async move {
         let next = piece.await?;
         Ok(next.map(|(bytes, source)| (bytes, Box::new(Guarded { source, guard }) as Box<dyn PieceSource>)))
+    })
+}
+
+/// A source of whose pieces something keeps a copy.
+struct Tapped {
+    source: Box<dyn PieceSource>,
+    tap: Arc<dyn Tap>,
+}
+
+impl PieceSource for Tapped {
+    fn next(self: Box<Self>) -> NextPiece {
+        tapped(self.source.next(), self.tap)
+    }
+}
+
+fn tapped(piece: NextPiece, tap: Arc<dyn Tap>) -> NextPiece {
+    Box::pin(async move {
+        let next = piece.await?;
+        Ok(next.map(|(bytes, source)| {
+            tap.received(&bytes);
+            (bytes, Box::new(Tapped { source, tap }) as Box<dyn PieceSource>)
+        }))
     })
 }
 

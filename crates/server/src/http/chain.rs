@@ -28,6 +28,7 @@ use super::open::OpenCount;
 use super::request_body::RequestBody;
 use super::request_log::RequestLog;
 use super::respond::{self, InternalCause, Reply, set};
+use super::tapping::{copied, copied_response};
 use super::warnings::prepend_warnings;
 use super::websocket;
 use super::zpages::ZPages;
@@ -154,6 +155,10 @@ impl Edge {
         reply.gzip &= self.compresses;
         reply.without_object = parts.extensions.get::<VerdictOnly>().is_some();
         reply.observation = self.observe(&info, &parts.headers);
+        let tap = self.tap(&info, path, &parts);
+        let body = copied(body, tap.as_ref());
+        // a copy is to be read
+        reply.gzip &= tap.is_none();
         let received = clock::machine_micros();
         let watching = info.verb == Verb::Watch;
         let mut log = RequestLog::begin(&parts, client.address, watching);
@@ -202,7 +207,7 @@ impl Edge {
             response.headers_mut().insert("x-kubernetes-pf-flowschema-uid", classification.schema);
             response.headers_mut().insert("x-kubernetes-pf-prioritylevel-uid", classification.level);
         }
-        response
+        copied_response(response, tap)
     }
 
     /// Handles an authorized request for this API until its time is over.

@@ -15,7 +15,7 @@ use machinery::status::Reason;
 use super::body::{Body, Broken, NextPiece, PieceSource};
 use super::chain::{Edge, HttpResponse};
 use super::interceptor::{
-    CAUSE_ANNOTATION, CAUSE_HEADER, Disruption, Dropped, Interception, Interceptor, Observation, Subject,
+    CAUSE_ANNOTATION, CAUSE_HEADER, Disruption, Dropped, Interception, Interceptor, Observation, Subject, Tap,
 };
 use super::request_body::RequestBody;
 use super::respond::{Reply, set};
@@ -92,6 +92,12 @@ impl Edge {
     pub(super) fn observe(&self, info: &RequestInfo, headers: &HeaderMap) -> Option<Box<dyn Observation>> {
         let interceptor = self.interceptor.as_ref()?;
         interceptor.observe(info, headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default())
+    }
+
+    /// What keeps a copy of a request, if anything does.
+    pub(super) fn tap(&self, info: &RequestInfo, path: &str, head: &http::request::Parts) -> Option<Arc<dyn Tap>> {
+        let interceptor = self.interceptor.as_ref()?;
+        interceptor.tap(info, path, head)
     }
 
     /// Lets the interceptor decide about the events of a watch.

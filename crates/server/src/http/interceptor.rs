@@ -2,9 +2,11 @@
 //! read from an old cache, hold the events of their watches.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use base::request::{RequestInfo, User};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Response;
 use machinery::status::Reason;
@@ -24,6 +26,9 @@ pub trait Interceptor: Send + Sync {
 
     /// What takes note of a request, which need not be authorized, if anything does.
     fn observe(&self, info: &RequestInfo, agent: &str) -> Option<Box<dyn Observation>>;
+
+    /// What keeps a copy of a request and of its response, if anything does. The path is that below the prefix of the API.
+    fn tap(&self, info: &RequestInfo, path: &str, head: &http::request::Parts) -> Option<Arc<dyn Tap>>;
 
     /// What decides about the events of a watch that begins.
     fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries>;
@@ -45,6 +50,15 @@ pub trait Observation: Send + Sync {
 
     /// It has ended; a watch, when it begins.
     fn ended(self: Box<Self>, ending: &RequestEnding);
+}
+
+/// Keeps a copy of one request and of its response. The bytes come in pieces, in their order.
+pub trait Tap: Send + Sync {
+    fn sent(&self, bytes: &Bytes);
+
+    fn responded(&self, head: &http::response::Parts);
+
+    fn received(&self, bytes: &Bytes);
 }
 
 /// How a request has ended.

@@ -30,6 +30,7 @@ mod request_log;
 mod respond;
 mod route;
 mod table;
+mod tapping;
 mod tls;
 mod warnings;
 mod watch;
@@ -43,7 +44,9 @@ pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;
 pub use inflight::InFlightMax;
-pub use interceptor::{CAUSE_ANNOTATION, Disruption, Interception, Interceptor, Observation, RequestEnding, Subject};
+pub use interceptor::{
+    CAUSE_ANNOTATION, Disruption, Interception, Interceptor, Observation, RequestEnding, Subject, Tap,
+};
 pub use listener::Listener;
 pub use open::OpenCount;
 pub use request_body::RequestBody;

@@ -1,6 +1,7 @@
 //! Bodies of requests.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use resource::Document;
 
+use super::interceptor::Tap;
 use crate::limits;
 
 /// The body of a request.
@@ -26,6 +28,8 @@ enum Source {
     Own(Full<Bytes>),
     /// The same, decoded.
     Decoded(Document),
+    /// A body of which something keeps a copy.
+    Tapped(Box<RequestBody>, Arc<dyn Tap>),
     /// The end of the body.
     End,
 }
@@ -43,6 +47,11 @@ impl RequestBody {
     /// As [`RequestBody::own`], for one that has been decoded.
     pub fn of_document(document: Document) -> RequestBody {
         RequestBody(Source::Decoded(document))
+    }
+
+    /// The body, of which `tap` gets a copy.
+    pub fn tapped(self, tap: Arc<dyn Tap>) -> RequestBody {
+        RequestBody(Source::Tapped(Box::new(self), tap))
     }
 
     /// The document, if the body has been decoded.
@@ -67,6 +76,15 @@ impl Body for RequestBody {
             Source::Own(body) => {
                 Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
             }
+            Source::Tapped(body, tap) => {
+                let polled = Pin::new(&mut **body).poll_frame(context);
+                if let Poll::Ready(Some(Ok(frame))) = &polled
+                    && let Some(bytes) = frame.data_ref()
+                {
+                    tap.sent(bytes);
+                }
+                polled
+            }
             Source::Decoded(_) | Source::End => return Poll::Ready(None),
         };
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
@@ -79,6 +97,7 @@ impl Body for RequestBody {
         match &self.0 {
             Source::Received(body) => body.is_end_stream(),
             Source::Own(body) => body.is_end_stream(),
+            Source::Tapped(body, _) => body.is_end_stream(),
             Source::Decoded(_) => false,
             Source::End => true,
         }
@@ -88,6 +107,7 @@ impl Body for RequestBody {
         match &self.0 {
             Source::Received(body) => body.size_hint(),
             Source::Own(body) => body.size_hint(),
+            Source::Tapped(body, _) => body.size_hint(),
             Source::Decoded(_) | Source::End => SizeHint::default(),
         }
     }

@@ -8,8 +8,9 @@ pub const GATES: &str = "gates";
 pub const CLOCKS: &str = "clocks";
 pub const SETTLES: &str = "settles";
 pub const REPORTS: &str = "reports";
+pub const RECORDINGS: &str = "recordings";
 /// Resources whose objects are completed and returned, and not stored.
-pub const REVIEWS: [&str; 2] = [SETTLES, REPORTS];
+pub const REVIEWS: [&str; 3] = [SETTLES, REPORTS, RECORDINGS];
 
 /// The CustomResourceDefinitions.
 pub fn definitions() -> Result<Vec<Value>, String> {

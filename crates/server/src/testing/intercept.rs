@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::request::{RequestInfo, Verb};
@@ -18,7 +18,7 @@ use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
 use super::matching::{Matchable, described};
 use super::report::Observing;
 use super::state::{Flight, Kind, TestState};
-use crate::http::{Disruption, Interception, Interceptor, Observation, Subject};
+use crate::http::{Disruption, Interception, Interceptor, Observation, Subject, Tap};
 use crate::verbs::{Behind, Completion, Deliveries, Lag, Request};
 
 /// The interceptor of a workspace.
@@ -41,6 +41,13 @@ impl Interceptor for Hook {
         Some(Box::new(observing))
     }
 
+    fn tap(&self, info: &RequestInfo, path: &str, head: &http::request::Parts) -> Option<Arc<dyn Tap>> {
+        if !self.0.records.load(Ordering::Acquire) {
+            return None;
+        }
+        self.0.recorder.lock().clone()?.begin(info, path, head)
+    }
+
     fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries> {
         Box::new(self.0.clone().begin(watch, agent, position))
     }
@@ -55,10 +62,11 @@ impl Interceptor for Hook {
     }
 
     fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>> {
-        if object.str_at(&["kind"]) == "Report" {
-            return Box::pin(async { self.0.report_on(object) });
+        match object.str_at(&["kind"]) {
+            "Report" => Box::pin(async { self.0.report_on(object) }),
+            "Recording" => Box::pin(async { self.0.record(object) }),
+            _ => Box::pin(self.0.settle(object)),
         }
-        Box::pin(self.0.settle(object))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Objects of `testing.pintle.dev`, with which the API of a workspace misbehaves as real ones do: faults, gates of watches, a wait
-//! until nothing happens any more, the time that a clock shows, and a report of what the clients have done.
+//! until nothing happens any more, the time that a clock shows, a report of what the clients have done, and recordings of it.
 //!
 //! Only a server with `--testing` has them. The rooms below know an [`Interceptor`] and the [`Deliveries`] of a watch; without an
 //! object that needs it, a request costs an atomic load, two additions and its entry in the counters of the report, and a watch its
@@ -15,6 +15,7 @@ mod gate;
 mod intercept;
 mod matching;
 mod queue;
+mod record;
 mod report;
 mod settle;
 mod state;
@@ -39,6 +40,7 @@ use crate::verbs::Context;
 
 use definition::{CLOCKS, FAULTS, GATES, GROUP};
 use intercept::Hook;
+use record::RunningRecording;
 use report::Tally;
 pub use report::report_checks;
 use state::TestState;
@@ -55,6 +57,9 @@ pub struct Testing {
     state: Mutex<TestState>,
     /// What the clients have done.
     tally: Mutex<Tally>,
+    /// Whether there is a recorder.
+    records: AtomicBool,
+    recorder: Mutex<Option<Arc<RunningRecording>>>,
     clock: Arc<WorkspaceClock>,
     /// Whether there has been a Clock.
     had_clock: AtomicBool,
@@ -67,7 +72,20 @@ impl Testing {
         let clock: Arc<WorkspaceClock> = Arc::default();
         let state = Mutex::new(TestState::new(clock.clone()));
         let (context, active, in_flight, tally, had_clock, has_changed) = Default::default();
-        Arc::new(Testing { request_timeout, context, active, in_flight, state, tally, clock, had_clock, has_changed })
+        let (records, recorder) = Default::default();
+        Arc::new(Testing {
+            request_timeout,
+            context,
+            active,
+            in_flight,
+            state,
+            tally,
+            records,
+            recorder,
+            clock,
+            had_clock,
+            has_changed,
+        })
     }
 
     /// The observer of the workspace.

@@ -25,20 +25,20 @@ use crate::controllers::Controllers;
 use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
 
 const API: &str = "/apis/testing.pintle.dev/v1alpha1";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server with `--testing`.
-struct TestServer {
+pub struct TestServer {
     edge: Arc<Edge>,
     testing: Arc<Testing>,
     stop: watch::Sender<bool>,
 }
 
 /// A watch of a test.
-struct TestWatch(Body, String);
+pub struct TestWatch(Body, String);
 
 impl TestServer {
-    async fn start() -> TestServer {
+    pub async fn start() -> TestServer {
         TestServer::start_on(Arc::new(Memory::default()), None).await
     }
 
@@ -94,7 +94,7 @@ impl TestServer {
     }
 
     /// The code and the body of a response; the code is 0 if the connection ends before it does.
-    async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
+    pub async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let response = self.send(method, path, &body).await;
         let code = response.status().as_u16();
         match response.into_body().collect().await {
@@ -103,13 +103,13 @@ impl TestServer {
         }
     }
 
-    async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
+    pub async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
         let (code, body) = self.call(method, path, body).await;
         assert!((200..300).contains(&code), "{path}: {code} {}", body.to_json());
         body
     }
 
-    async fn create(&self, kind: &str, name: &str, spec: Value) -> (u16, Value) {
+    pub async fn create(&self, kind: &str, name: &str, spec: Value) -> (u16, Value) {
         let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
             "spec": (spec)});
         self.call(Method::POST, &format!("{API}/{}s", kind.to_lowercase()), object).await
@@ -120,7 +120,7 @@ impl TestServer {
         assert_eq!(code, 201, "{}", body.to_json());
     }
 
-    async fn put(&self, name: &str, value: &str) -> u16 {
+    pub async fn put(&self, name: &str, value: &str) -> u16 {
         let object = json!({"metadata": {"name": name}, "data": {"value": value}});
         self.call(Method::POST, MAPS, object).await.0
     }
@@ -129,7 +129,7 @@ impl TestServer {
         self.call(Method::PATCH, &format!("{MAPS}/{name}"), json!({"data": {"value": value}})).await.0
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub async fn get(&self, path: &str) -> (u16, Value) {
         self.call(Method::GET, path, Value::Null).await
     }
 
@@ -138,7 +138,7 @@ impl TestServer {
     }
 
     /// Watches the ConfigMaps from now on.
-    async fn watch(&self) -> TestWatch {
+    pub async fn watch(&self) -> TestWatch {
         let revision = self.edge.context.objects.revision();
         let path = format!("{MAPS}?watch=true&resourceVersion={revision}");
         let response = self.send(Method::GET, &path, &Value::Null).await;
@@ -172,7 +172,7 @@ impl Drop for TestServer {
 
 impl TestWatch {
     /// The next event, as its type and the name and value of its object; `None` at the end.
-    async fn next(&mut self) -> Option<String> {
+    pub async fn next(&mut self) -> Option<String> {
         loop {
             if let Some((line, rest)) = self.1.split_once('\n') {
                 let event = machinery::value::decode(line.as_bytes()).unwrap();

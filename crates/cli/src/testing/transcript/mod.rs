@@ -1,0 +1,10 @@
+//! `pintle record` and `pintle replay`: transcripts of the requests and responses of a workspace.
+
+mod names;
+mod normal;
+mod record;
+mod replay;
+mod saving;
+
+pub use record::{RecordTask, run as record};
+pub use replay::{ReplayTask, run as replay};

@@ -1,0 +1,113 @@
+//! `pintle record`.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+use machinery::{Value, json};
+
+use super::super::{Objects, Of, block_on};
+use super::saving::transcript;
+use crate::child::{Forwarded, exit_code};
+use crate::logs;
+
+#[derive(Args)]
+pub struct RecordTask {
+    /// File of the transcript, which is written at the end.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Keep the data of Secrets, and tokens. Without this they are replaced, also where they are sent.
+    #[arg(long)]
+    secrets: bool,
+
+    #[command(flatten)]
+    of: Of,
+
+    /// Record while this command runs, and exit with its status [default: until Ctrl-C].
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Records until the command, or this process, is ended. The error is one line.
+pub fn run(task: &RecordTask) -> Result<ExitCode, String> {
+    block_on(async {
+        // a mistake in the name should not show only at the end
+        std::fs::write(&task.output, "").map_err(|error| unwritable(&task.output, &error))?;
+        created(&task.of, json!({})).await?;
+        let code = wait(&task.command).await?;
+        let status = created(&task.of, json!({"end": true, "secrets": (task.secrets)})).await?;
+        let steps = status.items_at(&["steps"]);
+        let name = task.output.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = text(&transcript(&name, steps));
+        std::fs::write(&task.output, text).map_err(|error| unwritable(&task.output, &error))?;
+        let (count, file) = (steps.len(), task.output.display());
+        logs::print_error(&format!("{count} request{} in {file}", if count == 1 { "" } else { "s" }));
+        if status.at(&["truncated"]) == Some(&Value::Bool(true)) {
+            logs::print_error("pintle: the recording is incomplete: a limit of the server was reached");
+        }
+        Ok(code)
+    })
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> String {
+    format!("cannot write {}: {error}", file.display())
+}
+
+/// The status of a new Recording, over a connection of its own: one that waits would be closed as idle.
+async fn created(of: &Of, spec: Value) -> Result<Value, String> {
+    let created = Objects::connect(of).await?.create("Recording", "recordings", "recording", spec).await?;
+    Ok(created.get("status").cloned().unwrap_or_default())
+}
+
+async fn wait(command: &[OsString]) -> Result<ExitCode, String> {
+    let Some((program, arguments)) = command.split_first() else {
+        logs::print_error("recording; end it with Ctrl-C");
+        tokio::signal::ctrl_c().await.map_err(|error| format!("cannot listen for signals: {error}"))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let signals = Forwarded::listen()?;
+    let child = Command::new(program).args(arguments).spawn();
+    let child = child.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+    signals.forward_until_end(child).await.map(exit_code)
+}
+
+/// The file of a transcript: one step per line.
+fn text(transcript: &Value) -> String {
+    let field = |name: &str| transcript.get(name).map(Value::to_json).unwrap_or_default();
+    let mut out = format!("{{\"name\": {}, \"about\": {}, \"steps\": [\n", field("name"), field("about"));
+    let steps = transcript.items_at(&["steps"]);
+    for (index, step) in steps.iter().enumerate() {
+        let _ = writeln!(out, "  {}{}", line(step), if index + 1 == steps.len() { "" } else { "," });
+    }
+    out + "]}\n"
+}
+
+/// A step, with what it is first and the response last.
+fn line(step: &Value) -> String {
+    const FIRST: [&str; 5] = ["id", "method", "watch", "collect", "path"];
+    let fields = step.as_object();
+    let first = FIRST.iter().filter_map(|name| Some((*name, step.get(name)?)));
+    let rest = fields.into_iter().flat_map(machinery::Map::iter).map(|(name, value)| (name.as_str(), value));
+    let rest = rest.filter(|(name, _)| !FIRST.contains(name) && *name != "answer");
+    let last = step.get("answer").map(|response| ("answer", response));
+    let texts = first.chain(rest).chain(last).map(|(name, value)| format!("\"{name}\": {}", value.to_json()));
+    format!("{{{}}}", texts.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_a_line_that_begins_with_its_name() {
+        let steps = json!([{"answer": [], "body": {"b": 1}, "id": "x", "method": "POST"}]);
+        let written = text(&json!({"name": "n", "about": "a", "steps": (steps)}));
+        let wanted = "{\"name\": \"n\", \"about\": \"a\", \"steps\": [\n  \
+                      {\"id\": \"x\", \"method\": \"POST\", \"body\": {\"b\":1}, \"answer\": []}\n]}\n";
+        assert_eq!(written, wanted);
+        assert!(machinery::value::decode(written.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,153 @@
+//! Recording of the requests and responses of a workspace.
+//!
+//! Only a few headers are kept, none of them with credentials, and what is secret is replaced unless the recording asks for it.
+
+mod redact;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base::request::{RequestInfo, Verb};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, request, response};
+use machinery::{Status, Value, json};
+use parking_lot::Mutex;
+
+use super::Testing;
+use super::definition::GROUP;
+use crate::http::Tap;
+use crate::limits;
+
+/// Whether the steps have what is secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    Kept,
+    Replaced,
+}
+
+/// A request and its response, as far as it has been sent.
+pub struct Recorded {
+    pub info: RequestInfo,
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    pub accept: String,
+    pub content_type: String,
+    /// It is the field manager of writes that name none.
+    pub agent: String,
+    pub body: Vec<u8>,
+    /// 0 if there is none yet.
+    pub code: u16,
+    /// Those that replays compare.
+    pub headers: Vec<(String, String)>,
+    pub response: Vec<u8>,
+}
+
+/// A recording that has begun.
+#[derive(Default)]
+pub struct RunningRecording {
+    all: Mutex<Vec<Arc<Mutex<Recorded>>>>,
+    bytes: AtomicUsize,
+}
+
+/// Records one request.
+struct RecordingTap {
+    recorder: Arc<RunningRecording>,
+    recorded: Arc<Mutex<Recorded>>,
+}
+
+impl RunningRecording {
+    fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= limits::RECORDED_BYTES
+            || self.all.lock().len() >= limits::RECORDED_REQUESTS
+    }
+
+    /// Begins to record a request, unless it is not to be recorded.
+    pub fn begin(self: &Arc<Self>, info: &RequestInfo, path: &str, head: &request::Parts) -> Option<Arc<dyn Tap>> {
+        if !info.is_resource || info.group == GROUP || self.is_full() {
+            return None;
+        }
+        let query = head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let recorded = Arc::new(Mutex::new(Recorded {
+            info: info.clone(),
+            method: head.method.to_string(),
+            target: format!("{path}{query}"),
+            accept: text(&head.headers, ACCEPT.as_str()),
+            content_type: text(&head.headers, CONTENT_TYPE.as_str()),
+            agent: text(&head.headers, USER_AGENT.as_str()),
+            body: vec![],
+            code: 0,
+            headers: vec![],
+            response: vec![],
+        }));
+        self.all.lock().push(recorded.clone());
+        Some(Arc::new(RecordingTap { recorder: self.clone(), recorded }))
+    }
+
+    fn status(&self, secrets: Secrets) -> Value {
+        let all = self.all.lock();
+        let steps = all.iter().enumerate().filter_map(|(index, one)| steps::step(index, &one.lock(), secrets));
+        let steps: Value = steps.collect();
+        drop(all);
+        json!({"steps": steps, "truncated": (self.is_full())})
+    }
+}
+
+impl RecordingTap {
+    /// Keeps bytes, as long as there is room.
+    fn keep(&self, bytes: &Bytes, of: impl FnOnce(&mut Recorded) -> &mut Vec<u8>) {
+        if self.recorder.bytes.fetch_add(bytes.len(), Ordering::Relaxed) < limits::RECORDED_BYTES {
+            of(&mut self.recorded.lock()).extend_from_slice(bytes);
+        }
+    }
+}
+
+impl Tap for RecordingTap {
+    fn sent(&self, bytes: &Bytes) {
+        self.keep(bytes, |recorded| &mut recorded.body);
+    }
+
+    fn responded(&self, head: &response::Parts) {
+        let mut recorded = self.recorded.lock();
+        recorded.code = head.status.as_u16();
+        let compared = steps::COMPARED_HEADERS.iter().flat_map(|name| {
+            let values = head.headers.get_all(*name).iter().filter_map(|value| value.to_str().ok());
+            values.map(|value| ((*name).to_owned(), value.to_owned()))
+        });
+        recorded.headers = compared.collect();
+    }
+
+    fn received(&self, bytes: &Bytes) {
+        self.keep(bytes, |recorded| &mut recorded.response);
+    }
+}
+
+impl Recorded {
+    pub fn is_watch(&self) -> bool {
+        self.info.verb == Verb::Watch && self.code == 200
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+impl Testing {
+    /// Completes a Recording.
+    pub fn record(&self, mut object: Value) -> Result<Value, Status> {
+        let is_set = |field: &str| object.at(&["spec", field]) == Some(&Value::Bool(true));
+        let (ends, secrets) = (is_set("end"), if is_set("secrets") { Secrets::Kept } else { Secrets::Replaced });
+        let begun = if ends { None } else { Some(Arc::<RunningRecording>::default()) };
+        self.records.store(begun.is_some(), Ordering::Release);
+        let before = std::mem::replace(&mut *self.recorder.lock(), begun);
+        if ends {
+            let before = before.ok_or_else(|| Status::bad_request("no recording has begun"))?;
+            object.set_at(&["status"], base::task::blocking(|| before.status(secrets)));
+        }
+        Ok(object)
+    }
+}

@@ -1,0 +1,108 @@
+//! Recorded requests as steps of a transcript, whose format is in docs/src/testing.md.
+
+use base::request::Verb;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use machinery::{Value, json, value};
+
+use super::redact::{Redaction, redaction};
+use super::{Recorded, Secrets};
+
+/// The headers of responses that replays compare.
+pub const COMPARED_HEADERS: [&str; 6] = ["content-type", "warning", "retry-after", "location", "allow", "accept-patch"];
+
+/// The step of a request; `None` if there is no response, or if its secrets cannot be replaced.
+pub fn step(index: usize, recorded: &Recorded, secrets: Secrets) -> Option<Value> {
+    if recorded.code == 0 {
+        return None;
+    }
+    let redaction = match secrets {
+        Secrets::Kept => Redaction::Nothing,
+        Secrets::Replaced => redaction(&recorded.info),
+    };
+    let verb = if recorded.is_watch() { Verb::Watch } else { recorded.info.verb };
+    let mut step = json!({"id": (format!("{}-{}-{}", index + 1, verb.as_str(), recorded.info.resource))});
+    if recorded.is_watch() {
+        step.set_at(&["watch"], Value::from(format!("watch-{}", index + 1)));
+    } else {
+        step.set_at(&["method"], Value::from(recorded.method.as_str()));
+    }
+    step.set_at(&["path"], Value::from(recorded.target.as_str()));
+    let headers =
+        [("Accept", &recorded.accept), ("Content-Type", &recorded.content_type), ("User-Agent", &recorded.agent)];
+    for (name, text) in headers {
+        if !text.is_empty() {
+            step.set_at(&["headers", name], Value::from(text.as_str()));
+        }
+    }
+    if !recorded.body.is_empty() {
+        let (field, body) = request_body(&recorded.body, recorded.code, redaction)?;
+        step.set_at(&[field], body);
+    }
+    if recorded.is_watch() {
+        step.set_at(&["answer"], events(&recorded.response, redaction)?);
+        return Some(step);
+    }
+    step.set_at(&["answer"], json!({"status": (i64::from(recorded.code)), "headers": (response_headers(recorded))}));
+    step.set_at(&["answer", "body"], response_body(&recorded.response, redaction)?);
+    if recorded.response.starts_with(b"k8s\0") {
+        step.set_at(&["protobuf"], Value::Bool(true));
+    }
+    Some(step)
+}
+
+/// The field for the body of a request, and its value. As text it has the order and the repetitions of fields, which matter for errors.
+fn request_body(bytes: &[u8], code: u16, redaction: Redaction) -> Option<(&'static str, Value)> {
+    if let Ok(decoded) = value::decode(bytes)
+        && (code < 400 || redaction != Redaction::Nothing)
+    {
+        return Some(("body", redaction.of_request(decoded)));
+    }
+    match (std::str::from_utf8(bytes), redaction) {
+        (Ok(text), Redaction::Nothing) => Some(("text", Value::from(text))),
+        (Err(_), Redaction::Nothing) => Some(("base64", Value::from(STANDARD.encode(bytes)))),
+        // YAML of an apply, as an object
+        (Ok(_), _) => {
+            let decoded = machinery::yaml::decode(bytes).ok()?;
+            Some(("body", redaction.of_request(decoded.value)))
+        }
+        // protobuf
+        (Err(_), _) => None,
+    }
+}
+
+fn response_body(bytes: &[u8], redaction: Redaction) -> Option<Value> {
+    if let Ok(decoded) = value::decode(bytes) {
+        return Some(redaction.of_response(decoded));
+    }
+    match (std::str::from_utf8(bytes), redaction) {
+        (Ok(text), Redaction::Nothing) => Some(Value::from(text)),
+        (Err(_), Redaction::Nothing) => Some(json!({"base64": (STANDARD.encode(bytes))})),
+        // YAML, protobuf, or a response whose rest there was no room for
+        (_, Redaction::Data | Redaction::Token) => None,
+    }
+}
+
+/// The events of a watch in JSON, without one that was not complete when the recording ended.
+fn events(bytes: &[u8], redaction: Redaction) -> Option<Value> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    let events = complete.lines().filter_map(|line| value::decode(line.as_bytes()).ok());
+    Some(events.map(|event| redaction.of_response(event)).collect())
+}
+
+/// The headers of the response; one that occurs several times is a list.
+fn response_headers(recorded: &Recorded) -> Value {
+    let mut headers = Value::object();
+    for name in COMPARED_HEADERS {
+        let of_name = recorded.headers.iter().filter(|(known, _)| known == name);
+        let mut values: Vec<&str> = of_name.map(|(_, value)| value.as_str()).collect();
+        values.sort_unstable();
+        match values.as_slice() {
+            [] => {}
+            [one] => headers.set_at(&[name], Value::from(*one)),
+            more => headers.set_at(&[name], more.iter().map(|value| Value::from(*value)).collect()),
+        }
+    }
+    headers
+}

@@ -1,0 +1,148 @@
+"""Transcripts that `pintle record` writes and `pintle replay` sends, and those of the repository."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from documentation import ROOT
+from pintle import TOKEN
+
+pytestmark = [pytest.mark.testing, pytest.mark.timeout(180)]
+
+WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Boat, plural: boats, singular: boat}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {sails: {type: integer, maximum: MAX}}}}}}
+"""
+BOAT = """
+apiVersion: example.com/v1
+kind: Boat
+metadata: {name: ann}
+spec: {sails: SAILS}
+"""
+SECRET = """
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+stringData: {password: hidden-password}
+"""
+
+
+@pytest.fixture
+def server(launch):
+    with launch("--testing", "--workspaces") as server:
+        for name in ("a", "b"):
+            server.ok("POST", WORKSPACES, {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": name}})
+        yield server
+
+
+def runner(launch, server, tmp_path):
+    """Runs pintle, or the script of a shell with kubectl for workspace a, while a recording runs."""
+    kubectl = shutil.which("kubectl") or pytest.skip("no kubectl in PATH")
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+
+    def run(*arguments):
+        return subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=120, env=env)
+
+    config = tmp_path / "a.kubeconfig"
+    config.write_text(run("workspace", "kubeconfig", "a").stdout)
+
+    def record(file, script, *flags):
+        script = f"export KUBECONFIG={config}\n{script}"
+        return run("record", "-o", str(file), "--workspace", "a", *flags, "--", "bash", "-ec", script)
+
+    return run, record
+
+
+def test_a_bug_report(launch, server, tmp_path):
+    """What was recorded in one workspace is the same in another one, and differs where the API does."""
+    run, record = runner(launch, server, tmp_path)
+    (tmp_path / "crd.yaml").write_text(DEFINITION.replace("MAX", "3"))
+    (tmp_path / "boat.yaml").write_text(BOAT.replace("SAILS", "2"))
+    (tmp_path / "bad.yaml").write_text(BOAT.replace("SAILS", "4"))
+    (tmp_path / "secret.yaml").write_text(SECRET)
+    file = tmp_path / "bug.json"
+    result = record(
+        file,
+        f"""cd {tmp_path}
+kubectl apply -f crd.yaml
+kubectl wait --for condition=established crd/boats.example.com
+kubectl apply -f boat.yaml
+kubectl get boats --watch --output-watch-events > events & watch=$!
+kubectl label boat ann a=b
+! kubectl apply -f bad.yaml
+kubectl apply -f secret.yaml
+kubectl create -f - <<EOF
+apiVersion: example.com/v1
+kind: Boat
+metadata: {{generateName: b-}}
+EOF
+kubectl replace -f boat.yaml
+kubectl delete boat --all
+kill $watch
+""",
+    )
+    assert result.returncode == 0, result
+    text = file.read_text()
+    assert "hidden-password" not in text and "aGlkZGVu" not in text and "uthorization" not in text and TOKEN not in text
+    steps = json.loads(text)["steps"]
+    assert {"watch-boats", "create-boats", "patch-boats", "create-secrets"} <= {step["id"].split("-", 1)[1] for step in steps if "collect" not in step}
+    assert any(step.get("collect") and step["events"] for step in steps)
+    replayed = run("replay", str(file), "--workspace", "b")
+    assert replayed.returncode == 0 and replayed.stdout.endswith(" compared, 0 different\n"), replayed.stdout
+
+    changed = tmp_path / "changed.json"
+    changed.write_text(text.replace('"maximum":3', '"maximum":4'))
+    server.ok("DELETE", WORKSPACES + "/b")
+    server.ok("POST", WORKSPACES, {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": "c"}})
+    replayed = run("replay", str(changed), "--workspace", "c")
+    assert replayed.returncode == 1, replayed
+    assert ": recorded 422 (-), this server 200 (+)\n" in replayed.stdout, replayed.stdout
+
+
+def test_secrets_if_asked_for(launch, server, tmp_path):
+    run, record = runner(launch, server, tmp_path)
+    (tmp_path / "secret.yaml").write_text(SECRET)
+    file = tmp_path / "secret.json"
+    assert record(file, f"kubectl apply -f {tmp_path}/secret.yaml", "--secrets").returncode == 0
+    assert "hidden-password" in file.read_text()
+    assert record(file, "exit 7").returncode == 7, "that of the command"
+
+
+@pytest.mark.parametrize("name", ["corners", "built-in-lists", "custom-corners", "broken-lists", "definition-applies"])
+def test_recorded_from_kube_apiserver(launch, name):
+    """Transcripts of kube-apiserver are replayed as the harness does it."""
+    with launch() as server:
+        env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+        file = ROOT / "tests/transcripts" / f"{name}.json"
+        result = subprocess.run([launch.binary, "replay", file], capture_output=True, text=True, timeout=170, env=env)
+        assert result.returncode == 0, result.stdout
+
+
+def test_errors_are_one_line(launch, server, tmp_path):
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+    (tmp_path / "no.json").write_text("no")
+    (tmp_path / "other.json").write_text("{}")
+    for arguments, why in (
+        (("replay", tmp_path / "none.json"), "cannot read"),
+        (("replay", tmp_path / "no.json"), "no.json: "),
+        (("replay", tmp_path / "other.json"), "it has no steps"),
+        (("record", "-o", tmp_path / "none" / "x.json", "--", "true"), "cannot write"),
+        (("record", "-o", tmp_path / "x.json", "--workspace", "none", "--", "true"), 'workspaces.workspaces.pintle.dev "none" not found'),
+        (("record", "-o", tmp_path / "x.json", "--", "no-such-program"), "cannot run no-such-program"),
+    ):
+        result = subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
+        assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, (arguments, result)
