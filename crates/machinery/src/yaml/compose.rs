@@ -319,7 +319,7 @@ impl Composer<'_> {
     fn scalar(&mut self, properties: Properties) {
         if let Some(TokenKind::Scalar { text, plain }) = self.scanner.pop().map(|token| token.kind) {
             let is_implicit = properties.tag.as_ref().map_or(plain, |tag| tag == "!");
-            self.add_scalar(properties, text.into(), is_implicit);
+            self.add_scalar(properties, text, is_implicit);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Decoding and encoding of YAML with the behaviour of kube-apiserver's library (`sigs.k8s.io/yaml` over go-yaml v2).
 
+mod buffers;
 mod compose;
 mod decode;
 mod encode;

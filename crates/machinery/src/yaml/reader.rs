@@ -99,7 +99,11 @@ impl<'a> Reader<'a> {
             self.raw_end = self.raw.len().min(start + CHUNK_BYTES);
         }
         while self.raw_at < self.raw_end {
+            self.decode_plain();
             let bytes = &self.raw[self.raw_at..self.raw_end];
+            if bytes.is_empty() {
+                return;
+            }
             let decoded = match self.encoding {
                 Encoding::Utf8 => decode_utf8(bytes),
                 Encoding::Utf16 { high } => decode_utf16(bytes, high),
@@ -120,6 +124,18 @@ impl<'a> Reader<'a> {
             self.at_end = true;
             return;
         }
+    }
+
+    /// Decodes the allowed ASCII characters at the beginning of the chunk, which are most of all texts, at once.
+    fn decode_plain(&mut self) {
+        let Encoding::Utf8 = self.encoding else { return };
+        let bytes = &self.raw[self.raw_at..self.raw_end];
+        let length = bytes.iter().position(|byte| !is_plain(*byte)).unwrap_or(bytes.len());
+        // what is ASCII is UTF-8
+        let plain = std::str::from_utf8(&bytes[..length]).unwrap_or_default();
+        self.text.push_str(plain);
+        self.ahead += plain.len();
+        self.raw_at += plain.len();
     }
 
     /// The byte `offset` bytes ahead, or 0 at the end. All characters before it must be ASCII.
@@ -213,9 +229,30 @@ impl<'a> Reader<'a> {
         self.skip();
     }
 
+    /// Consumes the ASCII characters that are decoded and satisfy a condition, and appends them to `out`. The last two characters
+    /// that are decoded are left, since the place where more of them are decoded matters (see [`Reader::is_window_marked`]).
+    pub fn take_while(&mut self, out: &mut String, is_part: impl Fn(u8) -> bool) {
+        let begin = self.at;
+        self.skip_while(is_part);
+        out.push_str(&self.text[begin..self.at]);
+    }
+
+    /// As [`Reader::take_while`], for characters that are not kept.
+    pub fn skip_while(&mut self, is_part: impl Fn(u8) -> bool) {
+        let end = self.text.len().min(self.at + self.ahead.saturating_sub(2));
+        let bytes = self.text.as_bytes().get(self.at..end).unwrap_or_default();
+        let length = bytes.iter().position(|byte| !byte.is_ascii() || !is_part(*byte)).unwrap_or(bytes.len());
+        self.at += length;
+        self.ahead -= length;
+        self.mark.index += length;
+        self.mark.column += length;
+    }
+
     /// Skips a line break.
     pub fn skip_line(&mut self) {
-        self.take_line(&mut String::new());
+        if self.is_break(0) {
+            self.pass_line();
+        }
     }
 
     /// Consumes a line break and appends it to `out`: LS and PS as they are, others as a line feed.
@@ -228,6 +265,11 @@ impl<'a> Reader<'a> {
             0xe2 => out.push_str(&self.text[self.at..end]),
             _ => out.push('\n'),
         }
+        self.pass_line();
+    }
+
+    /// Skips the line break that comes next.
+    fn pass_line(&mut self) {
         if self.byte(0) == b'\r' && self.byte(1) == b'\n' {
             self.skip();
         }
@@ -240,6 +282,11 @@ impl<'a> Reader<'a> {
 enum Undecodable {
     Incomplete(EncodingProblem),
     Invalid(EncodingProblem),
+}
+
+/// Whether a byte is an allowed character of ASCII.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
 }
 
 fn is_allowed(c: char) -> bool {

@@ -1,87 +1,52 @@
 //! Scanning of plain, quoted and block scalars.
 
+use super::buffers::{Buffers, Gap};
 use super::error::{ScanProblem, YamlError};
-use super::reader::Reader;
 use super::scanner::Scanner;
 use super::token::TokenKind;
+use crate::value::Text;
 
-/// White space within a scalar, folded: a single line break becomes a space, and the first of several is dropped.
-#[derive(Default)]
-struct Gap {
-    blanks: String,
-    first_break: String,
-    more_breaks: String,
-    has_break: bool,
-}
-
-impl Gap {
-    fn is_empty(&self) -> bool {
-        !self.has_break && self.blanks.is_empty()
-    }
-
-    /// Consumes a space or a tab, which is dropped after a line break.
-    fn take_blank(&mut self, reader: &mut Reader<'_>) {
-        if self.has_break {
-            reader.skip();
-        } else {
-            reader.take(&mut self.blanks);
-        }
-    }
-
-    fn take_line(&mut self, reader: &mut Reader<'_>) {
-        if self.has_break {
-            reader.take_line(&mut self.more_breaks);
-        } else {
-            self.blanks.clear();
-            reader.take_line(&mut self.first_break);
-            self.has_break = true;
-        }
-    }
-
-    fn write(&mut self, out: &mut String) {
-        if !self.has_break {
-            out.push_str(&self.blanks);
-        } else if !self.first_break.starts_with('\n') {
-            out.push_str(&self.first_break);
-            out.push_str(&self.more_breaks);
-        } else if self.more_breaks.is_empty() {
-            out.push(' ');
-        } else {
-            out.push_str(&self.more_breaks);
-        }
-        self.clear();
-    }
-
-    fn clear(&mut self) {
-        self.blanks.clear();
-        self.first_break.clear();
-        self.more_breaks.clear();
-        self.has_break = false;
-    }
+/// Whether a character of ASCII is neither white space nor a line break nor the end.
+fn is_ordinary(byte: u8) -> bool {
+    byte > b' '
 }
 
 /// Plain scalars.
 impl Scanner<'_> {
     pub(super) fn scan_plain(&mut self) -> Result<TokenKind, YamlError> {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        self.read_plain(&mut buffers)?;
+        Ok(TokenKind::Scalar { text: self.buffered(buffers), plain: true })
+    }
+
+    /// The text in the buffers, which are kept.
+    fn buffered(&mut self, mut buffers: Buffers) -> Text {
+        let text = Text::from(buffers.text.as_str());
+        buffers.text.clear();
+        buffers.gap.clear();
+        self.buffers = buffers;
+        text
+    }
+
+    fn read_plain(&mut self, Buffers { text, gap }: &mut Buffers) -> Result<(), YamlError> {
         let indent = self.indent + 1;
-        let (mut text, mut gap) = (String::new(), Gap::default());
         loop {
             self.reader.ensure(4);
             let is_indicator = self.reader.mark.column == 0 && self.is_document_indicator();
             if is_indicator || self.reader.byte(0) == b'#' {
                 break;
             }
-            self.take_plain(&mut text, &mut gap);
+            self.take_plain(text, gap);
             if !self.reader.is_blank(0) && !self.reader.is_break(0) {
                 break;
             }
-            self.take_gap_of_plain(&mut gap, indent)?;
+            self.take_gap_of_plain(gap, indent)?;
             if !self.in_flow() && self.column() < indent {
                 break;
             }
         }
         self.key_allowed |= gap.has_break;
-        Ok(TokenKind::Scalar { text, plain: true })
+        Ok(())
     }
 
     /// Consumes the characters up to white space or an indicator that ends a plain scalar.
@@ -100,6 +65,9 @@ impl Scanner<'_> {
             }
             self.reader.take(text);
             self.reader.ensure(2);
+            self.reader.take_while(text, |byte| {
+                is_ordinary(byte) && !matches!(byte, b':' | b',' | b'?' | b'[' | b']' | b'{' | b'}')
+            });
         }
     }
 
@@ -122,9 +90,14 @@ impl Scanner<'_> {
 /// Quoted scalars.
 impl Scanner<'_> {
     pub(super) fn scan_quoted(&mut self) -> Result<TokenKind, YamlError> {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        self.read_quoted(&mut buffers)?;
+        Ok(TokenKind::Scalar { text: self.buffered(buffers), plain: false })
+    }
+
+    fn read_quoted(&mut self, Buffers { text, gap }: &mut Buffers) -> Result<(), YamlError> {
         let quote = self.reader.byte(0);
         self.reader.skip();
-        let (mut text, mut gap) = (String::new(), Gap::default());
         loop {
             self.reader.ensure(4);
             if self.reader.mark.column == 0 && self.is_document_indicator() {
@@ -133,7 +106,7 @@ impl Scanner<'_> {
             if self.reader.is_end() {
                 return Err(self.error(ScanProblem::UnclosedQuotes));
             }
-            self.take_quoted(quote, &mut text, &mut gap)?;
+            self.take_quoted(quote, text, gap)?;
             if self.reader.byte(0) == quote {
                 break;
             }
@@ -146,10 +119,10 @@ impl Scanner<'_> {
                     break;
                 }
             }
-            gap.write(&mut text);
+            gap.write(text);
         }
         self.reader.skip();
-        Ok(TokenKind::Scalar { text, plain: false })
+        Ok(())
     }
 
     /// Consumes the characters up to white space, the closing quote or an escaped line break.
@@ -171,6 +144,7 @@ impl Scanner<'_> {
                 _ => self.reader.take(text),
             }
             self.reader.ensure(2);
+            self.reader.take_while(text, |byte| is_ordinary(byte) && byte != quote && byte != b'\\');
         }
         Ok(())
     }
@@ -257,6 +231,7 @@ impl Scanner<'_> {
             was_blank = is_blank;
             while !self.reader.is_break_or_end() {
                 self.reader.take(&mut text);
+                self.reader.take_while(&mut text, |byte| is_ordinary(byte) || byte == b' ');
             }
             self.reader.take_line(&mut first_break);
             self.take_block_breaks(&mut indent, &mut more_breaks)?;
@@ -267,7 +242,7 @@ impl Scanner<'_> {
         if chomping == Chomping::Keep {
             text.push_str(&more_breaks);
         }
-        Ok(TokenKind::Scalar { text, plain: false })
+        Ok(TokenKind::Scalar { text: text.into(), plain: false })
     }
 
     /// Parses the chomping and indentation indicators of a block scalar, in any order.

@@ -3,8 +3,9 @@
 
 use crate::limits::SIMPLE_KEY_CHARACTERS_MAX;
 pub use crate::limits::YAML_DEPTH_MAX as DEPTH_MAX;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use super::buffers::Buffers;
 use super::error::{ScanProblem, YamlError, YamlProblem};
 use super::reader::{Mark, Reader};
 use super::token::{Token, TokenKind};
@@ -17,6 +18,32 @@ struct SimpleKey {
     required: bool,
     token: usize,
     mark: Mark,
+}
+
+/// The tokens that may become keys, each with its index in the possible keys. Their numbers ascend.
+#[derive(Default)]
+struct Candidates(VecDeque<(usize, usize)>);
+
+impl Candidates {
+    /// That of the first token of the queue. Earlier tokens are forgotten.
+    fn of(&mut self, first: usize) -> Option<usize> {
+        while self.0.front().is_some_and(|(token, _)| *token < first) {
+            self.0.pop_front();
+        }
+        self.0.front().filter(|(token, _)| *token == first).map(|(_, place)| *place)
+    }
+
+    /// Adds the last token, or replaces it.
+    fn insert(&mut self, token: usize, place: usize) {
+        self.0.pop_back_if(|(last, _)| *last == token);
+        self.0.push_back((token, place));
+    }
+
+    fn remove(&mut self, token: usize) {
+        if let Ok(index) = self.0.binary_search_by_key(&token, |(token, _)| *token) {
+            self.0.remove(index);
+        }
+    }
 }
 
 /// Produces tokens on demand.
@@ -32,9 +59,9 @@ pub struct Scanner<'a> {
     indents: Vec<isize>,
     /// The possible keys: one for the block context and one for each open bracket.
     keys: Vec<SimpleKey>,
-    /// The index in `keys` of each token that may become a key.
-    key_of_token: HashMap<usize, usize>,
+    candidates: Candidates,
     pub(super) key_allowed: bool,
+    pub(super) buffers: Buffers,
 }
 
 impl<'a> Scanner<'a> {
@@ -47,8 +74,9 @@ impl<'a> Scanner<'a> {
             indent: -1,
             indents: vec![],
             keys: vec![SimpleKey::default()],
-            key_of_token: HashMap::new(),
+            candidates: Candidates::default(),
             key_allowed: true,
+            buffers: Buffers::default(),
         }
     }
 
@@ -72,8 +100,8 @@ impl<'a> Scanner<'a> {
     }
 
     fn may_head_become_key(&mut self) -> Result<bool, YamlError> {
-        match self.key_of_token.get(&self.taken) {
-            Some(&place) if place < self.keys.len() => self.is_key_valid(place),
+        match self.candidates.of(self.taken) {
+            Some(place) if place < self.keys.len() => self.is_key_valid(place),
             _ => Ok(false),
         }
     }
@@ -160,6 +188,7 @@ impl<'a> Scanner<'a> {
                 self.reader.skip();
             }
             let tabs_allowed = self.in_flow() || !self.key_allowed;
+            self.reader.skip_while(|byte| byte == b' ');
             while self.reader.byte(0) == b' ' || (tabs_allowed && self.reader.byte(0) == b'\t') {
                 self.reader.skip();
             }
@@ -211,7 +240,7 @@ impl Scanner<'_> {
         let token = self.taken + self.queue.len();
         let place = self.keys.len() - 1;
         self.keys[place] = SimpleKey { possible: true, required, token, mark: self.reader.mark };
-        self.key_of_token.insert(token, place);
+        self.candidates.insert(token, place);
         Ok(())
     }
 
@@ -223,7 +252,7 @@ impl Scanner<'_> {
         }
         key.possible = false;
         let token = key.token;
-        self.key_of_token.remove(&token);
+        self.candidates.remove(token);
         Ok(())
     }
 }
@@ -316,7 +345,7 @@ impl Scanner<'_> {
         {
             // in an empty collection this is the number of its opening bracket: such a collection is returned at once
             // and cannot be a key of a block mapping
-            self.key_of_token.remove(&key.token);
+            self.candidates.remove(key.token);
         }
         self.key_allowed = false;
         self.push_indicator(kind);
@@ -363,7 +392,7 @@ impl Scanner<'_> {
             self.insert(key.token, TokenKind::Key, key.mark);
             self.roll(key.mark, Some(key.token), TokenKind::BlockMappingStart)?;
             self.keys[place].possible = false;
-            self.key_of_token.remove(&key.token);
+            self.candidates.remove(key.token);
             self.key_allowed = false;
         } else {
             if !self.in_flow() {

@@ -1,5 +1,7 @@
 //! The tokens of the scanner.
 
+use crate::value::Text;
+
 /// The kind of a token, with its content.
 #[derive(Debug, PartialEq)]
 pub enum TokenKind {
@@ -22,7 +24,7 @@ pub enum TokenKind {
     Alias(String),
     Anchor(String),
     Tag { handle: String, suffix: String },
-    Scalar { text: String, plain: bool },
+    Scalar { text: Text, plain: bool },
 }
 
 /// A line and a column in characters, counted from 0. They have 32 bits, since every node has one.
