@@ -1,11 +1,11 @@
 //! The execution of an authorized request for a resource: it reads the body, runs the verb and encodes the response.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use base::deadline;
 use base::request::Verb;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
@@ -154,7 +154,7 @@ impl Edge {
 }
 
 /// Runs the write of a document, off the async worker if the document or the stored object is large.
-async fn written<T>(request: &Request, document: &Document, write: Boxed<'_, T>) -> T {
+async fn written<T>(request: &Request, document: &Document, write: BoxFuture<'_, T>) -> T {
     let limit = limits::INLINE_BYTES_MAX;
     if document.is_longer_than(limit) || request.stored_exceeds(limit) {
         deadline::beside_others(&request.authorized.user.name, write).await
@@ -163,10 +163,8 @@ async fn written<T>(request: &Request, document: &Document, write: Boxed<'_, T>)
     }
 }
 
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// Boxes the future of a write, whose size would otherwise be part of the future of every request.
-fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> Boxed<'a, T> {
+fn boxed<'a, T>(write: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
     Box::pin(write)
 }
 
