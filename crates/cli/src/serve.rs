@@ -225,17 +225,18 @@ fn announce(
     credentials: &Credentials,
     started: Instant,
 ) -> Result<Value, String> {
-    let kubeconfig = credentials.write_kubeconfigs(url(server.address))?;
-    let ready = flags.ready.say(server.address, &kubeconfig, started.elapsed())?;
-    log_start(flags, changed, server);
+    let address = server.address.ok_or("the server has no socket")?;
+    let kubeconfig = credentials.write_kubeconfigs(url(address))?;
+    let ready = flags.ready.say(address, &kubeconfig, started.elapsed())?;
+    log_start(flags, changed, server, address);
     Ok(ready)
 }
 
 /// Logs the version, the storage and the flags of a server that is ready.
-fn log_start(flags: &Serve, changed: &[String], server: &Server) {
+fn log_start(flags: &Serve, changed: &[String], server: &Server, address: SocketAddr) {
     let (storage, data_directory) = (flags.engine(), flags.data_dir.display());
     let (version, flags) = (env!("CARGO_PKG_VERSION"), changed.join(" "));
-    let Server { address, revision, .. } = server;
+    let revision = server.revision;
     tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
 }
 

@@ -222,6 +222,11 @@ impl Caller {
         Caller(Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) }))
     }
 
+    /// The client of its requests.
+    pub(crate) fn client(&self) -> Arc<Client> {
+        self.0.clone()
+    }
+
     /// A user that may do everything.
     pub fn admin() -> Caller {
         Caller::new(User::system("kubernetes-admin"))

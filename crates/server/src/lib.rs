@@ -41,6 +41,7 @@ pub use base::request::{FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
 pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace};
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 pub use http::REQUESTS;
 pub use machinery::Release;
@@ -124,17 +125,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// Takes what contexts are made with. `port` is the one that the server is bound to.
-    fn blueprint(&mut self, port: u16) -> Blueprint {
+    /// Takes what contexts are made with. `port` is the one that the server is bound to, if it has a socket.
+    fn blueprint(&mut self, port: Option<u16>) -> Blueprint {
         let InFlightMax { read_only, mutating } = self.inflight_max;
         let is_unlimited = read_only == 0 || mutating == 0;
         let seats = if is_unlimited { 0 } else { read_only.saturating_add(mutating) };
-        let control_plane = ControlPlane {
-            port,
-            address: self.advertise_address,
-            hostname: std::mem::take(&mut self.hostname),
-            run: Some(clock::uuid()),
-        };
+        let hostname = std::mem::take(&mut self.hostname);
+        // clients of other processes cannot reach a server without a socket
+        let control_plane =
+            port.map(|port| ControlPlane { port, address: self.advertise_address, hostname, run: Some(clock::uuid()) });
         Blueprint {
             plugins: Arc::new(std::mem::take(&mut self.plugins)),
             service_addresses: std::mem::take(&mut self.service_addresses),
@@ -146,7 +145,7 @@ impl Config {
             seats: self.priority_and_fairness.then_some(seats),
             runtime: self.runtime.clone(),
             gates: self.feature_gates.clone(),
-            control_plane: Some(control_plane),
+            control_plane,
             compaction_interval: self.compaction_interval,
         }
     }
@@ -271,9 +270,35 @@ impl<T: 'static> Followed<T> {
     }
 }
 
+/// What a server with a socket has.
+struct Listening {
+    address: SocketAddr,
+    acceptors: Arc<http::Acceptors>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Listening {
+    /// Serves the connections of a socket until `stop` becomes true.
+    fn begin(
+        socket: tokio::net::TcpListener,
+        config: &Config,
+        door: Arc<http::Door>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Listening, String> {
+        let max = limits::connections_max(config.descriptors);
+        let listener = http::Listener::new(socket, &config.tls, door, max)?;
+        let address = listener.address().map_err(|error| error.to_string())?;
+        let acceptors = listener.acceptors();
+        let serving = task::spawn("listener", listener.run(stop, config.grace));
+        config.authentication.accounts.set_address(address);
+        Ok(Listening { address, acceptors, serving })
+    }
+}
+
 /// A running server.
 pub struct Server {
-    pub address: SocketAddr,
+    /// `None` without a socket.
+    pub address: Option<SocketAddr>,
     /// The revision of the store at the start.
     pub revision: u64,
     stop: watch::Sender<bool>,
@@ -282,7 +307,8 @@ pub struct Server {
     health: Arc<http::Health>,
     audit: Arc<Audit>,
     delay: Duration,
-    serving: tokio::task::JoinHandle<()>,
+    door: Arc<http::Door>,
+    serving: Option<tokio::task::JoinHandle<()>>,
     /// The task of leader election.
     candidate: Option<tokio::task::JoinHandle<()>>,
 }
@@ -298,27 +324,38 @@ impl Server {
         socket: tokio::net::TcpListener,
         config: Config,
     ) -> BoxFuture<'static, Result<Server, String>> {
-        Box::pin(Self::start_on(storage, socket, config))
+        Box::pin(Self::start_on(storage, Some(socket), config))
     }
 
-    async fn start_on(storage: Storage, socket: tokio::net::TcpListener, mut config: Config) -> Result<Server, String> {
+    /// As [`Server::start`], without a socket: requests come from this process alone, see [`Server::call`].
+    pub fn start_in_process(storage: Storage, config: Config) -> BoxFuture<'static, Result<Server, String>> {
+        Box::pin(Self::start_on(storage, None, config))
+    }
+
+    /// Handles a request of a user of this process, as if it had come over a connection. A response is always returned; its body may
+    /// be a stream, such as that of a watch.
+    pub fn call(&self, caller: &Caller, request: ::http::Request<Bytes>) -> BoxFuture<'static, ::http::Response<Body>> {
+        let (door, client) = (self.door.clone(), caller.client());
+        Box::pin(async move { door.dispatch(client, request.map(http::RequestBody::own)).await })
+    }
+
+    async fn start_on(
+        storage: Storage,
+        socket: Option<tokio::net::TcpListener>,
+        mut config: Config,
+    ) -> Result<Server, String> {
         if let Some(tracing) = &config.tracing {
             trace::start(tracing)?;
         }
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
         let door = Arc::new(http::Door::new(health.clone()));
-        let listener = {
-            let max = limits::connections_max(config.descriptors);
-            http::Listener::new(socket, &config.tls, door.clone(), max)?
-        };
-        let address = listener.address().map_err(|error| error.to_string())?;
-        let acceptors = listener.acceptors();
-        let serving = task::spawn("listener", listener.run(stop.subscribe(), config.grace));
-        config.authentication.accounts.set_address(address);
-        let trust = trust(&config.tls, &config.authentication.proxy);
+        let listening =
+            socket.map(|socket| Listening::begin(socket, &config, door.clone(), stop.subscribe())).transpose()?;
+        let address = listening.as_ref().map(|listening| listening.address);
+        let trust = listening.as_ref().map(|_| trust(&config.tls, &config.authentication.proxy));
         let manifests = std::mem::take(&mut config.manifests);
-        let blueprint = Arc::new(config.blueprint(address.port()));
+        let blueprint = Arc::new(config.blueprint(address.map(|address| address.port())));
         let audit = Arc::new(std::mem::take(&mut config.audit));
         let workspaces = config.workspaces(&blueprint, &health, &audit, &storage);
         let testing = config.testing.then(|| Testing::new(config.request_timeout));
@@ -334,9 +371,14 @@ impl Server {
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let revision = context.objects.revision();
-        publish_trust(context.clone(), trust).await;
+        if let Some(trust) = trust {
+            publish_trust(context.clone(), trust).await;
+        }
         follow_files(&context, config.authentication_file, config.authorization_file);
-        config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
+        let serving = listening.map(|Listening { acceptors, serving, .. }| {
+            config.replacements.follow(acceptors, Arc::downgrade(&context), derived.clone());
+            serving
+        });
         audit.start();
         let candidate = clock::scoped(clock.as_ref(), || assembled.start(&blueprint, &stop.subscribe()));
         testing::keep_kinds(testing.is_some(), &context).await?;
@@ -363,7 +405,8 @@ impl Server {
         let branches = clock::within(clock, workspaces::start(workspaces, &edge, stop.subscribe())).await?;
         edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
         door.serve_all(edge, branches);
-        Ok(Server { address, revision, stop, fault, health, audit, delay: config.shutdown_delay, serving, candidate })
+        let delay = config.shutdown_delay;
+        Ok(Server { address, revision, stop, fault, health, audit, delay, door, serving, candidate })
     }
 
     /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed.
@@ -384,7 +427,9 @@ impl Server {
         self.health.drain();
         tokio::time::sleep(self.delay).await;
         self.stop.send_replace(true);
-        let _ = self.serving.await;
+        if let Some(serving) = self.serving {
+            let _ = serving.await;
+        }
         self.audit.flush().await;
         trace::flush().await;
         if let Some(candidate) = self.candidate {

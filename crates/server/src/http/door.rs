@@ -51,10 +51,14 @@ impl Door {
     }
 
     pub async fn serve(&self, client: Arc<Client>, request: Request<Incoming>) -> Response<Body> {
-        let request = RequestBody::of(request);
         if let Some(refusal) = host::refusal(request.version(), request.method(), request.headers()) {
             return refusal;
         }
+        self.dispatch(client, RequestBody::of(request)).await
+    }
+
+    /// Responds to a request of a connection, or of this process.
+    pub async fn dispatch(&self, client: Arc<Client>, request: Request<RequestBody>) -> Response<Body> {
         let Some(edge) = self.edge.get() else { return self.loading(request.uri()) };
         match self.branches.get() {
             Some(branches) if request.uri().path().starts_with(BRANCHES) => {

@@ -1,0 +1,128 @@
+//! The configuration of a server that is embedded: everything on, nothing on disk.
+
+use std::collections::{BTreeMap, HashMap};
+
+use base::clock;
+use machinery::{Release, Value, json};
+use server::{
+    AccountOptions, Accounts, Anonymous, Audit, Authentication, AuthorizationMode, Config, Controllers, EnabledPlugins,
+    FeatureGates, InFlightMax, PluginFlags, PluginSettings, Plugins, Replacements, RuntimeConfig, ServiceRanges,
+    StaticTokens, Tls, WorkspaceConfig,
+};
+
+use crate::limits;
+
+/// What a server is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub release: Release,
+    pub feature_gates: Vec<String>,
+    pub runtime_config: Vec<String>,
+    pub testing: bool,
+}
+
+/// What clients of a port present and trust.
+#[derive(Clone, Debug)]
+pub struct PortCredentials {
+    /// The serving certificate, which is its own authority, and its key, in PEM.
+    certificate: String,
+    key: String,
+    token: String,
+}
+
+impl PortCredentials {
+    /// Makes a certificate for this machine, and a token. The error is one line.
+    pub fn make() -> Result<PortCredentials, String> {
+        let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
+        let key = made.signing_key.serialize_pem();
+        Ok(PortCredentials { certificate: made.cert.pem(), key, token: clock::uuid() })
+    }
+
+    /// A kubeconfig of the user who may do everything.
+    pub fn kubeconfig(&self, name: &str, url: &str) -> Value {
+        use base64::Engine as _;
+        let authority = base64::engine::general_purpose::STANDARD.encode(&self.certificate);
+        let cluster = json!({"server": url, "certificate-authority-data": authority});
+        server::kubeconfig(name, cluster, json!({"token": (self.token.as_str())}))
+    }
+
+    fn tls(&self) -> Tls {
+        let certificate = self.certificate.clone().into_bytes();
+        Tls { client_ca: certificate.clone(), certificate, key: self.key.clone().into_bytes(), proxy: None }
+    }
+}
+
+/// The configuration of a server, with the URL of its port if it has one, and its accounts. The error is one line.
+pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) -> Result<(Config, Accounts), String> {
+    let (runtime, feature_gates) = features(wanted, wanted.release)?;
+    let selection = EnabledPlugins::parse(&PluginFlags::default())?;
+    let mut controllers = Controllers::parse(&[])?;
+    (controllers.event_ttl, controllers.alone) = (limits::EVENT_TTL, true);
+    let accounts = Accounts::new(AccountOptions::default())?;
+    let mut authentication = Authentication {
+        accounts: accounts.clone(),
+        anonymous: Anonymous { enabled: true, paths: vec![] },
+        ..Authentication::default()
+    };
+    let mut tls = Tls { certificate: vec![], key: vec![], client_ca: vec![], proxy: None };
+    if let Some((credentials, _)) = &port {
+        tls = credentials.tls();
+        controllers.root_authority.clone_from(&credentials.certificate);
+        let line = format!("{},kubernetes-admin,,\"system:masters\"", credentials.token);
+        authentication.tokens = StaticTokens::parse(&line)?;
+    }
+    let of_workspaces = wanted.clone();
+    let config = Config {
+        descriptors: limits::DESCRIPTORS,
+        tls,
+        replacements: unchanging(),
+        authentication,
+        authentication_file: None,
+        authorization: vec![AuthorizationMode::Rbac],
+        authorization_file: None,
+        plugins: Plugins {
+            selection,
+            settings: PluginSettings { release: wanted.release, ..PluginSettings::default() },
+        },
+        manifests: vec![],
+        proxy_identity: None,
+        service_addresses: HashMap::new(),
+        advertise_address: None,
+        hostname: "embedded".to_owned(),
+        service_ranges: ServiceRanges::default(),
+        controllers,
+        compatible_minor: feature_gates.release().minor() - 1,
+        feature_gates,
+        flags: BTreeMap::new(),
+        runtime,
+        compaction_interval: limits::COMPACTION,
+        request_timeout: limits::REQUEST,
+        // the program that embeds the server is its only user
+        inflight_max: InFlightMax { read_only: 0, mutating: 0 },
+        priority_and_fairness: false,
+        workspaces: Some(WorkspaceConfig {
+            features: Box::new(move |release| features(&of_workspaces, release)),
+            url: port.map(|(_, url)| url).unwrap_or_default(),
+        }),
+        testing: wanted.testing,
+        audit: Audit::default(),
+        tracing: None,
+        shutdown_delay: std::time::Duration::ZERO,
+        grace: limits::GRACE,
+    };
+    Ok((config, accounts))
+}
+
+/// The optional APIs and the feature gates of a release.
+fn features(wanted: &Wanted, release: Release) -> Result<(RuntimeConfig, FeatureGates), String> {
+    let gates = FeatureGates::parse(&wanted.feature_gates, release)?;
+    let runtime = RuntimeConfig::parse(&wanted.runtime_config, &gates)?;
+    Ok((runtime, gates))
+}
+
+/// No file of the server changes.
+fn unchanging() -> Replacements {
+    let read = || Err("there are no files".to_owned());
+    Replacements { paths: vec![], read: Box::new(read), applied: Box::new(|| Ok(())) }
+}
