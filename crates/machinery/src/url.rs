@@ -50,7 +50,7 @@ impl Url {
     pub fn parse(text: &str) -> Result<Url, String> {
         let (front, fragment) = text.split_once('#').unwrap_or((text, ""));
         let failed = |why: String| format!("parse {}: {why}", quote(text));
-        let mut url = parse(front, false).map_err(failed)?;
+        let mut url = parse(front, UrlForm::Reference).map_err(failed)?;
         url.fragment = unescape(fragment, Part::Other).map_err(failed)?;
         Ok(url)
     }
@@ -61,7 +61,7 @@ impl Url {
     ///
     /// Go's text, which begins with `parse` and the quoted URL.
     pub fn parse_request(text: &str) -> Result<Url, String> {
-        parse(text, true).map_err(|why| format!("parse {}: {why}", quote(text)))
+        parse(text, UrlForm::Request).map_err(|why| format!("parse {}: {why}", quote(text)))
     }
 
     /// The host without port and brackets.
@@ -98,11 +98,20 @@ pub fn decode_query(text: &str) -> Option<String> {
     unescape(&text.replace('+', " "), Part::Other).ok()
 }
 
-fn parse(text: &str, is_request: bool) -> Result<Url, String> {
+/// Which URLs are allowed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UrlForm {
+    /// Any, relative ones too.
+    Reference,
+    /// Those of request lines: absolute URLs and absolute paths.
+    Request,
+}
+
+fn parse(text: &str, form: UrlForm) -> Result<Url, String> {
     if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
         return Err("net/url: invalid control character in URL".to_owned());
     }
-    if text.is_empty() && is_request {
+    if text.is_empty() && form == UrlForm::Request {
         return Err("empty url".to_owned());
     }
     let mut url = Url::default();
@@ -119,14 +128,14 @@ fn parse(text: &str, is_request: bool) -> Result<Url, String> {
             rest.clone_into(&mut url.opaque);
             return Ok(url);
         }
-        if is_request {
+        if form == UrlForm::Request {
             return Err("invalid URI for request".to_owned());
         }
         if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
             return Err("first path segment in URL cannot contain colon".to_owned());
         }
     }
-    if (!url.scheme.is_empty() || !is_request && !rest.starts_with("///"))
+    if (!url.scheme.is_empty() || form == UrlForm::Reference && !rest.starts_with("///"))
         && let Some(after) = rest.strip_prefix("//")
     {
         let (authority, path) = after.split_at(after.find('/').unwrap_or(after.len()));

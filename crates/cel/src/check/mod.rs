@@ -133,7 +133,7 @@ fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
     if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
 }
 
-/// Resolves names and overloads. Problems become issues, unless `lenient` leaves them to the evaluation.
+/// Resolves names and overloads. FoundProblems become issues, unless `lenient` leaves them to the evaluation.
 fn resolve(env: &Environment, mut ast: Ast, lenient: bool) -> (Checked, Vec<Issue>) {
     let count = ast.offsets.len();
     let mut checker = Checker {

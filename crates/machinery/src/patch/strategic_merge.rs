@@ -162,24 +162,32 @@ fn merge_map(mut original: Map, mut patch: Map, meta: PatchMeta) -> Result<Map, 
     let (deletions, fields): (Vec<_>, Vec<_>) =
         patch.into_iter().partition(|(name, _)| name.starts_with(DELETE_PRIMITIVES));
     for (name, value) in fields.into_iter().chain(deletions) {
-        let (name, is_delete_list) = match name.strip_prefix(DELETE_PRIMITIVES) {
-            Some(rest) => (Text::from(rest.strip_prefix('/').ok_or(BAD_PRIMITIVES)?), true),
-            None => (name, false),
+        let (name, items) = match name.strip_prefix(DELETE_PRIMITIVES) {
+            Some(rest) => (Text::from(rest.strip_prefix('/').ok_or(BAD_PRIMITIVES)?), PatchItems::Deleted),
+            None => (name, PatchItems::Merged),
         };
         if value.is_null() {
             original.remove(&name);
             continue;
         }
-        merge_field(&mut original, name, value, is_delete_list, meta)?;
+        merge_field(&mut original, name, value, items, meta)?;
     }
     Ok(original)
+}
+
+/// What becomes of the items that a list of the patch has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PatchItems {
+    Merged,
+    /// The list is a `$deleteFromPrimitiveList`.
+    Deleted,
 }
 
 fn merge_field(
     original: &mut Map,
     name: Text,
     mut value: Value,
-    is_delete_list: bool,
+    items: PatchItems,
     meta: PatchMeta,
 ) -> Result<(), Failure> {
     let field = meta.field(&name);
@@ -188,13 +196,13 @@ fn merge_field(
             *current = if field.replace { patch } else { merge_map(std::mem::take(current), patch, field.child)? };
         }
         (Some(Value::Array(current)), Value::Array(patch)) => {
-            *current = if field.merge || is_delete_list {
-                merge_list(std::mem::take(current), patch, field, is_delete_list)?
+            *current = if field.merge || items == PatchItems::Deleted {
+                merge_list(std::mem::take(current), patch, field, items)?
             } else {
                 patch
             };
         }
-        _ if is_delete_list => {}
+        _ if items == PatchItems::Deleted => {}
         (_, new) => {
             value = new;
             drop_nulls(&mut value);
@@ -242,8 +250,17 @@ fn check_length(items: usize) -> Result<(), Failure> {
     }
 }
 
-/// Whether the items of the lists are objects. Fails if they are of different types.
-fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
+/// What the items of a list are known by.
+#[derive(Clone, Copy)]
+enum Identity<'k> {
+    /// They are objects, and this field identifies them.
+    Field(&'k str),
+    /// They are no objects, so that the whole value does.
+    Value,
+}
+
+/// The identity of the items of the lists. Fails if they are of different types.
+fn identity_of_items<'k>(lists: &[&[Value]], key: &'k str) -> Result<Identity<'k>, Failure> {
     check_length(lists.iter().map(|list| list.len()).sum())?;
     let mut items = lists.iter().flat_map(|list| list.iter());
     let Some(first) = items.next() else {
@@ -256,35 +273,38 @@ fn items_are_maps(lists: &[&[Value]]) -> Result<bool, Failure> {
         let lists: Value = lists.iter().map(|list| Value::Array(list.to_vec())).collect();
         return Err(Failure::Other(format!("list element types are not identical: {}", plain(&lists))));
     }
-    Ok(matches!(first, Value::Object(_)))
+    Ok(if matches!(first, Value::Object(_)) { Identity::Field(key) } else { Identity::Value })
 }
 
 fn merge_list(
     original: Vec<Value>,
     patch: Vec<Value>,
     field: FieldMeta,
-    is_delete_list: bool,
+    items: PatchItems,
 ) -> Result<Vec<Value>, Failure> {
     if original.is_empty() && patch.is_empty() {
         return Ok(original);
     }
     let key = field.merge_key;
-    let maps = items_are_maps(&[&original, &patch])?;
-    if !maps && is_delete_list {
-        return Ok(original.into_iter().filter(|item| !patch.contains(item)).collect());
-    }
-    let (merged, order, patch) = if maps {
-        if key.is_empty() {
+    let by = identity_of_items(&[&original, &patch], key)?;
+    let (merged, order, patch) = match (by, items) {
+        (Identity::Value, PatchItems::Deleted) => {
+            return Ok(original.into_iter().filter(|item| !patch.contains(item)).collect());
+        }
+        (Identity::Value, PatchItems::Merged) => {
+            let both: Vec<Value> = original.iter().chain(&patch).cloned().collect();
+            (without_duplicates(both), original, patch)
+        }
+        (Identity::Field(""), _) => {
             return Err(Failure::Other("cannot merge lists without merge key for string".to_owned()));
         }
-        let (original, patch) = apply_item_directives(original, patch, key)?;
-        (merge_items(original.clone(), patch.clone(), key, field.child)?, original, patch)
-    } else {
-        let both: Vec<Value> = original.iter().chain(&patch).cloned().collect();
-        (without_duplicates(both), original, patch)
+        (Identity::Field(key), _) => {
+            let (original, patch) = apply_item_directives(original, patch, key)?;
+            (merge_items(original.clone(), patch.clone(), key, field.child)?, original, patch)
+        }
     };
     let (patched, rest) = order::partition(merged, &patch, key)?;
-    order::arrange(patched, rest, &patch, &order, key, maps)
+    order::arrange(patched, rest, &patch, &order, by)
 }
 
 /// Carries out the items that are directives. Returns the remaining original items and the items to merge.

@@ -28,7 +28,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, JsonError> {
 pub fn decode_strict(bytes: &[u8]) -> Result<Decoded, JsonError> {
     let mut decoder = Decoder::new(bytes);
     let value = decoder.document()?;
-    let duplicates = if decoder.duplicated { trace(bytes, false).into_duplicates() } else { vec![] };
+    let duplicates = if decoder.duplicated { trace(bytes, None).into_duplicates() } else { vec![] };
     Ok(Decoded { value, duplicates })
 }
 
@@ -41,13 +41,13 @@ pub fn decode_every(bytes: &[u8]) -> Value {
 
 /// The order of all keys of a document, up to the first syntax error.
 pub fn key_order(bytes: &[u8]) -> KeyOrder {
-    trace(bytes, true).order.unwrap_or_default()
+    trace(bytes, Some(KeyOrder::default())).order.unwrap_or_default()
 }
 
-fn trace(bytes: &[u8], is_ordered: bool) -> Trace {
-    let mut decoder = Decoder { trace: Some(Trace::new(is_ordered)), ..Decoder::new(bytes) };
+fn trace(bytes: &[u8], order: Option<KeyOrder>) -> Trace {
+    let mut decoder = Decoder { trace: Some(Trace::new(order)), ..Decoder::new(bytes) };
     let _ = decoder.document();
-    decoder.trace.unwrap_or_else(|| Trace::new(is_ordered))
+    decoder.trace.unwrap_or_else(|| Trace::new(None))
 }
 
 struct Decoder<'a> {
@@ -153,7 +153,10 @@ impl<'a> Decoder<'a> {
                 c => return Err(self.unexpected(c, JsonContext::AfterKey)),
             }
             if let Some(trace) = &mut self.trace {
-                trace.enter_key(&key, !seen.insert(key.clone()));
+                trace.enter_key(&key);
+                if !seen.insert(key.clone()) {
+                    trace.report_duplicate();
+                }
             }
             let value = self.value()?;
             if let Some(trace) = &mut self.trace {

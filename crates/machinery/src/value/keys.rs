@@ -105,14 +105,14 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Records duplicate keys, and the order of all keys if `is_ordered`.
-    pub(super) fn new(is_ordered: bool) -> Trace {
+    /// Records duplicate keys, and the order of all keys if there is an `order` to add them to.
+    pub(super) fn new(order: Option<KeyOrder>) -> Trace {
         Trace {
             path: String::new(),
             parts: vec![(0, DefaultHasher::new())],
             reported: HashSet::new(),
             duplicates: Paths::default(),
-            order: is_ordered.then(KeyOrder::default),
+            order,
         }
     }
 
@@ -131,15 +131,20 @@ impl Trace {
         path
     }
 
-    /// Descends to a field. `comes_again` says whether its object already had the key.
-    pub(super) fn enter_key(&mut self, key: &str, comes_again: bool) {
+    /// Descends to a field.
+    pub(super) fn enter_key(&mut self, key: &str) {
         let dot = if self.path.is_empty() { "" } else { "." };
         let path = self.enter(&[dot, key]);
-        if comes_again && self.duplicates.len() < STRICT_ERRORS_MAX && self.reported.insert(path) {
-            self.duplicates.add(|| self.path.clone());
-        }
         if let Some(order) = &mut self.order {
             order.add_key(path);
+        }
+    }
+
+    /// Reports the field that was entered as one that its object already had.
+    pub(super) fn report_duplicate(&mut self) {
+        let path = self.parts.last().map_or(0, |(_, hasher)| hasher.finish());
+        if self.duplicates.len() < STRICT_ERRORS_MAX && self.reported.insert(path) {
+            self.duplicates.add(|| self.path.clone());
         }
     }
 

@@ -1,8 +1,8 @@
 //! The order of merged lists: items of the patch have the order of the patch, and others that of the object.
 
 use super::{
-    BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, PatchMeta, SET_ORDER, bad_type, check_length, items_are_maps,
-    merge_list, no_merge_key, without_directives,
+    BAD_SET_ORDER, DIRECTIVE, Failure, FieldMeta, Identity, PatchItems, PatchMeta, SET_ORDER, bad_type, check_length,
+    identity_of_items, merge_list, no_merge_key, without_directives,
 };
 use crate::patch::gotext::plain;
 use crate::value::{Map, Text, Value};
@@ -49,14 +49,16 @@ fn ordered(
         (None, None) => return Ok(None),
         (Some(original), None) => original.to_vec(),
         (None, Some(patch)) => patch.iter().cloned().filter_map(without_directives).collect(),
-        (Some(original), Some(patch)) if field.merge => merge_list(original.to_vec(), patch.to_vec(), field, false)?,
+        (Some(original), Some(patch)) if field.merge => {
+            merge_list(original.to_vec(), patch.to_vec(), field, PatchItems::Merged)?
+        }
         (Some(_), Some(patch)) => patch.to_vec(),
     };
     let (patched, rest) = partition(merged, order, key)?;
     let original = original.unwrap_or_default();
-    let maps = items_are_maps(&[original, patch.unwrap_or_default()])?;
+    let by = identity_of_items(&[original, patch.unwrap_or_default()], key)?;
     let object_order = order_after_in_place_merge(original, patch.unwrap_or_default(), key);
-    arrange(patched, rest, order, &object_order, key, maps).map(Some)
+    arrange(patched, rest, order, &object_order, by).map(Some)
 }
 
 /// The order of the object's items by which kube-apiserver sorts. Its merge has already deleted and appended items in
@@ -138,27 +140,31 @@ pub(super) fn partition(items: Vec<Value>, by: &[Value], key: &str) -> Result<(V
     Ok((named, others))
 }
 
-fn place(order: &[Value], item: &Value, key: &str, maps: bool) -> Option<usize> {
-    let of = |item: &Value| if maps { item.get(key).cloned() } else { Some(item.clone()) };
-    let wanted = of(item);
-    order.iter().position(|o| of(o) == wanted)
+fn place(order: &[Value], item: &Value, by: Identity<'_>) -> Option<usize> {
+    match by {
+        Identity::Field(key) => {
+            let wanted = item.get(key);
+            order.iter().position(|other| other.get(key) == wanted)
+        }
+        Identity::Value => order.iter().position(|other| other == item),
+    }
 }
 
 /// Sorts stably by the positions in `order`; an item that `order` lacks goes before the item it is compared with.
-fn sort(items: Vec<Value>, order: &[Value], key: &str, maps: bool) -> Result<Vec<Value>, Failure> {
+fn sort(items: Vec<Value>, order: &[Value], by: Identity<'_>) -> Result<Vec<Value>, Failure> {
     let mut deletions = vec![];
     let mut sorted: Vec<(Option<usize>, Value)> = vec![];
-    if maps {
+    if let Identity::Field(key) = by {
         for item in items.iter().chain(order) {
             identity(item, key)?;
         }
     }
     for item in items {
-        if maps && is_deletion(&item) {
+        if matches!(by, Identity::Field(_)) && is_deletion(&item) {
             deletions.push(item);
             continue;
         }
-        sorted.push((place(order, &item, key, maps), item));
+        sorted.push((place(order, &item, by), item));
         let mut at = sorted.len() - 1;
         while at > 0 {
             let less = match (sorted[at].0, sorted[at - 1].0) {
@@ -182,16 +188,15 @@ pub(super) fn arrange(
     others: Vec<Value>,
     patch_order: &[Value],
     object_order: &[Value],
-    key: &str,
-    maps: bool,
+    by: Identity<'_>,
 ) -> Result<Vec<Value>, Failure> {
-    let mut right = sort(patched, patch_order, key, maps)?.into_iter().peekable();
-    let mut left = sort(others, object_order, key, maps)?.into_iter().peekable();
+    let mut right = sort(patched, patch_order, by)?.into_iter().peekable();
+    let mut left = sort(others, object_order, by)?.into_iter().peekable();
     let mut all = Vec::with_capacity(left.len() + right.len());
     loop {
         let left_first = match (left.peek(), right.peek()) {
             (Some(l), Some(r)) => {
-                let places = (place(object_order, l, key, maps), place(object_order, r, key, maps));
+                let places = (place(object_order, l, by), place(object_order, r, by));
                 matches!(places, (Some(l), Some(r)) if l < r)
             }
             (Some(_), None) => true,
