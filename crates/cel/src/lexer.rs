@@ -165,7 +165,7 @@ impl Lexer<'_> {
             }
             b'0'..=b'9' => self.number(),
             b'.' if bytes.get(1).is_some_and(u8::is_ascii_digit) => self.number(),
-            b'"' | b'\'' => match string(bytes, false) {
+            b'"' | b'\'' => match string(bytes, Backslashes::Escape) {
                 Ok(len) => self.push(kind::STRING, len),
                 Err(len) => self.fail(len),
             },
@@ -178,17 +178,17 @@ impl Lexer<'_> {
     fn word(&mut self) {
         let bytes = self.bytes();
         let prefix = bytes.iter().take(2).take_while(|b| matches!(b, b'b' | b'B' | b'r' | b'R')).count();
-        let (is_bytes, raw) = match &bytes[..prefix] {
-            [b'b' | b'B'] => (true, false),
-            [b'r' | b'R'] => (false, true),
-            [b'b' | b'B', b'r' | b'R'] => (true, true),
-            _ => (false, false),
+        let literal = match &bytes[..prefix] {
+            [b'b' | b'B'] => Some((kind::BYTES, Backslashes::Escape)),
+            [b'r' | b'R'] => Some((kind::STRING, Backslashes::Raw)),
+            [b'b' | b'B', b'r' | b'R'] => Some((kind::BYTES, Backslashes::Raw)),
+            _ => None,
         };
-        if (is_bytes || raw)
+        if let Some((kind, backslashes)) = literal
             && matches!(bytes.get(prefix), Some(b'"' | b'\''))
-            && let Ok(len) = string(&bytes[prefix..], raw)
+            && let Ok(len) = string(&bytes[prefix..], backslashes)
         {
-            return self.push(if is_bytes { kind::BYTES } else { kind::STRING }, prefix + len);
+            return self.push(kind, prefix + len);
         }
         let len = bytes.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
         let kind = match &bytes[..len] {
@@ -285,11 +285,20 @@ pub(crate) fn escape_blanks(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
 }
 
+/// What backslashes are in a string literal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Backslashes {
+    /// The beginning of an escape sequence.
+    Escape,
+    /// Characters like others: the literal has the prefix `r`.
+    Raw,
+}
+
 /// The length of the leading string literal; the error is the position of the first unexpected byte.
-fn string(bytes: &[u8], raw: bool) -> Result<usize, usize> {
+fn string(bytes: &[u8], backslashes: Backslashes) -> Result<usize, usize> {
     let quote = bytes[0];
     if bytes.len() >= 3 && bytes[1] == quote && bytes[2] == quote {
-        return Ok(triple(bytes, quote, raw).unwrap_or(2));
+        return Ok(triple(bytes, quote, backslashes).unwrap_or(2));
     }
     let mut at = 1;
     loop {
@@ -297,18 +306,18 @@ fn string(bytes: &[u8], raw: bool) -> Result<usize, usize> {
             None => return Err(at),
             Some(b'\n' | b'\r') => return Err(at),
             Some(&b) if b == quote => return Ok(at + 1),
-            Some(b'\\') if !raw => at = escape(bytes, at)?,
+            Some(b'\\') if backslashes == Backslashes::Escape => at = escape(bytes, at)?,
             Some(_) => at += 1,
         }
     }
 }
 
-fn triple(bytes: &[u8], quote: u8, raw: bool) -> Option<usize> {
+fn triple(bytes: &[u8], quote: u8, backslashes: Backslashes) -> Option<usize> {
     let mut at = 3;
     loop {
         match bytes.get(at)? {
             &b if b == quote && bytes[at..].starts_with(&[quote; 3]) => return Some(at + 3),
-            b'\\' if !raw => at = escape(bytes, at).ok()?,
+            b'\\' if backslashes == Backslashes::Escape => at = escape(bytes, at).ok()?,
             _ => at += 1,
         }
     }

@@ -58,11 +58,12 @@ pub(crate) enum Node {
     Fold(Box<Fold>),
     Quantifier(Box<Quantifier>),
     Bind(Box<Bind>),
-    /// `accumulator + [item]`; `made` says whether the creation of the list is charged.
+    /// `accumulator + [item]`.
     Append {
         accu: u32,
         item: Box<Node>,
-        made: bool,
+        /// The cost of the call, and of creating the list unless it is a constant.
+        charge: u64,
     },
     Insert {
         accu: u32,

@@ -4,11 +4,11 @@
 //! literals of constants become constants, conversions of constants are evaluated.
 
 use crate::ast::{Comprehension, Expr, Field, Kind, Literal};
-use crate::check::{Checked, Reference};
+use crate::check::{Checked, FoundProblems, Reference};
 use crate::decl::types::Type;
 use crate::env::{Environment, VariableNames};
 use crate::eval::{Frame, Slot};
-use crate::library::costs::Charge;
+use crate::library::costs::{CALL_COST, Charge, LIST_COST};
 use crate::library::{Library, OverloadIndex, is_plain, registry};
 use crate::node::{
     Attribute, Base, Bind, Call, Const, Fold, Node, Order, Program, Qualifier, QualifierKind, Quantifier, RegexCall,
@@ -206,7 +206,7 @@ impl Lowering<'_> {
 
     fn expr(&mut self, expr: &Expr) -> Lowered {
         match self.lower(expr) {
-            Err(error) if self.checked.lenient => Ok(Node::Fail(error)),
+            Err(error) if self.checked.problems == FoundProblems::LeftToEvaluation => Ok(Node::Fail(error)),
             other => other,
         }
     }
@@ -339,7 +339,7 @@ impl Lowering<'_> {
         }
         let arguments = target.into_iter().chain(args);
         let typed = arguments.clone().all(|arg| !is_vague(self.checked.type_of(arg.id)));
-        let sure = typed && !self.checked.lenient;
+        let sure = typed && self.checked.problems == FoundProblems::Reported;
         // the type at run time may differ from an inferred one, and conversions accept more than their overloads
         let sure = sure && !CONVERSIONS.contains(&function.as_str());
         let known = only.filter(|o| sure || is_plain(o.function)).map(|o| o.definition.call);
@@ -413,8 +413,8 @@ impl Lowering<'_> {
                 if is_accu(left) && items.len() == 1 && optional.is_empty() =>
             {
                 let item = self.expr(&items[0])?;
-                let made = constant(&item).is_none();
-                Ok(Node::Append { accu, item: Box::new(item), made })
+                let charge = if constant(&item).is_some() { CALL_COST } else { LIST_COST };
+                Ok(Node::Append { accu, item: Box::new(item), charge })
             }
             ("cel.@mapInsert", [left, rest @ ..]) if is_accu(left) => {
                 Ok(Node::Insert { accu, parts: self.all(rest)?.into() })

@@ -7,6 +7,7 @@ use base::request::FeatureGates;
 use bytes::Bytes;
 use machinery::{Release, Status, Text};
 use objects::{Collection, Key, Objects};
+use schema::metadata::MetadataContext;
 use tokio::sync::watch;
 
 use super::builtin::{OwnSubresource, names_in};
@@ -161,6 +162,10 @@ impl Facts {
     /// The group under which objects are stored, and which conflicts name.
     pub fn storage_group(&self) -> Text {
         self.built_in().map_or_else(|| self.group.clone(), |built_in| Text::new_static(built_in.storage_group()))
+    }
+
+    pub fn metadata_context(&self) -> MetadataContext {
+        MetadataContext { namespaced: self.namespaced, release: self.release }
     }
 
     pub fn key(&self, namespace: &str, name: &str) -> Key {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cel::SchemaOf;
 use cel::regex::Regex;
 use machinery::{Map, Release, Text, Value};
 
@@ -22,9 +23,9 @@ impl Schema {
         let structural = openapi.as_object().is_some() && is_structural(openapi);
         let mut root = node(openapi, Dialect { formats: Formats::Enforced, release: options.release });
         if structural {
-            prune_defaults(&mut root, true);
+            prune_defaults(&mut root, SchemaOf::Resource);
         }
-        let rules = structural.then(|| rules::compile(openapi, true, options.release)).flatten();
+        let rules = structural.then(|| rules::compile(openapi, SchemaOf::Resource, options.release)).flatten();
         let defaults_metadata = structural && defaults_metadata(&root);
         Schema { program: Arc::new(Program { root, options: options.clone(), structural, defaults_metadata, rules }) }
     }
@@ -220,26 +221,25 @@ fn defaults_metadata(node: &Node) -> bool {
 }
 
 /// Prunes defaults. Old definitions may have stored them with unknown fields, which are not served.
-fn prune_defaults(node: &mut Node, is_root: bool) {
+fn prune_defaults(node: &mut Node, schema_of: SchemaOf) {
     if !node.below.defaults {
         return;
     }
     if let Some(mut default) = node.default.take() {
-        prune::prune_node(&mut default, node, is_root);
+        prune::prune_node(&mut default, node, schema_of);
         coerce::coerce_node(&mut default, node, Malformed::Drop);
         node.default_bytes = json_bytes(&default);
         node.default = Some(default);
     }
-    let is_resource = is_root || node.embedded;
     for (name, child) in &mut node.fields {
-        if !(is_resource && prune::is_meta(name)) {
-            prune_defaults(child, false);
+        if !(schema_of == SchemaOf::Resource && prune::is_meta(name)) {
+            prune_defaults(child, child.schema_of());
         }
     }
     if let Additional::Schema(child) = &mut node.additional {
-        prune_defaults(child, false);
+        prune_defaults(child, child.schema_of());
     }
     if let Some(child) = &mut node.items {
-        prune_defaults(child, false);
+        prune_defaults(child, child.schema_of());
     }
 }

@@ -1,41 +1,42 @@
 //! The rules for embedded resources: they need `apiVersion`, `kind` and valid metadata. These rules are never
 //! ratcheted.
 
+use cel::SchemaOf;
 use machinery::{FieldError, Map, Release, Value, names};
 
 use crate::metadata;
 use crate::path::Path;
 use crate::program::Node;
 
-/// Validates all embedded resources in `value`. `resource` says whether `value` itself counts as one.
+/// Validates all embedded resources in `value`, and `value` itself if it counts as one.
 pub(crate) fn validate(
     value: &Value,
     node: &Node,
-    resource: bool,
+    schema_of: SchemaOf,
     path: &Path<'_>,
     release: Release,
     errors: &mut Vec<FieldError>,
 ) {
-    if !resource && !node.below.embedded {
+    if schema_of == SchemaOf::Value && !node.below.embedded {
         return;
     }
     match value {
         Value::Object(map) => {
-            if resource || node.embedded {
+            if schema_of == SchemaOf::Resource {
                 embedded(map, path, release, errors);
             }
             for (key, inner) in map.iter() {
                 if let Some(field) = node.field(key) {
-                    validate(inner, field, false, &Path::field(path, key), release, errors);
+                    validate(inner, field, field.schema_of(), &Path::field(path, key), release, errors);
                 } else if let Some(field) = node.additional.node() {
-                    validate(inner, field, false, &Path::Bracket(path, key), release, errors);
+                    validate(inner, field, field.schema_of(), &Path::Bracket(path, key), release, errors);
                 }
             }
         }
         Value::Array(items) => {
             let Some(inner) = &node.items else { return };
             for (i, item) in items.iter().enumerate() {
-                validate(item, inner, false, &Path::Index(path, i), release, errors);
+                validate(item, inner, inner.schema_of(), &Path::Index(path, i), release, errors);
             }
         }
         _ => {}

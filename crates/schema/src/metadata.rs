@@ -88,9 +88,17 @@ fn non_negative_generation(metadata: &Value, path: &FieldPath, errors: &mut Vec<
     }
 }
 
+/// How the resource of an object is served, on which the rules of metadata depend.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataContext {
+    pub namespaced: bool,
+    pub release: Release,
+}
+
 /// The checks that every update passes before the rules of its kind: the metadata as if it were new, then the change.
 /// The rules of the kind check the change again, so that upstream reports its errors twice.
-pub fn validate_before_update(new: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
+pub fn validate_before_update(new: &Value, old: &Value, context: MetadataContext) -> Vec<FieldError> {
+    let MetadataContext { namespaced, release } = context;
     let path = FieldPath::new("metadata");
     let mut errors = vec![];
     let generate = new.str_at(&["generateName"]);

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use cel::SchemaOf;
 use cel::regex::Regex;
 use machinery::value::find_sorted;
 use machinery::{Release, Text, Value};
@@ -177,6 +178,11 @@ impl Node {
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {
         let i = find_sorted(&self.fields, name, |(name, _)| name)?;
         self.fields.get(i).map(|(_, node)| node)
+    }
+
+    /// What the node describes, unless it is the root.
+    pub(crate) fn schema_of(&self) -> SchemaOf {
+        if self.embedded { SchemaOf::Resource } else { SchemaOf::Value }
     }
 
     /// As [`Node::field`], for names that are looked up in order. `next` is where the last name was found.

@@ -3,6 +3,7 @@
 //! Pipeline: right after a request body or a stored object has been decoded and its own metadata coerced, before
 //! [`Schema::coerce_embedded`] and [`Schema::default`].
 
+use cel::SchemaOf;
 use machinery::value::Paths;
 use machinery::{Map, Value};
 
@@ -25,8 +26,7 @@ impl Schema {
         let mut pruner = Pruner { unknown: Some(&mut found), nulls: false };
         let empty = Node::default();
         let root = if self.program.structural { &self.program.root } else { &empty };
-        let is_resource = true;
-        pruner.node(object, root, is_resource, &Path::Root);
+        pruner.node(object, root, SchemaOf::Resource, &Path::Root);
         let nulls = pruner.nulls;
         let mut found = found.into_list();
         found.sort();
@@ -37,10 +37,10 @@ impl Schema {
     }
 }
 
-/// Prunes a value at `node`, which may be the root of the schema. The removed fields are not reported.
-pub(crate) fn prune_node(value: &mut Value, node: &Node, is_root: bool) {
+/// Prunes a value at `node`. The removed fields are not reported.
+pub(crate) fn prune_node(value: &mut Value, node: &Node, schema_of: SchemaOf) {
     let mut pruner = Pruner { unknown: None, nulls: false };
-    pruner.node(value, node, is_root || node.embedded, &Path::Root);
+    pruner.node(value, node, schema_of, &Path::Root);
 }
 
 struct Pruner<'a> {
@@ -63,16 +63,16 @@ impl Pruner<'_> {
         }
         match node {
             None => self.clear(value, path),
-            Some(node) => self.node(value, node, node.embedded, path),
+            Some(node) => self.node(value, node, node.schema_of(), path),
         }
     }
 
     /// Prunes a value whose schema is `node`. A resource keeps its type and metadata.
-    fn node(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
+    fn node(&mut self, value: &mut Value, node: &Node, schema_of: SchemaOf, path: &Path<'_>) {
         if node.preserve {
-            self.preserve(value, node, is_resource, path);
+            self.preserve(value, node, schema_of, path);
         } else {
-            self.keep_declared(value, node, is_resource, path);
+            self.keep_declared(value, node, schema_of, path);
         }
     }
 
@@ -95,11 +95,11 @@ impl Pruner<'_> {
     }
 
     /// Keeps only declared fields.
-    fn keep_declared(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
+    fn keep_declared(&mut self, value: &mut Value, node: &Node, schema_of: SchemaOf, path: &Path<'_>) {
         let mut next = 0;
         match value {
             Value::Object(map) => map.retain(|key, inner| {
-                if is_resource && is_meta(key) {
+                if schema_of == SchemaOf::Resource && is_meta(key) {
                     self.nulls |= inner.is_null();
                     return true;
                 }
@@ -125,11 +125,11 @@ impl Pruner<'_> {
     }
 
     /// Keeps unknown fields of this node, but prunes its declared fields.
-    fn preserve(&mut self, value: &mut Value, node: &Node, is_resource: bool, path: &Path<'_>) {
+    fn preserve(&mut self, value: &mut Value, node: &Node, schema_of: SchemaOf, path: &Path<'_>) {
         match value {
             Value::Object(map) => {
                 for (key, inner) in map.iter_mut() {
-                    if is_resource && is_meta(key) {
+                    if schema_of == SchemaOf::Resource && is_meta(key) {
                         self.nulls |= inner.is_null();
                         continue;
                     }
@@ -144,7 +144,7 @@ impl Pruner<'_> {
             Value::Array(items) => {
                 let Some(inner) = &node.items else { return };
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.preserve(item, inner, inner.embedded, &Path::Index(path, i));
+                    self.preserve(item, inner, inner.schema_of(), &Path::Index(path, i));
                 }
             }
             _ => {}

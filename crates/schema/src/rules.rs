@@ -1,17 +1,17 @@
 //! `x-kubernetes-validations`. The crate `cel` compiles and evaluates these rules.
 
+use cel::SchemaOf;
 use cel::rules::{Options, Rules, SchemaNode, Validation};
 use machinery::{FieldError, FieldPath, Release, Value};
 
 use crate::program::Node;
 use crate::ratchet;
 
-/// The rules of a stored schema, if it has any. `of_resource` says whether it is the schema of a resource, or of a node
-/// in one.
-pub(crate) fn compile(openapi: &Value, of_resource: bool, release: Release) -> Option<Rules> {
+/// The rules of a stored schema, if it has any.
+pub(crate) fn compile(openapi: &Value, schema_of: SchemaOf, release: Release) -> Option<Rules> {
     let mut options = Options::of(release);
     options.all_stored = true;
-    options.of_resource = of_resource;
+    options.schema_of = schema_of;
     Rules::compile(openapi, &FieldPath::root(), &options).0
 }
 

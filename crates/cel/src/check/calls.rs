@@ -1,8 +1,8 @@
 //! Calls: the overloads that accept the arguments.
 
 use super::names::qualified_name;
-use super::unify;
-use super::{Checker, Reference};
+use super::unify::{self, Free};
+use super::{Checker, FoundProblems, Reference};
 use crate::ast::{Expr, Id, Kind};
 use crate::decl::types::Type;
 use crate::library::{Overload, OverloadIndex, registry};
@@ -84,7 +84,7 @@ impl Checker<'_> {
                 self.set(id, result);
                 self.refer(id, Reference::Overloads(matching));
             }
-            None if self.lenient => {
+            None if self.problems == FoundProblems::LeftToEvaluation => {
                 let fits = |index: &OverloadIndex| {
                     let overload = registry().overload(*index);
                     let shape = overload.member == target.is_some() && overload.params.len() == arguments.len();
@@ -95,7 +95,7 @@ impl Checker<'_> {
             }
             None => {
                 let shown: Vec<String> =
-                    arguments.iter().map(|t| self.show(&self.solver.substitute(t, true))).collect();
+                    arguments.iter().map(|t| self.show(&self.solver.substitute(t, Free::Dyn))).collect();
                 let signature = match (target, shown.split_first()) {
                     (Some(_), Some((receiver, rest))) => format!("{receiver}.({})", rest.join(", ")),
                     _ => format!("({})", shown.join(", ")),
@@ -120,7 +120,7 @@ impl Checker<'_> {
         let instance = |t: &Type| unify::instance(t, &overload.letters, first);
         let params: Vec<Type> = overload.params.iter().map(instance).collect();
         let fits = self.solver.all_assignable(arguments.iter().zip(&params));
-        fits.then(|| self.solver.substitute(&instance(&overload.result), false))
+        fits.then(|| self.solver.substitute(&instance(&overload.result), Free::Kept))
     }
 
     fn logical(&mut self, id: Id, overloads: &[OverloadIndex], args: &[Expr], arguments: &[Type]) {

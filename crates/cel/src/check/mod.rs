@@ -15,7 +15,7 @@ use crate::env::Environment;
 use crate::library::OverloadIndex;
 use crate::parser;
 use machinery::Text;
-use unify::Solver;
+use unify::{Free, Solver};
 
 /// The declaration that the name at a node refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,8 +33,16 @@ pub struct Checked {
     pub(crate) ast: Ast,
     types: Vec<Type>,
     references: Vec<Reference>,
-    /// Whether problems were ignored. Nodes that could not be resolved then fail when they are evaluated.
-    pub(crate) lenient: bool,
+    pub(crate) problems: FoundProblems,
+}
+
+/// What becomes of the problems that checking finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoundProblems {
+    /// Each is an issue.
+    Reported,
+    /// Nodes that could not be resolved fail when they are evaluated.
+    LeftToEvaluation,
 }
 
 impl Checked {
@@ -97,7 +105,7 @@ impl Environment {
     /// The text is not an expression.
     pub fn unchecked(&self, text: &str) -> Result<Checked, CompileError> {
         let ast = parser::parse(text, self.syntax()).map_err(|(source, issues)| CompileError { source, issues })?;
-        Ok(resolve(self, ast, true).0)
+        Ok(resolve(self, ast, FoundProblems::LeftToEvaluation).0)
     }
 
     /// Parses an expression and checks its types.
@@ -119,11 +127,11 @@ struct Checker<'e> {
     scope: Vec<(Text, Type)>,
     issues: Vec<Issue>,
     offsets: Vec<Offset>,
-    lenient: bool,
+    problems: FoundProblems,
 }
 
 fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
-    let (checked, mut issues) = resolve(env, ast, false);
+    let (checked, mut issues) = resolve(env, ast, FoundProblems::Reported);
     if issues.is_empty() && env.homogeneous_literals {
         validate::aggregates(&checked, &env.scope, &mut issues);
     }
@@ -133,8 +141,8 @@ fn check(env: &Environment, ast: Ast) -> Result<Checked, (Source, Vec<Issue>)> {
     if issues.is_empty() { Ok(checked) } else { Err((checked.ast.source, issues)) }
 }
 
-/// Resolves names and overloads. FoundProblems become issues, unless `lenient` leaves them to the evaluation.
-fn resolve(env: &Environment, mut ast: Ast, lenient: bool) -> (Checked, Vec<Issue>) {
+/// Resolves names and overloads.
+fn resolve(env: &Environment, mut ast: Ast, problems: FoundProblems) -> (Checked, Vec<Issue>) {
     let count = ast.offsets.len();
     let mut checker = Checker {
         env,
@@ -144,18 +152,18 @@ fn resolve(env: &Environment, mut ast: Ast, lenient: bool) -> (Checked, Vec<Issu
         scope: vec![],
         issues: vec![],
         offsets: std::mem::take(&mut ast.offsets),
-        lenient,
+        problems,
     };
     checker.expr(&mut ast.root);
     let Checker { types, references, solver, issues, offsets, .. } = checker;
-    let types = types.into_iter().map(|t| solver.substitute(&t, true)).collect();
+    let types = types.into_iter().map(|t| solver.substitute(&t, Free::Dyn)).collect();
     ast.offsets = offsets;
-    (Checked { ast, types, references, lenient }, issues)
+    (Checked { ast, types, references, problems }, issues)
 }
 
 impl Checker<'_> {
     fn issue(&mut self, id: Id, message: String) {
-        if self.lenient {
+        if self.problems == FoundProblems::LeftToEvaluation {
             return;
         }
         let offset = self.offsets.get(id as usize).copied().unwrap_or(crate::ast::NOWHERE);
@@ -243,7 +251,7 @@ impl Checker<'_> {
     fn comprehension(&mut self, fold: &mut Comprehension) -> Type {
         self.expr(&mut fold.range);
         self.expr(&mut fold.init);
-        let range = self.solver.substitute(&self.get(&fold.range), false);
+        let range = self.solver.substitute(&self.get(&fold.range), Free::Kept);
         let accu = self.get(&fold.init);
         let depth = self.scope.len();
         self.scope.push((fold.accu.clone(), accu.clone()));
@@ -275,7 +283,7 @@ impl Checker<'_> {
         self.scope.truncate(depth + 1);
         self.expr(&mut fold.result);
         self.scope.truncate(depth);
-        self.solver.substitute(&self.get(&fold.result), false)
+        self.solver.substitute(&self.get(&fold.result), Free::Kept)
     }
 
     fn assert(&mut self, expr: &Expr, t: &Type) {

@@ -1,8 +1,9 @@
 //! Names: variables, types and fields.
 
+use super::unify::Free;
 use super::{Checker, Reference};
 use crate::ast::{Expr, Id, Kind, Literal};
-use crate::decl::types::Type;
+use crate::decl::types::{Elements, Type};
 use crate::library::{Library, registry};
 use machinery::Text;
 
@@ -51,8 +52,8 @@ impl Checker<'_> {
         if let Some(variable) = self.env.variables.iter().find(|v| v.name == name) {
             return Some((variable.r#type.clone(), Reference::Variable));
         }
-        let parameters = self.env.libraries.has(Library::Legacy);
-        Type::named(name, parameters).map(|t| (Type::type_of(t), Reference::TypeName))
+        let elements = if self.env.libraries.has(Library::Legacy) { Elements::Parameters } else { Elements::Dyn };
+        Type::named(name, elements).map(|t| (Type::type_of(t), Reference::TypeName))
     }
 
     /// Makes the node a reference to the declaration of `name`. Returns false if there is none.
@@ -73,16 +74,21 @@ impl Checker<'_> {
             return;
         }
         let Kind::Select { operand, field, test_only } = &mut expr.kind else { return };
-        let result = self.field(id, operand, field, false);
-        let result = if *test_only { Type::Bool } else { result };
-        let result = self.solver.substitute(&result, false);
+        let (found, of_optional) = self.field(id, operand, field);
+        let result = match (*test_only, of_optional) {
+            (true, _) => Type::Bool,
+            (false, true) => Type::optional(found),
+            (false, false) => found,
+        };
+        let result = self.solver.substitute(&result, Free::Kept);
         self.set(id, result);
     }
 
-    fn field(&mut self, id: Id, operand: &mut Expr, field: &str, optional: bool) -> Type {
+    /// The type of a field of the operand, or of the value in it if it is an optional, and whether it is one.
+    fn field(&mut self, id: Id, operand: &mut Expr, field: &str) -> (Type, bool) {
         self.expr(operand);
-        let operand_type = self.solver.substitute(&self.get(operand), false);
-        let (target, is_optional) = match operand_type.unwrapped() {
+        let operand_type = self.solver.substitute(&self.get(operand), Free::Kept);
+        let (target, of_optional) = match operand_type.unwrapped() {
             Some(inner) => (inner.clone(), true),
             None => (operand_type, false),
         };
@@ -119,7 +125,7 @@ impl Checker<'_> {
                 Type::Dyn
             }
         };
-        if is_optional || optional { Type::optional(result) } else { result }
+        (result, of_optional)
     }
 
     pub(super) fn optional_select(&mut self, id: Id, args: &mut [Expr]) {
@@ -131,8 +137,8 @@ impl Checker<'_> {
         };
         let name = name.clone();
         self.set(field.id, Type::String);
-        let result = self.field(id, operand, &name, true);
-        let result = self.solver.substitute(&result, false);
+        let (found, _) = self.field(id, operand, &name);
+        let result = self.solver.substitute(&Type::optional(found), Free::Kept);
         self.set(id, result);
         let index = registry().functions.get("_?._").and_then(|f| f.first()).copied();
         self.refer(id, Reference::Overloads(index.into_iter().collect()));

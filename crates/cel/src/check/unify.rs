@@ -9,6 +9,13 @@ pub(super) struct Solver {
     bound: Vec<Option<Type>>,
 }
 
+/// What becomes of variables that are not bound to a type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Free {
+    Kept,
+    Dyn,
+}
+
 /// A declared type with its letters replaced by variables, `first` for the first letter.
 pub(super) fn instance(t: &Type, letters: &[u8], first: u32) -> Type {
     let go = |t: &Type| instance(t, letters, first);
@@ -82,15 +89,15 @@ impl Solver {
         }
     }
 
-    /// Replaces bound variables in a type; free ones become dyn if `free_to_dyn`.
-    pub fn substitute(&self, t: &Type, free_to_dyn: bool) -> Type {
+    /// Replaces bound variables in a type.
+    pub fn substitute(&self, t: &Type, free: Free) -> Type {
         if let Some(bound) = self.find(t) {
-            return self.substitute(bound, free_to_dyn);
+            return self.substitute(bound, free);
         }
-        let go = |t: &Type| self.substitute(t, free_to_dyn);
+        let go = |t: &Type| self.substitute(t, free);
         match t {
-            Type::Param(_) if free_to_dyn => Type::Dyn,
-            Type::List(item) => Type::List(self.substitute_shared(item, free_to_dyn)),
+            Type::Param(_) if free == Free::Dyn => Type::Dyn,
+            Type::List(item) => Type::List(self.substitute_shared(item, free)),
             Type::Map(pair) => Type::map(go(&pair.0), go(&pair.1)),
             Type::Type(Some(inner)) => Type::type_of(go(inner)),
             Type::Opaque(name, params) if !params.is_empty() => Type::Opaque(name, params.iter().map(go).collect()),
@@ -98,10 +105,10 @@ impl Solver {
         }
     }
 
-    fn substitute_shared(&self, item: &Arc<Type>, free_to_dyn: bool) -> Arc<Type> {
+    fn substitute_shared(&self, item: &Arc<Type>, free: Free) -> Arc<Type> {
         match &**item {
             Type::Param(_) | Type::List(_) | Type::Map(_) | Type::Type(_) | Type::Opaque(..) => {
-                Arc::new(self.substitute(item, free_to_dyn))
+                Arc::new(self.substitute(item, free))
             }
             _ => item.clone(),
         }

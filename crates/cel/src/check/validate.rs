@@ -52,37 +52,33 @@ pub(crate) fn aggregates(checked: &Checked, scope: &str, issues: &mut Vec<Issue>
     for expr in &found {
         if let Kind::List { items, optional } = &expr.kind {
             let elements = items.iter().enumerate().map(|(i, item)| (item, optional.contains(&(i as u32))));
-            same_types(checked, scope, elements, issues, true);
+            issues.extend(differing_types(checked, scope, elements).next());
         }
     }
     for expr in &found {
         if let Kind::Map(entries) = &expr.kind {
-            same_types(checked, scope, entries.iter().map(|e| (&e.key, false)), issues, false);
-            same_types(checked, scope, entries.iter().map(|e| (&e.value, e.optional)), issues, false);
+            issues.extend(differing_types(checked, scope, entries.iter().map(|e| (&e.key, false))));
+            issues.extend(differing_types(checked, scope, entries.iter().map(|e| (&e.value, e.optional))));
         }
     }
 }
 
-fn same_types<'e>(
-    checked: &Checked,
+/// The issues of elements, which may be optional, whose type is not that of the first.
+fn differing_types<'e>(
+    checked: &'e Checked,
     scope: &str,
     elements: impl Iterator<Item = (&'e Expr, bool)>,
-    issues: &mut Vec<Issue>,
-    first_only: bool,
-) {
+) -> impl Iterator<Item = Issue> {
     let mut first: Option<&Type> = None;
-    for (element, optional) in elements {
+    elements.filter_map(move |(element, optional)| {
         let t = checked.type_of(element.id);
         let t = if optional { t.unwrapped().unwrap_or(t) } else { t };
         let want = *first.get_or_insert(t);
-        if want != t {
+        (want != t).then(|| {
             let message = format!("expected type '{}' but found '{}'", want.format(scope), t.format(scope));
-            issues.push(Issue::new(checked.ast.offset(element.id), message));
-            if first_only {
-                return;
-            }
-        }
-    }
+            Issue::new(checked.ast.offset(element.id), message)
+        })
+    })
 }
 
 fn is_good(function: &str, literal: &Literal) -> bool {

@@ -2,7 +2,7 @@
 
 use super::estimate::Range;
 use super::estimate::calls::selector;
-use crate::library::costs::{Charge, LIST_COST, REGEX_FACTOR, STRING_FACTOR};
+use crate::library::costs::{Charge, Contained, Given, LIST_COST, REGEX_FACTOR, STRING_FACTOR};
 use crate::value::{Error, List, Opaque, Val};
 
 const NO_LIST: &str = "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add";
@@ -57,9 +57,10 @@ impl Charge {
             Charge::Contains => tenth(size(0)).saturating_mul(tenth(size(1))),
             Charge::Traversal => args.first().map_or(1, traversal),
             Charge::Join => factor(result.map_or(1, Val::cost_size), 2.0 * STRING_FACTOR),
-            Charge::ContainsIp { text } => tenth(2 * size(0)) + if text { tenth(size(1)) } else { 0 },
-            Charge::ContainsCidr { text } => {
-                tenth(2 * size(0)) + tenth(size(0)) + 1 + if text { tenth(size(1)) } else { 0 }
+            Charge::Within(contained, given) => {
+                let masked = if contained == Contained::Cidr { tenth(size(0)) + 1 } else { 0 };
+                let parsed = if given == Given::Text { tenth(size(1)) } else { 0 };
+                tenth(2 * size(0)) + masked + parsed
             }
             Charge::Selector => selector(Range::fixed(size(1))).max,
             Charge::Validate => {

@@ -31,6 +31,15 @@ pub struct Decl {
     pub bytes_min: i64,
 }
 
+/// What is known of a value of [`DeclKind::Entries`] that an expression selects as a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selected {
+    /// Its size, as of any other value of the map.
+    Sized,
+    /// Nothing.
+    Unsized,
+}
+
 /// The content of a node.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -68,8 +77,8 @@ pub enum DeclKind {
         key: Arc<Decl>,
         /// The values.
         value: Arc<Decl>,
-        /// Whether the size of a value is also known when it is selected as a field.
-        selected: bool,
+        /// What is known of a value that is selected as a field.
+        selected: Selected,
     },
     /// `object` with `properties`.
     Object(Arc<ObjectType>),
@@ -193,19 +202,19 @@ impl Decl {
     /// assert_eq!(decl.exposed, Some(cel::Type::String));
     /// ```
     pub fn from_schema(schema: &Value) -> Arc<Decl> {
-        Decl::of_minor(schema, false, u32::MAX)
+        Decl::of_minor(schema, SchemaOf::Value, u32::MAX)
     }
 
     /// As [`Decl::from_schema`], of a custom resource or an embedded resource: `apiVersion`, `kind` and `metadata` are
     /// declared even where the schema leaves them out.
     pub fn from_resource_schema(schema: &Value) -> Arc<Decl> {
-        Decl::of_minor(schema, true, u32::MAX)
+        Decl::of_minor(schema, SchemaOf::Resource, u32::MAX)
     }
 
-    /// As [`Decl::from_schema`], as Kubernetes 1.`minor` derives it.
-    pub(crate) fn of_minor(schema: &Value, root: bool, minor: u32) -> Arc<Decl> {
+    /// The declaration of a schema, as Kubernetes 1.`minor` derives it.
+    pub(crate) fn of_minor(schema: &Value, of: SchemaOf, minor: u32) -> Arc<Decl> {
         let members = if minor < 37 { Members::Decoded } else { Members::Typed };
-        Arc::new(Builder { members, bounds_names: minor >= 37 }.build(schema, root, &Text::default()))
+        Arc::new(Builder { members, bounds_names: minor >= 37 }.build(schema, of, &Text::default()))
     }
 
     fn simple(kind: DeclKind, exposed: Type, elements_max: i64, bytes_min: i64) -> Decl {
@@ -225,8 +234,8 @@ impl Decl {
         Arc::new(Decl::simple(DeclKind::Preserved, exposed, elements, 0))
     }
 
-    /// A map of at most `entries_max` entries; `selected` as in [`DeclKind::Entries`].
-    pub fn entries(key: &Arc<Decl>, value: &Arc<Decl>, entries_max: u64, selected: bool) -> Arc<Decl> {
+    /// A map of at most `entries_max` entries.
+    pub fn entries(key: &Arc<Decl>, value: &Arc<Decl>, entries_max: u64, selected: Selected) -> Arc<Decl> {
         let of = |decl: &Arc<Decl>| decl.exposed.clone().unwrap_or(Type::Dyn);
         let exposed = Some(Type::map(of(key), of(value)));
         let kind = DeclKind::Entries { key: key.clone(), value: value.clone(), selected };
@@ -254,7 +263,7 @@ impl Decl {
             (DeclKind::Map(_), DeclStep::Keys) => Some(&KEY),
             (DeclKind::Entries { value, .. }, DeclStep::Items) => Some(value),
             (DeclKind::Entries { key, .. }, DeclStep::Keys) => Some(key),
-            (DeclKind::Entries { value, selected: true, .. }, DeclStep::Field(_)) => Some(value),
+            (DeclKind::Entries { value, selected: Selected::Sized, .. }, DeclStep::Field(_)) => Some(value),
             (DeclKind::Object(object), DeclStep::Field(name)) => {
                 let field = object.escaped(name)?;
                 field.decl.exposed.as_ref().map(|_| &*field.decl)
@@ -336,8 +345,24 @@ pub(crate) fn additional(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|schema| matches!(schema, Value::Object(_)))
 }
 
-pub(crate) fn is_embedded(schema: &Value) -> bool {
-    flag(schema, "x-kubernetes-embedded-resource")
+/// What a schema, or a node of one, describes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchemaOf {
+    /// A resource, which has `apiVersion`, `kind` and `metadata` whether the schema declares them or not.
+    #[default]
+    Resource,
+    /// Any other value.
+    Value,
+}
+
+impl SchemaOf {
+    /// What a node below the root describes.
+    pub(crate) fn node(schema: &Value) -> SchemaOf {
+        match flag(schema, "x-kubernetes-embedded-resource") {
+            true => SchemaOf::Resource,
+            false => SchemaOf::Value,
+        }
+    }
 }
 
 /// Builds declarations of schemas.
@@ -348,14 +373,14 @@ struct Builder {
 }
 
 impl Builder {
-    fn build(&self, schema: &Value, root: bool, path: &str) -> Decl {
-        let mut decl = self.build_kind(schema, root, path);
+    fn build(&self, schema: &Value, of: SchemaOf, path: &str) -> Decl {
+        let mut decl = self.build_kind(schema, of, path);
         decl.nullable = flag(schema, "nullable");
         decl.schema_type = Text::new(schema.str_at(&["type"]));
         decl
     }
 
-    fn build_kind(&self, schema: &Value, root: bool, path: &str) -> Decl {
+    fn build_kind(&self, schema: &Value, of: SchemaOf, path: &str) -> Decl {
         let length = limit(schema, "maxLength");
         if flag(schema, "x-kubernetes-int-or-string") {
             let elements = length.map_or(REQUEST_BYTES_MAX - 2, |n| n.saturating_mul(4));
@@ -363,7 +388,7 @@ impl Builder {
         }
         match schema.str_at(&["type"]) {
             "array" => self.list(schema, path),
-            "object" => self.object(schema, root, path),
+            "object" => self.object(schema, of, path),
             "string" => string(schema, length),
             "boolean" => Decl::simple(DeclKind::Bool, Type::Bool, 0, 4),
             "number" => Decl::simple(DeclKind::Double, Type::Double, 0, 1),
@@ -410,7 +435,7 @@ impl Builder {
             _ => ListKind::Atomic,
         };
         let Some(item) = items(schema) else { return hidden(DeclKind::List { item: None, kind }) };
-        let item = Arc::new(self.build(item, is_embedded(item), &format!("{path}.@idx")));
+        let item = Arc::new(self.build(item, SchemaOf::node(item), &format!("{path}.@idx")));
         let elements = limit(schema, "maxItems").unwrap_or((REQUEST_BYTES_MAX - 2) / (item.bytes_min + 1));
         let exposed = item.exposed.clone().map(Type::list);
         let decl = Decl::simple(DeclKind::List { item: Some(item), kind }, Type::Dyn, elements, 2);
@@ -419,23 +444,24 @@ impl Builder {
 }
 
 impl Builder {
-    fn object(&self, schema: &Value, root: bool, path: &str) -> Decl {
+    fn object(&self, schema: &Value, of: SchemaOf, path: &str) -> Decl {
         let properties = schema.get("properties").and_then(Value::as_object);
         if let Some(value) = additional(schema) {
-            let value = Arc::new(self.build(value, is_embedded(value), &format!("{path}.@elem")));
+            let value = Arc::new(self.build(value, SchemaOf::node(value), &format!("{path}.@elem")));
             let elements = limit(schema, "maxProperties").unwrap_or((REQUEST_BYTES_MAX - 2) / (value.bytes_min + 6));
             let exposed = value.exposed.clone().map(|value| Type::map(Type::String, value));
             return Decl { exposed, ..Decl::simple(DeclKind::Map(value), Type::Dyn, elements, 2) };
         }
         let required = schema.items_at(&["required"]);
-        let completed = if root { self.with_type_and_object_meta(properties) } else { None };
-        let has_properties = properties.is_some() || root;
+        let is_resource = of == SchemaOf::Resource;
+        let completed = if is_resource { self.with_type_and_object_meta(properties) } else { None };
+        let has_properties = properties.is_some() || is_resource;
         let mut fields = vec![];
         let mut bytes_min = 2;
         for (name, property) in completed.as_ref().or(properties).into_iter().flat_map(machinery::Map::iter) {
             let escaped = escape(name);
             let below = format!("{path}.{}", escaped.as_ref().unwrap_or(name));
-            let decl = Arc::new(self.build(property, is_embedded(property), &below));
+            let decl = Arc::new(self.build(property, SchemaOf::node(property), &below));
             let is_required = required.iter().any(|r| r.as_str() == Some(name.as_str()));
             if decl.exposed.is_some() && is_required && property.get("default").is_none() {
                 bytes_min += name.len() as i64 + decl.bytes_min + 4;
@@ -528,7 +554,9 @@ fn unescape(key: &str) -> Option<Cow<'_, str>> {
     let mut rest = key;
     while let Some(c) = rest.chars().next() {
         let (part, len) = match sequence(rest) {
-            Some(word) => (meaning(word, word.len() + 4 == key.len())?, word.len() + 4),
+            // a reserved word is one only if it is the whole name
+            Some(word) if word.len() + 4 == key.len() && RESERVED.contains(&word) => (word, key.len()),
+            Some(word) => (meaning(word)?, word.len() + 4),
             None => (&rest[..c.len_utf8()], c.len_utf8()),
         };
         out.push_str(part);
@@ -545,14 +573,13 @@ fn sequence(text: &str) -> Option<&str> {
     (!word.is_empty() && is_closed).then_some(word)
 }
 
-/// The text for an escape word; a reserved word is one only if it is the whole name.
-fn meaning(word: &str, is_whole: bool) -> Option<&str> {
+/// The text for an escape word.
+fn meaning(word: &str) -> Option<&'static str> {
     match word {
         "underscores" => Some("__"),
         "dot" => Some("."),
         "dash" => Some("-"),
         "slash" => Some("/"),
-        word if is_whole && RESERVED.contains(&word) => Some(word),
         _ => None,
     }
 }

@@ -4,6 +4,15 @@ use super::ObjectType;
 use machinery::Text;
 use std::sync::Arc;
 
+/// The types of the elements of a list or a map whose type an expression names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Any type.
+    Dyn,
+    /// A parameter of the type.
+    Parameters,
+}
+
 /// A type of the language.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -186,9 +195,8 @@ impl Type {
         }
     }
 
-    /// The type that an expression may refer to by name. The elements of lists and maps are `dyn`, or type parameters
-    /// if `parameters` is true.
-    pub fn named(name: &str, parameters: bool) -> Option<Type> {
+    /// The type that an expression may refer to by name.
+    pub fn named(name: &str, elements: Elements) -> Option<Type> {
         Some(match name {
             "bool" => Type::Bool,
             "bytes" => Type::Bytes,
@@ -197,12 +205,18 @@ impl Type {
             "uint" => Type::Uint,
             "string" => Type::String,
             "null_type" => Type::Null,
-            "list" => Type::parse(if parameters { "list(A)" } else { "list(dyn)" }),
-            "map" => Type::parse(if parameters { "map(A, B)" } else { "map(dyn, dyn)" }),
+            "list" => Type::parse(match elements {
+                Elements::Parameters => "list(A)",
+                Elements::Dyn => "list(dyn)",
+            }),
+            "map" => Type::parse(match elements {
+                Elements::Parameters => "map(A, B)",
+                Elements::Dyn => "map(dyn, dyn)",
+            }),
             "type" => Type::Type(None),
             "google.protobuf.Timestamp" => Type::Timestamp,
             "google.protobuf.Duration" => Type::Duration,
-            OPTIONAL if !parameters => Type::optional(Type::Dyn),
+            OPTIONAL if elements == Elements::Dyn => Type::optional(Type::Dyn),
             OPTIONAL => Type::Opaque(OPTIONAL, Arc::new([])),
             "net.IP"
             | "net.CIDR"

@@ -119,10 +119,11 @@ impl<'a> Frame<'a> {
         }
     }
 
-    pub(super) fn append(&mut self, accu: u32, item: &'a Node, made: bool) -> Result<Val<'a>> {
+    /// Appends an item at a cost of `charge` beside those of the list and the item.
+    pub(super) fn append(&mut self, accu: u32, item: &'a Node, charge: u64) -> Result<Val<'a>> {
         self.charge(1)?;
         let item = self.absorbable(item)?;
-        self.charge(if made { 11 } else { 1 })?;
+        self.charge(charge)?;
         let list = self.take(accu)?;
         let item = item?;
         match list {

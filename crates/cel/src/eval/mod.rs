@@ -103,7 +103,7 @@ impl<'a> Frame<'a> {
             Node::Fold(fold) => self.fold(fold),
             Node::Quantifier(quantifier) => self.quantifier(quantifier),
             Node::Bind(bind) => self.bind(bind),
-            Node::Append { accu, item, made } => self.append(*accu, item, *made),
+            Node::Append { accu, item, charge } => self.append(*accu, item, *charge),
             Node::Insert { accu, parts } => self.insert(*accu, parts),
             Node::OptionalOr { sides, value } => self.optional_or(sides, *value),
         }

@@ -6,8 +6,14 @@
 pub(crate) const STRING_FACTOR: f64 = 0.1;
 /// Cost of a character of a pattern.
 pub(crate) const REGEX_FACTOR: f64 = 0.25;
+/// Costs of literals in addition to their parts: the base costs of creation in cel-go's `common/cost.go`.
+pub(crate) const LIST_LITERAL_COST: u64 = 10;
+pub(crate) const MAP_LITERAL_COST: u64 = 30;
+pub(crate) const MESSAGE_LITERAL_COST: u64 = 40;
+/// Cost of a call, before what its arguments add.
+pub(crate) const CALL_COST: u64 = 1;
 /// Cost of allocating a list: the list itself and the call that makes it.
-pub(crate) const LIST_COST: u64 = 11;
+pub(crate) const LIST_COST: u64 = LIST_LITERAL_COST + CALL_COST;
 
 /// A size that a formula refers to.
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +57,25 @@ pub(crate) enum CostFormula {
     Traversal,
     /// Parsing a selector and checking each requirement.
     Selector,
-    /// Addresses compared byte by byte; the argument is parsed first if it is `text`.
-    Addresses {
-        prefixes: bool,
-        text: bool,
-    },
+    /// Addresses compared byte by byte.
+    Within(Contained, Given),
+}
+
+/// What a CIDR may contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contained {
+    Address,
+    /// Another CIDR, whose prefix is compared too.
+    Cidr,
+}
+
+/// How an address or a CIDR is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// As a value.
+    Parsed,
+    /// As text, which is parsed first.
+    Text,
 }
 
 /// The formula of the size of a result.
@@ -102,12 +122,7 @@ pub(crate) enum Charge {
     /// Every scalar inside the first argument.
     Traversal,
     Join,
-    ContainsIp {
-        text: bool,
-    },
-    ContainsCidr {
-        text: bool,
-    },
+    Within(Contained, Given),
     /// Parsing the second argument as a selector, and checking each requirement.
     Selector,
     Validate,
@@ -142,9 +157,9 @@ pub(super) const fn matching(text: Operand, pattern: Operand, size: Size) -> Cos
     costs(CostFormula::Matching(text, pattern), size, Charge::Matches)
 }
 
-pub(super) const fn addresses(prefixes: bool, text: bool) -> Costs {
-    let charge = if prefixes { Charge::ContainsCidr { text } } else { Charge::ContainsIp { text } };
-    costs(CostFormula::Addresses { prefixes, text }, Size::Unknown, charge)
+/// Whether a CIDR contains an address or another CIDR.
+pub(super) const fn within(contained: Contained, given: Given) -> Costs {
+    costs(CostFormula::Within(contained, given), Size::Unknown, Charge::Within(contained, given))
 }
 
 pub(super) const STRING_TWICE: f64 = 2.0 * STRING_FACTOR;

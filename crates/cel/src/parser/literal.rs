@@ -20,18 +20,25 @@ pub(super) fn literal_value(kind: u8, sign: &str, text: &str) -> Result<Literal,
             _ => Err("invalid double literal"),
         },
         STRING => {
-            let bytes = unescape(text, false)?;
+            let bytes = unescape(text, Content::Text)?;
             String::from_utf8(bytes).map(|s| Literal::String(s.into())).map_err(|_| "unable to unescape string")
         }
-        BYTES => unescape(&text[1..], true).map(|bytes| Literal::Bytes(bytes.into())),
+        BYTES => unescape(&text[1..], Content::Bytes).map(|bytes| Literal::Bytes(bytes.into())),
         TRUE => Ok(Literal::Bool(true)),
         FALSE => Ok(Literal::Bool(false)),
         _ => Ok(Literal::Null),
     }
 }
 
+/// What a literal contains: escape sequences of code points are only in texts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Text,
+    Bytes,
+}
+
 /// The content of a string or bytes literal with its quotes and prefix `r`.
-fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
+fn unescape(literal: &str, content: Content) -> Result<Vec<u8>, &'static str> {
     let raw = literal.starts_with(['r', 'R']);
     let literal = if raw { &literal[1..] } else { literal };
     let triple = literal.len() >= 6 && (literal.starts_with("'''") || literal.starts_with("\"\"\""));
@@ -58,7 +65,7 @@ fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
             'v' => (None, 11),
             '\\' | '\'' | '"' | '`' | '?' => (None, u32::from(escape)),
             'x' | 'X' => (Some(2), 16),
-            'u' | 'U' if is_bytes => return Err("unable to unescape string"),
+            'u' | 'U' if content == Content::Bytes => return Err("unable to unescape string"),
             'u' => (Some(4), 16),
             'U' => (Some(8), 16),
             '0'..='3' => (Some(2), 8),
@@ -75,11 +82,12 @@ fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
                 code
             }
         };
-        if is_bytes {
-            out.push(code as u8);
-        } else {
-            let c = char::from_u32(code).ok_or("invalid unicode code point")?;
-            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        match content {
+            Content::Bytes => out.push(code as u8),
+            Content::Text => {
+                let c = char::from_u32(code).ok_or("invalid unicode code point")?;
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
         }
     }
     Ok(out)

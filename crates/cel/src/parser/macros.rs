@@ -185,7 +185,8 @@ impl Maker<'_, '_> {
 
     fn member(&mut self, function: &str, target: Expr, args: Vec<Expr>) -> Made {
         match (function, args.len()) {
-            ("map" | "filter", _) => self.one_variable_list(function == "filter", target, args),
+            ("map", _) => self.map(target, args),
+            ("filter", _) => self.filter(target, args),
             ("all" | "exists" | "exists_one", 2) => {
                 let name = ident(&args[0]).ok_or((self.offset_of(&args[0]), "argument must be a simple name"))?.clone();
                 self.check_name(&name, &args[0])?;
@@ -269,16 +270,23 @@ impl Maker<'_, '_> {
         self.call("_?_:_", vec![filter, step, accu])
     }
 
-    fn one_variable_list(&mut self, is_filter: bool, target: Expr, mut args: Vec<Expr>) -> Made {
+    fn item_name(&mut self, args: &[Expr]) -> Result<Text, (Offset, &'static str)> {
         let name = ident(&args[0]).ok_or((self.offset_of(&args[0]), "argument is not an identifier"))?.clone();
         self.check_name(&name, &args[0])?;
-        let last = args.pop();
-        let (filter, item) = match (is_filter, last) {
-            (true, predicate) => (predicate, Some(args.swap_remove(0))),
-            (false, item) => (if args.len() == 2 { args.pop() } else { None }, item),
-        };
-        let item = item.ok_or((self.offset, "missing argument"))?;
+        Ok(name)
+    }
+
+    fn map(&mut self, target: Expr, mut args: Vec<Expr>) -> Made {
+        let name = self.item_name(&args)?;
+        let item = args.pop().ok_or((self.offset, "missing argument"))?;
+        let filter = if args.len() == 2 { args.pop() } else { None };
         Ok(self.collecting(target, (name, None), filter, item))
+    }
+
+    fn filter(&mut self, target: Expr, mut args: Vec<Expr>) -> Made {
+        let name = self.item_name(&args)?;
+        let predicate = args.pop();
+        Ok(self.collecting(target, (name, None), predicate, args.swap_remove(0)))
     }
 
     fn two_variables(&mut self, function: &str, target: Expr, args: Vec<Expr>) -> Made {
@@ -340,7 +348,7 @@ impl Maker<'_, '_> {
             return Err((self.offset_of(&target), message));
         }
         let input = self.name(INPUT);
-        let keys = self.one_variable_list(false, input, args)?;
+        let keys = self.map(input, args)?;
         let input = self.name(INPUT);
         let sorted = self.member_call("@sortByAssociatedKeys", input, vec![keys]);
         Ok(self.bind(Text::new_static(INPUT), target, sorted))

@@ -12,7 +12,7 @@ mod pike;
 use crate::limits::AUTOMATON_BYTES_MAX;
 use counted::Counted;
 use machinery::work;
-use pike::{PatternProgram, Places};
+use pike::{PatternProgram, Places, Wanted};
 use regex_automata::meta;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -89,7 +89,7 @@ impl Engine {
                 let spans = captures.iter().flat_map(|span| [span.map(|s| s.start), span.map(|s| s.end)]);
                 captures.is_match().then(|| spans.collect())
             }
-            Engine::Steps(program) => program.run(text, from, true),
+            Engine::Steps(program) => program.run(text, from, Wanted::Places),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Regex {
                 Some(counted) => counted.is_match(text),
                 None => automaton.meta.is_match(text),
             },
-            Engine::Steps(program) => program.run(text, 0, false).is_some(),
+            Engine::Steps(program) => program.run(text, 0, Wanted::Presence).is_some(),
         }
     }
 
@@ -145,7 +145,7 @@ impl Regex {
             Engine::Automaton(automaton) => {
                 automaton.meta.search(&regex_automata::Input::new(text).range(from..)).map(|found| found.range())
             }
-            Engine::Steps(program) => whole(&program.run(text, from, true)?),
+            Engine::Steps(program) => whole(&program.run(text, from, Wanted::Places)?),
         };
         one_after_another(text, move |from| find(from).map(|found| (found.clone(), found)))
             .filter_map(|found| text.get(found))

@@ -84,8 +84,12 @@ impl<'p> PatternParser<'p> {
         self.groups.push(Group { parts: vec![], branches: vec![], flags: self.flags, capture, name });
     }
 
-    fn push(&mut self, hir: Hir, literal: bool) -> Result<()> {
-        self.push_part(ParsedPart { hir, height: 1, size: 1, repeats: 1, literal })
+    fn push(&mut self, hir: Hir) -> Result<()> {
+        self.push_part(ParsedPart { hir, height: 1, size: 1, repeats: 1, literal: false })
+    }
+
+    fn push_literal(&mut self, hir: Hir) -> Result<()> {
+        self.push_part(ParsedPart { hir, height: 1, size: 1, repeats: 1, literal: true })
     }
 
     fn push_part(&mut self, part: ParsedPart) -> Result<()> {
@@ -124,7 +128,7 @@ impl<'p> PatternParser<'p> {
                     self.at += 1;
                     let any = class::of(&[('\0', char::MAX)]);
                     let line = class::of(&[('\0', '\x09'), ('\x0b', char::MAX)]);
-                    self.push(Hir::class(Class::Unicode(if self.flags.dot_newline { any } else { line })), false)?;
+                    self.push(Hir::class(Class::Unicode(if self.flags.dot_newline { any } else { line })))?;
                 }
                 b'[' => self.class()?,
                 b'*' | b'+' | b'?' => {
@@ -135,7 +139,7 @@ impl<'p> PatternParser<'p> {
                         b'+' => (1, None),
                         _ => (0, Some(1)),
                     };
-                    self.repeat(min, max, false, start, last_repeat)?;
+                    self.repeat(min, max, start, last_repeat)?;
                     repeat = Some(start);
                 }
                 b'{' => match self.counts() {
@@ -164,15 +168,15 @@ impl<'p> PatternParser<'p> {
 
     fn look(&mut self, look: Look, len: usize) -> Result<()> {
         self.at += len;
-        self.push(Hir::look(look), false)
+        self.push(Hir::look(look))
     }
 
     fn literal(&mut self, c: char) -> Result<()> {
         if self.flags.fold && (c.is_alphabetic() || !c.is_ascii()) {
             let folded = class::fold(class::of(&[(c, c)]));
-            return self.push(Hir::class(Class::Unicode(folded)), true);
+            return self.push_literal(Hir::class(Class::Unicode(folded)));
         }
-        self.push(Hir::literal(c.encode_utf8(&mut [0; 4]).as_bytes()), true)
+        self.push_literal(Hir::literal(c.encode_utf8(&mut [0; 4]).as_bytes()))
     }
 
     fn bar(&mut self) {
@@ -285,11 +289,11 @@ impl<'p> PatternParser<'p> {
         if min > REGEX_REPEAT_MAX || max.is_some_and(|max| max > REGEX_REPEAT_MAX || min > max) {
             return fail("invalid repeat count", self.since(start));
         }
-        self.repeat(min, max, true, start, last)
+        self.repeat(min, max, start, last)
     }
 
     /// Repeats the last part. The operator starts at `start` and has been consumed, except for a `?` that makes it lazy.
-    fn repeat(&mut self, min: u32, max: Option<u32>, counted: bool, start: usize, last: Option<usize>) -> Result<()> {
+    fn repeat(&mut self, min: u32, max: Option<u32>, start: usize, last: Option<usize>) -> Result<()> {
         let mut greedy = !self.flags.lazy;
         if self.bytes().first() == Some(&b'?') {
             self.at += 1;
@@ -302,8 +306,8 @@ impl<'p> PatternParser<'p> {
             return fail("missing argument to repetition operator", self.since(start));
         };
         let factor = max.unwrap_or(min);
-        let repeats = if counted { part.repeats.saturating_mul(factor.max(1)) } else { part.repeats };
-        if counted && (min >= 2 || factor >= 2) && factor != 0 && repeats > REGEX_REPEAT_MAX {
+        let repeats = part.repeats.saturating_mul(factor.max(1));
+        if (min >= 2 || factor >= 2) && factor != 0 && repeats > REGEX_REPEAT_MAX {
             return fail("invalid repeat count", self.since(start));
         }
         let size = match (min, max) {
@@ -335,13 +339,13 @@ impl<'p> PatternParser<'p> {
             _ => {}
         }
         if let Some(class) = self.named_class()? {
-            return self.push(Hir::class(Class::Unicode(class)), false);
+            return self.push(Hir::class(Class::Unicode(class)));
         }
         let c = self.escape()?;
         match char::from_u32(c) {
             Some(c) => self.literal(c),
             // a surrogate, which occurs in no text
-            None => self.push(Hir::fail(), false),
+            None => self.push(Hir::fail()),
         }
     }
 
@@ -474,7 +478,7 @@ impl<'p> PatternParser<'p> {
         if negated {
             class.negate();
         }
-        self.push(Hir::class(Class::Unicode(class)), false)
+        self.push(Hir::class(Class::Unicode(class)))
     }
 
     fn range(&mut self, class_start: usize, class: &mut ClassUnicode) -> Result<()> {

@@ -199,14 +199,22 @@ impl PatternCompiler {
     }
 }
 
+/// What is wanted of a match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Where it is, and its groups.
+    Places,
+    /// Whether there is one.
+    Presence,
+}
+
 impl PatternProgram {
-    /// The leftmost match that begins at `from` or later; without `places`, only whether there is one. Also `None` if the work
-    /// limit is exceeded.
-    pub(super) fn run(&self, text: &str, from: usize, places: bool) -> Option<Places> {
+    /// The leftmost match that begins at `from` or later. Also `None` if the work limit is exceeded.
+    pub(super) fn run(&self, text: &str, from: usize, wanted: Wanted) -> Option<Places> {
         let idle = self.idle.lock().take();
         let visited = idle.unwrap_or_else(|| Visited::new(self.steps.len()));
         let mut machine = Machine { program: self, text, visited, visits: Visits::new(), pending: 0, stack: vec![] };
-        let found = machine.run(from, places);
+        let found = machine.run(from, wanted);
         *self.idle.lock() = Some(machine.visited);
         found
     }
@@ -262,8 +270,8 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn run(&mut self, from: usize, places: bool) -> Option<Places> {
-        let slots = if places { 2 * self.program.groups } else { 0 };
+    fn run(&mut self, from: usize, wanted: Wanted) -> Option<Places> {
+        let slots = if wanted == Wanted::Places { 2 * self.program.groups } else { 0 };
         let (mut now, mut next): (Vec<Thread>, Vec<Thread>) = (vec![], vec![]);
         let mut found: Option<Places> = None;
         let mut at = from;
@@ -290,7 +298,7 @@ impl Machine<'_> {
                     _ => {}
                 }
             }
-            if c.is_none() || (next.is_empty() && found.is_some()) || (found.is_some() && !places) {
+            if c.is_none() || (next.is_empty() && found.is_some()) || (found.is_some() && wanted == Wanted::Presence) {
                 return found;
             }
             // a character is a visit too

@@ -4,7 +4,7 @@ use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, Reason, Rule, Rul
 use crate::check::Checked;
 use crate::cost::estimate::{Part, estimate, explain};
 use crate::decl::types::Type;
-use crate::decl::{self, Decl, DeclKind, REQUEST_BYTES_MAX};
+use crate::decl::{self, Decl, DeclKind, REQUEST_BYTES_MAX, SchemaOf};
 use crate::env::Environment;
 use crate::node::Program;
 use machinery::field::FieldErrorKind;
@@ -123,17 +123,17 @@ struct WalkPlace<'p> {
     cardinality: Option<u64>,
     /// The enclosing node below which old values cannot be correlated.
     uncorrelatable: Option<&'p FieldPath>,
-    root: bool,
+    schema_of: SchemaOf,
 }
 
 /// The error of rules at a value without a type.
 const UNTYPED: &str = "failed to convert to declType for CEL validation rules";
 
 impl RuleNode {
-    /// The node of an element of a value. If the type of the value has no elements, rules of the element are errors: a
-    /// stored value may have another type than the schema's, and therefore elements.
-    fn in_value(mut self, has_elements: bool) -> RuleNode {
-        if !has_elements && !self.rules.is_empty() {
+    /// The node of an element of a value whose type has no elements. Its rules are errors: a stored value may have another
+    /// type than the schema's, and therefore elements.
+    fn in_elementless(mut self) -> RuleNode {
+        if !self.rules.is_empty() {
             self.broken = Some(UNTYPED);
         }
         self
@@ -183,7 +183,10 @@ pub(super) fn observe(
         scope: Scope::Outside,
         cardinality: Some(1),
         uncorrelatable: None,
-        root: options.of_resource,
+        schema_of: match options.schema_of {
+            SchemaOf::Resource => SchemaOf::Resource,
+            SchemaOf::Value => SchemaOf::node(schema),
+        },
     };
     let root = compiler.node(schema, &place);
     compiler.finish(path);
@@ -238,8 +241,7 @@ impl RuleCompiler<'_> {
         }
         let own_rules = rules(schema);
         let decl = place.decl.clone().or_else(|| {
-            let root = place.root || decl::is_embedded(schema);
-            (!own_rules.is_empty()).then(|| Decl::of_minor(schema, root, self.options.stored_minor))
+            (!own_rules.is_empty()).then(|| Decl::of_minor(schema, place.schema_of, self.options.stored_minor))
         });
         let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
         let map_type = schema.get("x-kubernetes-map-type").and_then(Value::as_str);
@@ -277,7 +279,7 @@ impl RuleCompiler<'_> {
                     scope,
                     cardinality: below,
                     uncorrelatable,
-                    root: false,
+                    schema_of: SchemaOf::node(property),
                 };
                 let inner = self.node(property, &place);
                 // as upstream, which omits fields without a type, and the fields of a value without a type
@@ -289,9 +291,11 @@ impl RuleCompiler<'_> {
         let has_elements = decl::has_elements(schema);
         let mut inner = |schema: Option<&Value>, path: FieldPath, uncorrelatable| {
             let scope = if scope == Scope::Typed && !has_elements { Scope::Elementless } else { scope };
-            let place =
-                WalkPlace { path: &path, decl: inside(None), scope, cardinality: below, uncorrelatable, root: false };
-            self.node(schema?, &place).map(|inner| Box::new(inner.in_value(has_elements)))
+            let (schema, decl) = (schema?, inside(None));
+            let schema_of = SchemaOf::node(schema);
+            let place = WalkPlace { path: &path, decl, scope, cardinality: below, uncorrelatable, schema_of };
+            let inner = self.node(schema, &place)?;
+            Some(Box::new(if has_elements { inner } else { inner.in_elementless() }))
         };
         let items_uncorrelatable = place.uncorrelatable.or(if list_type == "map" { None } else { Some(place.path) });
         node.additional =

@@ -10,7 +10,7 @@ mod explain;
 mod path;
 mod run;
 
-use crate::decl::Decl;
+use crate::decl::{Decl, SchemaOf};
 pub use crate::limits::CALL_COST_MAX;
 pub use crate::limits::DEFINITION_COST_MAX;
 pub use crate::limits::EXPRESSION_COST_MAX;
@@ -40,8 +40,8 @@ pub struct Options {
     pub expensive_expressions: bool,
     /// Whether every expression counts as stored: for CRDs that are read from the store.
     pub all_stored: bool,
-    /// Whether the schema is that of a resource, whose `apiVersion`, `kind` and `metadata` rules can use.
-    pub of_resource: bool,
+    /// What the schema describes: rules of a resource can use its `apiVersion`, `kind` and `metadata`.
+    pub schema_of: SchemaOf,
     /// Whether the parts of estimates are returned, for an explanation.
     pub parts: bool,
 }
@@ -62,7 +62,7 @@ impl Options {
             stored: vec![],
             expensive_expressions: false,
             all_stored: false,
-            of_resource: true,
+            schema_of: SchemaOf::Resource,
             parts: false,
         }
     }

@@ -273,7 +273,8 @@ impl RuleWalk {
         if rule.uses_old_self && variables.before.is_none() && !rule.optional_old_self {
             return true;
         }
-        let outcome = match variables.values(rule.optional_old_self) {
+        let values = if rule.optional_old_self { variables.with_optional_old_self() } else { variables.values() };
+        let outcome = match values {
             Ok(values) => self.evaluate(program, values),
             Err(error) => self.evaluate_without(program, error),
         };
@@ -311,30 +312,26 @@ impl RuleWalk {
     ) -> bool {
         let path = if rule.field_path.is_empty() { path.clone() } else { path.child(&rule.field_path) };
         let ratcheted = !rule.uses_old_self && correlation.unchanged();
-        let message = match self.message(rule, variables) {
-            Ok(message) => message,
-            Err(detail) => {
-                self.report(invalid(&path, &node.schema_type, detail), ratcheted);
-                return false;
+        let (error, goes_on) = match self.message(rule, variables) {
+            Ok(message) => {
+                let message = message.or_else(|| rule.message.clone());
+                let detail = message.unwrap_or_else(|| format!("failed rule: {}", rule.name));
+                (failure(node, rule, &path, value, detail), true)
             }
+            Err(detail) => (invalid(&path, &node.schema_type, detail), false),
         };
-        let detail = message.or_else(|| rule.message.clone()).unwrap_or_else(|| format!("failed rule: {}", rule.name));
-        self.report(failure(node, rule, &path, value, detail), ratcheted);
-        true
-    }
-
-    fn report(&mut self, error: FieldError, ratcheted: bool) {
         if ratcheted {
             self.verdict.warnings.push(error.to_string());
         } else {
             self.verdict.errors.push(error);
         }
+        goes_on
     }
 
     /// The message of the message expression, if it yields a valid one. An error ends the validation.
     fn message<'a>(&mut self, rule: &'a Rule, variables: &Variables<'_, 'a>) -> Result<Option<String>, String> {
         let Some(program) = &rule.message_program else { return Ok(None) };
-        let Ok(values) = variables.values(false) else { return Ok(None) };
+        let Ok(values) = variables.values() else { return Ok(None) };
         let outcome = self.evaluate(program, values);
         if !self.spend(outcome.cost) {
             return Err(
@@ -384,10 +381,12 @@ struct Variables<'v, 'a> {
 }
 
 impl<'a> Variables<'_, 'a> {
-    fn values(&self, optional: bool) -> crate::value::Result<[Option<Val<'a>>; 2]> {
-        let this = self.this.clone()?;
-        let before = self.before.cloned().transpose()?;
-        let before = if optional { Some(before.map_or(Val::Optional(None), Val::some)) } else { before };
-        Ok([Some(this), before])
+    fn values(&self) -> crate::value::Result<[Option<Val<'a>>; 2]> {
+        Ok([Some(self.this.clone()?), self.before.cloned().transpose()?])
+    }
+
+    fn with_optional_old_self(&self) -> crate::value::Result<[Option<Val<'a>>; 2]> {
+        let [this, before] = self.values()?;
+        Ok([this, Some(before.map_or(Val::Optional(None), Val::some))])
     }
 }

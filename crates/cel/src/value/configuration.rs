@@ -42,7 +42,7 @@ impl Configuration {
             let of = object.type_of().runtime_name();
             return Err(format!("unsupported return type from ApplyConfiguration expression: {of}"));
         };
-        let value = reading.fields(fields, false)?;
+        let value = reading.fields(fields, Reading::field)?;
         Ok(Configuration { value, ..reading.found })
     }
 }
@@ -53,6 +53,8 @@ struct Reading {
     /// The path of the current value: names, and indexes in brackets.
     path: Vec<Text>,
 }
+
+type ReadField = fn(&mut Reading, &Val<'_>) -> Result<Value, String>;
 
 impl Reading {
     /// Converts a field of a constructed message.
@@ -69,7 +71,7 @@ impl Reading {
                 }
                 Ok(Value::Array(items))
             }
-            Val::Map(Map::Owned(map)) => self.fields(map, true),
+            Val::Map(Map::Owned(map)) => self.fields(map, Reading::inner),
             other => self.inner(other),
         }
     }
@@ -92,7 +94,7 @@ impl Reading {
             Val::Preserved(value) => (*value).clone(),
             Val::List(List::Json { items, .. }) => Value::Array(items.to_vec()),
             Val::Map(Map::Object(map, _) | Map::Json(map, _)) => Value::Object((*map).clone()),
-            Val::Map(Map::Made(_, fields)) => self.fields(fields, false)?,
+            Val::Map(Map::Made(_, fields)) => self.fields(fields, Reading::field)?,
             Val::Optional(Some(value)) => self.inner(value)?,
             Val::Optional(None) => Value::Null,
             other => {
@@ -102,13 +104,13 @@ impl Reading {
         })
     }
 
-    fn fields(&mut self, fields: &BTreeMap<Key<'_>, Val<'_>>, of_map: bool) -> Result<Value, String> {
+    fn fields(&mut self, fields: &BTreeMap<Key<'_>, Val<'_>>, read: ReadField) -> Result<Value, String> {
         let mut out = JsonMap::new();
         for (key, value) in fields {
             let Key::String(name) = key else {
                 return Err("invalid return type: *dynamic.ObjectVal".to_owned());
             };
-            let value = self.at((**name).into(), |here| if of_map { here.inner(value) } else { here.field(value) })?;
+            let value = self.at((**name).into(), |here| read(here, value))?;
             out.insert(&**name, value);
         }
         Ok(Value::Object(out))

@@ -56,7 +56,7 @@ fn opaques(a: &Opaque, b: &Opaque) -> Result<bool> {
 fn json_equal(a: &Value, b: &Value) -> Result<bool> {
     work::step(1).ok_or_else(Error::cancelled)?;
     match (a, b) {
-        (Value::Array(a), Value::Array(b)) => all(a.len() == b.len(), a.iter().zip(b).map(|(a, b)| json_equal(a, b))),
+        (Value::Array(a), Value::Array(b)) => all((a.len(), b.len()), a.iter().zip(b).map(|(a, b)| json_equal(a, b))),
         (Value::Object(a), Value::Object(b)) => json_objects_equal(a, b),
         (a, b) => Ok(a == b),
     }
@@ -64,7 +64,7 @@ fn json_equal(a: &Value, b: &Value) -> Result<bool> {
 
 fn json_objects_equal(a: &machinery::Map, b: &machinery::Map) -> Result<bool> {
     let fields = a.iter().map(|(key, value)| b.get(key).map_or(Ok(false), |other| json_equal(value, other)));
-    all(a.len() == b.len(), fields)
+    all((a.len(), b.len()), fields)
 }
 
 /// Equality of untyped data and a value. The parts of the value are compared one by one instead of converting it to JSON,
@@ -75,26 +75,25 @@ fn preserved_equal(a: &Value, b: &Val<'_>) -> Result<bool> {
         (a, Val::Preserved(b)) => json_equal(a, b),
         (Value::Array(a), Val::List(b)) => {
             let items = a.iter().zip(b.iter()).map(|(a, b)| b.map_or(Ok(false), |b| preserved_equal(a, &b)));
-            all(a.len() == b.len(), items)
+            all((a.len(), b.len()), items)
         }
         (Value::Object(a), Val::Map(Map::Object(b, _) | Map::Json(b, _))) => json_objects_equal(a, b),
         (Value::Object(a), Val::Map(Map::Owned(b) | Map::Made(_, b))) => {
             let field = |key: &Key<'_>| if let Key::String(key) = key { a.get(key) } else { None };
             let entries = b.iter().map(|(key, b)| field(key).map_or(Ok(false), |a| preserved_equal(a, b)));
-            all(a.len() == b.len(), entries)
+            all((a.len(), b.len()), entries)
         }
         (_, Val::List(_) | Val::Map(_)) => Ok(false),
         (a, b) => Ok(json_value(b).is_some_and(|b| *a == b)),
     }
 }
 
-/// Whether `first` and all others hold; stops at the first that does not.
-fn all(first: bool, mut others: impl Iterator<Item = Result<bool>>) -> Result<bool> {
-    match first.then(|| others.find(|other| !matches!(other, Ok(true)))) {
-        None => Ok(false),
-        Some(None) => Ok(true),
-        Some(Some(other)) => other,
+/// Whether two collections of these sizes are equal, with the results for their parts; stops at the first part that is not.
+fn all((one, other): (usize, usize), mut parts: impl Iterator<Item = Result<bool>>) -> Result<bool> {
+    if one != other {
+        return Ok(false);
     }
+    parts.find(|part| !matches!(part, Ok(true))).unwrap_or(Ok(true))
 }
 
 fn lists<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool> {

@@ -126,8 +126,14 @@ pub(crate) fn parse_date(text: &str) -> Option<i64> {
     rest.is_empty().then_some(day * DAY)
 }
 
-/// Parses RFC 3339; if `zoned`, the zone is required.
-pub(crate) fn date_time(text: &str, zoned: bool) -> Option<Timestamp> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    Required,
+    Optional,
+}
+
+/// Parses RFC 3339.
+fn date_time(text: &str, zone: Zone) -> Option<Timestamp> {
     let (day, rest) = date(text)?;
     let (hour, rest) = number(rest.strip_prefix('T')?, 2)?;
     let (minute, rest) = number(rest.strip_prefix(':')?, 2)?;
@@ -145,10 +151,10 @@ pub(crate) fn date_time(text: &str, zoned: bool) -> Option<Timestamp> {
     }
     let shift = match rest {
         "Z" => 0,
-        "" if !zoned => 0,
-        zone => {
-            let sign = if zone.starts_with('-') { -1 } else { 1 };
-            let (hours, rest) = number(zone.strip_prefix(['+', '-'])?, 2)?;
+        "" if zone == Zone::Optional => 0,
+        offset => {
+            let sign = if offset.starts_with('-') { -1 } else { 1 };
+            let (hours, rest) = number(offset.strip_prefix(['+', '-'])?, 2)?;
             let (minutes, rest) = number(rest.strip_prefix(':')?, 2)?;
             if !rest.is_empty() || hours > 24 || minutes > 60 {
                 return None;
@@ -162,7 +168,7 @@ pub(crate) fn date_time(text: &str, zoned: bool) -> Option<Timestamp> {
 
 /// Parses the argument of `timestamp('…')`.
 pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
-    date_time(text, true)
+    date_time(text, Zone::Required)
 }
 
 /// Parses the format `date-time` of schemas.
@@ -170,7 +176,7 @@ pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
         return Some(Timestamp::utc(0, 0));
     }
-    date_time(text, false)
+    date_time(text, Zone::Optional)
 }
 
 /// Whether a text is valid in the named format `datetime`: a date, `t` in either case, a time of day with any fraction, and

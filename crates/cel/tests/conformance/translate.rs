@@ -64,7 +64,7 @@ pub fn value(message: &Message) -> Option<Val<'static>> {
             Value::Text(bytes) => Val::Bytes(bytes.as_slice().into()),
             _ => return None,
         },
-        "type_value" => Val::Type(Arc::new(Type::named(&text, false)?)),
+        "type_value" => Val::Type(Arc::new(Type::named(&text, cel::Elements::Dyn)?)),
         "list_value" => Val::list(value.message().all("values").map(self::value).collect::<Option<_>>()?),
         "map_value" => {
             let entry = |entry: &Message| {

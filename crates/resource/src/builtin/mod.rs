@@ -109,6 +109,7 @@ use machinery::{FieldError, Release, Text, Value};
 use row::Availability;
 use rules::{Pass, Ruled};
 use schema::definition::ApiVersion;
+use schema::metadata::MetadataContext;
 use schema::shape::{self, Keys, Struct};
 
 use super::group_version;
@@ -258,7 +259,11 @@ impl BuiltIn {
     /// The errors of a new object, including those of its metadata.
     pub fn errors_of_new(&self, object: &Value, release: Release) -> Vec<FieldError> {
         let own = self.errors(object, None, release);
-        self.metadata.merge_create_errors(object, self.namespaced, own, release)
+        self.metadata.merge_create_errors(object, self.metadata_context(release), own)
+    }
+
+    pub fn metadata_context(&self, release: Release) -> MetadataContext {
+        MetadataContext { namespaced: self.namespaced, release }
     }
 
     /// A subresource that only this kind has.

@@ -207,7 +207,7 @@ impl CustomCodec {
         let mut read = object.clone();
         restore_system_fields(&mut read, live);
         read.remove_at(&["metadata", "deletionTimestamp"]);
-        let mut errors = MetadataRules::generic_update_errors(&read, live, resource.namespaced, resource.release);
+        let mut errors = MetadataRules::generic_update_errors(&read, live, resource.metadata_context());
         errors.retain(|error| error.field != "metadata.deletionTimestamp");
         errors.push(malformed);
         if version.status {

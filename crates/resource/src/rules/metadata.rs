@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use machinery::field::{FieldError, FieldPath, drop_repetitions};
 use machinery::{Release, Value, names};
-use schema::metadata::{validate_before_update, validate_common, validate_update};
+use schema::metadata::{MetadataContext, validate_before_update, validate_common, validate_update};
 
 /// When the metadata of a new object is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +56,12 @@ impl MetadataRules {
     pub fn merge_create_errors(
         &self,
         object: &Value,
-        namespaced: bool,
+        context: MetadataContext,
         own: Vec<FieldError>,
-        release: Release,
     ) -> Vec<FieldError> {
         let mut errors = match self.on_create {
             OnCreate::Last if !own.is_empty() => own,
-            _ => self.create_errors(object, namespaced, release).into_iter().chain(own).collect(),
+            _ => self.create_errors(object, context).into_iter().chain(own).collect(),
         };
         let generate = object.str_at(&["metadata", "generateName"]);
         if errors.is_empty() {
@@ -77,7 +76,8 @@ impl MetadataRules {
     }
 
     /// Validates the metadata of a new object.
-    pub fn create_errors(&self, object: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
+    pub fn create_errors(&self, object: &Value, context: MetadataContext) -> Vec<FieldError> {
+        let MetadataContext { namespaced, release } = context;
         let mut errors = vec![];
         if self.on_create == OnCreate::Included {
             return errors;
@@ -133,33 +133,26 @@ impl MetadataRules {
     }
 
     /// The errors of metadata that every update can have. They come before those of the kind.
-    pub fn generic_update_errors(object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
+    pub fn generic_update_errors(object: &Value, old: &Value, context: MetadataContext) -> Vec<FieldError> {
         let empty = Value::object();
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
-        validate_before_update(new, old, namespaced, release)
+        validate_before_update(new, old, context)
     }
 
     /// Validates the metadata of an update: the checks of every update, then those of the kind.
-    pub fn update_errors(&self, object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
-        self.errors(self.on_update, object, old, namespaced, release)
+    pub fn update_errors(&self, object: &Value, old: &Value, context: MetadataContext) -> Vec<FieldError> {
+        self.errors(self.on_update, object, old, context)
     }
 
     /// As [`MetadataRules::update_errors`], for a subresource.
-    pub fn status_errors(&self, object: &Value, old: &Value, namespaced: bool, release: Release) -> Vec<FieldError> {
-        self.errors(self.on_status, object, old, namespaced, release)
+    pub fn status_errors(&self, object: &Value, old: &Value, context: MetadataContext) -> Vec<FieldError> {
+        self.errors(self.on_status, object, old, context)
     }
 
-    fn errors(
-        &self,
-        checks: &[OnUpdate],
-        object: &Value,
-        old: &Value,
-        namespaced: bool,
-        release: Release,
-    ) -> Vec<FieldError> {
-        let empty = Value::object();
+    fn errors(&self, checks: &[OnUpdate], object: &Value, old: &Value, context: MetadataContext) -> Vec<FieldError> {
+        let (empty, release) = (Value::object(), context.release);
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
-        let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, namespaced, release));
+        let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, context));
         // the kind repeats checks of every update; where those found nothing, there is nothing to report twice
         let is_valid = errors.is_empty();
         for check in checks {

@@ -88,7 +88,7 @@ impl Strategy for BuiltInStrategy {
         let row = self.0.row.checked();
         let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
         let release = self.0.release();
-        let mut errors = row.metadata.update_errors(stored, before, row.namespaced, release);
+        let mut errors = row.metadata.update_errors(stored, before, row.metadata_context(release));
         errors.extend(row.errors(stored, Some(before), release));
         self.0.row.declared_errors(object, Some(old), errors, release).into()
     }
@@ -146,7 +146,7 @@ impl Strategy for BuiltInStatus {
         let row = self.0.row.checked();
         let (stored, before) = (&*self.0.row.checked_form(object), &*self.0.row.checked_form(old));
         let release = self.0.release();
-        let mut errors = row.metadata.status_errors(stored, before, row.namespaced, release);
+        let mut errors = row.metadata.status_errors(stored, before, row.metadata_context(release));
         errors.extend(row.status_errors(stored, before, release));
         self.0.row.declared_errors(object, Some(old), errors, release).into()
     }
@@ -187,7 +187,7 @@ impl Strategy for PartStrategy {
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let row = self.0.row;
         let release = self.0.release();
-        let mut errors = row.metadata.status_errors(object, old, row.namespaced, release);
+        let mut errors = row.metadata.status_errors(object, old, row.metadata_context(release));
         errors.extend(self.1.errors(object, old, release));
         row.declared_errors(object, Some(old), errors, release).into()
     }

@@ -29,7 +29,7 @@ impl Strategy for CustomStrategy {
 
     fn validate(&self, object: &Value) -> Validity {
         let Endpoint { resource, version } = &self.0.at;
-        let metadata = MetadataRules::CUSTOM.create_errors(object, resource.namespaced, resource.release);
+        let metadata = MetadataRules::CUSTOM.create_errors(object, resource.metadata_context());
         validity(version.program().schema.validate_after(prior(&self.0.at, metadata, object), object, None))
     }
 
@@ -74,7 +74,7 @@ impl Strategy for CustomStatus {
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {
         let Endpoint { resource, version } = &self.0.at;
-        let metadata = MetadataRules::CUSTOM.update_errors(object, old, resource.namespaced, resource.release);
+        let metadata = MetadataRules::CUSTOM.update_errors(object, old, resource.metadata_context());
         validity(version.program().schema.validate_status(
             prior_to_update(&self.0.at, metadata, object, old),
             object,
@@ -108,7 +108,7 @@ pub fn prepare_for_update(at: &Endpoint, object: &mut Value, old: &Value) {
 }
 
 pub fn validate_update(at: &Endpoint, object: &Value, old: &Value) -> Validity {
-    let metadata = MetadataRules::CUSTOM.update_errors(object, old, at.resource.namespaced, at.resource.release);
+    let metadata = MetadataRules::CUSTOM.update_errors(object, old, at.resource.metadata_context());
     validity(at.version.program().schema.validate_after(prior_to_update(at, metadata, object, old), object, Some(old)))
 }
 
@@ -122,8 +122,7 @@ fn prior(at: &Endpoint, metadata: Vec<FieldError>, object: &Value) -> Prior {
 fn prior_to_update(at: &Endpoint, metadata: Vec<FieldError>, object: &Value, old: &Value) -> Prior {
     match prior(at, metadata, object) {
         Prior::TypeMeta(types) => {
-            let (namespaced, release) = (at.resource.namespaced, at.resource.release);
-            let generic = MetadataRules::generic_update_errors(object, old, namespaced, release);
+            let generic = MetadataRules::generic_update_errors(object, old, at.resource.metadata_context());
             Prior::TypeMeta(generic.into_iter().chain(types).collect())
         }
         prior => prior,

@@ -42,7 +42,7 @@ pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &C
 fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &mut String, found: &mut Paths) {
     let length = path.len();
     match (types.atom(id).part_of(value), value) {
-        (Some(Part::Map(map)), Value::Object(_)) if map.atomic => found.add(|| path.clone()),
+        (Some(Part::Map(map)), Value::Object(_)) if map.is_atomic() => found.add(|| path.clone()),
         (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.add(|| path.clone()),
         (Some(Part::Map(map)), Value::Object(fields)) => {
             for (name, field) in fields.iter() {

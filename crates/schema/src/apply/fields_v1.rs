@@ -37,19 +37,21 @@ fn key_text(element: &PathElement) -> Text {
 
 /// The JSON object of a set.
 pub fn encode(set: &FieldSet) -> Value {
-    Value::Object(encode_children(set, false))
+    with_children(Vec::with_capacity(set.iter().len()), set)
 }
 
-fn encode_children(set: &FieldSet, own: bool) -> Map {
-    let has_self = own && !set.is_empty();
-    let mut entries = Vec::with_capacity(set.iter().len() + usize::from(has_self));
+fn encode_node(SetNode { member, children }: &SetNode) -> Value {
+    let has_self = *member && !children.is_empty();
+    let mut entries = Vec::with_capacity(children.iter().len() + usize::from(has_self));
     if has_self {
         entries.push((Text::new_static("."), Value::object()));
     }
-    for (element, node) in set.iter() {
-        entries.push((key_text(element), Value::Object(encode_children(&node.children, node.member))));
-    }
-    Map::from_entries(entries, |_| {})
+    with_children(entries, children)
+}
+
+fn with_children(mut entries: Vec<(Text, Value)>, children: &FieldSet) -> Value {
+    entries.extend(children.iter().map(|(element, node)| (key_text(element), encode_node(node))));
+    Value::Object(Map::from_entries(entries, |_| {}))
 }
 
 /// Converts a number in a path element to a float, as upstream's decoder does. Large integers lose precision.

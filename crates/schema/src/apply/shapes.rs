@@ -1,7 +1,8 @@
 //! The types of built-in kinds, compiled from their shapes. A shape may contain itself, as that of schemas does.
 
 use super::types::{
-    Atom, Compiler, DEDUCED, ListRelation, ListType, Object, Scalar, TypeField, TypeId, TypeSchema, UNTYPED, plain_map,
+    Atom, Compiler, DEDUCED, ListRelation, ListType, MapRelation, Object, Scalar, TypeField, TypeId, TypeSchema,
+    UNTYPED, plain_map,
 };
 use crate::shape::{Field, Print, Shape, Struct};
 use machinery::Value;
@@ -10,7 +11,7 @@ impl TypeSchema {
     /// The types of the object that a shape describes.
     pub fn of_shape(shape: &'static Struct) -> TypeSchema {
         let mut shapes = Shapes { compiler: Compiler::new(), known: vec![] };
-        let root = shapes.structure(shape, false, Some(Object::Root));
+        let root = shapes.structure(shape, MapRelation::Granular, Some(Object::Root));
         shapes.compiler.finish(root)
     }
 }
@@ -23,17 +24,17 @@ struct Shapes {
 /// A struct whose node exists or is being made.
 struct KnownStruct {
     shape: &'static Struct,
-    /// Whether the struct has a single owner.
-    whole: bool,
+    kind: MapRelation,
     id: TypeId,
 }
 
 impl Shapes {
     fn field(&mut self, field: &'static Field) -> TypeId {
-        let (merging, is_whole) = (&field.go.merging, field.is_whole());
+        let merging = &field.go.merging;
+        let kind = if field.is_whole() { MapRelation::Atomic } else { MapRelation::Granular };
         match &field.shape {
             Shape::List(_, item) => {
-                let element = self.node(item, is_whole);
+                let element = self.node(item, kind);
                 let kind = match merging.list_type {
                     "map" => ListRelation::Map(merging.keys.split(',').map(Into::into).collect()),
                     "set" => ListRelation::Set,
@@ -41,38 +42,39 @@ impl Shapes {
                 };
                 self.compiler.add(Atom { list: Some(ListType { element, kind }), ..Atom::default() })
             }
-            shape => self.node(shape, is_whole || merging.map_type == "atomic"),
+            shape if merging.map_type == "atomic" => self.node(shape, MapRelation::Atomic),
+            shape => self.node(shape, kind),
         }
     }
 
-    /// The node of a value. `whole` says whether it has a single owner.
-    fn node(&mut self, shape: &'static Shape, whole: bool) -> TypeId {
+    /// The node of a value, which is of this kind if it is a map.
+    fn node(&mut self, shape: &'static Shape, kind: MapRelation) -> TypeId {
         match shape {
             Shape::Text(_) | Shape::Bytes => self.compiler.scalar(Scalar::String),
             Shape::Bool => self.compiler.scalar(Scalar::Boolean),
             Shape::Int32 | Shape::Int64 | Shape::Float => self.compiler.scalar(Scalar::Numeric),
             Shape::Time | Shape::MicroTime | Shape::Quantity | Shape::Amount => self.compiler.scalar(Scalar::Untyped),
             Shape::List(_, item) => {
-                let list = ListType { element: self.node(item, false), kind: ListRelation::Atomic };
+                let list = ListType { element: self.node(item, MapRelation::Granular), kind: ListRelation::Atomic };
                 self.compiler.add(Atom { list: Some(list), ..Atom::default() })
             }
             Shape::Map(_, value) => {
-                let element = self.node(value, false);
-                self.compiler.add(Atom { map: Some(plain_map(vec![], Some(element), whole)), ..Atom::default() })
+                let element = self.node(value, MapRelation::Granular);
+                self.compiler.add(Atom { map: Some(plain_map(vec![], Some(element), kind)), ..Atom::default() })
             }
-            Shape::Struct(inner) => self.structure(inner, whole, None),
-            Shape::Any if whole => UNTYPED,
+            Shape::Struct(inner) => self.structure(inner, kind, None),
+            Shape::Any if kind == MapRelation::Atomic => UNTYPED,
             Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => DEDUCED,
         }
     }
 
-    fn structure(&mut self, shape: &'static Struct, whole: bool, object: Option<Object>) -> TypeId {
-        let known = self.known.iter().find(|known| std::ptr::eq(known.shape, shape) && known.whole == whole);
+    fn structure(&mut self, shape: &'static Struct, kind: MapRelation, object: Option<Object>) -> TypeId {
+        let known = self.known.iter().find(|known| std::ptr::eq(known.shape, shape) && known.kind == kind);
         if let Some(known) = known {
             return known.id;
         }
         let id = self.compiler.add(Atom::default());
-        self.known.push(KnownStruct { shape, whole, id });
+        self.known.push(KnownStruct { shape, kind, id });
         let mut fields = match object {
             Some(object) => self.compiler.type_and_metadata(object),
             None => vec![],
@@ -85,7 +87,7 @@ impl Shapes {
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         // a struct without fields stands for any map
         let element = fields.is_empty().then_some(DEDUCED);
-        self.compiler.set(id, Atom { map: Some(plain_map(fields, element, whole)), ..Atom::default() });
+        self.compiler.set(id, Atom { map: Some(plain_map(fields, element, kind)), ..Atom::default() });
         id
     }
 }

@@ -26,13 +26,34 @@ pub(crate) struct TypeField {
     pub default: Option<Value>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MapRelation {
+    /// Each field has owners of its own.
+    Granular,
+    /// The owners of the map own all of it.
+    Atomic,
+}
+
+impl MapRelation {
+    /// By the name in `x-kubernetes-map-type`.
+    pub fn named(name: &str) -> MapRelation {
+        if name == "atomic" { MapRelation::Atomic } else { MapRelation::Granular }
+    }
+}
+
+impl MapType {
+    pub fn is_atomic(&self) -> bool {
+        self.kind == MapRelation::Atomic
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct MapType {
     /// Declared fields, sorted by name.
     pub fields: Vec<TypeField>,
     /// The type of fields that are not declared. If there is none, such fields are not allowed.
     pub element: Option<TypeId>,
-    pub atomic: bool,
+    pub kind: MapRelation,
     /// Whether this is the metadata of an object, whose managedFields every walk skips.
     pub is_object_metadata: bool,
     /// The type of `metadata` in an object whose schema declares no fields.
@@ -149,7 +170,7 @@ impl TypeSchema {
         let deduced_map = |is_object_metadata, metadata| MapType {
             fields: vec![],
             element: Some(DEDUCED),
-            atomic: false,
+            kind: MapRelation::Granular,
             is_object_metadata,
             metadata,
         };
@@ -211,8 +232,8 @@ pub(super) struct Compiler {
     embedded_metadata: Option<TypeId>,
 }
 
-pub(super) fn plain_map(fields: Vec<TypeField>, element: Option<TypeId>, atomic: bool) -> MapType {
-    MapType { fields, element, atomic, is_object_metadata: false, metadata: None }
+pub(super) fn plain_map(fields: Vec<TypeField>, element: Option<TypeId>, kind: MapRelation) -> MapType {
+    MapType { fields, element, kind, is_object_metadata: false, metadata: None }
 }
 
 fn flag(schema: &Value, name: &str) -> bool {
@@ -221,8 +242,8 @@ fn flag(schema: &Value, name: &str) -> bool {
 
 impl Compiler {
     pub(super) fn new() -> Compiler {
-        let untyped = Atom { map: Some(plain_map(vec![], Some(UNTYPED), true)), ..Atom::any(UNTYPED) };
-        let deduced = Atom { map: Some(plain_map(vec![], Some(DEDUCED), false)), ..Atom::any(UNTYPED) };
+        let untyped = Atom { map: Some(plain_map(vec![], Some(UNTYPED), MapRelation::Atomic)), ..Atom::any(UNTYPED) };
+        let deduced = Atom { map: Some(plain_map(vec![], Some(DEDUCED), MapRelation::Granular)), ..Atom::any(UNTYPED) };
         Compiler { atoms: vec![untyped, deduced], object_metadata: None, embedded_metadata: None }
     }
 
@@ -296,8 +317,7 @@ impl Compiler {
             Some(Value::Bool(allowed)) => allowed.then_some(DEDUCED),
             Some(values) => Some(self.node(values, below)),
         };
-        let atomic = schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic");
-        plain_map(fields, element, atomic)
+        plain_map(fields, element, MapRelation::named(schema.str_at(&["x-kubernetes-map-type"])))
     }
 
     fn list(&mut self, schema: &Value, context: TypeContext) -> ListType {
@@ -335,11 +355,11 @@ impl Compiler {
         self.add(Atom { scalar: Some(scalar), ..Atom::default() })
     }
 
-    fn object(&mut self, fields: &[(&str, TypeId)], atomic: bool) -> TypeId {
+    fn object(&mut self, fields: &[(&str, TypeId)], kind: MapRelation) -> TypeId {
         let mut fields: Vec<TypeField> =
             fields.iter().map(|(name, node)| TypeField { name: (*name).into(), node: *node, default: None }).collect();
         fields.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
-        self.add(Atom { map: Some(plain_map(fields, None, atomic)), ..Atom::default() })
+        self.add(Atom { map: Some(plain_map(fields, None, kind)), ..Atom::default() })
     }
 
     /// Makes an absent key field count as the empty text.
@@ -363,17 +383,19 @@ impl Compiler {
         let time = self.scalar(Scalar::Untyped);
         let number = self.scalar(Scalar::Numeric);
         let boolean = self.scalar(Scalar::Boolean);
-        let texts = self.add(Atom { map: Some(plain_map(vec![], Some(text), false)), ..Atom::default() });
+        let texts =
+            self.add(Atom { map: Some(plain_map(vec![], Some(text), MapRelation::Granular)), ..Atom::default() });
         let list = |element, kind| Atom { list: Some(ListType { element, kind }), ..Atom::default() };
         let finalizers = self.add(list(text, ListRelation::Set));
         let names = ["apiVersion", "kind", "name", "uid"].map(|n| (n, text));
-        let owner =
-            self.object(&[&names[..], &[("blockOwnerDeletion", boolean), ("controller", boolean)]].concat(), true);
+        let flags = [("blockOwnerDeletion", boolean), ("controller", boolean)];
+        let owner = self.object(&[&names[..], &flags].concat(), MapRelation::Atomic);
         self.default_key(owner, "uid");
         let owners = self.add(list(owner, ListRelation::Map(vec!["uid".into()])));
         let names = ["apiVersion", "fieldsType", "manager", "operation", "subresource"].map(|n| (n, text));
-        let any = self.add(Atom { map: Some(plain_map(vec![], Some(DEDUCED), false)), ..Atom::default() });
-        let entry = self.object(&[&names[..], &[("fieldsV1", any), ("time", time)]].concat(), false);
+        let any = plain_map(vec![], Some(DEDUCED), MapRelation::Granular);
+        let any = self.add(Atom { map: Some(any), ..Atom::default() });
+        let entry = self.object(&[&names[..], &[("fieldsV1", any), ("time", time)]].concat(), MapRelation::Granular);
         let entries = self.add(list(entry, ListRelation::Atomic));
         let names = ["generateName", "name", "namespace", "resourceVersion", "selfLink", "uid"].map(|n| (n, text));
         let others = [
@@ -387,7 +409,7 @@ impl Compiler {
             ("managedFields", entries),
             ("ownerReferences", owners),
         ];
-        let id = self.object(&[&names[..], &others[..]].concat(), false);
+        let id = self.object(&[&names[..], &others[..]].concat(), MapRelation::Granular);
         match object {
             Object::Root => self.object_metadata = Some(id),
             Object::Embedded => self.embedded_metadata = Some(id),

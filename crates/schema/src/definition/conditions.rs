@@ -202,7 +202,7 @@ pub fn naming(definition: &Value, taken: &[&Taken]) -> Option<Naming> {
     if accepted_names == *accepted && known {
         return None;
     }
-    let established = established(definition, conflict.is_none());
+    let established = established(definition, conflict.as_ref());
     Some(Naming { accepted_names, names_accepted, established })
 }
 
@@ -223,11 +223,12 @@ fn short_name_problems(
     requested.filter(|name| !accepted.contains(name) && used(name)).map(in_use).collect()
 }
 
-fn established(definition: &Value, accepted: bool) -> Option<Condition> {
+/// The Established condition, where other definitions may have the names already; `None` if nothing changes.
+fn established<C>(definition: &Value, conflict: Option<C>) -> Option<Condition> {
     if is_condition_true(definition, "Established") {
         return None;
     }
-    if accepted {
+    if conflict.is_none() {
         let message = "the initial names have been accepted";
         return Some(Condition::new("Established", "False", "Installing", message));
     }

@@ -13,16 +13,10 @@ use super::options::Options;
 
 const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];
 
-pub(super) fn validate(
-    spec: &Hoisted<'_>,
-    options: &Options,
-    preserving: bool,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
+pub(super) fn validate(spec: &Hoisted<'_>, options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let Some(conversion) = spec.spec.get("conversion") else { return };
     let strategy = text(conversion, "strategy");
-    if strategy != "None" && preserving {
+    if strategy != "None" && spec.flag("preserveUnknownFields") {
         let detail = "must be None if spec.preserveUnknownFields is true";
         errors.push(FieldError::invalid(&path.child("strategy"), &Value::from(strategy), detail));
     }

@@ -1,5 +1,6 @@
 //! Validates defaults: each must be pruned, well-formed as metadata, and valid in its own node.
 
+use cel::SchemaOf;
 use machinery::{FieldError, FieldPath, Map, Release, Value};
 
 use super::hoist::schema_has;
@@ -40,22 +41,22 @@ pub(super) fn coerce_embedded(schema: &mut Value) {
     let has = |key: &str| schema_has(schema, &|n| n.get(key).is_some());
     if has("x-kubernetes-embedded-resource") && has("default") {
         let root = node(schema, dialect(Release::NEWEST));
-        coerce_defaults(schema, &root, true);
+        coerce_defaults(schema, &root, SchemaOf::Resource);
     }
 }
 
-fn coerce_defaults(schema: &mut Value, node: &Node, resource: bool) {
+fn coerce_defaults(schema: &mut Value, node: &Node, schema_of: SchemaOf) {
     if let Some(default) = schema.get_mut("default") {
         coerce::coerce_node(default, node, crate::Malformed::Refuse);
     }
     if let (Some(items), Some(inner)) = (schema.get_mut("items"), &node.items) {
-        coerce_defaults(items, inner, false);
+        coerce_defaults(items, inner, inner.schema_of());
     }
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     for (name, property) in properties.into_iter().flat_map(Map::iter_mut) {
-        let meta = (resource || node.embedded) && prune::is_meta(name);
+        let meta = schema_of == SchemaOf::Resource && prune::is_meta(name);
         if let Some(inner) = node.field(name).filter(|_| !meta) {
-            coerce_defaults(property, inner, false);
+            coerce_defaults(property, inner, inner.schema_of());
         }
     }
 }
@@ -71,7 +72,7 @@ pub(super) fn has_unpruned(schema: &Value) -> bool {
 fn unpruned(node: &Node) -> bool {
     if let Some(default) = &node.default {
         let mut pruned = default.clone();
-        prune::prune_node(&mut pruned, node, false);
+        prune::prune_node(&mut pruned, node, node.schema_of());
         coerce::coerce_node(&mut pruned, node, crate::Malformed::Drop);
         if pruned != *default {
             return true;
@@ -148,7 +149,7 @@ impl DefaultsWalk<'_> {
             return;
         }
         let mut pruned = default.clone();
-        prune::prune_node(&mut pruned, node, false);
+        prune::prune_node(&mut pruned, node, node.schema_of());
         if pruned != *default {
             self.errors.push(FieldError::invalid(&path.child("default"), default, "must not have unknown fields"));
         }
@@ -162,7 +163,7 @@ impl DefaultsWalk<'_> {
             return;
         }
         let before = self.errors.len();
-        embedded::validate(default, node, false, &at, self.options.release, &mut self.errors);
+        embedded::validate(default, node, node.schema_of(), &at, self.options.release, &mut self.errors);
         if self.errors.len() == before {
             self.errors.extend(values::schema_errors(node, default, None, place.as_str(), self.options.release));
         }
@@ -181,7 +182,7 @@ impl DefaultsWalk<'_> {
             return;
         }
         let mut problems = vec![];
-        embedded::validate(&object, resource, true, &Path::Root, self.options.release, &mut problems);
+        embedded::validate(&object, resource, SchemaOf::Resource, &Path::Root, self.options.release, &mut problems);
         if !problems.is_empty() {
             self.errors.push(refused(super::conditions::aggregate(&problems)));
             return;

@@ -1,6 +1,7 @@
 //! `x-kubernetes-validations` when a definition is written: the rules of every node whose subtree has no schema errors
 //! are compiled, and their cost is estimated.
 
+use cel::SchemaOf;
 use cel::rules::{OBJECT_COST_MAX, Options as CelOptions, Rules};
 use machinery::{FieldError, FieldPath, Text, Value};
 
@@ -87,7 +88,7 @@ pub(super) fn validate_default(
     options: &Options,
     budget: &mut u64,
 ) -> Vec<FieldError> {
-    let Some(rules) = running::compile(schema, false, options.release) else { return vec![] };
+    let Some(rules) = running::compile(schema, SchemaOf::Value, options.release) else { return vec![] };
     let (errors, left) = running::validate_default(&rules, default, path, *budget);
     *budget = left;
     errors

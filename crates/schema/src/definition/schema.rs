@@ -25,11 +25,18 @@ pub(super) fn has_unknown_type(schema: &Value) -> bool {
     !matches!(text(schema, "type"), "" | "array" | "boolean" | "integer" | "number" | "object" | "string")
 }
 
-/// Validates `{openAPIV3Schema}` of the version `name`, or the one that all versions share.
+/// The version whose schema is validated, or the first of those that share one.
+#[derive(Clone, Copy)]
+pub(super) struct SchemaVersion<'a> {
+    pub(super) name: &'a str,
+    /// Whether the version has the status subresource.
+    pub(super) has_status: bool,
+}
+
+/// Validates the `{openAPIV3Schema}` of a version.
 pub(super) fn validate_version(
     validation: &Value,
-    status: bool,
-    name: &str,
+    version: SchemaVersion<'_>,
     context: &ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
@@ -37,7 +44,7 @@ pub(super) fn validate_version(
     let Some(schema) = validation.get("openAPIV3Schema") else { return };
     let place = path.child("openAPIV3Schema");
     let before = errors.len();
-    if status {
+    if version.has_status {
         root_with_status(schema, &place, errors);
     }
     if flag(schema, "nullable") {
@@ -73,7 +80,7 @@ pub(super) fn validate_version(
         errors.push(FieldError::invalid(&place, &Value::from(""), problem));
     }
     if with_rules {
-        errors.extend(super::rules::validate(schema, name, &broken, context.options, &place));
+        errors.extend(super::rules::validate(schema, version.name, &broken, context.options, &place));
     }
 }
 

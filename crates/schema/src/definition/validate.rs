@@ -127,7 +127,7 @@ fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldEr
     let scope = spec.spec.str_at(&["scope"]);
     openapi::one_of(scope, &["Cluster", "Namespaced"], &path.child("scope"), errors);
     let preserving = spec.flag("preserveUnknownFields");
-    schema_presence(spec, options, preserving, &path, errors);
+    schema_presence(spec, options, &path, errors);
     let has_defaults = options.allow_defaults && spec.has_defaults();
     if has_defaults && preserving {
         let detail = "must be false in order to use defaults in the schema";
@@ -139,16 +139,11 @@ fn validate_spec(spec: &Hoisted<'_>, options: &Options, errors: &mut Vec<FieldEr
     names::validate_required(spec.spec, &path.child("names"), errors);
     names::validate(spec.spec.get("names").unwrap_or(&Value::Null), &path.child("names"), errors);
     top_level(spec, &context, &path, errors);
-    conversion::validate(spec, options, preserving, &path.child("conversion"), errors);
+    conversion::validate(spec, options, &path.child("conversion"), errors);
 }
 
-fn schema_presence(
-    spec: &Hoisted<'_>,
-    options: &Options,
-    preserving: bool,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
+fn schema_presence(spec: &Hoisted<'_>, options: &Options, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let preserving = spec.flag("preserveUnknownFields");
     if spec.top("schema").is_some_and(|s| s.get("openAPIV3Schema").is_some()) {
         return;
     }
@@ -174,9 +169,9 @@ fn top_level(
 ) {
     let first = spec.versions.first().map(|v| v.str_at(&["name"])).unwrap_or_default();
     if let Some(validation) = spec.top("schema") {
-        let status = spec.versions.iter().any(|v| v.at(&["subresources", "status"]).is_some());
-        let place = path.child("validation");
-        schema::validate_version(validation, status, first, context, &place, errors);
+        let has_status = spec.versions.iter().any(|v| v.at(&["subresources", "status"]).is_some());
+        let version = schema::SchemaVersion { name: first, has_status };
+        schema::validate_version(validation, version, context, &path.child("validation"), errors);
     }
     if let Some(sub) = spec.top("subresources") {
         subresources::validate(sub, &path.child("subresources"), errors);

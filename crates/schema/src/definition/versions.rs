@@ -25,8 +25,9 @@ pub(super) fn validate(
     for (i, version) in spec.versions.iter().enumerate() {
         let name = version.get("name").cloned().unwrap_or_else(|| Value::from(""));
         names::validate_label(&name, &path.index(i).child("name"), errors);
-        let has_status = with_status.get(text(version, "name")).is_some_and(|status| *status);
-        validate_version(spec, version, has_status, context, &path.index(i), errors);
+        let name = text(version, "name");
+        let of = schema::SchemaVersion { name, has_status: with_status.get(name).is_some_and(|status| *status) };
+        validate_version(spec, version, of, context, &path.index(i), errors);
     }
     let beta = context.options.beta.as_ref();
     errors.extend(beta.map(|beta| beta.errors.clone()).unwrap_or_default());
@@ -65,16 +66,15 @@ fn whole(spec: &Hoisted<'_>, path: &FieldPath, detail: &str) -> FieldError {
 fn validate_version(
     spec: &Hoisted<'_>,
     version: &Value,
-    has_status: bool,
+    of: schema::SchemaVersion<'_>,
     context: &schema::ValidationContext<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
     deprecation(version, &path.child("deprecationWarning"), errors);
     let own = |key: &str| if spec.is_shared(key) { None } else { version.get(key) };
-    let name = text(version, "name");
     if let Some(validation) = own("schema") {
-        schema::validate_version(validation, has_status, name, context, &path.child("schema"), errors);
+        schema::validate_version(validation, of, context, &path.child("schema"), errors);
     }
     if let Some(sub) = own("subresources") {
         subresources::validate(sub, &path.child("subresources"), errors);
@@ -95,7 +95,7 @@ fn validate_version(
         }
         Some(schema) => {
             let broken = path.child("schema.openAPIV3Schema");
-            selectable(fields, schema, &place, &broken, context.options, name, errors);
+            selectable(fields, schema, &place, &broken, context.options, of.name, errors);
         }
     }
 }

@@ -6,21 +6,24 @@ use machinery::value::quote;
 use super::{FoundChanges, checks};
 use crate::openapi::{flag, list, text};
 
-/// The keywords of bounds, and whether they are upper bounds.
-const BOUNDS: [(&str, bool); 8] = [
-    ("maximum", true),
-    ("maxLength", true),
-    ("maxItems", true),
-    ("maxProperties", true),
-    ("minimum", false),
-    ("minLength", false),
-    ("minItems", false),
-    ("minProperties", false),
+/// How a bound that rejects more values compares with one that rejects fewer.
+type Tighter = fn(&f64, &f64) -> bool;
+
+/// The keywords of bounds.
+const BOUNDS: [(&str, Tighter); 8] = [
+    ("maximum", f64::lt),
+    ("maxLength", f64::lt),
+    ("maxItems", f64::lt),
+    ("maxProperties", f64::lt),
+    ("minimum", f64::gt),
+    ("minLength", f64::gt),
+    ("minItems", f64::gt),
+    ("minProperties", f64::gt),
 ];
 
 pub(super) fn compare(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
-    for (key, is_upper) in BOUNDS {
-        bound(&Bound::of(old, key), &Bound::of(new, key), is_upper, (key, path), changes);
+    for (key, tighter) in BOUNDS {
+        bound(&Bound::of(old, key), &Bound::of(new, key), tighter, (key, path), changes);
     }
     multiple_of(old, new, path, changes);
     enumeration(old, new, path, changes);
@@ -53,7 +56,7 @@ impl Bound {
     }
 }
 
-fn bound(old: &Bound, new: &Bound, is_upper: bool, (key, path): (&str, &str), changes: &mut FoundChanges) {
+fn bound(old: &Bound, new: &Bound, tighter: Tighter, (key, path): (&str, &str), changes: &mut FoundChanges) {
     if old == new {
         return;
     }
@@ -61,8 +64,7 @@ fn bound(old: &Bound, new: &Bound, is_upper: bool, (key, path): (&str, &str), ch
         (None, Some(_)) => (&checks::BOUND_ADDED, format!("{key} {} is added", new.text)),
         (Some(_), None) => (&checks::BOUND_LOOSENED, format!("{key} {} is removed", old.text)),
         (Some(before), Some(after)) => {
-            let is_beyond = if is_upper { after < before } else { after > before };
-            let is_tighter = is_beyond || (after == before && new.is_exclusive && !old.is_exclusive);
+            let is_tighter = tighter(&after, &before) || (after == before && new.is_exclusive && !old.is_exclusive);
             let check = if is_tighter { &checks::BOUND_TIGHTENED } else { &checks::BOUND_LOOSENED };
             (check, format!("{key} changes from {} to {}", old.text, new.text))
         }

@@ -7,9 +7,8 @@ use super::{FoundChanges, Severity, checks, versions};
 const PATH: &str = "spec.conversion";
 
 pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
-    let strategy = |definition: &Value| definition.str_at(&["spec", "conversion", "strategy"]) == "Webhook";
     let several = new.items_at(&["spec", "versions"]).len() > 1;
-    match (strategy(old), strategy(new)) {
+    match (has_webhook(old), has_webhook(new)) {
         (true, false) if several => {
             changes.add(&checks::CONVERSION_REMOVED, PATH, "objects are no longer converted by a webhook".to_owned());
         }
@@ -21,13 +20,17 @@ pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
         }
         _ => {}
     }
-    differences(old, new, strategy(new), changes);
+    differences(old, new, changes);
+}
+
+fn has_webhook(definition: &Value) -> bool {
+    definition.str_at(&["spec", "conversion", "strategy"]) == "Webhook"
 }
 
 /// Served versions that differ from each other, unless they did so before. A webhook can convert between them, which only a
 /// review can show.
-fn differences(old: &Value, new: &Value, has_webhook: bool, changes: &mut FoundChanges) {
-    let before = versions::pairs(old);
+fn differences(old: &Value, new: &Value, changes: &mut FoundChanges) {
+    let (before, has_webhook) = (versions::pairs(old), has_webhook(new));
     for mut change in versions::pairs(new) {
         if before.contains(&change) {
             continue;

@@ -12,8 +12,16 @@ pub struct TypeError {
     pub problem: TypeProblem,
     /// The error that is reported instead when maps are converted to structs.
     pub(super) conversion: Conversion,
-    /// Whether the value decodes itself. Its error ends decoding, and is reported whatever was found before.
-    pub(super) ends: bool,
+    pub(super) decoding: Decoding,
+}
+
+/// How decoding goes on after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decoding {
+    /// With the next value.
+    Continues,
+    /// Not at all, since the value decodes itself. Its error is reported whatever was found before.
+    Ends,
 }
 
 /// Why a value does not fit its type.
@@ -122,7 +130,7 @@ pub fn first_conversion_error(errors: &[TypeError], value: &Value, go_type: &str
 
 fn reported<'a>(errors: &'a [TypeError], order: Option<&KeyOrder>) -> Option<&'a TypeError> {
     let place = |error: &&TypeError| order.map_or(u32::MAX, |order| place(&error.path, order));
-    let ending = errors.iter().filter(|error| error.ends).min_by_key(place);
+    let ending = errors.iter().filter(|error| error.decoding == Decoding::Ends).min_by_key(place);
     ending.or_else(|| errors.iter().min_by_key(place))
 }
 

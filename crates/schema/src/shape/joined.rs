@@ -74,7 +74,7 @@ fn list(all: &[&[Value]], item: &'static Shape) -> Value {
 fn map(all: &[&Map], item: &'static Shape) -> Value {
     let entry = |(key, values): (&Text, Vec<&Value>)| {
         let counting = values.iter().find(|value| !fits(value, item)).or(values.last());
-        (key.clone(), counting.map(|value| read(&[value], item, true)).unwrap_or_default())
+        (key.clone(), counting.map(|value| read(&[value], item, is_nilable(item))).unwrap_or_default())
     };
     Value::Object(grouped(all).into_iter().map(entry).collect())
 }

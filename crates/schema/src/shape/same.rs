@@ -7,7 +7,7 @@ use super::{Field, Print, Shape, Struct};
 
 /// Whether two values of a field are equal.
 pub fn same(one: Option<&Value>, other: Option<&Value>, field: &Field) -> bool {
-    one == other || is_same(given(one, &field.shape), given(other, &field.shape), &field.shape, is_plain(field))
+    one == other || is_same(given(one, &field.shape), given(other, &field.shape), &field.shape, absent(field))
 }
 
 /// Whether two objects have equal fields, apart from those in `except`.
@@ -16,9 +16,19 @@ pub fn same_fields(one: &Value, other: &Value, of: &Struct, except: &[&str]) -> 
     fields.into_iter().all(|field| same(one.get(field.name), other.get(field.name), field))
 }
 
-/// Whether a field is a struct that is not a pointer, so that an absent value equals an empty one.
-fn is_plain(field: &Field) -> bool {
-    matches!(field.print, Print::Always | Print::NonEmpty)
+/// What an absent struct is equal to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// An empty one: the field is no pointer.
+    Empty,
+    Absent,
+}
+
+fn absent(field: &Field) -> Absent {
+    match field.print {
+        Print::Always | Print::NonEmpty => Absent::Empty,
+        _ => Absent::Absent,
+    }
 }
 
 fn given<'a>(value: Option<&'a Value>, shape: &Shape) -> Option<&'a Value> {
@@ -30,22 +40,23 @@ fn given<'a>(value: Option<&'a Value>, shape: &Shape) -> Option<&'a Value> {
     })
 }
 
-fn is_same(one: Option<&Value>, other: Option<&Value>, shape: &Shape, is_plain: bool) -> bool {
+fn is_same(one: Option<&Value>, other: Option<&Value>, shape: &Shape, absent: Absent) -> bool {
     static NOTHING: Value = Value::Null;
     match (shape, one, other) {
         (_, None, None) => true,
         (Shape::Struct(of), Some(one), Some(other)) => same_fields(one, other, of, &[]),
-        (Shape::Struct(of), one, other) if is_plain => {
+        (Shape::Struct(of), one, other) if absent == Absent::Empty => {
             same_fields(one.unwrap_or(&NOTHING), other.unwrap_or(&NOTHING), of, &[])
         }
         (Shape::List(_, item), Some(Value::Array(one)), Some(Value::Array(other))) => {
             one.len() == other.len()
-                && one.iter().zip(other).all(|(one, other)| is_same(Some(one), Some(other), item, true))
+                && one.iter().zip(other).all(|(one, other)| is_same(Some(one), Some(other), item, Absent::Empty))
         }
         (Shape::Map(_, item), Some(Value::Object(one)), Some(Value::Object(other))) => {
             one.len() == other.len()
-                && Map::iter(one)
-                    .all(|(key, one)| other.get(key).is_some_and(|it| is_same(Some(one), Some(it), item, true)))
+                && Map::iter(one).all(|(key, one)| {
+                    other.get(key).is_some_and(|it| is_same(Some(one), Some(it), item, Absent::Empty))
+                })
         }
         (Shape::Quantity | Shape::Amount, Some(one), Some(other)) => one == other || is_same_amount(one, other),
         (_, one, other) => one == other,

@@ -8,18 +8,27 @@ use crate::limits::LEVELS_MAX;
 
 /// The schema of an object without `apiVersion`, `kind` and metadata.
 pub fn type_schema(shape: &Struct) -> Value {
-    structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"), false, 1)
+    structure(shape, |name| !matches!(name, "apiVersion" | "kind" | "metadata"), Wanted::Merging, 1)
 }
 
 /// The schema of a kind with all fields and with formats, as expressions are checked against it.
 pub fn declared_schema(shape: &Struct) -> Value {
-    structure(shape, |_| true, true, 1)
+    structure(shape, |_| true, Wanted::Formats, 1)
+}
+
+/// What a schema says of scalars.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Their JSON types, which are enough to merge objects.
+    Merging,
+    /// Their formats too.
+    Formats,
 }
 
 /// The schema of a struct. `level` counts how often the struct is nested in itself.
-fn structure(outer: &Struct, wanted: fn(&str) -> bool, formats: bool, level: usize) -> Value {
-    let fields = outer.fields().iter().filter(|field| wanted(field.name));
-    let property = |field: &Field| (field.name.into(), merged(of(&field.shape, formats, (outer, level)), field));
+fn structure(outer: &Struct, has: fn(&str) -> bool, wanted: Wanted, level: usize) -> Value {
+    let fields = outer.fields().iter().filter(|field| has(field.name));
+    let property = |field: &Field| (field.name.into(), merged(of(&field.shape, wanted, (outer, level)), field));
     let properties: Vec<_> = fields.map(property).collect();
     let mut schema = json!({"type": "object"});
     if !properties.is_empty() {
@@ -28,7 +37,8 @@ fn structure(outer: &Struct, wanted: fn(&str) -> bool, formats: bool, level: usi
     schema
 }
 
-fn of(shape: &Shape, formats: bool, (outer, level): (&Struct, usize)) -> Value {
+fn of(shape: &Shape, wanted: Wanted, (outer, level): (&Struct, usize)) -> Value {
+    let formats = wanted == Wanted::Formats;
     match shape {
         Shape::Bytes if formats => json!({"type": "string", "format": "byte"}),
         Shape::Time | Shape::MicroTime if formats => json!({"type": "string", "format": "date-time"}),
@@ -41,17 +51,17 @@ fn of(shape: &Shape, formats: bool, (outer, level): (&Struct, usize)) -> Value {
         Shape::Float => json!({"type": "number"}),
         Shape::Quantity | Shape::Amount => json!({"x-kubernetes-int-or-string": true}),
         Shape::List(_, item) => {
-            let items = of(item, formats, (outer, level));
+            let items = of(item, wanted, (outer, level));
             json!({"type": "array", "x-kubernetes-list-type": "atomic", "items": (items)})
         }
-        Shape::Map(_, item) => json!({"type": "object", "additionalProperties": (of(item, formats, (outer, level)))}),
+        Shape::Map(_, item) => json!({"type": "object", "additionalProperties": (of(item, wanted, (outer, level)))}),
         // a schema may contain itself, so the inner one is described as any object
         Shape::Struct(inner) if inner.go == SCHEMA => {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         }
-        Shape::Struct(inner) if inner.go == outer.go && level == LEVELS_MAX => of(&Shape::Any, formats, (outer, level)),
-        Shape::Struct(inner) if inner.go == outer.go => structure(inner, |_| true, formats, level + 1),
-        Shape::Struct(inner) => structure(inner, |_| true, formats, 1),
+        Shape::Struct(inner) if inner.go == outer.go && level == LEVELS_MAX => of(&Shape::Any, wanted, (outer, level)),
+        Shape::Struct(inner) if inner.go == outer.go => structure(inner, |_| true, wanted, level + 1),
+        Shape::Struct(inner) => structure(inner, |_| true, wanted, 1),
         Shape::Any | Shape::IntOrString | Shape::OrBool(_) | Shape::OrList(_) | Shape::OrTexts(_) => {
             json!({"x-kubernetes-preserve-unknown-fields": true})
         }

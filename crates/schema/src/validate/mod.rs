@@ -61,7 +61,8 @@ impl Schema {
             scale::validate_status(program.options.scale.as_ref(), new, &mut errors);
         }
         if program.structural {
-            embedded::validate(new, &program.root, false, &Path::Root, program.options.release, &mut errors);
+            let root = &program.root;
+            embedded::validate(new, root, root.schema_of(), &Path::Root, program.options.release, &mut errors);
             self.validate_lists(new, old, &mut errors);
         }
         self.run_rules(new, old, errors)

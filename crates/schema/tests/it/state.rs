@@ -304,7 +304,8 @@ fn update_definition(step: &Step, old: &Value, body: &Value) -> Option<Evaluated
 
 fn before_update(step: &Step, new: &Value, old: &Value) -> Vec<FieldError> {
     let meta = |d: &Value| d.get("metadata").cloned().unwrap_or_default();
-    schema::metadata::validate_before_update(&meta(new), &meta(old), false, step.release)
+    let context = schema::metadata::MetadataContext { namespaced: false, release: step.release };
+    schema::metadata::validate_before_update(&meta(new), &meta(old), context)
 }
 
 fn update_definition_status(step: &Step, old: &Value, body: &Value) -> Option<Evaluated> {

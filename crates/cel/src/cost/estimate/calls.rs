@@ -5,7 +5,7 @@ use crate::ast::{Expr, Kind, Literal};
 use crate::decl::DeclStep;
 use crate::decl::types::Type;
 use crate::library::Overload;
-use crate::library::costs::{CostFormula, LIST_COST, Operand, REGEX_FACTOR, STRING_FACTOR, Size};
+use crate::library::costs::{Contained, CostFormula, Given, LIST_COST, Operand, REGEX_FACTOR, STRING_FACTOR, Size};
 
 /// The bytes of an IP address.
 const ADDRESS: Range = Range { min: 4, max: 16 };
@@ -107,11 +107,17 @@ impl<'c, 'd> Estimator<'c, 'd> {
             CostFormula::Equality => equality(call),
             CostFormula::Traversal => call.receiver.as_ref().map_or(ONE, |list| self.traversal(list)),
             CostFormula::Selector => selector(size(Operand::First)),
-            CostFormula::Addresses { prefixes, text } => {
-                let contained = ADDRESS.plus(ADDRESS).by(STRING_FACTOR);
-                let masked = if prefixes { ADDRESS.by(STRING_FACTOR).plus(ONE) } else { Range::default() };
-                let parsed = if text { size(Operand::First).by(STRING_FACTOR) } else { Range::default() };
-                contained.plus(masked).plus(parsed)
+            CostFormula::Within(contained, given) => {
+                let compared = ADDRESS.plus(ADDRESS).by(STRING_FACTOR);
+                let masked = match contained {
+                    Contained::Cidr => ADDRESS.by(STRING_FACTOR).plus(ONE),
+                    Contained::Address => Range::default(),
+                };
+                let parsed = match given {
+                    Given::Text => size(Operand::First).by(STRING_FACTOR),
+                    Given::Parsed => Range::default(),
+                };
+                compared.plus(masked).plus(parsed)
             }
         }
     }

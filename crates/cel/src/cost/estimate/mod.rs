@@ -12,6 +12,7 @@ use crate::check::Checked;
 use crate::decl::types::Type;
 use crate::decl::{Decl, DeclStep};
 use crate::env::Environment;
+use crate::library::costs::{LIST_LITERAL_COST, MAP_LITERAL_COST, MESSAGE_LITERAL_COST};
 use crate::library::registry;
 use crate::parser::macros::ACCUMULATOR;
 use machinery::Text;
@@ -121,12 +122,6 @@ pub fn explain(env: &Environment, checked: &Checked) -> (Range, Vec<Part>) {
 }
 
 const ONE: Range = Range::fixed(1);
-/// The cost of a list literal, in addition to its items.
-const LITERAL_LIST_COST: u64 = 10;
-/// The cost of a map literal, in addition to its entries.
-const LITERAL_MAP_COST: u64 = 30;
-/// The cost of an object literal, in addition to its fields.
-const LITERAL_OBJECT_COST: u64 = 40;
 
 fn literal_size(literal: &Literal) -> u64 {
     match literal {
@@ -205,13 +200,17 @@ impl<'c, 'd> Estimator<'c, 'd> {
                 Estimated { cost: Range::default(), value: Facts { size, ..Facts::default() } }
             }
             Kind::Ident(name) => Estimated { cost: ONE, value: self.named(name, Some(self.root), expr) },
-            Kind::Select { operand, field, test_only } => self.select(expr, operand, field, *test_only),
+            // testing the presence of a field (`has`) costs nothing
+            Kind::Select { operand, test_only: true, .. } => {
+                Estimated { value: self.facts_at(None, expr), ..self.node(operand) }
+            }
+            Kind::Select { operand, field, .. } => self.select(expr, operand, field),
             Kind::Call { function, target, args } => self.call(expr, function, target.as_deref(), args),
             Kind::List { items, .. } => self.list(items),
             Kind::Map(entries) => self.map(entries),
             Kind::Struct { fields, .. } => {
                 let fields: Vec<Estimated<'d>> = fields.iter().map(|field| self.node(&field.value)).collect();
-                Estimated { cost: total(LITERAL_OBJECT_COST, fields.iter()), value: self.facts_at(None, expr) }
+                Estimated { cost: total(MESSAGE_LITERAL_COST, fields.iter()), value: self.facts_at(None, expr) }
             }
             Kind::Comprehension(fold) if is_binding(fold) => self.binding(fold),
             Kind::Comprehension(fold) => self.fold(expr, fold),
@@ -222,12 +221,9 @@ impl<'c, 'd> Estimator<'c, 'd> {
         estimated
     }
 
-    /// Selecting a field of a map or object costs one unit; testing its presence (`has`) costs nothing.
-    fn select(&mut self, expr: &'c Expr, operand: &'c Expr, field: &str, test_only: bool) -> Estimated<'d> {
+    /// Selecting a field of a map or object costs one unit.
+    fn select(&mut self, expr: &'c Expr, operand: &'c Expr, field: &str) -> Estimated<'d> {
         let Estimated { cost, value } = self.node(operand);
-        if test_only {
-            return Estimated { cost, value: self.facts_at(None, expr) };
-        }
         let place = self.step(value.place, DeclStep::Field(field));
         let has_fields =
             matches!(self.t(operand), Type::Map(_) | Type::Object(_) | Type::Made(_) | Type::Named(_) | Type::Param(_));
@@ -239,13 +235,13 @@ impl<'c, 'd> Estimator<'c, 'd> {
         let items: Vec<Estimated<'d>> = items.iter().map(|item| self.node(item)).collect();
         let entries = Some(Entries { list: true, key: ONE, value: span(items.iter()) });
         let size = Some(Range::fixed(items.len() as u64));
-        Estimated { cost: total(LITERAL_LIST_COST, items.iter()), value: Facts { place: None, size, entries } }
+        Estimated { cost: total(LIST_LITERAL_COST, items.iter()), value: Facts { place: None, size, entries } }
     }
 
     fn map(&mut self, entries: &'c [ast::Entry]) -> Estimated<'d> {
         let keys: Vec<Estimated<'d>> = entries.iter().map(|entry| self.node(&entry.key)).collect();
         let values: Vec<Estimated<'d>> = entries.iter().map(|entry| self.node(&entry.value)).collect();
-        let cost = total(LITERAL_MAP_COST, keys.iter().chain(&values));
+        let cost = total(MAP_LITERAL_COST, keys.iter().chain(&values));
         let size = Some(Range::fixed(entries.len() as u64));
         let entries = Some(Entries { list: false, key: span(keys.iter()), value: span(values.iter()) });
         Estimated { cost, value: Facts { place: None, size, entries } }

@@ -111,10 +111,10 @@ functions! { QUANTITY
 
 functions! { NET
     "cidr", net::cidr, scaled(First, STRING_FACTOR, Size::Unknown), always => "string_to_cidr | string | net.CIDR";
-    ".containsCIDR", net::contains_cidr, addresses(true, true) => "cidr_contains_cidr_string | net.CIDR; string | bool";
-    ".containsCIDR", net::contains_cidr, addresses(true, false), always => "cidr_contains_cidr | net.CIDR; net.CIDR | bool";
-    ".containsIP", net::contains_ip, addresses(false, true) => "cidr_contains_ip_string | net.CIDR; string | bool";
-    ".containsIP", net::contains_ip, addresses(false, false), always => "cidr_contains_ip_ip | net.CIDR; net.IP | bool";
+    ".containsCIDR", net::contains_cidr, within(Contained::Cidr, Given::Text) => "cidr_contains_cidr_string | net.CIDR; string | bool";
+    ".containsCIDR", net::contains_cidr, within(Contained::Cidr, Given::Parsed), always => "cidr_contains_cidr | net.CIDR; net.CIDR | bool";
+    ".containsIP", net::contains_ip, within(Contained::Address, Given::Text) => "cidr_contains_ip_string | net.CIDR; string | bool";
+    ".containsIP", net::contains_ip, within(Contained::Address, Given::Parsed), always => "cidr_contains_ip_ip | net.CIDR; net.IP | bool";
     ".family", net::family, UNIT => "ip_family | net.IP | int";
     "ip", net::ip, scaled(First, STRING_FACTOR, Size::Unknown), always => "string_to_ip | string | net.IP";
     ".ip", net::ip, costs(Fixed(1), Size::Unknown, Charge::Fixed(1)) => "cidr_ip | net.CIDR | net.IP";

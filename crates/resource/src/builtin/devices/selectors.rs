@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use cel::{Decl, Environment, Library, Type};
+use cel::{Decl, Environment, Library, Selected, Type};
 use machinery::field::FieldError;
 
 use super::super::at::At;
@@ -59,13 +59,13 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let text = |bytes| Decl::of_type(Type::String, bytes);
     let by_name = |value: &Arc<Decl>, selected| {
         let names = Decl::entries(&text(IDENTIFIER_BYTES_MAX), value, ENTRIES_MAX, selected);
-        Decl::entries(&text(DOMAIN_BYTES_MAX), &names, ENTRIES_MAX, false)
+        Decl::entries(&text(DOMAIN_BYTES_MAX), &names, ENTRIES_MAX, Selected::Unsized)
     };
     let fields = [
         ("driver", text(DOMAIN_BYTES_MAX)),
         ("allowMultipleAllocations", Decl::of_type(Type::Bool, 1)),
-        ("attributes", by_name(&Decl::of_type(Type::Any, VALUE_BYTES_MAX), true)),
-        ("capacity", by_name(&Decl::of_type(Type::Named("kubernetes.Quantity"), 0), false)),
+        ("attributes", by_name(&Decl::of_type(Type::Any, VALUE_BYTES_MAX), Selected::Sized)),
+        ("capacity", by_name(&Decl::of_type(Type::Named("kubernetes.Quantity"), 0), Selected::Unsized)),
     ];
     let mut environment =
         Environment::kubernetes(MINOR).declared("device", &Decl::object("kubernetes.DRADevice", &fields));

@@ -19,7 +19,7 @@ fn node(types: &TypeSchema, id: TypeId, value: &Value) -> SetNode {
     match types.atom(id).part_of(value) {
         Some(Part::Scalar(_)) => leaf(),
         Some(Part::List(list)) if list.is_atomic() => leaf(),
-        Some(Part::Map(map)) if map.atomic => leaf(),
+        Some(Part::Map(map)) if map.is_atomic() => leaf(),
         Some(Part::List(list)) => {
             let children = value.as_array().map(|items| items_of(types, list, items));
             SetNode { member: false, children: children.unwrap_or_default() }

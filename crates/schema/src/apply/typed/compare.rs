@@ -119,7 +119,7 @@ impl ComparisonWalk<'_> {
         match part {
             Some(Part::Map(map)) => {
                 let (a, b) = (as_map(old), as_map(new));
-                if map.atomic || (a.is_none_or(Map::is_empty) && b.is_none_or(Map::is_empty)) {
+                if map.is_atomic() || (a.is_none_or(Map::is_empty) && b.is_none_or(Map::is_empty)) {
                     delta.leaf(old, new);
                     return true;
                 }

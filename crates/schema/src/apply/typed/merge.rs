@@ -37,7 +37,7 @@ impl MergeWalk<'_> {
         match atom.part(atom.parts(applied)) {
             Some(Part::Map(map)) => {
                 let (a, b) = (live.and_then(Value::as_object), applied.and_then(Value::as_object));
-                if map.atomic || (a.is_none_or(Map::is_empty) && b.is_none_or(Map::is_empty)) {
+                if map.is_atomic() || (a.is_none_or(Map::is_empty) && b.is_none_or(Map::is_empty)) {
                     return whole();
                 }
                 let merged = self.map(map, a, b);

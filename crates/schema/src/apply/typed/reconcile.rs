@@ -23,7 +23,7 @@ fn node(types: &TypeSchema, id: TypeId, member: bool, children: &FieldSet) -> Op
         Part::Scalar(_) => None,
         Part::List(list) if list.is_atomic() => (!is_leaf).then(atomic),
         Part::Map(map) if is_deduced(types, map) => None,
-        Part::Map(map) if map.atomic => (!is_leaf && !children.is_empty()).then(atomic),
+        Part::Map(map) if map.is_atomic() => (!is_leaf && !children.is_empty()).then(atomic),
         Part::List(list) => changed(member, children, |_, below| descend(types, list.element, below)),
         Part::Map(map) => changed(member, children, |element, below| {
             let child = match element {

@@ -14,7 +14,7 @@ pub(crate) fn remove(types: &TypeSchema, value: Value, set: &FieldSet) -> Value 
 fn node(types: &TypeSchema, id: TypeId, value: Value, set: &FieldSet) -> Value {
     match (types.atom(id).part_of(&value), value) {
         (Some(Part::Scalar(_)), value) => value,
-        (Some(Part::Map(map)), Value::Object(fields)) if !map.atomic => fields_of(types, map, fields, set),
+        (Some(Part::Map(map)), Value::Object(fields)) if !map.is_atomic() => fields_of(types, map, fields, set),
         (Some(Part::List(list)), Value::Array(items)) if !list.is_atomic() => items_of(types, list, items, set),
         _ => Value::Null,
     }

@@ -3,23 +3,26 @@
 use super::Reader;
 use crate::limits::TYPE_ERRORS_MAX;
 use crate::shape::Field;
-use crate::shape::error::{Conversion, TypeError, TypeProblem};
+use crate::shape::error::{Conversion, Decoding, TypeError, TypeProblem};
 use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Text, Value};
 
 impl Reader {
     /// Adds the error of a type that decodes itself, by an `UnmarshalJSON` method in Go.
     pub(super) fn fail(&mut self, message: String) {
-        self.add_error(TypeProblem::Rejected(message.into()), Conversion::Same, true);
+        self.add_error(TypeProblem::Rejected(message.into()), Conversion::Same, Decoding::Ends);
     }
 
     /// Adds an error. Only one of the errors is reported; the others are kept to find the one that comes first in the
     /// document. So beyond [`TYPE_ERRORS_MAX`] and [`PATHS_BYTES_MAX`] errors are dropped, unless none has been added yet
     /// that ends decoding, or none that does not.
-    pub(super) fn add_error(&mut self, problem: TypeProblem, conversion: Conversion, ends: bool) {
+    pub(super) fn add_error(&mut self, problem: TypeProblem, conversion: Conversion, decoding: Decoding) {
         self.error_bytes += self.path.len();
         let is_full = self.errors.len() >= TYPE_ERRORS_MAX || self.error_bytes > PATHS_BYTES_MAX;
-        let seen = if ends { &mut self.has_ending } else { &mut self.has_other };
+        let seen = match decoding {
+            Decoding::Ends => &mut self.has_ending,
+            Decoding::Continues => &mut self.has_other,
+        };
         if std::mem::replace(seen, true) && is_full {
             return;
         }
@@ -28,20 +31,20 @@ impl Reader {
             Some(last) if last.problem == problem => last.problem.clone(),
             _ => problem,
         };
-        self.errors.push(TypeError { path: self.path.clone(), problem, conversion, ends });
+        self.errors.push(TypeError { path: self.path.clone(), problem, conversion, decoding });
     }
 
     /// Adds the error of a value that does not fit the Go type `go`, whose `reflect.Kind` is `kind`.
     pub(super) fn mismatch(&mut self, value: &Value, go: &str, kind: &str) {
-        self.mismatched(value, go, conversion(value, go, kind), false);
+        self.mismatched(value, go, conversion(value, go, kind), Decoding::Continues);
     }
 
     /// As [`Reader::mismatch`], inside a type that decodes itself, where a mismatch ends decoding.
     pub(super) fn own_mismatch(&mut self, value: &Value, go: &str) {
-        self.mismatched(value, go, Conversion::Decoding, true);
+        self.mismatched(value, go, Conversion::Decoding, Decoding::Ends);
     }
 
-    fn mismatched(&mut self, value: &Value, go: &str, conversion: Conversion, ends: bool) {
+    fn mismatched(&mut self, value: &Value, go: &str, conversion: Conversion, decoding: Decoding) {
         let found = match value {
             Value::Int(_) | Value::Float(_) if matches!(go, "int32" | "int64" | "uint8") => {
                 format!("number {}", literal(value)).into()
@@ -60,7 +63,7 @@ impl Reader {
             Some(outer) => Conversion::DecodingField(joined(outer.name, &self.fields[outer.depth..])),
             None => conversion,
         };
-        self.add_error(TypeProblem::Mismatch { found, field, wanted: go.into() }, conversion, ends);
+        self.add_error(TypeProblem::Mismatch { found, field, wanted: go.into() }, conversion, decoding);
     }
 }
 

@@ -9,7 +9,7 @@ mod tests;
 use machinery::value::Paths;
 use machinery::{Map, Value};
 
-use super::error::{Conversion, TypeError, first_error};
+use super::error::{Conversion, Decoding, TypeError, first_error};
 use super::{Field, Shape, Struct};
 use print::{absent, printed, zero, zero_value};
 
@@ -178,11 +178,11 @@ impl Reader {
         let outer_before = std::mem::replace(&mut self.outer, outer);
         let read = self.structure(value, shape);
         (self.unknown, self.outer) = (unknown, outer_before);
-        if self.errors[start..].iter().any(|error| error.ends) {
+        if self.errors[start..].iter().any(|error| error.decoding == Decoding::Ends) {
             let inner = self.errors.split_off(start);
-            self.errors.extend(inner.into_iter().filter(|error| error.ends));
+            self.errors.extend(inner.into_iter().filter(|error| error.decoding == Decoding::Ends));
         }
-        self.errors[start..].iter_mut().for_each(|error| error.ends = true);
+        self.errors[start..].iter_mut().for_each(|error| error.decoding = Decoding::Ends);
         read
     }
 
@@ -194,7 +194,7 @@ impl Reader {
                 let read = self.scalar(value, &Shape::Int32);
                 if let (None, Some(error)) = (&read, self.errors.last_mut()) {
                     // IntOrString decodes itself
-                    (error.conversion, error.ends) = (Conversion::Decoding, true);
+                    (error.conversion, error.decoding) = (Conversion::Decoding, Decoding::Ends);
                 }
                 read
             }

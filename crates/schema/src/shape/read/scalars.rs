@@ -1,7 +1,7 @@
 //! Scalars: texts, numbers, bytes, times and quantities.
 
 use super::Reader;
-use crate::shape::error::{Conversion, TypeProblem};
+use crate::shape::error::{Conversion, Decoding, TypeProblem};
 use crate::shape::{Shape, normal_micro_time, normal_time};
 use base64::Engine as _;
 use machinery::quantity::Quantity;
@@ -76,7 +76,7 @@ impl Reader {
 
     fn bytes(&mut self, text: &Text) -> Option<Value> {
         if let Some(at) = base64_error(text) {
-            self.add_error(TypeProblem::InvalidBase64 { at }, Conversion::Decoding, false);
+            self.add_error(TypeProblem::InvalidBase64 { at }, Conversion::Decoding, Decoding::Continues);
             return None;
         }
         Some(Value::from(canonical(text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect())))
