@@ -81,26 +81,22 @@ impl Client {
     }
 
     /// Sends a request and returns when the headers of the response have arrived; bodies are streamed, and a response 101
-    /// can be upgraded. The server's certificate is verified only if `verified` is true. The error is one line, in Go's
-    /// wording.
+    /// can be upgraded. The error is one line, in Go's wording.
     pub async fn forward<B>(
         &self,
         backend: &Backend,
         address: &Address,
-        verified: bool,
         request: Request<B>,
     ) -> Result<Response<Incoming>, String>
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        let tls = if verified { &backend.tls } else { &backend.unverified };
         // an idle connection may break at once, and not every request can be sent twice; an upgraded connection carries
         // no other request
         let upgrades = request.headers().contains_key(UPGRADE);
-        if !verified || upgrades || !request.method().is_safe() || !request.body().is_end_stream() {
-            let mut connection = connect::open(tls, &backend.host, address).await?;
-            return connection.send(request).await.map_err(|error| error.why);
+        if upgrades || !request.method().is_safe() || !request.body().is_end_stream() {
+            return once(&backend.tls, backend, address, request).await;
         }
         while let Some(mut connection) = backend.take_idle(address) {
             match connection.send(again(&request)).await {
@@ -113,11 +109,36 @@ impl Client {
                 Err(error) => return Err(error.why),
             }
         }
-        let mut connection = connect::open(tls, &backend.host, address).await?;
+        let mut connection = connect::open(&backend.tls, &backend.host, address).await?;
         let response = connection.send(request).await.map_err(|error| error.why)?;
         backend.keep(address, connection);
         Ok(response)
     }
+
+    /// As [`Client::forward`], without verifying the server's certificate, on a connection of its own.
+    pub async fn forward_unverified<B>(
+        &self,
+        backend: &Backend,
+        address: &Address,
+        request: Request<B>,
+    ) -> Result<Response<Incoming>, String>
+    where
+        B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        once(&backend.unverified, backend, address, request).await
+    }
+}
+
+/// Sends a request on a connection that carries no other.
+async fn once(
+    tls: &Result<TlsConnector, String>,
+    backend: &Backend,
+    address: &Address,
+    request: Request<Whole>,
+) -> Result<Response<Incoming>, String> {
+    let mut connection = connect::open(tls, &backend.host, address).await?;
+    connection.send(request).await.map_err(|error| error.why)
 }
 
 /// A copy of a request without a body.

@@ -184,7 +184,7 @@ impl Aggregation {
         // a discovery request calls every server and waits for the slowest
         let discovering = request.uri().path().trim_end_matches('/') == remote.root();
         let bound = if discovering { limits::REMOTE_CHECK } else { Duration::MAX };
-        let response = self.client.forward(&remote.backend, &address, true, request);
+        let response = self.client.forward(&remote.backend, &address, request);
         let response = tokio::time::timeout(bound, response).await;
         let response = response.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         response.map_err(|why| (503, format!("error trying to reach service: {why}\n")))
