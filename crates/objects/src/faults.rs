@@ -9,8 +9,15 @@ use tokio::time::Instant;
 struct Fault {
     since: Instant,
     why: String,
+    kind: FaultKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// What failed is being retried.
+    Passing,
     /// The fault lasts until the process is restarted.
-    is_final: bool,
+    Final,
 }
 
 /// The current fault.
@@ -22,30 +29,30 @@ impl Faults {
         self.0.lock()
     }
 
-    fn set(&self, why: String, is_final: bool) {
+    fn set(&self, why: String, kind: FaultKind) {
         let mut fault = self.lock();
-        if fault.as_ref().is_some_and(|known| known.is_final) {
+        if fault.as_ref().is_some_and(|known| known.kind == FaultKind::Final) {
             return;
         }
         let since = fault.as_ref().map_or_else(clock::instant, |known| known.since);
-        *fault = Some(Fault { since, why, is_final });
+        *fault = Some(Fault { since, why, kind });
     }
 
     /// Reports a failure that is being retried.
     pub fn passing(&self, why: String) {
-        self.set(why, false);
+        self.set(why, FaultKind::Passing);
     }
 
     /// Reports a failure after which state derived from objects may be wrong until a restart.
     pub fn lasting(&self, why: String) {
         tracing::error!(why, "the server must be restarted");
-        self.set(why, true);
+        self.set(why, FaultKind::Final);
     }
 
     /// Clears a fault whose retry has succeeded.
     pub fn passed(&self) {
         let mut fault = self.lock();
-        if fault.as_ref().is_some_and(|fault| !fault.is_final) {
+        if fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Passing) {
             *fault = None;
         }
     }
@@ -55,10 +62,10 @@ impl Faults {
         self.lock().as_ref().map_or(Ok(()), |fault| Err(fault.why.clone()))
     }
 
-    /// The reason of a fault that has lasted for `limit`. Faults that are being retried count only if `passing` is true.
-    pub fn lasted(&self, limit: Duration, passing: bool) -> Option<String> {
+    /// The reason of a fault of this kind, or a graver one, that has lasted for `limit`.
+    pub fn lasted(&self, limit: Duration, kind: FaultKind) -> Option<String> {
         let fault = self.lock();
-        let counts = |fault: &&Fault| (fault.is_final || passing) && fault.since.elapsed() >= limit;
+        let counts = |fault: &&Fault| fault.kind >= kind && fault.since.elapsed() >= limit;
         fault.as_ref().filter(counts).map(|fault| fault.why.clone())
     }
 }
@@ -70,18 +77,19 @@ mod tests {
     #[test]
     fn transient_fault_passes_and_final_one_stays() {
         let faults = Faults::default();
-        assert_eq!((faults.now(), faults.lasted(Duration::ZERO, true)), (Ok(()), None));
+        assert_eq!((faults.now(), faults.lasted(Duration::ZERO, FaultKind::Passing)), (Ok(()), None));
         faults.passing("no descriptor".to_owned());
         assert_eq!(faults.now(), Err("no descriptor".to_owned()));
-        assert_eq!(faults.lasted(Duration::ZERO, false), None, "etcd may be away for as long as it likes");
+        assert_eq!(faults.lasted(Duration::ZERO, FaultKind::Final), None, "etcd may be away for as long as it likes");
         assert!(
-            faults.lasted(Duration::ZERO, true).is_some() && faults.lasted(Duration::from_secs(60), true).is_none()
+            faults.lasted(Duration::ZERO, FaultKind::Passing).is_some()
+                && faults.lasted(Duration::from_secs(60), FaultKind::Passing).is_none()
         );
         faults.passed();
         assert_eq!(faults.now(), Ok(()));
         faults.lasting("a panic".to_owned());
         faults.passed();
         faults.passing("no descriptor".to_owned());
-        assert_eq!(faults.lasted(Duration::ZERO, false), Some("a panic".to_owned()));
+        assert_eq!(faults.lasted(Duration::ZERO, FaultKind::Final), Some("a panic".to_owned()));
     }
 }

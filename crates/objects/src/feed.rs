@@ -660,7 +660,7 @@ mod tests {
         put(&objects, "bad").await;
         put(&objects, "later").await;
         assert_eq!(objects.collection(&"g".into(), &"things".into()).len(), 3);
-        let why = objects.faults.lasted(std::time::Duration::ZERO, false).unwrap();
+        let why = objects.faults.lasted(std::time::Duration::ZERO, crate::FaultKind::Final).unwrap();
         assert!(why.contains("g/things bad"), "{why}");
     }
 }

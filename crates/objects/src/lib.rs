@@ -23,7 +23,7 @@ pub use collection::{Collection, Cursor, Expired, Position, Scope};
 pub use encryption::Encryption;
 pub use event::{Event, EventKind};
 pub use failure::failure;
-pub use faults::Faults;
+pub use faults::{FaultKind, Faults};
 pub use feed::Objects;
 pub use frozen::{Frozen, Known};
 pub use key::Key;

@@ -46,8 +46,8 @@ use futures_util::future::BoxFuture;
 pub use http::REQUESTS;
 pub use machinery::Release;
 use machinery::Value;
-use objects::Objects;
 pub use objects::{Encryption, Layout, Storage};
+use objects::{FaultKind, Objects};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
@@ -444,7 +444,8 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
     while let Some(objects) = objects.upgrade() {
         let store = objects.store();
         // etcd may be unavailable for any time
-        let mut why = objects.faults.lasted(limits::FAULT_GRACE, !store.is_shared());
+        let gravest = if store.is_shared() { FaultKind::Final } else { FaultKind::Passing };
+        let mut why = objects.faults.lasted(limits::FAULT_GRACE, gravest);
         if let Some(ended_by) = store.ended() {
             let ended_at = *ended_at.get_or_insert_with(clock::instant);
             why = why.or((ended_at.elapsed() >= limits::FAULT_GRACE).then_some(ended_by));
