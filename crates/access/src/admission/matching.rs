@@ -122,16 +122,31 @@ impl Matching {
 
     /// The version in which a write matches; `None` if it does not match.
     pub fn version<'a>(&self, attributes: &Attributes<'a>) -> Option<&'a Version> {
-        if !self.matches_objects(attributes) || version_of(&self.excluded, self.equivalent, attributes).is_some() {
+        if !self.matches_objects(attributes) || self.version_in(&self.excluded, attributes).is_some() {
             return None;
         }
         let version = if self.rules.is_empty() && self.all_without_rules {
             attributes.version
         } else {
-            version_of(&self.rules, self.equivalent, attributes)?
+            self.version_in(&self.rules, attributes)?
         };
         let in_namespace = self.namespaces.is_empty() || self.matches_namespace(attributes);
         in_namespace.then_some(version)
+    }
+
+    /// The version of the request if a rule has it, else the first other version that a rule has, where equivalent versions
+    /// match too.
+    fn version_in<'a>(&self, rules: &[MatchRule], attributes: &Attributes<'a>) -> Option<&'a Version> {
+        if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
+            return Some(attributes.version);
+        }
+        if !self.equivalent {
+            return None;
+        }
+        let versions = &attributes.resource.versions;
+        let others = || versions.iter().filter(|version| version.served && version.name != attributes.version.name);
+        let matched = |rule: &MatchRule| others().find(|version| rule.matches(attributes, version));
+        rules.iter().find_map(matched).map(|version| &**version)
     }
 
     fn matches_objects(&self, attributes: &Attributes<'_>) -> bool {
@@ -156,18 +171,21 @@ impl Matching {
     }
 }
 
-/// The version of the request if a rule has it, else the first other version that a rule has.
-fn version_of<'a>(rules: &[MatchRule], equivalent: bool, attributes: &Attributes<'a>) -> Option<&'a Version> {
-    if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
-        return Some(attributes.version);
+/// What an error of a policy or a webhook does to the write: `failurePolicy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailurePolicy {
+    Fail,
+    Ignore,
+}
+
+impl FailurePolicy {
+    /// That of a webhook, or of the `spec` of a policy.
+    pub fn of(configuration: &Value) -> FailurePolicy {
+        match configuration.str_at(&["failurePolicy"]) {
+            "Ignore" => FailurePolicy::Ignore,
+            _ => FailurePolicy::Fail,
+        }
     }
-    if !equivalent {
-        return None;
-    }
-    let versions = &attributes.resource.versions;
-    let others = || versions.iter().filter(|version| version.served && version.name != attributes.version.name);
-    let matched = |rule: &MatchRule| others().find(|version| rule.matches(attributes, version));
-    rules.iter().find_map(matched).map(|version| &**version)
 }
 
 /// The policies that see a write. No policy sees reviews, and only policies from manifests see writes of policies and

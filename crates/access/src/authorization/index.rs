@@ -165,17 +165,23 @@ impl RbacSnapshot {
         same_binding.min_by_key(|other| other.subject_index).unwrap_or(grant)
     }
 
-    /// Inserts or removes the subjects of a binding.
-    fn set_binding(&mut self, namespace: &Text, binding: &Value, present: bool) {
+    fn add_binding(&mut self, namespace: &Text, binding: &Value) {
+        self.change_binding(namespace, binding, |grants, grant| {
+            grants.entry(grant.binding.clone()).or_insert_with(|| Arc::new(grant));
+        });
+    }
+
+    fn remove_binding(&mut self, namespace: &Text, binding: &Value) {
+        self.change_binding(namespace, binding, |grants, grant| drop(grants.remove(&grant.binding)));
+    }
+
+    /// Changes what the subjects of a binding are granted.
+    fn change_binding(&mut self, namespace: &Text, binding: &Value, change: fn(&mut Grants, Grant)) {
         let mut scope = self.scopes.get(namespace).cloned().unwrap_or_default();
         for SubjectGrant { is_group, subject, grant } in grants_of(namespace, binding) {
             let subjects = if is_group { &mut scope.groups } else { &mut scope.users };
             let mut grants = subjects.get(&subject).cloned().unwrap_or_default();
-            if present {
-                grants.entry(grant.binding.clone()).or_insert_with(|| Arc::new(grant));
-            } else {
-                grants.remove(&grant.binding);
-            }
+            change(&mut grants, grant);
             if grants.is_empty() {
                 subjects.remove(&subject);
             } else {
@@ -291,9 +297,12 @@ impl Rbac {
             "clusterroles" => next.set_cluster_role(&key.path, exists.then(|| self.cluster_role(&object))),
             "rolebindings" | "clusterrolebindings" => {
                 if let Some(previous) = &event.previous {
-                    next.set_binding(&namespace, &previous.body.to_value(0), false);
+                    next.remove_binding(&namespace, &previous.body.to_value(0));
                 }
-                next.set_binding(&namespace, &object, exists);
+                match exists {
+                    true => next.add_binding(&namespace, &object),
+                    false => next.remove_binding(&namespace, &object),
+                }
             }
             _ => return,
         }

@@ -60,14 +60,16 @@ fn accounts_of_system() -> Value {
     json!({"kind": "ServiceAccount", "serviceAccount": {"name": ALL, "namespace": "kube-system"}})
 }
 
-fn resources(verbs: &[&str], groups: &[&str], names: &[&str], cluster: bool) -> Value {
+/// Resources in all namespaces.
+fn resources(verbs: &[&str], groups: &[&str], names: &[&str]) -> Value {
     let list = |texts: &[&str]| -> Value { texts.iter().map(|text| Value::from(*text)).collect() };
-    let mut rule = json!({
-        "verbs": (list(verbs)), "apiGroups": (list(groups)), "resources": (list(names)), "namespaces": [ALL]
-    });
-    if cluster {
-        rule.set_at(&["clusterScope"], Value::Bool(true));
-    }
+    json!({"verbs": (list(verbs)), "apiGroups": (list(groups)), "resources": (list(names)), "namespaces": [ALL]})
+}
+
+/// As [`resources`], and those without a namespace.
+fn all_resources(verbs: &[&str], groups: &[&str], names: &[&str]) -> Value {
+    let mut rule = resources(verbs, groups, names);
+    rule.set_at(&["clusterScope"], Value::Bool(true));
     rule
 }
 
@@ -75,7 +77,7 @@ fn resources(verbs: &[&str], groups: &[&str], names: &[&str], cluster: bool) -> 
 fn everything(subjects: Value) -> Value {
     let paths = json!({"verbs": [ALL], "nonResourceURLs": [ALL]});
     json!([{
-        "subjects": subjects, "resourceRules": [(resources(&[ALL], &[ALL], &[ALL], true))], "nonResourceRules": [paths]
+        "subjects": subjects, "resourceRules": [(all_resources(&[ALL], &[ALL], &[ALL]))], "nonResourceRules": [paths]
     }])
 }
 
@@ -95,11 +97,11 @@ pub fn schemas() -> Vec<Value> {
         "subjects": (everyone()),
         "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"]}]
     }]);
-    let leases = |verbs: &[&str]| resources(verbs, &["coordination.k8s.io"], &["leases"], false);
+    let leases = |verbs: &[&str]| resources(verbs, &["coordination.k8s.io"], &["leases"]);
     let managers =
         json!([(user("system:kube-controller-manager")), (user("system:kube-scheduler")), (accounts_of_system())]);
     let nodes = json!([(group("system:nodes"))]);
-    let of_nodes = resources(&[ALL], &[""], &["nodes", "nodes/status"], true);
+    let of_nodes = all_resources(&[ALL], &[""], &["nodes", "nodes/status"]);
     vec![
         schema("exempt", "exempt", 1, "", everything(json!([(group("system:masters"))]))),
         schema("catch-all", "catch-all", 10_000, "ByUser", everything(everyone())),

@@ -6,6 +6,7 @@ use machinery::{Text, Value};
 use super::Denial;
 use super::program::{Programs, Validation};
 use crate::admission::expressions::{Budget, EvaluationError, WriteVariables, all_hold, value};
+use crate::admission::matching::FailurePolicy;
 
 /// The values of all variables.
 pub fn activation<'p>(
@@ -45,8 +46,13 @@ pub struct Evaluation {
     pub annotations: Vec<(Text, String)>,
 }
 
-/// Evaluates a policy; if it `fails` (`failurePolicy: Fail`), errors are denials too.
-pub fn run(subject: &WriteVariables<'_>, programs: &Programs, params: Option<&Value>, fails: bool) -> Evaluation {
+/// Evaluates a policy. Errors are denials too, unless they are ignored.
+pub fn run(
+    subject: &WriteVariables<'_>,
+    programs: &Programs,
+    params: Option<&Value>,
+    on_failure: FailurePolicy,
+) -> Evaluation {
     if !programs.conditions.is_empty() {
         let mut variables = activation(subject, programs, params);
         let hold = all_hold(&programs.conditions, &mut variables);
@@ -54,26 +60,29 @@ pub fn run(subject: &WriteVariables<'_>, programs: &Programs, params: Option<&Va
         match hold {
             Ok(true) => {}
             Ok(false) => return Evaluation::default(),
-            Err(why) => return Evaluation { denials: failure(fails, why), annotations: vec![] },
+            Err(why) => return Evaluation { denials: failure(on_failure, why), annotations: vec![] },
         }
     }
     let mut annotations = vec![];
-    let denials = denials(subject, programs, params, fails, &mut annotations);
+    let denials = denials(subject, programs, params, on_failure, &mut annotations);
     Evaluation { denials, annotations }
 }
 
-fn failure(fails: bool, why: String) -> Vec<Denial> {
-    if fails { vec![Denial::new(why)] } else { vec![] }
+fn failure(on_failure: FailurePolicy, why: String) -> Vec<Denial> {
+    match on_failure {
+        FailurePolicy::Fail => vec![Denial::new(why)],
+        FailurePolicy::Ignore => vec![],
+    }
 }
 
 fn denials(
     subject: &WriteVariables<'_>,
     programs: &Programs,
     params: Option<&Value>,
-    fails: bool,
+    on_failure: FailurePolicy,
     annotations: &mut Vec<(Text, String)>,
 ) -> Vec<Denial> {
-    let failure = |why| failure(fails, why);
+    let failure = |why| failure(on_failure, why);
     let mut budget = Budget(cel::rules::OBJECT_COST_MAX);
     let mut variables = activation(subject, programs, params);
     let mut failures = vec![];

@@ -21,7 +21,7 @@ use super::Attributes;
 use super::attributes::in_order;
 use super::expressions::{VersionedObjects, WriteVariables};
 use super::manifests::{ManifestPlugin, Manifests};
-use super::matching::Matching;
+use super::matching::{FailurePolicy, Matching};
 use super::reinvocation::{Reinvocation, Round};
 use super::sources::{EffectiveSources, SourceScope, Sources};
 pub use mutate::PolicyKey;
@@ -47,8 +47,7 @@ pub struct PolicyExpression {
 pub struct Policy {
     name: Text,
     matching: Matching,
-    /// `failurePolicy: Fail`: an error rejects the write.
-    fails: bool,
+    on_failure: FailurePolicy,
     /// `reinvocationPolicy: IfNeeded`: it runs again if the object is changed after it has run.
     again: bool,
     param_kind: Option<ParamKind>,
@@ -110,7 +109,7 @@ impl Policy {
         Policy {
             name: object.str_at(&["metadata", "name"]).into(),
             matching: spec.get("matchConstraints").map(Matching::of_resources).unwrap_or_default(),
-            fails: spec.str_at(&["failurePolicy"]) != "Ignore",
+            on_failure: FailurePolicy::of(&spec),
             again: spec.str_at(&["reinvocationPolicy"]) == "IfNeeded",
             param_kind: spec.get("paramKind").map(ParamKind::parse),
             spec,
@@ -173,7 +172,7 @@ impl Findings {
     /// An invalid configuration rejects the write, unless failures are ignored.
     fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
         let kind = if binding.is_some() { "binding" } else { "policy" };
-        if policy.fails {
+        if policy.on_failure == FailurePolicy::Fail {
             self.deny(policy, binding, Denial::new(format!("failed to configure {kind}: {why}")));
         }
     }
@@ -346,7 +345,7 @@ async fn apply(
             }
         };
         for params in params {
-            let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.fails);
+            let run = || evaluate::run(&subject, policy.programs(), params.as_ref(), policy.on_failure);
             let Evaluation { denials, annotations } = subject.evaluate(run).await;
             for (key, value) in annotations {
                 findings.annotations.entry(format!("{}/{key}", policy.name)).or_default().insert(value);

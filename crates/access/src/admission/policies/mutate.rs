@@ -13,6 +13,7 @@ use super::program::{Mutation, PatchType};
 use super::{Binding, BoundPolicy, Policy, PolicySnapshot, params};
 use crate::admission::Attributes;
 use crate::admission::expressions::{Budget, EvaluationError, VersionedObjects, WriteVariables, all_hold};
+use crate::admission::matching::FailurePolicy;
 use crate::admission::patched::{self, Unknown};
 use crate::admission::reinvocation::{Reinvocation, Round};
 use crate::admission::sources::EffectiveSources;
@@ -37,7 +38,7 @@ struct Faults {
 
 impl Faults {
     fn add(&mut self, policy: &Policy, binding: Option<&Binding>, reason: Option<Reason>, why: &str) {
-        if !policy.fails {
+        if policy.on_failure == FailurePolicy::Ignore {
             return;
         }
         if self.messages.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Failure, Hook};
+use super::{Failure, FailurePolicy, Hook};
 use base::metrics::{Label, METRICS, WebhookCall, WebhookName, WebhookRejection, WebhookResponse};
 
 use crate::admission::Operation;
@@ -13,11 +13,13 @@ const CODE_MAX: u16 = 600;
 /// Records the duration of a call, and the error type if it rejects the write.
 pub fn called(hook: &Hook, operation: Operation, elapsed: Duration, failure: Option<&Failure>) {
     let name = Label::from(hook.name.as_str());
-    let (kind, operation) = (if hook.mutating { "admit" } else { "validating" }, operation.as_str());
+    let (kind, operation) = (hook.kind.in_metrics(), operation.as_str());
     let (code, rejection) = match failure {
         Some(Failure::Refused(status)) => (status.code, Some(("no_error", status.code))),
         Some(Failure::Failed(_)) => (0, Some(("apiserver_internal_error", 0))),
-        Some(Failure::Calling(error)) if hook.fails => (error.code, Some(("calling_webhook_error", error.code))),
+        Some(Failure::Calling(error)) if hook.on_failure == FailurePolicy::Fail => {
+            (error.code, Some(("calling_webhook_error", error.code)))
+        }
         Some(Failure::Calling(error)) => {
             let webhook = WebhookName { name: name.clone(), r#type: kind };
             METRICS.admission.webhook_fail_open_count.get_or_create(&webhook).inc();

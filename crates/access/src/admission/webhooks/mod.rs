@@ -25,7 +25,7 @@ use super::Attributes;
 use super::attributes::in_order;
 use super::expressions::{Expression, VersionedObjects, WriteVariables, all_hold, compile};
 use super::manifests::{ManifestPlugin, Manifests};
-use super::matching::Matching;
+use super::matching::{FailurePolicy, Matching};
 use super::patched::{self, Unknown};
 use super::sources::{EffectiveSources, SourceScope, Sources};
 use crate::audit::Layer;
@@ -41,12 +41,11 @@ struct Conditions {
 pub struct Hook {
     name: Text,
     configuration: Text,
-    mutating: bool,
+    kind: HookKind,
     matching: Matching,
     conditions: Vec<Value>,
     compiled: OnceLock<Conditions>,
-    /// `failurePolicy: Fail`: a failed call rejects the write.
-    fails: bool,
+    on_failure: FailurePolicy,
     endpoint: Arc<Endpoint>,
     timeout: Duration,
     version: Option<ReviewVersion>,
@@ -54,6 +53,36 @@ pub struct Hook {
     dry_run: bool,
     /// `reinvocationPolicy: IfNeeded`: it is called again if the object has been changed after it.
     pub again: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookKind {
+    Mutating,
+    Validating,
+}
+
+impl HookKind {
+    fn in_metrics(self) -> &'static str {
+        match self {
+            HookKind::Mutating => "admit",
+            HookKind::Validating => "validating",
+        }
+    }
+
+    fn in_annotations(self) -> &'static str {
+        match self {
+            HookKind::Mutating => "mutation.webhook",
+            HookKind::Validating => "validating.webhook",
+        }
+    }
+
+    /// The layer and the name of calls in traces.
+    fn in_traces(self) -> (Layer, &'static str) {
+        match self {
+            HookKind::Mutating => (Layer::MutatingWebhooks, "Call mutating webhook"),
+            HookKind::Validating => (Layer::ValidatingWebhooks, "Call validating webhook"),
+        }
+    }
 }
 
 /// Webhooks by the name of their configuration.
@@ -83,17 +112,17 @@ enum Failure {
 }
 
 impl Hook {
-    fn parse(hook: &Value, configuration: &Text, mutating: bool, client: &Client) -> Hook {
+    fn parse(hook: &Value, configuration: &Text, kind: HookKind, client: &Client) -> Hook {
         let mut versions = hook.texts_at(&["admissionReviewVersions"]);
         let seconds = hook.get("timeoutSeconds").and_then(Value::as_int).and_then(|s| u64::try_from(s).ok());
         Hook {
             name: hook.str_at(&["name"]).into(),
             configuration: configuration.clone(),
-            mutating,
+            kind,
             matching: Matching::of_webhook(hook),
             conditions: hook.items_at(&["matchConditions"]).to_vec(),
             compiled: OnceLock::new(),
-            fails: hook.str_at(&["failurePolicy"]) != "Ignore",
+            on_failure: FailurePolicy::of(hook),
             endpoint: client.endpoint(hook.get("clientConfig").unwrap_or(&Value::Null)),
             timeout: Duration::from_secs(seconds.unwrap_or(10)),
             version: versions.find_map(|version| ReviewVersion::parse(version).ok()),
@@ -129,7 +158,7 @@ impl Hook {
         match conditions_hold {
             Ok(true) => Ok(Some((version, objects))),
             Ok(false) => Ok(None),
-            Err(why) if self.fails => {
+            Err(why) if self.on_failure == FailurePolicy::Fail => {
                 Err(Status::forbidden(attributes.group(), attributes.plural(), attributes.name, &why))
             }
             Err(_) => Ok(None),
@@ -150,8 +179,7 @@ impl Hook {
         let elapsed = started.elapsed();
         measure::called(self, attributes.operation, elapsed, result.as_ref().err());
         if let Some(audit_context) = attributes.audit_context {
-            audit_context
-                .took(if self.mutating { Layer::MutatingWebhooks } else { Layer::ValidatingWebhooks }, elapsed);
+            audit_context.took(self.kind.in_traces().0, elapsed);
         }
         result
     }
@@ -173,7 +201,7 @@ impl Hook {
             return Err(Failure::Calling(CallError { why: why.to_owned(), code: 400 }));
         };
         let (uid, body) = review::request(review_version, attributes, version, objects);
-        let name = if self.mutating { "Call mutating webhook" } else { "Call validating webhook" };
+        let (_, name) = self.kind.in_traces();
         let span_attributes = || {
             trace::attributes([
                 ("configuration", &self.configuration),
@@ -189,7 +217,7 @@ impl Hook {
         let review = trace::span(name, Kind::Client, span_attributes, call).await.map_err(call_failed)?;
         review::check_type(&review).map_err(|why| call_failed(CallError { why, code: 503 }))?;
         let invalid = |why| Failure::Calling(CallError { why, code: 503 }.with("received invalid webhook response"));
-        let response = review::verified(&review, review_version, &uid, self.mutating).map_err(invalid)?;
+        let response = review::verified(&review, review_version, &uid, self.kind).map_err(invalid)?;
         response.warnings().for_each(|warning| (attributes.warn)(warning));
         response.annotations().for_each(|(key, text)| attributes.annotate(&format!("{}/{key}", self.name), || text));
         if let Some(refusal) = response.refusal(&self.name) {
@@ -219,13 +247,16 @@ impl Hook {
             Failure::Calling(error) => error,
         };
         if let Some(more) = FAILURES.due(&self.name) {
-            let effect = if self.fails { "failing closed" } else { "failing open" };
+            let effect = match self.on_failure {
+                FailurePolicy::Fail => "failing closed",
+                FailurePolicy::Ignore => "failing open",
+            };
             tracing::warn!(webhook = %self.name, %why, more, "{effect}");
         }
-        if self.fails {
+        if self.on_failure == FailurePolicy::Fail {
             return Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)));
         }
-        let kind = if self.mutating { "mutation.webhook" } else { "validating.webhook" };
+        let kind = self.kind.in_annotations();
         attributes.annotate(&annotation(&format!("failed-open.{kind}"), place), || self.name.to_string());
         Ok(())
     }
@@ -253,9 +284,9 @@ impl Webhooks {
     }
 
     pub fn observe(&self, key: &Key, event: &Event) {
-        let (configurations, mutating) = match key.plural.as_str() {
-            "mutatingwebhookconfigurations" => (&self.mutating.api, true),
-            "validatingwebhookconfigurations" => (&self.validating.api, false),
+        let (configurations, kind) = match key.plural.as_str() {
+            "mutatingwebhookconfigurations" => (&self.mutating.api, HookKind::Mutating),
+            "validatingwebhookconfigurations" => (&self.validating.api, HookKind::Validating),
             _ => return,
         };
         let mut next = Configurations::clone(&configurations.load());
@@ -263,23 +294,25 @@ impl Webhooks {
             next.remove(&key.path);
         } else {
             let object = event.object.body.to_value(0);
-            next.insert(key.path.clone(), self.parse(&object, &key.path, mutating));
+            next.insert(key.path.clone(), self.parse(&object, &key.path, kind));
         }
         configurations.store(Arc::new(next));
     }
 
-    fn parse(&self, object: &Value, name: &Text, mutating: bool) -> Arc<[Hook]> {
-        object.items_at(&["webhooks"]).iter().map(|hook| Hook::parse(hook, name, mutating, &self.client)).collect()
+    fn parse(&self, object: &Value, name: &Text, kind: HookKind) -> Arc<[Hook]> {
+        object.items_at(&["webhooks"]).iter().map(|hook| Hook::parse(hook, name, kind, &self.client)).collect()
     }
 
     /// Replaces the configurations that come from manifests.
     pub fn apply(&self, manifests: &Manifests) {
-        let mutating = manifests.plugin == ManifestPlugin::MutatingWebhooks;
+        let (sources, kind) = match manifests.plugin {
+            ManifestPlugin::MutatingWebhooks => (&self.mutating, HookKind::Mutating),
+            _ => (&self.validating, HookKind::Validating),
+        };
         let configuration = |object: &Value| {
             let name = Text::from(object.str_at(&["metadata", "name"]));
-            (name.clone(), self.parse(object, &name, mutating))
+            (name.clone(), self.parse(object, &name, kind))
         };
-        let sources = if mutating { &self.mutating } else { &self.validating };
         sources.manifests.store(Arc::new(manifests.objects.iter().map(configuration).collect()));
     }
 

@@ -6,7 +6,7 @@ use machinery::patch::{Unknown, json_patch};
 use machinery::{Status, Text, Value};
 use resource::Version;
 
-use super::{Failure, VersionedObjects};
+use super::{Failure, HookKind, VersionedObjects};
 use crate::admission::Attributes;
 use crate::authentication::ReviewVersion;
 
@@ -58,7 +58,7 @@ pub fn verified<'a>(
     review: &'a Value,
     version: ReviewVersion,
     uid: &str,
-    mutating: bool,
+    of: HookKind,
 ) -> Result<Response<'a>, String> {
     let response = review.get("response").filter(|response| !response.is_null());
     let response = response.ok_or("webhook response was absent")?;
@@ -79,6 +79,7 @@ pub fn verified<'a>(
         return Err(format!("expected webhook response of {wanted}, Kind=AdmissionReview, got {found}, Kind={kind}"));
     }
     let (has_patch, has_type) = (!patch.is_empty(), !patch_type.is_empty());
+    let mutating = of == HookKind::Mutating;
     if mutating && has_patch && !has_type {
         return Err("webhook returned response.patch but not response.patchType".to_owned());
     }
@@ -167,33 +168,37 @@ mod tests {
     fn responses_are_verified() {
         let patch = "W10="; // an empty list
         let cases = [
-            (review(json!({"uid": "u", "allowed": true})), true, ""),
-            (json!({"kind": "AdmissionReview"}), true, "webhook response was absent"),
-            (review(json!({"uid": "v"})), true, "expected response.uid=\"u\", got \"v\""),
+            (review(json!({"uid": "u", "allowed": true})), HookKind::Mutating, ""),
+            (json!({"kind": "AdmissionReview"}), HookKind::Mutating, "webhook response was absent"),
+            (review(json!({"uid": "v"})), HookKind::Mutating, "expected response.uid=\"u\", got \"v\""),
             (
                 json!({"response": {"uid": "u"}}),
-                true,
+                HookKind::Mutating,
                 "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
             ),
             (
                 review(json!({"uid": "u", "patch": (patch)})),
-                true,
+                HookKind::Mutating,
                 "webhook returned response.patch but not response.patchType",
             ),
             (
                 review(json!({"uid": "u", "patchType": "JSONPatch"})),
-                true,
+                HookKind::Mutating,
                 "webhook returned response.patchType but not response.patch",
             ),
-            (review(json!({"uid": "u", "patch": (patch)})), false, "validating webhook may not return response.patch"),
+            (
+                review(json!({"uid": "u", "patch": (patch)})),
+                HookKind::Validating,
+                "validating webhook may not return response.patch",
+            ),
             (
                 review(json!({"uid": "u", "patchType": "JSONPatch"})),
-                false,
+                HookKind::Validating,
                 "validating webhook may not return response.patchType",
             ),
         ];
-        for (review, mutating, want) in cases {
-            let found = verified(&review, ReviewVersion::V1, "u", mutating).err().unwrap_or_default();
+        for (review, kind, want) in cases {
+            let found = verified(&review, ReviewVersion::V1, "u", kind).err().unwrap_or_default();
             assert_eq!(found, want, "{}", review.to_json());
         }
     }
