@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use machinery::{Text, Value, json};
 
-use super::Registry;
 use super::builtin::{self, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, version_priority};
+use super::{Registry, Resource};
 
 /// The local APIService of a group and version; `managed` is the value of the label [`MANAGED`].
 fn api_service(group: &str, version: &str, managed: &str) -> Value {
@@ -20,26 +20,35 @@ fn api_service(group: &str, version: &str, managed: &str) -> Value {
     json!({"metadata": {"name": (format!("{version}.{group}")), "labels": labels}, "spec": spec})
 }
 
-/// The local APIServices, by name: those of CRDs if `custom`, including CRDs that are not served yet; else those of
-/// built-in kinds, except `apiregistration.k8s.io` itself, which has none in any cluster.
-pub fn api_services(registry: &Registry, custom: bool) -> BTreeMap<Text, Value> {
-    let served = registry.snapshot();
-    let of_kind = served.values().filter(|resource| resource.is_custom() == custom);
-    let versions = of_kind.flat_map(|resource| {
+/// The local APIServices of built-in kinds, by name, except that of `apiregistration.k8s.io` itself, which has none in any
+/// cluster.
+pub fn built_in_api_services(registry: &Registry) -> BTreeMap<Text, Value> {
+    let versions = served_versions(registry, |resource| !resource.is_custom());
+    named(versions.into_iter().filter(|(group, _)| group != REGISTRATION_GROUP), MANAGED_AT_START)
+}
+
+/// The local APIServices of CRDs, by name, including those of CRDs that are not served yet.
+pub fn custom_api_services(registry: &Registry) -> BTreeMap<Text, Value> {
+    let versions =
+        served_versions(registry, |resource| resource.is_custom()).into_iter().chain(registry.names().announced());
+    let is_local = |group: &str| group != REGISTRATION_GROUP && !builtin::is_built_in_group(group);
+    named(versions.filter(|(group, _)| is_local(group)), MANAGED_ALWAYS)
+}
+
+fn served_versions(registry: &Registry, is_wanted: fn(&Resource) -> bool) -> BTreeSet<(Text, Text)> {
+    let all = registry.snapshot();
+    let versions = all.values().filter(|resource| is_wanted(resource)).flat_map(|resource| {
         let served = resource.versions.iter().filter(|version| version.served);
         served.map(|version| (resource.group.clone(), version.name.clone()))
     });
-    let announced = if custom { registry.names().announced() } else { BTreeSet::new() };
-    let managed = if custom { MANAGED_ALWAYS } else { MANAGED_AT_START };
-    let mut all = BTreeMap::new();
-    for (group, version) in versions.chain(announced) {
-        if group == REGISTRATION_GROUP || (custom && builtin::is_built_in_group(&group)) {
-            continue;
-        }
-        let name = Text::from(format!("{version}.{group}"));
-        all.entry(name).or_insert_with(|| api_service(&group, &version, managed));
-    }
-    all
+    versions.collect()
+}
+
+fn named(versions: impl Iterator<Item = (Text, Text)>, managed: &str) -> BTreeMap<Text, Value> {
+    let service = |(group, version): (Text, Text)| {
+        (Text::from(format!("{version}.{group}")), api_service(&group, &version, managed))
+    };
+    versions.map(service).collect()
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ mod third_party;
 mod unreadable;
 mod version;
 
-pub use api_services::api_services;
+pub use api_services::{built_in_api_services, custom_api_services};
 pub use body::{Document, Format, Strict, type_text};
 pub use builtin::RuntimeConfig;
 pub use codec::{Codec, Patched, TypeMeta, Unpatched, timestamps};

@@ -21,6 +21,15 @@ pub struct Strict {
     pub too_large: Option<DefaultsTooLarge>,
 }
 
+/// What findings of strict decoding are reported as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StrictReport {
+    /// One error, in which the duplicates of a YAML body form a block.
+    Error,
+    /// A warning each.
+    Warnings,
+}
+
 impl Strict {
     /// Starts with the duplicate fields that parsing found.
     pub fn of(duplicates: Vec<String>) -> Strict {
@@ -58,8 +67,8 @@ impl Strict {
         self.too_large.as_ref().map_or(Ok(()), |why| Err(Status::untyped(500, why.to_string())))
     }
 
-    /// The texts in the order in which they are reported. In errors, the duplicates of a YAML body form one block.
-    fn texts(&self, format: Format, error: bool) -> Vec<String> {
+    /// The texts in the order in which they are reported.
+    fn texts(&self, format: Format, report: StrictReport) -> Vec<String> {
         if let Some(ordered) = &self.ordered {
             return ordered.clone();
         }
@@ -67,7 +76,7 @@ impl Strict {
             Format::Json | Format::Protobuf | Format::Cbor => {
                 self.duplicates.iter().map(|path| format!("duplicate field {}", quote(path))).collect()
             }
-            Format::Yaml if error && !self.duplicates.is_empty() => {
+            Format::Yaml if report == StrictReport::Error && !self.duplicates.is_empty() => {
                 let lines: Vec<String> = self.duplicates.iter().map(|line| format!("  {line}")).collect();
                 vec![format!("yaml: unmarshal errors:\n{}", lines.join("\n"))]
             }
@@ -93,18 +102,18 @@ impl Strict {
 
     /// `strict decoding error: …`, if anything was found.
     pub fn error(&self, format: Format) -> Option<String> {
-        let texts = self.texts(format, true);
+        let texts = self.texts(format, StrictReport::Error);
         (!texts.is_empty()).then(|| format!("strict decoding error: {}", texts.join(", ")))
     }
 
     /// The errors of the result of a patch, one for each field.
     pub fn errors_of_patched(&self) -> Vec<String> {
-        self.texts(Format::Json, true)
+        self.texts(Format::Json, StrictReport::Error)
     }
 
     /// The warnings of a lenient decode.
     pub fn warnings(&self, format: Format) -> Vec<String> {
-        self.texts(format, false)
+        self.texts(format, StrictReport::Warnings)
     }
 }
 
@@ -119,7 +128,7 @@ mod tests {
         let found = |order: fn(Strict, &Document) -> Strict| {
             let unknown = ["a.b", "a.y", "z"].map(str::to_owned).to_vec();
             let strict = Strict { duplicates: vec!["a.n".to_owned()], unknown, ..Strict::default() };
-            order(strict, &document).texts(Format::Json, true)
+            order(strict, &document).texts(Format::Json, StrictReport::Error)
         };
         let ordered =
             ["unknown field \"z\"", "unknown field \"a.y\"", "duplicate field \"a.n\"", "unknown field \"a.b\""];
@@ -137,8 +146,14 @@ mod tests {
             typed,
             ..Strict::default()
         };
-        assert_eq!(of(true).texts(Format::Json, true), [r#"duplicate field "\n""#, r#"unknown field "a.\n\"""#]);
-        assert_eq!(of(false).texts(Format::Json, true), [r#"duplicate field "\n""#, "unknown field \"a.\n\"\""]);
+        assert_eq!(
+            of(true).texts(Format::Json, StrictReport::Error),
+            [r#"duplicate field "\n""#, r#"unknown field "a.\n\"""#]
+        );
+        assert_eq!(
+            of(false).texts(Format::Json, StrictReport::Error),
+            [r#"duplicate field "\n""#, "unknown field \"a.\n\"\""]
+        );
     }
 
     /// A quadratic search took more than 90 s for this many fields.
@@ -150,12 +165,15 @@ mod tests {
         let mut unknown: Vec<String> = (0..200_000).map(|i| format!("u{i}")).chain(["a".into(), "z".into()]).collect();
         unknown.sort();
         let strict = Strict { unknown: unknown.clone(), ..Strict::default() }.in_order(&document);
-        let texts = strict.texts(Format::Json, true);
+        let texts = strict.texts(Format::Json, StrictReport::Error);
         assert_eq!(
             (texts.len(), texts[0].as_str(), texts[99].as_str()),
             (100, "unknown field \"z\"", "unknown field \"u98\"")
         );
         let yaml = Document::new(bytes::Bytes::new(), Format::Yaml);
-        assert_eq!(Strict { unknown, ..Strict::default() }.in_order(&yaml).texts(Format::Yaml, true).len(), 100);
+        assert_eq!(
+            Strict { unknown, ..Strict::default() }.in_order(&yaml).texts(Format::Yaml, StrictReport::Error).len(),
+            100
+        );
     }
 }

@@ -34,10 +34,9 @@ impl BuiltIn {
         Some(FieldError::invalid(&FieldPath::new("metadata.name"), &name, problem))
     }
 
-    /// The warning about an object with a reserved name, which is not refused.
-    pub fn reserved_name_warning(&self, object: &Value, is_new: bool, gates: &FeatureGates) -> Option<String> {
-        let warns = gates.release() >= Release::V1_36 && !(is_new && gates.admission_manifests());
-        let problem = self.reserved_name_problem(object).filter(|_| warns)?;
+    /// The warning about an object with a reserved name that is not refused.
+    pub fn reserved_name_warning(&self, object: &Value, gates: &FeatureGates) -> Option<String> {
+        let problem = self.reserved_name_problem(object).filter(|_| gates.release() >= Release::V1_36)?;
         Some(format!("metadata.name: {problem}"))
     }
 }

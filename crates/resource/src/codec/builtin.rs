@@ -108,7 +108,7 @@ impl Codec for BuiltInCodec {
         Ok(Uncoerced::Same)
     }
 
-    fn check_admitted(&self, object: &Value, _is_new: bool, registry: &Registry) -> Result<(), Status> {
+    fn check_admitted(&self, object: &Value, registry: &Registry) -> Result<(), Status> {
         let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
         if kind == self.row.kind && api_version == self.at.api_version() {
             return Ok(());

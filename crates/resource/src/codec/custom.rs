@@ -78,11 +78,11 @@ impl Codec for CustomCodec {
         Ok(difference.unwrap_or(Uncoerced::Same))
     }
 
-    fn check_admitted(&self, object: &Value, is_new: bool, _: &Registry) -> Result<(), Status> {
-        if is_new && !object.get("metadata").is_none_or(|metadata| matches!(metadata, Value::Object(_))) {
-            return Err(Status::internal("system metadata was not initialized"));
+    fn check_created(&self, object: &Value, _: &Registry) -> Result<(), Status> {
+        match object.get("metadata") {
+            None | Some(Value::Object(_)) => Ok(()),
+            Some(_) => Err(Status::internal("system metadata was not initialized")),
         }
-        Ok(())
     }
 
     fn normalize_admitted(&self, object: &mut Value) -> Result<(), Status> {

@@ -92,8 +92,15 @@ pub trait Codec: Send + Sync {
         live: Option<&Value>,
     ) -> Result<Uncoerced, Status>;
 
-    /// Checks that mutating admission has kept the type of an object. `is_new`: the object is being created.
-    fn check_admitted(&self, object: &Value, is_new: bool, registry: &Registry) -> Result<(), Status>;
+    /// Checks that mutating admission has kept the type of an object.
+    fn check_admitted(&self, _object: &Value, _registry: &Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    /// As [`Codec::check_admitted`], for an object that is being created.
+    fn check_created(&self, object: &Value, registry: &Registry) -> Result<(), Status> {
+        self.check_admitted(object, registry)
+    }
 
     /// Decodes and defaults an object that mutating admission has changed. Nulls and undeclared fields stay until the
     /// object is validated and stored.

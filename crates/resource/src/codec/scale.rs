@@ -8,7 +8,7 @@ use schema::shape;
 use super::timestamps::Uncoerced;
 use super::{BodyType, Codec, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict};
-use crate::{Registry, builtin, unknown_kind};
+use crate::{builtin, unknown_kind};
 
 pub const SCALE_VERSION: &str = "autoscaling/v1";
 
@@ -50,10 +50,6 @@ impl Codec for ScaleCodec {
 
     fn invalid(&self, submitted: &TypeMeta, name: &str, errors: &[FieldError]) -> Status {
         Status::invalid("autoscaling", &submitted.kind, name, errors)
-    }
-
-    fn check_admitted(&self, _scale: &Value, _is_new: bool, _: &Registry) -> Result<(), Status> {
-        Ok(())
     }
 
     fn normalize_admitted(&self, _scale: &mut Value) -> Result<(), Status> {

@@ -62,7 +62,9 @@ impl Strategy for BuiltInStrategy {
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
         let warnings = row.warnings(&row.checked_form(object), None, self.0.release());
-        row.reserved_name_warning(object, true, gates).into_iter().chain(warnings).collect()
+        // a new object is refused where the gate is on
+        let reserved = row.reserved_name_warning(object, gates).filter(|_| !gates.admission_manifests());
+        reserved.into_iter().chain(warnings).collect()
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
@@ -97,7 +99,7 @@ impl Strategy for BuiltInStrategy {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
         let (shown, before) = (row.checked_form(object), row.checked_form(old));
         let warnings = row.warnings(&shown, Some(&before), self.0.release());
-        row.reserved_name_warning(object, false, gates).into_iter().chain(warnings).collect()
+        row.reserved_name_warning(object, gates).into_iter().chain(warnings).collect()
     }
 
     fn canonicalize(&self, object: &mut Value) {
@@ -130,7 +132,7 @@ impl Strategy for BuiltInStatus {
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         let (gates, old) = (&self.0.at.resource.gates, &*self.0.row.checked_form(old));
         self.0.row.in_checked_form(object, |row, object| {
-            with_status_of(object, old, row.status_metadata() != StatusMetadata::Kept);
+            with_status_of(object, old, row.status_metadata());
             if row.status_metadata() == StatusMetadata::Reset {
                 for field in RESET_FOR_STATUS {
                     let path = ["metadata", field];

@@ -6,6 +6,7 @@ use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
 use crate::Version;
+use crate::builtin::StatusMetadata;
 use crate::codec::{Codec, CustomCodec, Endpoint, timestamps};
 use crate::rules::metadata::{self, MetadataRules};
 
@@ -69,7 +70,7 @@ impl Strategy for CustomStatus {
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        with_status_of(object, old, false);
+        with_status_of(object, old, StatusMetadata::Kept);
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Validity {

@@ -14,6 +14,7 @@ use schema::apply::FieldSet;
 
 pub use scale::ScaleView;
 
+use super::builtin::StatusMetadata;
 use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint, TypeMeta};
 use super::rules::{Subresource, metadata};
 use super::{Resource, Version};
@@ -118,8 +119,9 @@ pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: S
 }
 
 /// Makes `object` the result of a status update: the stored object with the status and the managedFields of `object`,
-/// and with its other metadata if `writes_metadata`.
-fn with_status_of(object: &mut Value, old: &Value, writes_metadata: bool) {
+/// and with its other metadata unless the endpoint keeps that of the stored object.
+fn with_status_of(object: &mut Value, old: &Value, metadata_rule: StatusMetadata) {
+    let writes_metadata = metadata_rule != StatusMetadata::Kept;
     let managed_fields = object.remove_at(&["metadata", "managedFields"]);
     match (object.get_mut("metadata"), old.get("metadata")) {
         (Some(_), _) if writes_metadata => {}

@@ -48,8 +48,8 @@ impl Reconciler for Registrations {
 /// version is no longer served. Returns the revision up to which changes have been handled.
 async fn update_all(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
-    let services = |custom| resource::api_services(&context.registry, custom);
-    let (built_in, mut wanted) = (services(false), services(true));
+    let built_in = resource::built_in_api_services(&context.registry);
+    let mut wanted = resource::custom_api_services(&context.registry);
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];
     for stored in root.values() {

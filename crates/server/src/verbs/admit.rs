@@ -107,8 +107,10 @@ impl Admit<'_> {
         if strategy.view().is_some() {
             return Ok(object);
         }
-        let is_new = self.operation == Operation::Create;
-        strategy.codec().check_admitted(&object, is_new, &self.context.registry)?;
+        match self.operation {
+            Operation::Create => strategy.codec().check_created(&object, &self.context.registry)?,
+            _ => strategy.codec().check_admitted(&object, &self.context.registry)?,
+        }
         meta::place_in(&mut object, self.request.namespace())?;
         let before = given.and_then(|given| given.at(&MANAGED));
         if object.at(&MANAGED) != before

@@ -150,8 +150,8 @@ pub fn token_tracking() -> Value {
 /// whose group version is not served, unless another server of the store may serve it.
 async fn register(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
-    let mut missing = resource::api_services(&context.registry, false);
-    let defined = LazyLock::new(|| resource::api_services(&context.registry, true));
+    let mut missing = resource::built_in_api_services(&context.registry);
+    let defined = LazyLock::new(|| resource::custom_api_services(&context.registry));
     let (mut unserved, is_alone) = (vec![], !context.objects.store().is_shared());
     for stored in resource.collection.latest().0.values() {
         let (name, built_in) = (&stored.meta.name, missing.remove(&stored.meta.name));
