@@ -61,13 +61,12 @@ impl Allocation {
         server: &dyn AddressObjects,
         service: &mut Value,
         old: Option<&Value>,
-        dry_run: bool,
         reservation: &mut Reservation,
     ) -> Result<(), Status> {
         let Some(spec) = service.get("spec") else { return Ok(()) };
         let Some(old) = old.filter(|old| !is_external_name(old) && !of_any(old)) else {
             return if allocates_addresses(spec) {
-                self.take_from(0, server, service, dry_run, reservation).await
+                self.take_from(0, server, service, reservation).await
             } else {
                 Ok(())
             };
@@ -79,11 +78,11 @@ impl Allocation {
         if is_external_name(spec) {
             reservation.released.addresses = of(old);
         } else if before == 1 && families == 2 && allocates_addresses(spec) {
-            self.take_from(1, server, service, dry_run, reservation).await?;
+            self.take_from(1, server, service, reservation).await?;
         } else if before == 2 && families == 1 {
             reservation.released.addresses = of(old).into_iter().skip(1).collect();
         }
-        if dry_run {
+        if reservation.dry_run {
             reservation.released.addresses.clear();
         }
         Ok(())
@@ -95,7 +94,6 @@ impl Allocation {
         first: usize,
         server: &dyn AddressObjects,
         service: &mut Value,
-        dry_run: bool,
         reservation: &mut Reservation,
     ) -> Result<(), Status> {
         let spec = service.get("spec").cloned().unwrap_or_default();
@@ -106,10 +104,12 @@ impl Allocation {
             let Some(network) = Family::parse(family).and_then(|family| self.ranges.of_family(family)) else {
                 continue;
             };
-            let taken =
-                if dry_run { dry(network, &all[i]) } else { self.take(server, network, service, &all[i]).await };
+            let taken = match reservation.dry_run {
+                true => dry(network, &all[i]),
+                false => self.take(server, network, service, &all[i]).await,
+            };
             let address = taken.map_err(|why| refused(service, &all, why))?;
-            if !dry_run {
+            if !reservation.dry_run {
                 reservation.taken.addresses.push(address);
             }
             if all[i].is_empty() {

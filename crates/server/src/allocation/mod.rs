@@ -46,6 +46,8 @@ pub trait AddressObjects: Sync {
 pub struct Reservation {
     taken: Reserved,
     released: Reserved,
+    /// Nothing is reserved or released.
+    dry_run: bool,
 }
 
 /// Addresses and node ports.
@@ -100,8 +102,8 @@ impl Allocation {
             None => Ok(()),
         };
         completed.map_err(|errors| invalid(service, &errors))?;
-        let mut reservation = Reservation::default();
-        let allocated = self.allocate(server, service, old_spec, dry_run, &mut reservation).await;
+        let mut reservation = Reservation { dry_run, ..Reservation::default() };
+        let allocated = self.allocate(server, service, old_spec, &mut reservation).await;
         match allocated {
             Ok(()) => Ok(reservation),
             Err(status) => {
@@ -116,11 +118,10 @@ impl Allocation {
         server: &dyn AddressObjects,
         service: &mut Value,
         old: Option<&Value>,
-        dry_run: bool,
         reservation: &mut Reservation,
     ) -> Result<(), Status> {
-        self.allocate_addresses(server, service, old, dry_run, reservation).await?;
-        self.allocate_ports(server.objects(), service, old, dry_run, reservation).await
+        self.allocate_addresses(server, service, old, reservation).await?;
+        self.allocate_ports(server.objects(), service, old, reservation).await
     }
 
     /// Completes a reservation after its Service was written: releases what the Service no longer uses.

@@ -150,18 +150,18 @@ mod tests {
     fn ports_of_equal_number_share_a_node_port() {
         let spec = json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP", "nodePort": 30002}]});
         let mut service = json!({"metadata": {"name": "s"}, "spec": spec});
-        create(&mut service, &mut Pool::new(&(30_000..=30_003), false)).unwrap();
+        create(&mut service, &mut Pool::new(&(30_000..=30_003))).unwrap();
         assert_eq!(node_ports(service.get("spec").unwrap()), [30_002, 30_002]);
         let old = service.get("spec").cloned().unwrap();
         let mut next = json!({"metadata": {"name": "s"}, "spec": {"type": "ClusterIP", "ports": [{"port": 80}]}});
-        assert_eq!(update(&mut next, &old, &mut Pool::new(&(30_000..=30_003), false)).unwrap(), [30_002, 30_002]);
+        assert_eq!(update(&mut next, &old, &mut Pool::new(&(30_000..=30_003))).unwrap(), [30_002, 30_002]);
     }
 
     #[test]
     fn an_update_keeps_node_ports_and_refuses_duplicates() {
         let ports = |ports: Value| json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}});
         let old = ports(json!([{"port": 1, "protocol": "TCP", "nodePort": 30001}])).get("spec").cloned().unwrap();
-        let mut pool = Pool::new(&(30_000..=30_003), false);
+        let mut pool = Pool::new(&(30_000..=30_003));
         pool.set(30_001, true);
         let mut next = ports(json!([
             {"port": 1, "protocol": "TCP", "nodePort": 30001}, {"port": 1, "protocol": "UDP", "nodePort": 30001}, {"port": 2, "protocol": "TCP", "nodePort": 30002}

@@ -33,15 +33,14 @@ pub(super) struct Pool {
 
 impl Pool {
     /// The ports of a range, none of which is allocated.
-    pub fn new(range: &RangeInclusive<u16>, dry_run: bool) -> Pool {
+    pub fn new(range: &RangeInclusive<u16>) -> Pool {
         let taken = vec![false; range.len()];
-        Pool {
-            first: *range.start(),
-            taken,
-            changed: false,
-            allocated: BTreeSet::new(),
-            dry: dry_run.then(BTreeSet::new),
-        }
+        Pool { first: *range.start(), taken, changed: false, allocated: BTreeSet::new(), dry: None }
+    }
+
+    /// The same ports, from which nothing is allocated.
+    pub fn dry(self) -> Pool {
+        Pool { dry: Some(BTreeSet::new()), ..self }
     }
 
     fn index(&self, port: i64) -> Option<usize> {
@@ -113,7 +112,7 @@ mod tests {
 
     #[test]
     fn each_port_is_allocated_once() {
-        let mut pool = Pool::new(&(30_000..=30_003), false);
+        let mut pool = Pool::new(&(30_000..=30_003));
         assert_eq!(pool.take(30_001), Ok(()));
         assert_eq!(pool.take(30_001), Err(TAKEN.to_owned()));
         assert!(pool.take(30_004).unwrap_err().ends_with("30000-30003"));
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_dry_run_allows_any_port_once() {
-        let mut pool = Pool::new(&(30_000..=30_003), true);
+        let mut pool = Pool::new(&(30_000..=30_003)).dry();
         assert_eq!(pool.take_any(), Ok(32_769));
         assert_eq!((pool.take(65_536), pool.take(65_536)), (Ok(()), Err(TAKEN.to_owned())));
         assert_eq!(pool.take_any(), Ok(65_537));

@@ -47,8 +47,8 @@ fn key() -> Key {
 
 impl Allocation {
     /// The stored bitmap of node ports; built from all Services if none is stored for this range.
-    fn pool(&self, objects: &Arc<Objects>, current: Option<&Stored>, dry_run: bool) -> Pool {
-        let mut pool = Pool::new(&self.ranges.ports(), dry_run);
+    fn pool(&self, objects: &Arc<Objects>, current: Option<&Stored>) -> Pool {
+        let mut pool = Pool::new(&self.ranges.ports());
         let stored = current.map(|current| current.body.to_value(current.revision));
         match stored.filter(|stored| stored.str_at(&["range"]) == pool.text()) {
             Some(stored) => pool.taken = decode(stored.str_at(&["data"]), pool.taken.len()),
@@ -66,16 +66,15 @@ impl Allocation {
     pub(super) async fn change_ports<T>(
         &self,
         objects: &Arc<Objects>,
-        dry_run: bool,
         mut work: impl FnMut(&mut Pool) -> Result<T, Status>,
     ) -> Result<T, Status> {
         let key = key();
         let collection = objects.collection(&key.group, &key.plural);
         for _ in 0..limits::WRITE_RETRIES {
             let current = collection.get(&key.path);
-            let mut pool = self.pool(objects, current.as_deref(), dry_run);
+            let mut pool = self.pool(objects, current.as_deref());
             let outcome = work(&mut pool)?;
-            if dry_run || !pool.changed {
+            if !pool.changed {
                 return Ok(outcome);
             }
             let object = json!({"apiVersion": "v1", "kind": "RangeAllocation", "metadata": {"name": NAME},
@@ -92,12 +91,18 @@ impl Allocation {
         Err(Status::internal("the node ports change all the time"))
     }
 
+    /// The result of `work` on the ports of a dry run, which are not stored.
+    pub(super) fn try_ports<T>(&self, objects: &Arc<Objects>, work: impl FnOnce(&mut Pool) -> T) -> T {
+        let key = key();
+        let current = objects.collection(&key.group, &key.plural).get(&key.path);
+        work(&mut self.pool(objects, current.as_deref()).dry())
+    }
+
     pub(super) async fn allocate_ports(
         &self,
         objects: &Arc<Objects>,
         service: &mut Value,
         old: Option<&Value>,
-        dry_run: bool,
         reservation: &mut Reservation,
     ) -> Result<(), Status> {
         let spec = service.get("spec").cloned().unwrap_or_default();
@@ -113,12 +118,14 @@ impl Allocation {
             let taken = std::mem::take(&mut pool.allocated).into_iter().collect();
             Ok((planned, Ports { taken, released }))
         };
-        let (planned, ports) = self.change_ports(objects, dry_run, work).await?;
-        *service = planned;
-        if !dry_run {
-            reservation.taken.ports = ports.taken;
-            reservation.released.ports = ports.released;
+        if reservation.dry_run {
+            (*service, _) = self.try_ports(objects, work)?;
+            return Ok(());
         }
+        let (planned, ports) = self.change_ports(objects, work).await?;
+        *service = planned;
+        reservation.taken.ports = ports.taken;
+        reservation.released.ports = ports.released;
         Ok(())
     }
 
@@ -127,7 +134,7 @@ impl Allocation {
             ports.iter().for_each(|port| pool.set(*port, false));
             Ok(())
         };
-        self.change_ports(objects, false, release).await
+        self.change_ports(objects, release).await
     }
 }
 

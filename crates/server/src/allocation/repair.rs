@@ -74,7 +74,7 @@ impl Allocation {
             }
             Ok(unowned)
         };
-        self.change_ports(server.objects(), false, work).await
+        self.change_ports(server.objects(), work).await
     }
 }
 

@@ -41,8 +41,7 @@ fn node_port(port: i64) -> Value {
 }
 
 async fn taken(context: &Context) -> Vec<bool> {
-    let all = |pool: &mut pool::Pool| Ok(pool.taken.clone());
-    context.allocation.change_ports(&context.objects, true, all).await.unwrap()
+    context.allocation.try_ports(&context.objects, |pool| pool.taken.clone())
 }
 
 #[tokio::test]

@@ -266,7 +266,7 @@ impl Reply {
                 _ => (request.api_version(), request.resource.list_kind.to_string(), ProtobufForm::Whole),
             };
             let meta = match form {
-                ProtobufForm::Metadata => list_meta(&list, false),
+                ProtobufForm::Metadata => list_meta(&list),
                 _ => whole_meta(request, &list),
             };
             if ListEncoding::protobuf(&version, &kind, &meta, 0).is_some() {
@@ -357,7 +357,7 @@ async fn all_of(request: &Request, mut items: Items) -> Result<Vec<ResponseObjec
 /// Wraps items in a list, a table or a PartialObjectMetadataList.
 fn frame_of(request: &Request, list: &ListOutcome, accepted: &Accepted, items: Value) -> Result<Value, Status> {
     Ok(match accepted.shape {
-        Shape::Table => table::Table::new(request, accepted)?.around(list_meta(list, false), items),
+        Shape::Table => table::Table::new(request, accepted)?.around(list_meta(list), items),
         Shape::PartialList => partial_list(list, accepted, items),
         _ => list_frame(request, list, items),
     })
@@ -383,14 +383,14 @@ fn no_object(request: &Request) -> Status {
     Status::new(Reason::NotAcceptable, message)
 }
 
-/// The ListMeta of a list. Unstructured lists always have `continue`, even if it is empty.
-fn list_meta(list: &ListOutcome, unstructured: bool) -> Value {
+/// The ListMeta of a list.
+fn list_meta(list: &ListOutcome) -> Value {
     let mut meta = Value::object();
     // computed lists have no resourceVersion
     if list.revision > 0 {
         meta.set_at(&["resourceVersion"], Value::from(list.revision.to_string()));
     }
-    if unstructured || !list.continue_token.is_empty() {
+    if !list.continue_token.is_empty() {
         meta.set_at(&["continue"], Value::from(&list.continue_token));
     }
     if let Some(remaining) = list.remaining {
@@ -401,9 +401,11 @@ fn list_meta(list: &ListOutcome, unstructured: bool) -> Value {
 
 /// The ListMeta of a list of whole objects. The shards are shown only by typed lists.
 fn whole_meta(request: &Request, list: &ListOutcome) -> Value {
-    let unstructured = request.resource.serving.unstructured;
-    let mut meta = list_meta(list, unstructured);
-    if let Some(shards) = list.shards.as_ref().filter(|_| !unstructured) {
+    let mut meta = list_meta(list);
+    if request.resource.serving.unstructured {
+        // even if it is empty
+        meta.set_at(&["continue"], Value::from(&list.continue_token));
+    } else if let Some(shards) = &list.shards {
         meta.set_at(&["shardInfo", "selector"], Value::from(shards.to_string()));
     }
     meta
@@ -424,7 +426,7 @@ fn partial_list(list: &ListOutcome, accepted: &Accepted, items: Value) -> Value 
     [
         ("kind", Value::from("PartialObjectMetadataList")),
         ("apiVersion", Value::from(accepted.shape_version())),
-        ("metadata", list_meta(list, false)),
+        ("metadata", list_meta(list)),
         ("items", if is_empty { Value::Null } else { items }),
     ]
     .into()

@@ -38,6 +38,12 @@ pub struct Task {
     pub failures: u32,
 }
 
+impl Task {
+    fn new(item: WorkItem, key: &Key, uid: &Text) -> Task {
+        Task { item, key: key.clone(), uid: uid.clone(), due: false, failures: 0 }
+    }
+}
+
 #[derive(Default)]
 struct GraphState {
     /// By the uid of the owner.
@@ -65,8 +71,8 @@ impl GraphState {
         }
     }
 
-    fn enqueue_object(&mut self, item: WorkItem, key: &Key, uid: &Text, due: bool) {
-        self.enqueue(Task { item, key: key.clone(), uid: uid.clone(), due, failures: 0 });
+    fn enqueue_due(&mut self, item: WorkItem, key: &Key, uid: &Text) {
+        self.enqueue(Task { due: true, ..Task::new(item, key, uid) });
     }
 
     /// Enqueues those owners of this object that are being deleted and that no other dependent blocks.
@@ -74,7 +80,7 @@ impl GraphState {
         for owner in &object.meta.owners {
             let is_blocked = self.dependents.get(&owner.uid).is_some_and(Dependents::are_blocking);
             if !is_blocked && let Some(key) = self.waiting.get(&owner.uid).cloned() {
-                self.enqueue_object(WorkItem::Owner, &key, &owner.uid, true);
+                self.enqueue_due(WorkItem::Owner, &key, &owner.uid);
             }
         }
     }
@@ -134,7 +140,7 @@ impl Graph {
                 state.gone.insert(uid.clone());
             }
             for dependent in dependents {
-                state.enqueue_object(WorkItem::Dependent, &dependent.key, &dependent.uid, true);
+                state.enqueue_due(WorkItem::Dependent, &dependent.key, &dependent.uid);
             }
         } else {
             if !plain && !same_owners {
@@ -149,13 +155,13 @@ impl Graph {
                 if let Some(previous) = previous {
                     state.wake_owners(previous);
                 }
-                state.enqueue_object(WorkItem::Dependent, key, uid, false);
+                state.enqueue(Task::new(WorkItem::Dependent, key, uid));
             }
             if object.meta.deleting && object.meta.finalizers {
                 state.waiting.insert(uid.clone(), key.clone());
                 // an object without dependents gets a grace period, in which dependents may still be observed
                 let due = state.dependents.contains_key(uid);
-                state.enqueue_object(WorkItem::Owner, key, uid, due);
+                state.enqueue(Task { due, ..Task::new(WorkItem::Owner, key, uid) });
             }
         }
         let has_work = state.ready.len() > before;
@@ -194,7 +200,7 @@ impl Graph {
     }
 
     pub fn enqueue_object(&self, item: WorkItem, key: &Key, uid: &Text) {
-        self.lock().enqueue_object(item, key, uid, true);
+        self.lock().enqueue_due(item, key, uid);
         self.changed.notify_one();
     }
 

@@ -92,7 +92,7 @@ impl Custom<'_> {
             response: &self.list,
             codes: &[OK],
         };
-        let mut route = self.route(path, list, false);
+        let mut route = self.route(path, list, vec![]);
         route.parameters.retain(|parameter| *parameter != Parameter::Named("namespace"));
         route
     }
@@ -132,7 +132,7 @@ impl Custom<'_> {
             response: STATUS,
             codes: &[OK],
         };
-        [list, create, delete].map(|operation| self.route(path, operation, false))
+        [list, create, delete].map(|operation| self.route(path, operation, vec![]))
     }
 
     fn delete(&self, path: &str) -> PathOperation {
@@ -148,12 +148,12 @@ impl Custom<'_> {
             response: if returned { &self.object } else { STATUS },
             codes: &[OK, ACCEPTED],
         };
-        self.route(path, delete, true)
+        self.route(path, delete, self.name())
     }
 
     /// GET, PUT and PATCH of an object or of one of its subresources.
     fn read_and_write(&self, path: &str, name: &str, response: &str) -> [PathOperation; 3] {
-        let subject = || format!("{}{}{}", self.scope, self.kind, super::identifier(name, true));
+        let subject = || format!("{}{}{}", self.scope, self.kind, super::identifier(name, super::First::Capital));
         let of = if name.is_empty() { String::new() } else { format!("{name} of ") };
         let get = CustomOperation {
             method: "get",
@@ -188,15 +188,18 @@ impl Custom<'_> {
             response,
             codes: &[OK],
         };
-        [get, put, patch].map(|operation| self.route(path, operation, true))
+        [get, put, patch].map(|operation| self.route(path, operation, self.name()))
     }
 
-    fn route(&self, path: &str, operation: CustomOperation, named: bool) -> PathOperation {
+    /// The parameter of the paths of objects.
+    fn name(&self) -> Vec<Parameter> {
+        vec![Parameter::Name(self.kind.to_owned())]
+    }
+
+    fn route(&self, path: &str, operation: CustomOperation, of_path: Vec<Parameter>) -> PathOperation {
         let resource = &self.served.resource;
         let mut parameters = vec![Parameter::Named("pretty")];
-        if named {
-            parameters.push(Parameter::Name(self.kind.to_owned()));
-        }
+        parameters.extend(of_path);
         if resource.namespaced {
             parameters.push(Parameter::Named("namespace"));
         }

@@ -111,9 +111,9 @@ impl GroupNames {
             group => format!("/apis/{group}/{version}"),
         };
         let group = short_group(group);
-        let prefix = format!("{}{}", identifier(group, true), identifier(version, true));
+        let prefix = format!("{}{}", identifier(group, First::Capital), identifier(version, First::Capital));
         // a version may have dashes
-        let tag = format!("{}_{}", identifier(group, false), identifier(version, false));
+        let tag = format!("{}_{}", identifier(group, First::Kept), identifier(version, First::Kept));
         GroupNames { base, prefix, tag }
     }
 }
@@ -126,10 +126,17 @@ fn short_group(group: &str) -> &str {
     }
 }
 
-/// Converts a text to camel case, without punctuation. The first letter is capitalized only if `capital` is true.
-fn identifier(text: &str, capital: bool) -> String {
+/// What becomes of the first letter of an identifier.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum First {
+    Capital,
+    Kept,
+}
+
+/// Converts a text to camel case, without punctuation.
+fn identifier(text: &str, first: First) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut upper = capital;
+    let mut upper = first == First::Capital;
     for c in text.chars() {
         match c.is_alphanumeric() {
             true if upper => out.extend(c.to_uppercase()),
@@ -157,9 +164,9 @@ mod tests {
 
     #[test]
     fn operation_ids_are_camel_case() {
-        assert_eq!(identifier("read-openapi.example.com", true), "ReadOpenapiExampleCom");
-        assert_eq!(identifier("read-openapi.example.com", false), "readOpenapiExampleCom");
-        assert_eq!(identifier("v1alpha1", true), "V1alpha1");
+        assert_eq!(identifier("read-openapi.example.com", First::Capital), "ReadOpenapiExampleCom");
+        assert_eq!(identifier("read-openapi.example.com", First::Kept), "readOpenapiExampleCom");
+        assert_eq!(identifier("v1alpha1", First::Capital), "V1alpha1");
         assert_eq!(GroupNames::new("f7.example", "v1-2").tag, "f7Example_v12");
         for (noun, expected) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")]
         {
