@@ -11,9 +11,61 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::types::internal_json;
 use machinery::{Map, Release, Value};
 
+/// What finds an error. The order in which kube-apiserver reports errors depends on it where several of its functions check
+/// one field: `order` in `rules.txt` names stages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckStage {
+    /// The checks of the field itself.
+    #[default]
+    Field,
+    /// The table of rules, where the code of a kind checks the field too.
+    Rule,
+    /// A check of the field together with others.
+    Across,
+    /// Whether the selector of a Job fits the labels of its template.
+    Selection,
+    /// What follows the checks of a whole spec, in the Pod or the template that has it.
+    Whole,
+    /// The checks of which fields an update of a Pod may change.
+    Update,
+    /// The check of an immutable field. Its errors come last where no order names it.
+    Change,
+    /// The ports of a Pod on the network of its host.
+    HostPorts,
+    /// Containers that are processes of a Windows host.
+    HostProcess,
+    /// What a Pod with a user namespace of its own cannot have.
+    HostUsers,
+    /// What the operating system of a Pod does not support.
+    System,
+}
+
+impl CheckStage {
+    /// The stages that an order can name.
+    pub const NAMED: [(&'static str, CheckStage); 10] = [
+        ("rule", CheckStage::Rule),
+        ("across", CheckStage::Across),
+        ("selection", CheckStage::Selection),
+        ("whole", CheckStage::Whole),
+        ("update", CheckStage::Update),
+        ("change", CheckStage::Change),
+        ("host-ports", CheckStage::HostPorts),
+        ("host-process", CheckStage::HostProcess),
+        ("host-users", CheckStage::HostUsers),
+        ("system", CheckStage::System),
+    ];
+}
+
+/// An error, and what has found it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    pub error: FieldError,
+    pub stage: CheckStage,
+}
+
 /// The errors of an object and the warnings about it, in the order in which they are found.
 pub struct Report {
-    errors: RefCell<Vec<FieldError>>,
+    errors: RefCell<Vec<Found>>,
     warnings: RefCell<Vec<String>>,
     release: Release,
 }
@@ -25,19 +77,24 @@ impl Report {
 
     /// The place of the whole object. In an update, `old` is the object that it replaces.
     pub fn root<'p, 'v>(&'p self, value: &'v Value, old: Option<&'v Value>) -> At<'p, 'v> {
-        At { value, old, place: Place::Root, report: self, go: None }
+        At { value, old, place: Place::Root, report: self, go: None, stage: CheckStage::Field }
     }
 
-    pub fn into_errors(self) -> Vec<FieldError> {
-        self.errors.into_inner()
+    fn into_errors(self) -> Vec<FieldError> {
+        self.errors.into_inner().into_iter().map(|found| found.error).collect()
     }
 }
 
 /// The errors that `check` reports about an object.
 pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<FieldError> {
+    found_in(object, old, release, check).into_iter().map(|found| found.error).collect()
+}
+
+/// As [`errors_of`], with what has found each error.
+pub fn found_in(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<Found> {
     let report = Report::new(release);
     check(report.root(object, old));
-    report.into_errors()
+    report.errors.into_inner()
 }
 
 /// The warnings that `check` gives about an object.
@@ -70,6 +127,7 @@ pub struct At<'p, 'v> {
     report: &'p Report,
     /// The Go type whose JSON errors show instead of the value; `None` if they show the value itself.
     go: Option<&'static str>,
+    stage: CheckStage,
 }
 
 #[derive(Clone, Copy)]
@@ -96,10 +154,14 @@ fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
 
 /// Steps to other places.
 impl<'p, 'v> At<'p, 'v> {
+    /// A place below this one.
+    fn below<'q>(&'q self, place: Place<'q, 'v>, value: &'v Value, old: Option<&'v Value>) -> At<'q, 'v> {
+        At { value, old, place, report: self.report, go: None, stage: self.stage }
+    }
+
     /// The place of a field. `name` may be a path, such as `spec.selector`.
     pub fn field<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
-        let old = self.old.map(|old| find(old, name));
-        At { value: find(self.value, name), old, place: Place::Field(self, name), report: self.report, go: None }
+        self.below(Place::Field(self, name), find(self.value, name), self.old.map(|old| find(old, name)))
     }
 
     /// The place of a field whose name may contain dots.
@@ -126,25 +188,19 @@ impl<'p, 'v> At<'p, 'v> {
     /// The place of an item of a list.
     pub fn index(&self, index: usize) -> At<'_, 'v> {
         let value = self.value.as_array().and_then(|items| items.get(index)).unwrap_or(&NOTHING);
-        At { value, old: None, place: Place::Index(self, index), report: self.report, go: None }
+        self.below(Place::Index(self, index), value, None)
     }
 
     /// The place of an entry of a map.
     pub fn key<'q>(&'q self, key: &'q str) -> At<'q, 'v> {
         let old = self.old.map(|old| old.get(key).unwrap_or(&NOTHING));
-        let value = self.value.get(key).unwrap_or(&NOTHING);
-        At { value, old, place: Place::Key(self, key), report: self.report, go: None }
+        self.below(Place::Key(self, key), self.value.get(key).unwrap_or(&NOTHING), old)
     }
 
     /// The places of the items of a list that is a field.
     pub fn each<'q>(&'q self, name: &'q str) -> impl DoubleEndedIterator<Item = At<'q, 'v>> + use<'q, 'p, 'v> {
-        self.list(name).iter().enumerate().map(move |(i, value)| At {
-            value,
-            old: None,
-            place: Place::Item(self, name, i),
-            report: self.report,
-            go: None,
-        })
+        let items = self.list(name).iter().enumerate();
+        items.map(move |(i, value)| self.below(Place::Item(self, name, i), value, None))
     }
 
     /// The places of the items of this list.
@@ -154,10 +210,11 @@ impl<'p, 'v> At<'p, 'v> {
 
     /// The keys and places of the entries of a map that is a field.
     pub fn entries<'q>(&'q self, name: &'q str) -> impl Iterator<Item = (&'v str, At<'q, 'v>)> + use<'q, 'p, 'v> {
-        find(self.value, name).as_object().into_iter().flat_map(Map::iter).map(move |(key, value)| {
-            let place = Place::Entry(self, name, key.as_str());
-            (key.as_str(), At { value, old: None, place, report: self.report, go: None })
-        })
+        find(self.value, name)
+            .as_object()
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(move |(key, value)| (key.as_str(), self.below(Place::Entry(self, name, key.as_str()), value, None)))
     }
 
     /// This place with another value.
@@ -195,6 +252,11 @@ impl<'p, 'v> At<'p, 'v> {
     /// This place, in whose errors the value is shown as the JSON of a Go type.
     pub fn printed_as(self, go: &'static str) -> At<'p, 'v> {
         At { go: Some(go), ..self }
+    }
+
+    /// This place, whose errors are those of a stage.
+    pub fn in_stage(self, stage: CheckStage) -> At<'p, 'v> {
+        At { stage, ..self }
     }
 
     /// This place of a string whose Go type is not `string` but a type of its own, which errors show as JSON.
@@ -297,7 +359,7 @@ impl<'v> At<'_, 'v> {
 /// Reports of errors.
 impl<'v> At<'_, 'v> {
     pub fn push(&self, error: FieldError) {
-        self.report.errors.borrow_mut().push(error);
+        self.report.errors.borrow_mut().push(Found { error, stage: self.stage });
     }
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
@@ -524,7 +586,7 @@ impl<'v> At<'_, 'v> {
     /// Forbids updates to change the value.
     pub fn immutable(&self) {
         if self.old.is_some_and(|old| old != self.value) {
-            self.invalid("field is immutable");
+            self.in_stage(CheckStage::Change).invalid("field is immutable");
         }
     }
 }

@@ -4,7 +4,7 @@
 use machinery::quantity::Quantity;
 use machinery::{Value, json, names};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::autoscaling_versions::{has_metrics, newest};
 use super::checks::entries;
 use super::podspec;
@@ -56,7 +56,8 @@ fn validate_newest(spec: At) {
         max.invalid("must be greater than or equal to 1");
     }
     if least.is_some_and(|least| most < least) {
-        spec.number("maxReplicas").invalid("must be greater than or equal to `minReplicas`");
+        let max = spec.number("maxReplicas").in_stage(CheckStage::Across);
+        max.invalid("must be greater than or equal to `minReplicas`");
     }
     let mut metrics = spec.each("metrics");
     if least == Some(0) && !metrics.any(|metric| ["Object", "External"].contains(&metric.text("type"))) {

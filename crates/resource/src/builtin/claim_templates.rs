@@ -2,7 +2,7 @@
 
 use machinery::{Value, json};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::{list, text};
 use super::claims::{self, ApiGroups};
 
@@ -15,7 +15,8 @@ pub fn check(spec: At) {
     match claims.old {
         None => claims.items().for_each(|claim| claims::spec(claim.field("spec"), ApiGroups::Checked)),
         Some(old) if !is_same(old) => {
-            claims.invalid_shown(claims.printed_items("core.PersistentVolumeClaim"), "field is immutable");
+            let shown = claims.printed_items("core.PersistentVolumeClaim");
+            claims.in_stage(CheckStage::Change).invalid_shown(shown, "field is immutable");
         }
         Some(_) => {}
     }

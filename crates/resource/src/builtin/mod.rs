@@ -233,12 +233,11 @@ impl BuiltIn {
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let validated = (self.behaviour.further.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
-        let mut errors = at::errors_of(object, old, release, |at| {
+        let found = at::found_in(object, old, release, |at| {
             (self.behaviour.validate)(at);
             rules::check(Pass::Written { of_status: false }, at, self.ruled());
         });
-        rules::sort(self.ruled(), &mut errors);
-        errors
+        rules::in_order(self.ruled(), found)
     }
 
     /// The warnings about an object, in the form in which it is validated.
@@ -282,12 +281,11 @@ impl BuiltIn {
 
     /// The errors of a status: first those of the kind's own code, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-        let mut errors = at::errors_of(object, Some(old), release, |at| {
+        let found = at::found_in(object, Some(old), release, |at| {
             (self.behaviour.status.validate)(at);
             rules::check(Pass::Written { of_status: true }, at, self.ruled());
         });
-        rules::sort(self.ruled(), &mut errors);
-        errors
+        rules::in_order(self.ruled(), found)
     }
 
     /// The rules of the Go type of the kind. CRDs have none, since their validation is separate code.

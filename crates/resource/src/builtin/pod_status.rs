@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use machinery::field::FieldError;
 use machinery::{Release, Value, json, names};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::{list, text};
 use super::defaults::restore;
 use super::{container_statuses, ip, pod_annotations, rule_checks};
@@ -68,7 +68,7 @@ pub fn validate(pod: At) {
     not_negative(status);
     let class = status.string("qosClass");
     if class.old_text() != class.as_text() {
-        class.named().invalid("field is immutable");
+        class.named().in_stage(CheckStage::Change).invalid("field is immutable");
     }
     container_statuses::transitions(status, spec);
     claims(status, spec);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use machinery::{Map, Value, json};
 use schema::shape::same_fields;
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::{difference, list, text};
 use super::defaults::restore;
 use super::pod_gates::take_additions;
@@ -273,25 +273,25 @@ fn tokens_without_account(spec: At) {
 }
 
 pub fn validate(pod: At) {
-    let spec = pod.field("spec");
+    let (spec, whole) = (pod.field("spec"), pod.in_stage(CheckStage::Whole));
     pod_volumes::claim_names(pod);
     validate_spec(spec);
     ["containers", "initContainers"].iter().for_each(|kind| spec.each(kind).for_each(podspec::image));
     if !pod.is_update() && !spec.list("ephemeralContainers").is_empty() {
-        spec.field("ephemeralContainers").forbidden("cannot be set on create");
+        whole.field("spec.ephemeralContainers").forbidden("cannot be set on create");
     }
     if !pod.is_update() && !spec.text("nodeName").is_empty() && !spec.list("schedulingGates").is_empty() {
         spec.field("nodeName").forbidden("cannot be set until all schedulingGates have been cleared");
     }
     if spec.text("serviceAccountName").is_empty() {
-        tokens_without_account(spec);
+        tokens_without_account(whole.field("spec"));
     }
     pod_annotations::check(pod);
     match spec.old {
         None => pod_annotations::mismatches(pod),
         Some(old) => {
             pod_annotations::changes(pod);
-            validate_change(spec, old);
+            validate_change(spec.in_stage(CheckStage::Update), old);
         }
     }
 }
@@ -310,9 +310,11 @@ fn validate_change(spec: At, old: &Value) {
     match (seconds.value.as_int(), seconds.old.and_then(Value::as_int)) {
         (Some(new), _) if !(0..=SECONDS_MAX).contains(&new) => return seconds.within(0..=SECONDS_MAX),
         (Some(new), Some(old)) if new > old => {
-            return seconds.invalid("must be less than or equal to previous value");
+            return seconds.in_stage(CheckStage::Field).invalid("must be less than or equal to previous value");
         }
-        (None, Some(_)) => seconds.invalid("must not update from a positive integer to nil value"),
+        (None, Some(_)) => {
+            seconds.in_stage(CheckStage::Field).invalid("must not update from a positive integer to nil value");
+        }
         _ => {}
     }
     added_tolerations(spec, old);

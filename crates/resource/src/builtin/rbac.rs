@@ -2,7 +2,7 @@
 
 use machinery::{Release, Value, names};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::{go_struct, label_selector};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -68,8 +68,11 @@ pub fn validate_binding(at: At, scope: RoleScope) {
         // the value is shown by the names of its Go fields
         let field = |name: &str| Value::from(reference.text(name));
         let shown = [("APIGroup", field("apiGroup")), ("Kind", field("kind")), ("Name", field("name"))];
-        let why = if at.release() >= Release::V1_37 { "field is immutable" } else { "cannot change roleRef" };
-        reference.invalid_shown(go_struct(&shown), why);
+        let (why, stage) = match at.release() >= Release::V1_37 {
+            true => ("field is immutable", CheckStage::Change),
+            false => ("cannot change roleRef", CheckStage::Field),
+        };
+        reference.in_stage(stage).invalid_shown(go_struct(&shown), why);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use machinery::{Map, Value, json, names};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::{conditions, selector_operators};
 use super::ip::{self, Cidr};
 use super::rule_checks::{self, port_name_problems};
@@ -93,7 +93,9 @@ fn port_range(at: At) {
     let Some(end) = at.given("endPort") else { return };
     match at.field("port").value {
         Value::Null => end.invalid("may not be specified when `port` is not specified"),
-        Value::String(_) => end.invalid("may not be specified when `port` is non-numeric"),
+        Value::String(_) => {
+            end.in_stage(CheckStage::Across).invalid("may not be specified when `port` is non-numeric");
+        }
         start => {
             if end.value.as_int() < start.as_int() {
                 end.invalid("must be greater than or equal to `port`");

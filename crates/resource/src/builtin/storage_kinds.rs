@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::selector_operators;
 use super::{rule_checks, volumes};
 use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
@@ -130,6 +130,6 @@ pub fn validate_attachment(at: At) {
     }
     let spec = at.field("spec");
     if spec.old.is_some_and(|old| old != spec.value) {
-        spec.invalid_shown("null".to_owned(), "field is immutable");
+        spec.in_stage(CheckStage::Change).invalid_shown("null".to_owned(), "field is immutable");
     }
 }

@@ -5,7 +5,7 @@ use machinery::field::FieldPath;
 use machinery::quantity::Quantity;
 use machinery::{Value, json};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::{difference, list, text};
 use super::claims::ApiGroups;
 use super::defaults::{at_mut, restore, set_default};
@@ -156,7 +156,7 @@ fn class_changes(claim: At, new: &mut Value) {
         }
     }
     if annotation.as_text() != was_given.as_str().unwrap_or_default() {
-        annotation.or_empty().invalid(FIXED_FIELD);
+        annotation.or_empty().in_stage(CheckStage::Change).invalid(FIXED_FIELD);
     }
 }
 
@@ -194,7 +194,8 @@ fn claim_changes(claim: At, before: &Value) {
         restore(&mut old, &new, &["volumeName"]);
     }
     if !schema::shape::same_fields(&new, &old, schema::shape::named("core.v1.PersistentVolumeClaimSpec"), &[]) {
-        spec.forbidden(format!("{FIXED}\n{}", difference(&old, &new, "core.PersistentVolumeClaimSpec")));
+        let difference = difference(&old, &new, "core.PersistentVolumeClaimSpec");
+        spec.in_stage(CheckStage::Change).forbidden(format!("{FIXED}\n{difference}"));
     }
     mode_change(spec);
 }
@@ -212,7 +213,8 @@ fn attributes_class(spec: At) {
         Some("") => class.required("an empty string is disallowed"),
         Some(_) => class.must_be(machinery::names::dns1123_subdomain),
     }
-    spec.field("csi").given_or("has to be specified when using volumeAttributesClassName");
+    let csi = spec.field("csi").in_stage(CheckStage::Across);
+    csi.given_or("has to be specified when using volumeAttributesClassName");
 }
 
 /// The source and the node affinity of a volume are immutable.
@@ -226,7 +228,7 @@ fn volume_changes(spec: At, old: &Value) {
     if !schema::shape::same_fields(&source, old, schema::shape::named("core.v1.PersistentVolumeSource"), &[]) {
         let difference = difference(old, &source, "core.PersistentVolumeSource");
         let why = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
-        spec.field("persistentvolumesource").forbidden(why);
+        spec.field("persistentvolumesource").in_stage(CheckStage::Change).forbidden(why);
     }
     let (class, affinity) = (spec.field("volumeAttributesClassName"), spec.field("nodeAffinity"));
     if class.old.is_some_and(|old| !old.is_null()) && !class.is_given() {
@@ -241,7 +243,8 @@ fn volume_changes(spec: At, old: &Value) {
         let print = |affinity: At| machinery::types::internal_json(affinity.value, "core.VolumeNodeAffinity");
         let shown = if affinity.is_given() { print(affinity) } else { "null".to_owned() };
         let why = "field is immutable, except for updating from beta label to GA";
-        affinity.reported_at(&FieldPath::new("nodeAffinity")).invalid_shown(shown, why);
+        let path = FieldPath::new("nodeAffinity");
+        affinity.reported_at(&path).in_stage(CheckStage::Change).invalid_shown(shown, why);
     }
 }
 

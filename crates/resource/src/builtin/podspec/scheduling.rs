@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use machinery::{Value, json, names};
 
-use crate::builtin::at::At;
+use crate::builtin::at::{At, CheckStage};
 use crate::builtin::checks::{list, operator, selector_operators};
 use crate::builtin::defaults::at_mut;
 use crate::rules::label_name;
@@ -116,7 +116,7 @@ pub(super) fn spread(spec: At) {
         let domains = constraint.field("minDomains");
         if domains.is_given() && unsatisfiable != "DoNotSchedule" {
             let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {unsatisfiable}");
-            domains.invalid(why);
+            domains.in_stage(CheckStage::Across).invalid(why);
         }
         // of several equal constraints, all but the last are reported
         if *equal_ones > 0 {

@@ -14,7 +14,7 @@ mod walk;
 mod words;
 mod written;
 
-pub use order::sort;
+pub use order::in_order;
 pub use table::{Ruled, of};
 pub use values::{drop_gated, set_defaults};
 pub use walk::{Pass, check};

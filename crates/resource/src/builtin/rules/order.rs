@@ -1,10 +1,13 @@
-//! The order of errors. Rules are checked field by field, but kube-apiserver's functions find errors in an order of their
-//! own. The rule `order` states it; its words are explained in `rules.txt`.
+//! The order of errors. kube-apiserver's functions check a struct in an order of their own, and some of them check fields that
+//! others have checked before: containers, say, in five places of a Pod. Here, the table checks each field where it stands, and
+//! the code of a kind checks a concern in one function, so that errors are found in another order. Each has its rank at birth:
+//! the fields on its path, and the stage that has found it. The rule `order` in `rules.txt` states where these stand.
 
 use machinery::field::{FieldError, FieldErrorKind};
 
+use super::super::at::{CheckStage, Found};
 use super::Ruled;
-use super::words::Order;
+use super::words::{Order, Which};
 
 /// Where an error stands among the others: its fields are compared from the first to the last.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -17,27 +20,26 @@ struct ErrorRank {
     is_given: bool,
 }
 
-/// Sorts the errors of an object of the type `of`. Errors between which there is no order stay as they were found.
-pub fn sort(of: Option<&'static Ruled>, errors: &mut [FieldError]) {
-    if let Some(of) = of.filter(|of| errors.len() > 1 && of.order.is_some()) {
-        errors.sort_by_cached_key(|error| error_rank(of, error));
+/// The errors of an object of the type `of` in their order. Errors between which there is no order stay as they were found.
+pub fn in_order(of: Option<&'static Ruled>, mut found: Vec<Found>) -> Vec<FieldError> {
+    if let Some(of) = of.filter(|of| found.len() > 1 && of.order.is_some()) {
+        found.sort_by_cached_key(|found| error_rank(of, found));
     }
+    found.into_iter().map(|found| found.error).collect()
 }
 
-/// What the details of errors of changes to immutable fields contain.
-const CHANGE: &str = "immutable";
-
-fn error_rank(of: &'static Ruled, error: &FieldError) -> ErrorRank {
+fn error_rank(of: &'static Ruled, found: &Found) -> ErrorRank {
+    let error = &found.error;
     let (mut levels, mut next) = (vec![], Some((of, of.order.as_ref())));
-    let (mut is_change, mut is_given) = (error.detail.contains(CHANGE), error.kind != FieldErrorKind::Required);
+    let (mut is_change, mut is_given) = (found.stage == CheckStage::Change, error.kind != FieldErrorKind::Required);
     let mut segments = error.field.split('.').filter(|segment| !segment.is_empty());
     while let Some((of, Some(order))) = next {
         let segment = segments.next();
         // `.` stands for an error at the struct itself, where the path ends
         let (name, rest) = segment.map_or((".", ""), |segment| segment.split_once('[').unwrap_or((segment, "")));
         let index = rest.split(']').next().and_then(|index| index.parse().ok()).unwrap_or_default();
-        is_change &= !order.contains(&(name, Some(CHANGE)));
-        levels.push((field_rank(of, order, name, error), index));
+        is_change &= !order.contains(&(name, Which::CheckStage(CheckStage::Change)));
+        levels.push((field_rank(of, order, name, found), index));
         if segment.is_none() {
             // an error at a struct that has an order: that it is missing has no special position
             is_given = true;
@@ -52,17 +54,21 @@ fn error_rank(of: &'static Ruled, error: &FieldError) -> ErrorRank {
     ErrorRank { is_change, levels, is_given }
 }
 
-/// The rank of an error at the field `name` of a struct, or below it. An entry for this kind or text of errors takes
+/// The rank of an error at the field `name` of a struct, or below it. An entry for this kind or stage of errors takes
 /// precedence over one for all errors of the field.
-fn field_rank(of: &Ruled, order: &Order, name: &str, error: &FieldError) -> usize {
-    let (last, of_kind) = (of.fields.len() + order.len() + 1, format!("{:?}", error.kind));
-    let is_meant = |what: &str| what == of_kind || error.detail.contains(&what.replace('_', " "));
+fn field_rank(of: &Ruled, order: &Order, name: &str, found: &Found) -> usize {
+    let last = of.fields.len() + order.len() + 1;
+    let is_meant = |which: &Which| match which {
+        Which::All => false,
+        Which::Kind(kind) => *kind == found.error.kind,
+        Which::CheckStage(stage) => *stage == found.stage,
+    };
     let is_name = |field: &str| field.strip_prefix('~').unwrap_or(field) == name;
     let place = match order[..] {
         [] => of.fields.iter().position(|field| field.go.name == name),
         _ => {
-            let special = order.iter().position(|(field, what)| is_name(field) && what.is_some_and(is_meant));
-            special.or_else(|| order.iter().position(|(field, what)| is_name(field) && what.is_none()))
+            let special = order.iter().position(|(field, which)| is_name(field) && is_meant(which));
+            special.or_else(|| order.iter().position(|(field, which)| is_name(field) && *which == Which::All))
         }
     };
     // without an entry, errors at the struct itself come first, and those of other fields last

@@ -132,7 +132,11 @@ fn add(ruled: &mut Ruled, line: &'static str) -> Result<(), String> {
         match (name, rule) {
             (".", "+enforced") => ruled.is_enforced = true,
             (".", rule) => {
-                let order = ruled.order.insert(words::order(rule).ok_or("unknown rule")?);
+                let (word, fields) = rule.split_once(' ').unwrap_or((rule, ""));
+                if word != "order" {
+                    return Err("unknown rule".to_owned());
+                }
+                let order = ruled.order.insert(words::order(fields)?);
                 known(&own, order.iter().map(|(name, _)| *name))?;
             }
             (OBJECT_NAME, rule) => ruled.object_name.get_or_insert_default().add(rule, fields)?,

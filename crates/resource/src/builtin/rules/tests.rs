@@ -2,9 +2,9 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::types::go_struct;
 use machinery::{Release, Value, json};
 
-use super::super::at::errors_of;
+use super::super::at::{CheckStage, Found, errors_of};
 use super::table::Lines;
-use super::{Pass, check, of, sort, values};
+use super::{Pass, check, in_order, of, values};
 
 /// The first error of a table.
 fn problem(text: &'static str) -> Option<String> {
@@ -179,7 +179,7 @@ fn one_member_of_a_union_is_set() {
 #[test]
 fn parts_have_an_order_of_their_own() {
     let path = |text: &str| FieldPath::new(text);
-    let mut errors = vec![
+    let errors = vec![
         FieldError::forbidden(&path("spec"), "changed"),
         FieldError::duplicate(&path("spec.containers[0].name"), &Value::Null),
         FieldError::required(&path("spec.containers[1].name"), ""),
@@ -195,15 +195,65 @@ fn parts_have_an_order_of_their_own() {
         errors[2].clone(),
         errors[0].clone(),
     ];
-    sort(of("core.v1.Pod"), &mut errors);
-    assert_eq!(errors, want);
+    let found = errors.into_iter().map(|error| Found { error, stage: CheckStage::Field });
+    assert_eq!(in_order(of("core.v1.Pod"), found.collect()), want);
+}
+
+/// Errors of one field that several functions of kube-apiserver check.
+#[test]
+fn stages_have_positions() {
+    let found = |field: &str, stage| Found { error: FieldError::forbidden(&FieldPath::new(field), ""), stage };
+    let cases = [
+        (
+            "core.v1.Pod",
+            vec![
+                found("spec.tolerations[0].key", CheckStage::Field),
+                found("spec.containers[0].securityContext.runAsUser", CheckStage::System),
+                found("spec.hostNetwork", CheckStage::HostUsers),
+                found("spec", CheckStage::HostProcess),
+                found("spec.containers[0].ports[0].hostPort", CheckStage::HostPorts),
+                found("spec.containers[1].image", CheckStage::Field),
+                found("spec.restartPolicy", CheckStage::Whole),
+                found("spec.restartPolicy", CheckStage::Field),
+                found("spec.tolerations", CheckStage::Update),
+            ],
+            [5, 4, 7, 3, 2, 0, 1, 6, 8],
+        ),
+        (
+            "batch.v1.Job",
+            vec![
+                found("spec.completions", CheckStage::Change),
+                found("spec.template.metadata.labels", CheckStage::Selection),
+                found("spec.template.spec.volumes[0].name", CheckStage::Field),
+                found("spec.selector", CheckStage::Field),
+                found("spec.backoffLimitPerIndex", CheckStage::Field),
+                found("spec.backoffLimitPerIndex", CheckStage::Rule),
+                found("spec.selector", CheckStage::Selection),
+                found("metadata.name", CheckStage::Across),
+                found("metadata.name", CheckStage::Field),
+            ],
+            [8, 6, 5, 4, 2, 3, 1, 0, 7],
+        ),
+    ];
+    for (kind, all, want) in cases {
+        // each error has its number as the detail
+        let numbered = |(number, found): (usize, Found)| Found {
+            error: FieldError { detail: number.to_string(), ..found.error },
+            ..found
+        };
+        let errors = in_order(of(kind), all.into_iter().enumerate().map(numbered).collect());
+        let order: Vec<usize> = errors.iter().map(|error| error.detail.parse().unwrap()).collect();
+        assert_eq!(order, want, "{kind}");
+    }
 }
 
 #[test]
 fn errors_are_in_the_order_of_their_kind() {
-    let required = |path: &str| FieldError::required(&FieldPath::new(path), "");
+    let required =
+        |path: &str| Found { error: FieldError::required(&FieldPath::new(path), ""), stage: CheckStage::Field };
     let changed = FieldError::forbidden(&FieldPath::new("spec.capacity"), "field is immutable");
-    let mut errors = vec![
+    let changed = Found { error: changed, stage: CheckStage::Change };
+    let found = vec![
         changed.clone(),
         required("spec.zog"),
         required("spec.csi.driver"),
@@ -211,12 +261,11 @@ fn errors_are_in_the_order_of_their_kind() {
         required("spec.capacity"),
         required("spec.accessModes"),
     ];
-    sort(of("core.v1.PersistentVolume"), &mut errors);
+    let errors = in_order(of("core.v1.PersistentVolume"), found);
     let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
     let want = ["spec.accessModes", "spec.capacity", "spec.csi.driver", "spec", "spec.zog", "spec.capacity"];
     assert_eq!(fields, want);
     // a kind without an order
-    let mut errors = vec![changed, required("a")];
-    sort(of("core.v1.ConfigMap"), &mut errors);
+    let errors = in_order(of("core.v1.ConfigMap"), vec![changed, required("a")]);
     assert_eq!(errors[0].field, "spec.capacity");
 }

@@ -3,13 +3,14 @@
 use machinery::Value;
 use machinery::types::{GoField, Printed};
 
-use super::super::at::At;
+use super::super::at::{At, CheckStage};
 use super::Ruled;
 use super::table::RuledField;
 
 /// Reports the errors of an object.
 pub fn check(pass: Pass, at: At, of: Option<&'static Ruled>) {
     if let Some(of) = of.filter(|of| of.is_enforced || pass != Pass::Declared) {
+        let at = at.in_stage(CheckStage::Rule);
         Walk { pass, is_update: at.is_update() }.structure(at, of, &[]);
     }
 }

@@ -2,7 +2,9 @@
 
 use base::request::FeatureGates;
 use machinery::Value;
+use machinery::field::FieldErrorKind;
 
+use super::super::at::CheckStage;
 use super::super::formats::{self, Format};
 use super::super::rule_checks::{self, Check};
 use super::conditions::{self, Condition};
@@ -92,17 +94,36 @@ pub struct Union {
     pub names: Vec<&'static str>,
 }
 
-/// The order of errors in a struct: names of fields, some with the kind of the errors or a text in their details. If
-/// there are none, the order is that of the struct.
-pub type Order = Vec<(&'static str, Option<&'static str>)>;
+/// The order of errors in a struct: names of fields, and which errors of each. If there are none, the order is that of the
+/// struct.
+pub type Order = Vec<(&'static str, Which)>;
 
-/// The order that a rule sets; `None` for any other rule.
-pub fn order(rule: &'static str) -> Option<Order> {
-    let field = |field: &'static str| field.split_once(':').map_or((field, None), |(name, what)| (name, Some(what)));
-    match rule.strip_prefix("order")? {
-        "" => Some(vec![]),
-        fields => Some(fields.strip_prefix(' ')?.split(',').map(field).collect()),
+/// Which errors of a field have a position.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    All,
+    Kind(FieldErrorKind),
+    CheckStage(CheckStage),
+}
+
+impl Which {
+    fn named(name: &str) -> Result<Which, String> {
+        use FieldErrorKind::{Duplicate, Forbidden, NotFound, Required, TooLong};
+        let kinds = [Duplicate, Forbidden, NotFound, Required, TooLong];
+        let kind = kinds.into_iter().find(|kind| format!("{kind:?}") == name).map(Which::Kind);
+        let stage =
+            || CheckStage::NAMED.iter().find(|(known, _)| *known == name).map(|(_, stage)| Which::CheckStage(*stage));
+        kind.or_else(stage).ok_or_else(|| format!("unknown kind or stage of errors {name:?}"))
     }
+}
+
+/// The order of these fields.
+pub fn order(fields: &'static str) -> Result<Order, String> {
+    let field = |field: &'static str| match field.split_once(':') {
+        None => Ok((field, Which::All)),
+        Some((name, which)) => Ok((name, Which::named(which)?)),
+    };
+    if fields.is_empty() { Ok(vec![]) } else { fields.split(',').map(field).collect() }
 }
 
 impl Rules {
@@ -144,7 +165,7 @@ impl Rules {
                 let (name, hidden) = rest.split_once(' ').ok_or("no condition and fields")?;
                 self.hides = Some((conditions::named(name).ok_or("unknown condition")?, names(hidden)?));
             }
-            ("order", _) => self.order = order(rule),
+            ("order", _) => self.order = Some(order(rest)?),
             _ => self.declared.add(word.strip_prefix('+').ok_or("unknown rule")?, rest, fields)?,
         }
         Ok(())

@@ -3,7 +3,7 @@
 use machinery::Value;
 use machinery::types::{Container, GoBase, GoField, Printed};
 
-use super::super::at::At;
+use super::super::at::{At, CheckStage};
 use super::Ruled;
 use super::table::RuledField;
 use super::walk::{Walk, field, is_pointer, is_same};
@@ -86,6 +86,7 @@ impl Ruled {
 /// Reports a changed immutable field.
 fn immutable(at: At, rules: &Rules, go: &GoField) {
     let is_single = go.go_type.container == Container::None;
+    let at = at.in_stage(CheckStage::Change);
     let at = match (is_single, go.go_type.base) {
         _ if rules.is_unshown => return at.invalid_shown("null".to_owned(), IMMUTABLE),
         (true, GoBase::Text) if !is_pointer(go) => at.or_empty(),

@@ -7,7 +7,7 @@ use schema::shape::{named, same, same_fields};
 use super::failures::failure_policy;
 use super::prepare::JOB_LABELS;
 use super::{shown_selector, template};
-use crate::builtin::at::At;
+use crate::builtin::at::{At, CheckStage};
 use crate::builtin::checks::{is_set, is_usable_selector, list, selector_operators, text};
 use crate::builtin::defaults::restore;
 use crate::builtin::{job_rules, pods};
@@ -24,7 +24,7 @@ pub fn validate_job(at: At) {
     let is_matched = |selector: LabelSelector| selector.matches(|key| given.get(key).and_then(Value::as_str));
     // an absent selector selects nothing; an invalid one is not compared
     if !selector.is_given() || usable.and_then(LabelSelector::from_value).is_some_and(|parsed| !is_matched(parsed)) {
-        labels.invalid("`selector` does not match template `labels`");
+        labels.in_stage(CheckStage::Selection).invalid("`selector` does not match template `labels`");
     }
     job_spec(spec);
     if !at.is_update() {
@@ -34,7 +34,8 @@ pub fn validate_job(at: At) {
     if let Some(last) = spec.int("completions").filter(|_| is_indexed(spec)) {
         let pod = format!("{}-{}", name.as_text(), last.saturating_sub(1).max(0));
         if !names::dns1123_label(&pod).is_empty() {
-            name.invalid(format!("will not able to create pod with invalid DNS label: {pod}"));
+            name.in_stage(CheckStage::Across)
+                .invalid(format!("will not able to create pod with invalid DNS label: {pod}"));
         }
     }
     if let Some(old) = at.old.filter(|old| old.get("spec").is_some()) {
@@ -63,7 +64,8 @@ fn generated(job: At, labels: &Map) {
         |selector: LabelSelector| selector.matches(|label| field_of(label).map(|field| metadata.text(field)));
     let usable = Some(selector.value).filter(|selector| is_usable_selector(selector));
     if usable.and_then(LabelSelector::from_value).is_some_and(|parsed| !is_generated(parsed)) {
-        selector.invalid_shown(shown_selector(selector.value), "`selector` not auto-generated");
+        let shown = shown_selector(selector.value);
+        selector.in_stage(CheckStage::Selection).invalid_shown(shown, "`selector` not auto-generated");
     }
 }
 
@@ -88,12 +90,12 @@ fn job_changes(spec: At, old: &Value) {
         let at = spec.field(name);
         if name == "completions" && is_indexed(spec) {
             if at.is_given() && at.old != Some(at.value) && at.value != spec.field("parallelism").value {
-                at.invalid("can only be modified in tandem with spec.parallelism");
+                at.in_stage(CheckStage::Across).invalid("can only be modified in tandem with spec.parallelism");
             }
         } else if name == "template" && waits(old) {
             waiting_template(at.field("spec"));
         } else if !form.field(name).is_some_and(|field| same(Some(at.value), at.old, field)) {
-            at.invalid_shown(shown_part(name, at.value), "field is immutable");
+            at.in_stage(CheckStage::Change).invalid_shown(shown_part(name, at.value), "field is immutable");
         }
     }
 }
@@ -127,7 +129,7 @@ fn waiting_template(spec: At) {
         }
     }
     if !same_fields(new, &old, named("core.v1.PodSpec"), &[]) {
-        spec.printed_as("core.PodSpec").invalid("field is immutable");
+        spec.printed_as("core.PodSpec").in_stage(CheckStage::Change).invalid("field is immutable");
     }
 }
 
@@ -153,7 +155,8 @@ pub fn validate_cron_job(at: At) {
     let spec = at.field("spec.jobTemplate.spec");
     let (selector, is_manual) = (spec.field("selector"), spec.field("manualSelector"));
     if selector.is_given() {
-        selector.invalid_shown(shown_selector(selector.value), "`selector` will be auto-generated");
+        let shown = shown_selector(selector.value);
+        selector.in_stage(CheckStage::Selection).invalid_shown(shown, "`selector` will be auto-generated");
     }
     if spec.is_true("manualSelector") {
         is_manual.unsupported(&["nil", "false"]);

@@ -19,7 +19,7 @@ use machinery::{Map, Value, json};
 use schema::apply::FieldSet;
 use schema::shape::{named, same_fields};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::checks::{is_usable_selector, labels, selector_operators};
 use super::defaults::restore;
 use super::{claim_templates, pod_annotations, pods, rollouts};
@@ -78,7 +78,7 @@ pub fn validate(at: At) {
         |old: &Value| selector.is_given() && same_fields(selector.value, old, named("meta.v1.LabelSelector"), &[]);
     if selector.old.is_some_and(|old| !is_same(old)) {
         let shown = if selector.is_given() { shown_selector(selector.value) } else { "null".to_owned() };
-        selector.invalid_shown(shown, "field is immutable");
+        selector.in_stage(CheckStage::Change).invalid_shown(shown, "field is immutable");
     }
 }
 
@@ -124,6 +124,7 @@ fn of_workload(spec: At, kind: &str, selector: Option<&Value>) {
 
 /// The Pods of a workload must have the restart policy `Always` and no deadline.
 fn restarts(template: At, kind: &str) {
+    let template = template.in_stage(CheckStage::Whole);
     let (policy, deadline) = (template.field("spec.restartPolicy"), template.field("spec.activeDeadlineSeconds"));
     if !policy.as_text().is_empty() {
         policy.one_of(&["Always"]);
@@ -148,7 +149,8 @@ fn template(at: At) {
     pod_annotations::mismatches(at);
     pods::validate_spec(at.field("spec"));
     if !at.list("spec.ephemeralContainers").is_empty() {
-        at.field("spec.ephemeralContainers").forbidden("ephemeral containers not allowed in pod template");
+        let containers = at.field("spec.ephemeralContainers").in_stage(CheckStage::Whole);
+        containers.forbidden("ephemeral containers not allowed in pod template");
     }
 }
 
