@@ -7,7 +7,7 @@ use super::at::At;
 /// Warns of an annotation that is deprecated, unless the object had it.
 pub fn warnings(at: At) {
     let annotations = at.field("metadata.annotations");
-    let given = annotations.key("kubernetes.io/enforce-mountable-secrets");
+    let given = annotations.entry("kubernetes.io/enforce-mountable-secrets");
     if given.is_given() && given.old.is_none_or(Value::is_null) {
         given.warn("deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets");
     }

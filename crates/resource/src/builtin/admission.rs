@@ -44,12 +44,12 @@ impl BuiltIn {
 /// Validates a rule of resources and operations.
 pub fn rule(rule: At) {
     alone(rule.field("operations"), "operations");
-    rule.each("operations").for_each(|at| at.one_of(&["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]));
+    rule.items_of("operations").for_each(|at| at.one_of(&["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]));
     alone(rule.field("apiGroups"), "API groups");
     alone(rule.field("apiVersions"), "API versions");
-    rule.each("apiVersions").for_each(|version| version.not_empty());
+    rule.items_of("apiVersions").for_each(|version| version.require_text(""));
     resources_of(rule);
-    rule.field("scope").named().one_of(&["*", "Cluster", "Namespaced"]);
+    rule.field("scope").shown_as_json().one_of(&["*", "Cluster", "Namespaced"]);
 }
 
 /// Validates a list that must not be empty, and in which `*` must be the only item.
@@ -107,14 +107,14 @@ fn resources_of(rule: At) {
 pub fn match_conditions(object: At, scope: Scope<'_>) {
     object.field("matchConditions").max_items(limits::MATCH_CONDITIONS_MAX);
     let mut known = HashSet::new();
-    for condition in object.each("matchConditions") {
+    for condition in object.items_of("matchConditions") {
         let at = condition.field("expression");
         match at.as_text().trim() {
             "" => at.required(""),
             text => expression(at, text, scope, &[cel::Type::Bool]),
         }
         let name = condition.field("name");
-        name.required_name(names::qualified_name);
+        name.check_required_text(names::qualified_name);
         if !name.as_text().is_empty() {
             name.unique(&mut known);
         }

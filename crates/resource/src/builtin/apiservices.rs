@@ -49,22 +49,22 @@ pub fn validate(at: At) {
         }
     }
     if !group.as_text().is_empty() {
-        group.must_be(names::dns1123_subdomain);
+        group.check_text(names::dns1123_subdomain);
     } else if version.as_text() != "v1" {
         group.required("only v1 may have an empty group and it better be legacy kube");
     }
-    version.must_be(names::dns1035_label);
+    version.check_text(names::dns1035_label);
     for (field, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
-        let number = spec.number(field);
+        let number = spec.field_or_zero(field);
         if !number.value.as_int().is_some_and(|number| (1..=max).contains(&number)) {
             number.invalid(format!("must be positive and less than {max}"));
         }
     }
     let (bundle, is_unverified) = (spec.field("caBundle"), spec.field("insecureSkipTLSVerify"));
     let skips = spec.is_true("insecureSkipTLSVerify");
-    if let Some(service) = spec.given("service") {
-        service.field("namespace").not_empty();
-        service.field("name").not_empty();
+    if let Some(service) = spec.field_if_given("service") {
+        service.field("namespace").require_text("");
+        service.field("name").require_text("");
         let port = service.field("port");
         if port.is_given() && !port.value.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
             port.invalid("port is not valid: must be between 1 and 65535, inclusive");
@@ -77,7 +77,7 @@ pub fn validate(at: At) {
     // a local APIService has no service to call, so nothing about calling one may be set
     if bundle.is_given() {
         let shown = format!("{} bytes", decoded_len(bundle.as_text()));
-        bundle.invalid_text(&shown, "local APIServices may not have a caBundle");
+        bundle.shown_as_text(&shown).invalid("local APIServices may not have a caBundle");
     }
     if skips {
         is_unverified.invalid("local APIServices may not have insecureSkipTLSVerify");
@@ -85,7 +85,8 @@ pub fn validate(at: At) {
 }
 
 pub fn validate_status(at: At) {
-    at.each("status.conditions").for_each(|one| one.field("status").named().one_of(&["True", "False", "Unknown"]));
+    at.items_of("status.conditions")
+        .for_each(|one| one.field("status").shown_as_json().one_of(&["True", "False", "Unknown"]));
 }
 
 #[cfg(test)]

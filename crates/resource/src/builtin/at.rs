@@ -2,6 +2,9 @@
 //!
 //! A validator walks through an object with [`At`], from a place to its fields and items, and reports errors at places. A
 //! place refers to the one above it: only an error needs the whole path, and few objects have errors.
+//!
+//! What a method does is its first word: `field`, `item` and `entry` step down, `with_…` changes the place, `shown_as…` what
+//! errors show instead of the value, `check_…` and `require…` report what is wrong. How they differ is the rest.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -77,7 +80,7 @@ impl Report {
 
     /// The place of the whole object. In an update, `old` is the object that it replaces.
     pub fn root<'p, 'v>(&'p self, value: &'v Value, old: Option<&'v Value>) -> At<'p, 'v> {
-        At { value, old, place: Place::Root, report: self, go: None, stage: CheckStage::Field }
+        At { value, old, place: Place::Root, report: self, shown: Shown::Value, stage: CheckStage::Field }
     }
 
     fn into_errors(self) -> Vec<FieldError> {
@@ -112,7 +115,7 @@ pub fn errors_at(
     release: Release,
     check: impl FnOnce(At),
 ) -> Vec<FieldError> {
-    errors_of(object, old, release, |at| check(at.reported_at(path)))
+    errors_of(object, old, release, |at| check(at.with_path(path)))
 }
 
 /// A place in an object.
@@ -121,13 +124,24 @@ pub struct At<'p, 'v> {
     /// The value at the place; null if it is absent.
     pub value: &'v Value,
     /// The value that the old object has there, null if it is absent. `None` in a new object, and in items of lists and
-    /// [`At::entries`], unless [`At::compared_with`] has set it.
+    /// [`At::entries_of`], unless [`At::with_old`] has set it.
     pub old: Option<&'v Value>,
     place: Place<'p, 'v>,
     report: &'p Report,
-    /// The Go type whose JSON errors show instead of the value; `None` if they show the value itself.
-    go: Option<&'static str>,
+    shown: Shown<'p>,
     stage: CheckStage,
+}
+
+/// What errors show of the value.
+#[derive(Clone, Copy)]
+enum Shown<'p> {
+    Value,
+    /// The value as the JSON of a Go type.
+    Go(&'static str),
+    /// This text instead of it.
+    Text(&'p str),
+    /// This form of it.
+    Form(&'p str),
 }
 
 #[derive(Clone, Copy)]
@@ -143,6 +157,13 @@ enum Place<'p, 'v> {
     Entry(&'p At<'p, 'v>, &'p str, &'p str),
 }
 
+const GO_STRING: &str = "string";
+
+/// A text in the form in which [`At::shown_as_json`] shows it.
+pub fn json_text(text: &str) -> String {
+    internal_json(&Value::from(text), GO_STRING)
+}
+
 static NOTHING: Value = Value::Null;
 static ZERO: Value = Value::Int(0);
 static NO_TEXT: Value = Value::String(machinery::Text::new_static(""));
@@ -156,7 +177,7 @@ fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
 impl<'p, 'v> At<'p, 'v> {
     /// A place below this one.
     fn below<'q>(&'q self, place: Place<'q, 'v>, value: &'v Value, old: Option<&'v Value>) -> At<'q, 'v> {
-        At { value, old, place, report: self.report, go: None, stage: self.stage }
+        At { value, old, place, report: self.report, shown: Shown::Value, stage: self.stage }
     }
 
     /// The place of a field. `name` may be a path, such as `spec.selector`.
@@ -165,51 +186,51 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// The place of a field whose name may contain dots.
-    pub fn child<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
-        At { place: Place::Field(self, name), ..self.key(name) }
+    pub fn field_with_dots<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
+        At { place: Place::Field(self, name), ..self.entry(name) }
     }
 
     /// As [`At::field`], for a string: Go has no absent strings, so errors show an empty one.
-    pub fn string<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
+    pub fn field_or_empty<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
         self.field(name).or_empty()
     }
 
     /// As [`At::field`], for a number: Go has no absent numbers, so errors show zero.
-    pub fn number<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
+    pub fn field_or_zero<'q>(&'q self, name: &'q str) -> At<'q, 'v> {
         let at = self.field(name);
-        if at.is_given() { at } else { at.with(&ZERO) }
+        if at.is_given() { at } else { at.with_value(&ZERO) }
     }
 
     /// The place of a field, if it is set.
-    pub fn given<'q>(&'q self, name: &'q str) -> Option<At<'q, 'v>> {
+    pub fn field_if_given<'q>(&'q self, name: &'q str) -> Option<At<'q, 'v>> {
         Some(self.field(name)).filter(At::is_given)
     }
 
     /// The place of an item of a list.
-    pub fn index(&self, index: usize) -> At<'_, 'v> {
+    pub fn item(&self, index: usize) -> At<'_, 'v> {
         let value = self.value.as_array().and_then(|items| items.get(index)).unwrap_or(&NOTHING);
         self.below(Place::Index(self, index), value, None)
     }
 
     /// The place of an entry of a map.
-    pub fn key<'q>(&'q self, key: &'q str) -> At<'q, 'v> {
+    pub fn entry<'q>(&'q self, key: &'q str) -> At<'q, 'v> {
         let old = self.old.map(|old| old.get(key).unwrap_or(&NOTHING));
         self.below(Place::Key(self, key), self.value.get(key).unwrap_or(&NOTHING), old)
     }
 
     /// The places of the items of a list that is a field.
-    pub fn each<'q>(&'q self, name: &'q str) -> impl DoubleEndedIterator<Item = At<'q, 'v>> + use<'q, 'p, 'v> {
+    pub fn items_of<'q>(&'q self, name: &'q str) -> impl DoubleEndedIterator<Item = At<'q, 'v>> + use<'q, 'p, 'v> {
         let items = self.list(name).iter().enumerate();
         items.map(move |(i, value)| self.below(Place::Item(self, name, i), value, None))
     }
 
     /// The places of the items of this list.
     pub fn items(&self) -> impl DoubleEndedIterator<Item = At<'_, 'v>> + ExactSizeIterator {
-        (0..self.value.as_array().map_or(0, <[Value]>::len)).map(|i| self.index(i))
+        (0..self.value.as_array().map_or(0, <[Value]>::len)).map(|i| self.item(i))
     }
 
     /// The keys and places of the entries of a map that is a field.
-    pub fn entries<'q>(&'q self, name: &'q str) -> impl Iterator<Item = (&'v str, At<'q, 'v>)> + use<'q, 'p, 'v> {
+    pub fn entries_of<'q>(&'q self, name: &'q str) -> impl Iterator<Item = (&'v str, At<'q, 'v>)> + use<'q, 'p, 'v> {
         find(self.value, name)
             .as_object()
             .into_iter()
@@ -218,12 +239,12 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// This place with another value.
-    pub fn with(self, value: &'v Value) -> At<'p, 'v> {
+    pub fn with_value(self, value: &'v Value) -> At<'p, 'v> {
         At { value, ..self }
     }
 
     /// This place, but errors are reported at `path`.
-    pub fn reported_at<'q>(&self, path: &'q FieldPath) -> At<'q, 'v>
+    pub fn with_path<'q>(&self, path: &'q FieldPath) -> At<'q, 'v>
     where
         'p: 'q,
     {
@@ -233,16 +254,16 @@ impl<'p, 'v> At<'p, 'v> {
     /// This place of a string, with an empty one if it is absent.
     pub fn or_empty(self) -> At<'p, 'v> {
         let or_empty = |value: &'v Value| if value.is_null() { &NO_TEXT } else { value };
-        self.with(or_empty(self.value)).compared_with(self.old.map(or_empty))
+        self.with_value(or_empty(self.value)).with_old(self.old.map(or_empty))
     }
 
     /// This place with another old value, such as that of the item which had the same key.
-    pub fn compared_with(self, old: Option<&'v Value>) -> At<'p, 'v> {
+    pub fn with_old(self, old: Option<&'v Value>) -> At<'p, 'v> {
         At { old, ..self }
     }
 
     /// This field, under another name in errors: kube-apiserver does not always use that of the JSON.
-    pub fn called(self, name: &'p str) -> At<'p, 'v> {
+    pub fn with_name(self, name: &'p str) -> At<'p, 'v> {
         match self.place {
             Place::Field(above, _) => At { place: Place::Field(above, name), ..self },
             _ => self,
@@ -250,18 +271,34 @@ impl<'p, 'v> At<'p, 'v> {
     }
 
     /// This place, in whose errors the value is shown as the JSON of a Go type.
-    pub fn printed_as(self, go: &'static str) -> At<'p, 'v> {
-        At { go: Some(go), ..self }
+    pub fn shown_as_go(self, go: &'static str) -> At<'p, 'v> {
+        At { shown: Shown::Go(go), ..self }
+    }
+
+    /// This place of a string whose Go type is not `string` but a type of its own, which errors show as JSON.
+    pub fn shown_as_json(self) -> At<'p, 'v> {
+        self.shown_as_go(GO_STRING)
+    }
+
+    /// This place, whose errors show this text instead of the value.
+    pub fn shown_as_text<'q>(&self, text: &'q str) -> At<'q, 'v>
+    where
+        'p: 'q,
+    {
+        At { shown: Shown::Text(text), ..*self }
+    }
+
+    /// This place, whose errors show this form of the value as it is; an empty one shows nothing.
+    pub fn shown_as<'q>(&self, form: &'q str) -> At<'q, 'v>
+    where
+        'p: 'q,
+    {
+        At { shown: Shown::Form(form), ..*self }
     }
 
     /// This place, whose errors are those of a stage.
     pub fn in_stage(self, stage: CheckStage) -> At<'p, 'v> {
         At { stage, ..self }
-    }
-
-    /// This place of a string whose Go type is not `string` but a type of its own, which errors show as JSON.
-    pub fn named(self) -> At<'p, 'v> {
-        self.printed_as("string")
     }
 }
 
@@ -366,34 +403,9 @@ impl<'v> At<'_, 'v> {
         errors.into_iter().for_each(|error| self.push(error));
     }
 
-    /// An `Invalid value` error that does not show the value.
-    pub fn invalid_unshown(&self, why: impl Into<String>) {
-        self.invalid_shown(String::new(), why);
-    }
-
-    /// A `Duplicate value` error that shows this text instead of the value.
-    pub fn duplicate_text(&self, text: &str) {
-        self.push(FieldError::duplicate(&self.path(), &Value::from(text)));
-    }
-
-    /// An `Invalid value` error that shows this name, as [`At::named`] does.
-    pub fn invalid_name(&self, name: &str, why: impl Into<String>) {
-        self.showing(&Value::from(name), |at| at.named().invalid(why));
-    }
-
     /// Calls `report` with this place and another value, which its errors then show.
     pub fn showing(&self, value: &Value, report: impl FnOnce(At)) {
         report(At { value, old: None, ..*self });
-    }
-
-    /// A `Duplicate value` error with a reason.
-    pub fn duplicate_of(&self, why: impl Into<String>) {
-        self.shown(FieldError { detail: why.into(), ..FieldError::duplicate(&self.path(), self.value) });
-    }
-
-    /// A `Duplicate value` error that shows the value in this form.
-    pub fn duplicate_shown(&self, shown: String) {
-        self.push(FieldError { value: shown, ..FieldError::duplicate(&self.path(), &NOTHING) });
     }
 
     /// The number of errors of the object so far.
@@ -408,11 +420,14 @@ impl<'v> At<'_, 'v> {
         report.into_errors()
     }
 
-    /// Reports an error, which shows the value as the Go type of the place, if it has one.
-    fn shown(&self, error: FieldError) {
-        self.push(match self.go {
-            Some(go) => FieldError { value: internal_json(self.value, go), ..error },
-            None => error,
+    /// Reports an error about a value, in the form in which the place shows it.
+    fn about(&self, error: impl FnOnce(&FieldPath, &Value) -> FieldError) {
+        let path = self.path();
+        self.push(match self.shown {
+            Shown::Value => error(&path, self.value),
+            Shown::Go(go) => FieldError { value: internal_json(self.value, go), ..error(&path, &NOTHING) },
+            Shown::Text(text) => error(&path, &Value::from(text)),
+            Shown::Form(form) => FieldError { value: form.to_owned(), ..error(&path, &NOTHING) },
         });
     }
 
@@ -425,29 +440,28 @@ impl<'v> At<'_, 'v> {
     }
 
     pub fn invalid(&self, why: impl Into<String>) {
-        self.shown(FieldError::invalid(&self.path(), self.value, why));
+        self.about(|path, value| FieldError::invalid(path, value, why));
     }
 
-    /// An `Invalid value` error that shows this text instead of the value.
-    pub fn invalid_text(&self, text: &str, why: impl Into<String>) {
-        self.push(FieldError::invalid(&self.path(), &Value::from(text), why));
-    }
-
-    /// An `Invalid value` error that shows the value in this form.
-    pub fn invalid_shown(&self, shown: String, why: impl Into<String>) {
-        self.push(FieldError { value: shown, ..FieldError::invalid(&self.path(), &NOTHING, why) });
+    /// Reports each of these problems.
+    pub fn invalid_each(&self, problems: impl IntoIterator<Item = String>) {
+        problems.into_iter().for_each(|why| self.invalid(why));
     }
 
     pub fn duplicate(&self) {
-        self.shown(FieldError::duplicate(&self.path(), self.value));
+        self.about(FieldError::duplicate);
+    }
+
+    pub fn duplicate_because(&self, why: &str) {
+        self.about(|path, value| FieldError { detail: why.to_owned(), ..FieldError::duplicate(path, value) });
     }
 
     pub fn not_found(&self) {
-        self.shown(FieldError::not_found(&self.path(), self.value));
+        self.about(FieldError::not_found);
     }
 
     pub fn unsupported(&self, known: &[&str]) {
-        self.shown(FieldError::not_supported(&self.path(), self.value, known));
+        self.about(|path, value| FieldError::not_supported(path, value, known));
     }
 
     pub fn too_many(&self, count: usize, items_max: usize) {
@@ -479,55 +493,24 @@ impl At<'_, '_> {
 
 /// Checks.
 impl<'v> At<'_, 'v> {
-    /// Requires a text that is not empty.
-    pub fn not_empty(&self) {
-        self.not_empty_or("");
-    }
-
-    /// As [`At::not_empty`], with the detail of the error.
-    pub fn not_empty_or(&self, why: &str) {
+    /// Requires a text that is not empty. `why` is the detail of the error.
+    pub fn require_text(&self, why: &str) {
         if self.as_text().is_empty() {
             self.required(why);
         }
     }
 
     /// Requires a value.
-    pub fn given_or(&self, why: impl Into<String>) {
+    pub fn require(&self, why: impl Into<String>) {
         if !self.is_given() {
             self.required(why);
         }
     }
 
     /// Forbids a value.
-    pub fn absent_or(&self, why: impl Into<String>) {
+    pub fn forbid(&self, why: impl Into<String>) {
         if self.is_given() {
             self.forbidden(why);
-        }
-    }
-
-    /// Requires one of these texts. An empty one is reported as missing.
-    pub fn required_of(&self, known: &[&str]) {
-        if self.as_text().is_empty() { self.required("") } else { self.one_of(known) }
-    }
-
-    /// Requires a number that is not less than `min`, if the place has a number.
-    pub fn at_least(&self, min: i64, why: &str) {
-        if self.value.as_int().is_some_and(|number| number < min) {
-            self.invalid(why);
-        }
-    }
-
-    /// As [`At::must_be`], if the place has a value.
-    pub fn must_be_if_given(&self, problems: impl FnOnce(&str) -> Vec<String>) {
-        if self.is_given() {
-            self.must_be(problems);
-        }
-    }
-
-    /// As [`At::must_be`], unless the text is empty.
-    pub fn may_be(&self, problems: impl FnOnce(&str) -> Vec<String>) {
-        if !self.as_text().is_empty() {
-            self.must_be(problems);
         }
     }
 
@@ -538,26 +521,47 @@ impl<'v> At<'_, 'v> {
         }
     }
 
+    /// Requires one of these texts. An empty one is reported as missing.
+    pub fn require_one_of(&self, known: &[&str]) {
+        if self.as_text().is_empty() { self.required("") } else { self.one_of(known) }
+    }
+
+    /// Reports each problem that `problems` finds in the text, which may be empty.
+    pub fn check_text(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        self.or_empty().invalid_each(problems(self.as_text()));
+    }
+
+    /// As [`At::check_text`], if the place has a value.
+    pub fn check_text_if_given(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        if self.is_given() {
+            self.check_text(problems);
+        }
+    }
+
+    /// As [`At::check_text`], unless the text is empty.
+    pub fn check_text_unless_empty(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        if !self.as_text().is_empty() {
+            self.check_text(problems);
+        }
+    }
+
+    /// As [`At::check_text`], but an empty text is reported as missing.
+    pub fn check_required_text(&self, problems: impl FnOnce(&str) -> Vec<String>) {
+        if self.as_text().is_empty() { self.required("") } else { self.check_text(problems) }
+    }
+
+    /// Requires a number that is not less than `min`, if the place has a number.
+    pub fn at_least(&self, min: i64, why: &str) {
+        if self.value.as_int().is_some_and(|number| number < min) {
+            self.invalid(why);
+        }
+    }
+
     /// Requires a number in a range, if the place has a value.
     pub fn within(&self, range: RangeInclusive<i64>) {
         if self.is_given() && !self.value.as_int().is_some_and(|number| range.contains(&number)) {
             self.invalid(format!("must be between {} and {}, inclusive", range.start(), range.end()));
         }
-    }
-
-    /// Reports each problem that `problems` finds in the text.
-    pub fn must_be(&self, problems: impl FnOnce(&str) -> Vec<String>) {
-        problems(self.as_text()).into_iter().for_each(|why| self.or_empty().invalid(why));
-    }
-
-    /// Reports each of these problems of another text, which the errors show.
-    pub fn problems(&self, text: &str, problems: Vec<String>) {
-        problems.into_iter().for_each(|why| self.invalid_text(text, why));
-    }
-
-    /// As [`At::must_be`], but an empty text is reported as missing.
-    pub fn required_name(&self, problems: impl FnOnce(&str) -> Vec<String>) {
-        if self.as_text().is_empty() { self.required("") } else { self.must_be(problems) }
     }
 
     /// Requires a text of at most this many bytes.

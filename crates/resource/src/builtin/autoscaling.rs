@@ -56,17 +56,17 @@ fn validate_newest(spec: At) {
         max.invalid("must be greater than or equal to 1");
     }
     if least.is_some_and(|least| most < least) {
-        let max = spec.number("maxReplicas").in_stage(CheckStage::Across);
+        let max = spec.field_or_zero("maxReplicas").in_stage(CheckStage::Across);
         max.invalid("must be greater than or equal to `minReplicas`");
     }
-    let mut metrics = spec.each("metrics");
+    let mut metrics = spec.items_of("metrics");
     if least == Some(0) && !metrics.any(|metric| ["Object", "External"].contains(&metric.text("type"))) {
         let why = "must specify at least one Object or External metric to support scaling to zero replicas";
         spec.field("metrics").forbidden(why);
     }
-    spec.each("metrics").for_each(metric);
+    spec.items_of("metrics").for_each(metric);
     for name in ["behavior.scaleUp", "behavior.scaleDown"] {
-        spec.given(name).into_iter().for_each(scaling_rules);
+        spec.field_if_given(name).into_iter().for_each(scaling_rules);
     }
 }
 
@@ -87,7 +87,7 @@ fn scaling_rules(rules: At) {
     if tolerance.is_given() && Quantity::of(tolerance.value).is_ok_and(|amount| amount.signum() < 0) {
         tolerance.invalid("must be greater than or equal to 0");
     }
-    for policy in rules.each("policies").filter(|policy| policy.int("periodSeconds") > Some(PERIOD_MAX)) {
+    for policy in rules.items_of("policies").filter(|policy| policy.int("periodSeconds") > Some(PERIOD_MAX)) {
         policy.field("periodSeconds").invalid(format!("must be less than or equal to {PERIOD_MAX}"));
     }
 }
@@ -102,9 +102,9 @@ const METRIC_SOURCES: [(&str, &str); 5] = [
 ];
 
 fn metric(metric: At) {
-    let kind = metric.string("type");
-    kind.not_empty_or("must specify a metric source type");
-    kind.named().one_of(&METRIC_SOURCES.map(|(known, _)| known));
+    let kind = metric.field_or_empty("type");
+    kind.require_text("must specify a metric source type");
+    kind.shown_as_json().one_of(&METRIC_SOURCES.map(|(known, _)| known));
     let own = METRIC_SOURCES.iter().find(|(known, _)| *known == kind.as_text()).map(|(_, field)| *field);
     let given: Vec<&str> = METRIC_SOURCES.iter().map(|(_, field)| *field).filter(|field| metric.has(field)).collect();
     if let Some(own) = own
@@ -135,12 +135,12 @@ fn metric_source(field: &str, source: At) {
         let container = source.field("container");
         match container.as_text() {
             "" => container.required("must specify a container"),
-            _ => container.must_be(names::dns1123_label),
+            _ => container.check_text(names::dns1123_label),
         }
     }
     if !is_resource {
-        name.not_empty_or("must specify a metric name");
-        name.must_be(names::path_segment);
+        name.require_text("must specify a metric name");
+        name.check_text(names::path_segment);
     }
     metric_target(field, source.field("target"));
 }
@@ -171,12 +171,12 @@ fn metric_target(field: &str, target: At) {
 }
 
 fn target_type(target: At) {
-    let kind = target.string("type");
-    kind.not_empty_or("must specify a metric target type");
+    let kind = target.field_or_empty("type");
+    kind.require_text("must specify a metric target type");
     if !["Utilization", "Value", "AverageValue"].contains(&kind.as_text()) {
-        kind.named().invalid("must be either Utilization, Value, or AverageValue");
+        kind.shown_as_json().invalid("must be either Utilization, Value, or AverageValue");
     }
-    for amount in ["value", "averageValue"].into_iter().filter_map(|name| target.given(name)) {
+    for amount in ["value", "averageValue"].into_iter().filter_map(|name| target.field_if_given(name)) {
         if Quantity::of(amount.value).is_ok_and(|amount| amount.signum() <= 0) {
             amount.invalid("must be positive");
         }

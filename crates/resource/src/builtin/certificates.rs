@@ -139,7 +139,7 @@ pub fn validate(at: At) {
     if spec.list("usages").is_empty() {
         spec.field("usages").required("");
     }
-    for usage in spec.each("usages") {
+    for usage in spec.items_of("usages") {
         usage.one_of(&USAGES);
         usage.unique(&mut known);
     }
@@ -168,7 +168,7 @@ pub(super) fn signer(at: At) {
     }
     signer_part(at, domain, names::dns1123_label);
     if !domain.contains('.') {
-        at.invalid_text(domain, "should be a domain with at least two segments separated by dots");
+        at.shown_as_text(domain).invalid("should be a domain with at least two segments separated by dots");
     }
     signer_part(at, name, names::dns1123_subdomain);
     at.max_bytes(SIGNER_BYTES_MAX);
@@ -179,7 +179,7 @@ fn signer_part(at: At, part: &str, problems: fn(&str) -> Vec<String>) {
     let found = part.split('.').map(|label| (label, problems(label))).find(|(_, problems)| !problems.is_empty());
     let (label, problems) = found.unwrap_or_default();
     for problem in problems {
-        at.invalid_text(part, format!("validating label {}: {problem}", quote(label)));
+        at.shown_as_text(part).invalid(format!("validating label {}: {problem}", quote(label)));
     }
 }
 
@@ -190,14 +190,14 @@ fn count(status: &Value, kind: &str) -> usize {
 
 fn conditions(status: At) {
     let mut known = HashSet::new();
-    for condition in status.each("conditions") {
-        let (kind, state) = (condition.string("type"), condition.field("status"));
-        kind.not_empty();
+    for condition in status.items_of("conditions") {
+        let (kind, state) = (condition.field_or_empty("type"), condition.field("status"));
+        kind.require_text("");
         let is_final = FINAL.contains(&kind.as_text());
         match state.as_text() {
             "" => state.required(""),
-            _ if is_final => state.named().one_of(&["True"]),
-            _ => state.named().one_of(&["False", "True", "Unknown"]),
+            _ if is_final => state.shown_as_json().one_of(&["True"]),
+            _ => state.shown_as_json().one_of(&["False", "True", "Unknown"]),
         }
         let is_contradicted = match kind.as_text() {
             "Approved" => known.contains("Denied"),
@@ -206,7 +206,7 @@ fn conditions(status: At) {
         };
         if is_contradicted {
             let why = "Approved and Denied conditions are mutually exclusive";
-            status.field("conditions").invalid_text(kind.as_text(), why);
+            status.field("conditions").shown_as_text(kind.as_text()).invalid(why);
         }
         kind.unique(&mut known);
     }
@@ -239,7 +239,7 @@ pub fn validate_status(at: At) {
     // an invalid certificate that an older server has stored may stay or be replaced
     if is_new && certificate_problem(before).is_none() {
         let problem = certificate_problem(certificate.as_text());
-        problem.into_iter().for_each(|why| certificate.invalid_text("<certificate data>", why));
+        problem.into_iter().for_each(|why| certificate.shown_as_text("<certificate data>").invalid(why));
     }
     changed(status, &FINAL, "remove", usize::lt);
     changed(status, &DECIDED, "add", usize::gt);
@@ -300,7 +300,7 @@ pub fn validate_bundle(at: At) {
     let prefix: fn(&str) -> _ = |prefix| names::dns1123_subdomain(&names::masked_prefix(prefix));
     for (field, checked) in [("metadata.generateName", prefix), ("metadata.name", names::dns1123_subdomain)] {
         if !at.text(field).is_empty() {
-            at.field(field).must_be(|name| bundle_name_problems(name, name_of_signer.as_text(), checked));
+            at.field(field).check_text(|name| bundle_name_problems(name, name_of_signer.as_text(), checked));
         }
     }
     if !name_of_signer.as_text().is_empty() {
@@ -317,7 +317,7 @@ fn anchors(at: At) {
     if at.as_text().len() > BYTES_MAX {
         return at.too_long(BYTES_MAX);
     }
-    let invalid = |why: String| at.invalid_text("<value omitted>", why);
+    let invalid = |why: String| at.shown_as_text("<value omitted>").invalid(why);
     let blocks = pem::blocks(at.as_text().as_bytes());
     let problems: Vec<String> = blocks.iter().enumerate().filter_map(|(i, block)| anchor_problem(i, block)).collect();
     if !problems.is_empty() {

@@ -62,7 +62,7 @@ pub fn go_conditions(status: At) -> String {
 /// Validates the conditions (`metav1.Condition`) of a status.
 pub fn conditions(status: At) {
     let mut known = HashSet::new();
-    for condition in status.each("conditions") {
+    for condition in status.items_of("conditions") {
         let kind = condition.text("type");
         if !known.insert(kind) {
             let path =
@@ -81,14 +81,14 @@ fn one_condition(condition: At) {
     let (kind, state) = (condition.field("type"), condition.field("status"));
     match kind.as_text().is_empty() && is_required {
         true => kind.required("is required"),
-        false => kind.must_be(names::qualified_name),
+        false => kind.check_text(names::qualified_name),
     }
     match state.as_text().is_empty() && is_required {
         true => state.required(""),
-        false => state.named().one_of(&["False", "True", "Unknown"]),
+        false => state.shown_as_json().one_of(&["False", "True", "Unknown"]),
     }
     condition.field("observedGeneration").at_least(0, "must be greater than or equal to zero");
-    condition.field("lastTransitionTime").given_or("");
+    condition.field("lastTransitionTime").require("");
     let reason = condition.field("reason");
     match reason.as_text() {
         "" => reason.required(""),
@@ -110,19 +110,19 @@ fn is_reason(text: &str) -> bool {
 /// Validates labels of objects or of selectors. Errors have the path of the map.
 pub fn labels(map: At) {
     for (key, value) in map.value.as_object().into_iter().flat_map(Map::iter) {
-        map.problems(key, names::qualified_name(key));
+        map.shown_as_text(key).invalid_each(names::qualified_name(key));
         let value = value.as_str().unwrap_or_default();
-        map.problems(value, names::label_value(value));
+        map.shown_as_text(value).invalid_each(names::label_value(value));
     }
 }
 
 /// Validates a label selector.
 pub fn label_selector(selector: At) {
     labels(selector.field("matchLabels"));
-    for requirement in selector.each("matchExpressions") {
+    for requirement in selector.items_of("matchExpressions") {
         operator(requirement);
-        requirement.field("key").must_be(names::qualified_name);
-        requirement.each("values").for_each(|value| value.must_be(names::label_value));
+        requirement.field("key").check_text(names::qualified_name);
+        requirement.items_of("values").for_each(|value| value.check_text(names::label_value));
     }
 }
 
@@ -136,15 +136,15 @@ pub fn operator(requirement: At) {
             values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        _ => requirement.string("operator").named().invalid("not a valid selector operator"),
+        _ => requirement.field_or_empty("operator").shown_as_json().invalid("not a valid selector operator"),
     }
 }
 
 /// Validates the operators of a label selector and their values.
 pub fn selector_operators(selector: At) {
-    for requirement in selector.each("matchExpressions") {
+    for requirement in selector.items_of("matchExpressions") {
         operator(requirement);
-        requirement.each("values").for_each(|value| value.must_be(names::label_value));
+        requirement.items_of("values").for_each(|value| value.check_text(names::label_value));
     }
 }
 

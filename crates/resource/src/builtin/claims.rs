@@ -18,15 +18,15 @@ pub enum ApiGroups {
 /// Validates the spec of a claim or of a template of claims.
 pub fn spec(spec: At, groups: ApiGroups) {
     selector_operators(spec.field("selector"));
-    storage(spec.field("resources").key("storage").with(spec.field("resources.requests.storage").value));
+    storage(spec.field("resources").entry("storage").with_value(spec.field("resources.requests.storage").value));
     let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
     if source.is_given() && reference.is_given() {
         let is_equal =
             ["apiGroup", "kind", "name"].iter().all(|name| source.value.get(name) == reference.value.get(name));
         if !reference.text("namespace").is_empty() {
-            spec.invalid_shown("{}".to_owned(), "may not be specified when dataSourceRef.namespace is specified");
+            spec.shown_as("{}").invalid("may not be specified when dataSourceRef.namespace is specified");
         } else if !is_equal {
-            spec.invalid_shown("{}".to_owned(), "must match dataSourceRef");
+            spec.shown_as("{}").invalid("must match dataSourceRef");
         }
     }
     for source in [source, reference].into_iter().filter(At::is_given) {
@@ -40,12 +40,12 @@ fn data_source(source: At, groups: ApiGroups) {
     let has_group = !group.as_text().is_empty();
     if !has_group && source.text("kind") != "PersistentVolumeClaim" {
         let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        source.invalid_text(source.text("kind"), why);
+        source.shown_as_text(source.text("kind")).invalid(why);
     }
     if has_group && groups == ApiGroups::Checked {
-        group.must_be(names::dns1123_subdomain);
+        group.check_text(names::dns1123_subdomain);
     }
-    namespace.may_be(names::dns1123_label);
+    namespace.check_text_unless_empty(names::dns1123_label);
 }
 
 /// The storage that a claim requests must be at least one byte, in whole bytes.
@@ -59,7 +59,7 @@ fn storage(amount: At) {
 
 /// The template of the claim of an ephemeral volume, whose metadata may have annotations and labels only.
 pub fn template(source: At) {
-    let Some(template) = source.given("volumeClaimTemplate") else { return };
+    let Some(template) = source.field_if_given("volumeClaimTemplate") else { return };
     let metadata = template.field("metadata");
     metadata.field("annotations").call(|_, path, errors| annotation_errors(metadata.value, path, errors));
     labels(metadata.field("labels"));

@@ -49,15 +49,15 @@ pub fn validate(at: At) {
     unchanged(at, &["data", "binaryData"]);
     let (binary, mut size) = (at.field("binaryData"), 0);
     for field in ["data", "binaryData"] {
-        for (key, value) in at.entries(field) {
-            value.problems(key, data_key(key));
+        for (key, value) in at.entries_of(field) {
+            value.shown_as_text(key).invalid_each(data_key(key));
             if field == "data" && binary.value.get(key).is_some() {
-                value.invalid_text(key, "duplicate of key present in binaryData");
+                value.shown_as_text(key).invalid("duplicate of key present in binaryData");
             }
             size += if field == "data" { value.as_text().len() } else { decoded_len(value.as_text()) };
         }
     }
     if size > limits::DATA_BYTES_MAX {
-        at.child("[]").too_long(limits::DATA_BYTES_MAX);
+        at.field_with_dots("[]").too_long(limits::DATA_BYTES_MAX);
     }
 }

@@ -33,7 +33,7 @@ fn transitions_of(status: At, name: &str, may_restart: impl Fn(&str, i64) -> boo
         let Some(ended) = old.at(&["state", "terminated"]) else { continue };
         let code = ended.get("exitCode").and_then(Value::as_int).unwrap_or_default();
         if running.contains(text(old, "name")) && !may_restart(text(old, "name"), code) {
-            all.index(i).field("state").forbidden("may not be transitioned to non-terminated state");
+            all.item(i).field("state").forbidden("may not be transitioned to non-terminated state");
         }
     }
 }
@@ -75,12 +75,12 @@ fn matches(rule: &Value, code: i64) -> bool {
 pub fn users(status: At, spec: At) {
     let system = spec.text("os.name");
     let is_linux = !spec.has("os") || system == "linux";
-    for container in [STATUSES[0].0, STATUSES[1].0, EPHEMERAL].iter().flat_map(|name| status.each(name)) {
-        let Some(user) = container.given("user.linux") else { continue };
+    for container in [STATUSES[0].0, STATUSES[1].0, EPHEMERAL].iter().flat_map(|name| status.items_of(name)) {
+        let Some(user) = container.field_if_given("user.linux") else { continue };
         if is_linux {
             user.field("uid").within(0..=i64::from(u32::MAX));
             user.field("gid").within(0..=i64::from(i32::MAX));
-            user.each("supplementalGroups").for_each(|group| group.within(0..=i64::from(i32::MAX)));
+            user.items_of("supplementalGroups").for_each(|group| group.within(0..=i64::from(i32::MAX)));
         } else if system == "windows" {
             user.forbidden("cannot be set for a windows pod");
         }
@@ -104,16 +104,16 @@ pub fn allocated_resources(status: At, spec: At) {
             known.extend(mappings.filter_map(|mapping| extended_name(container, claim, mapping)));
             containers.insert(name, known);
         }
-        for container in status.each(name) {
-            for resource in container.each(FIELD) {
+        for container in status.items_of(name) {
+            for resource in container.items_of(FIELD) {
                 if let Some(known) = containers.get(container.text("name")) {
-                    resource_name(resource.string("name"), known);
+                    resource_name(resource.field_or_empty("name"), known);
                 }
                 health(resource);
             }
         }
     }
-    for container in status.each(EPHEMERAL).filter(|container| !container.list(FIELD).is_empty()) {
+    for container in status.items_of(EPHEMERAL).filter(|container| !container.list(FIELD).is_empty()) {
         container.field(FIELD).forbidden("must not be specified in container status");
     }
 }
@@ -123,10 +123,10 @@ const CLAIM: &str = "claim:";
 fn resource_name(at: At, known: &HashSet<String>) {
     match at.as_text() {
         name if known.contains(name) => {}
-        name if name.starts_with(CLAIM) => at.named().invalid(
+        name if name.starts_with(CLAIM) => at.shown_as_json().invalid(
             "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty",
         ),
-        _ => at.named().invalid("must match one of the container's resource requests"),
+        _ => at.shown_as_json().invalid("must match one of the container's resource requests"),
     }
 }
 
@@ -154,14 +154,14 @@ fn extended_name(container: &Value, claim: &str, mapping: &Value) -> Option<Stri
 fn health(resource: At) {
     const MESSAGE_BYTES_MAX: usize = 1024;
     let mut known = HashSet::new();
-    for unit in resource.each("resources") {
-        unit.string("health").named().one_of(&["Healthy", "Unhealthy", "Unknown"]);
+    for unit in resource.items_of("resources") {
+        unit.field_or_empty("health").shown_as_json().one_of(&["Healthy", "Unhealthy", "Unknown"]);
         let message = unit.field("message");
         if message.value.as_str() == Some("") {
             message.required("must be non-empty if specified");
         }
         message.max_bytes(MESSAGE_BYTES_MAX);
-        unit.string("resourceID").named().unique(&mut known);
+        unit.field_or_empty("resourceID").shown_as_json().unique(&mut known);
     }
 }
 

@@ -46,7 +46,7 @@ pub fn container_amount(reference: At) {
         let (last, others) = divisors.split_last().unwrap_or((&"", &[]));
         let known = if of == "cpu" { format!("{} and {last}", others.join(", ")) } else { divisors.join(", ") };
         let why = format!("only divisor's values {known} are supported with the {of} resource");
-        reference.field("divisor").invalid_text(name, why);
+        reference.field("divisor").shown_as_text(name).invalid(why);
     }
 }
 
@@ -69,16 +69,16 @@ fn subscripted(field: &str) -> Option<(&str, &str)> {
 
 /// The field of the Pod that a `fieldRef` refers to: one of `shown`, a label or an annotation.
 pub fn field_path(reference: At, shown: &[&str]) {
-    let (version, at) = (reference.text("apiVersion"), reference.string("fieldPath"));
+    let (version, at) = (reference.text("apiVersion"), reference.field_or_empty("fieldPath"));
     let field = at.as_text();
     if !field.is_empty() && version != "v1" {
         return at.invalid(format!("error converting fieldPath: unsupported pod version: {version}"));
     }
     match subscripted(field) {
-        Some(("metadata.labels", key)) => return reference.problems(key, names::qualified_name(key)),
+        Some(("metadata.labels", key)) => return reference.shown_as_text(key).invalid_each(names::qualified_name(key)),
         Some(("metadata.annotations", key)) => {
             let key = key.to_lowercase();
-            return reference.problems(&key, names::qualified_name(&key));
+            return reference.shown_as_text(&key).invalid_each(names::qualified_name(&key));
         }
         Some(_) => {
             return at.invalid(format!("error converting fieldPath: field label does not support subscript: {field}"));

@@ -40,7 +40,7 @@ pub fn from_core(object: Value) -> Value {
 
 /// Validates an Event in its core form, regardless of the group through which it is written.
 pub fn validate_common(event: At, controller_name: &str) {
-    let (namespace, involved) = (event.text("metadata.namespace"), event.string("involvedObject.namespace"));
+    let (namespace, involved) = (event.text("metadata.namespace"), event.field_or_empty("involvedObject.namespace"));
     let is_new_style = event.has("eventTime");
     let fits = match (is_new_style, involved.as_text().is_empty()) {
         (false, true) => matches!(namespace, "" | "default"),
@@ -54,9 +54,9 @@ pub fn validate_common(event: At, controller_name: &str) {
     if !is_new_style {
         return;
     }
-    let controller = event.field("reportingComponent").called(controller_name);
-    controller.not_empty();
-    controller.must_be(names::qualified_name);
+    let controller = event.field("reportingComponent").with_name(controller_name);
+    controller.require_text("");
+    controller.check_text(names::qualified_name);
     let limits = [
         ("reportingInstance", limits::EVENT_TEXT_BYTES_MAX, true),
         ("action", limits::EVENT_TEXT_BYTES_MAX, true),
@@ -66,10 +66,10 @@ pub fn validate_common(event: At, controller_name: &str) {
     for (name, most, required) in limits {
         let at = event.field(name);
         if required {
-            at.not_empty();
+            at.require_text("");
         }
         if at.as_text().len() > most {
-            at.invalid_text("", format!("can have at most {most} characters"));
+            at.shown_as_text("").invalid(format!("can have at most {most} characters"));
         }
     }
 }
@@ -85,9 +85,9 @@ fn validate_new_style(event: At) {
     let series = event.field("series");
     if series.old.is_none_or(|old| old != series.value) && series.is_given() {
         if series.int("count").unwrap_or_default() < 2 {
-            series.field("count").invalid_text("", "should be at least 2");
+            series.field("count").shown_as_text("").invalid("should be at least 2");
         }
-        series.field("lastObservedTime").given_or("");
+        series.field("lastObservedTime").require("");
     }
     match event.is_update() {
         true => unchanged(event),
@@ -96,14 +96,14 @@ fn validate_new_style(event: At) {
 }
 
 fn validate_created(event: At) {
-    event.field("eventTime").given_or("");
+    event.field("eventTime").require("");
     let kind = event.text("type");
     if !matches!(kind, "Normal" | "Warning") {
-        event.field("type").invalid_text("", format!("has invalid value: {kind}"));
+        event.field("type").shown_as_text("").invalid(format!("has invalid value: {kind}"));
     }
     let unset = ["firstTimestamp", "lastTimestamp", "count", "source"].map(|name| event.field(name));
     for at in unset.into_iter().filter(|at| at.is_given() && *at.value != Value::object()) {
-        at.invalid_text("", "needs to be unset");
+        at.shown_as_text("").invalid("needs to be unset");
     }
 }
 
@@ -129,7 +129,7 @@ fn unchanged(event: At) {
     for name in KEPT {
         let at = event.field(name);
         if at.old != Some(at.value) {
-            changed(name, if name == "reportingComponent" { at.called("reportingController") } else { at });
+            changed(name, if name == "reportingComponent" { at.with_name("reportingController") } else { at });
         }
     }
 }
@@ -150,10 +150,10 @@ fn changed(name: &str, at: At) {
     let fields = match name {
         "involvedObject" | "related" if at.is_given() => REFERENCE,
         "source" if at.is_given() => SOURCE,
-        "count" if !at.is_given() => return at.invalid_shown("0".to_owned(), WHY),
+        "count" if !at.is_given() => return at.shown_as("0").invalid(WHY),
         "related" | "eventTime" | "firstTimestamp" | "lastTimestamp" => return at.invalid(WHY),
         _ => return at.or_empty().invalid(WHY),
     };
     let shown: Vec<(&str, Value)> = fields.iter().map(|(go, field)| (*go, Value::from(at.text(field)))).collect();
-    at.invalid_shown(go_struct(&shown), WHY);
+    at.shown_as(&go_struct(&shown)).invalid(WHY);
 }

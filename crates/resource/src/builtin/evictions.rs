@@ -55,7 +55,7 @@ pub fn validate_status(at: At) {
             let print = |one: At| machinery::types::published_json(one.value, "meta.v1.Condition");
             let shown: Vec<String> = conditions.items().map(print).collect();
             let shown = if shown.is_empty() { "null".to_owned() } else { format!("[{}]", shown.join(",")) };
-            conditions.invalid_shown(shown, format!("{kind} condition status cannot be reverted"));
+            conditions.shown_as(&shown).invalid(format!("{kind} condition status cannot be reverted"));
             is_final = true;
         }
     }
@@ -88,7 +88,7 @@ fn has(list: At, name: &str) -> bool {
 /// An `Invalid value` error that shows a list as kube-apiserver prints it in its internal type.
 fn invalid_list(list: At, go: &str, why: &str) {
     let shown = if list.items().len() == 0 { "null".to_owned() } else { list.printed_items(go) };
-    list.invalid_shown(shown, why);
+    list.shown_as(&shown).invalid(why);
 }
 
 /// The responders in the order in which they become active: by priority, then by the labels of the domain from the last
@@ -124,7 +124,7 @@ impl Responders<'_, '_> {
         let turn = Turn { before: &before, active, is_final: self.is_final };
         for (place, (i, _)) in ordered.iter().enumerate() {
             let is_over = active.is_some_and(|active| text(ordered[active].1, "state") != "Active");
-            self.target(targets.index(*i), turn.expected(place, is_over));
+            self.target(targets.item(*i), turn.expected(place, is_over));
         }
     }
 
@@ -133,9 +133,9 @@ impl Responders<'_, '_> {
         let name = target.text("name");
         let Some(status) = self.status.list(STATUSES).iter().find(|status| text(status, "name") == name) else {
             let why = format!("{} has to be tracked in status.responders first", machinery::value::quote(name));
-            return target.printed_as("lifecycle.TargetResponder").invalid(why);
+            return target.shown_as_go("lifecycle.TargetResponder").invalid(why);
         };
-        let (priority, state) = (target.field("priority"), target.string("state"));
+        let (priority, state) = (target.field("priority"), target.field_or_empty("state"));
         match priority.value.as_int().filter(|priority| *priority >= 0) {
             Some(given) if name == IMPERATIVE.0 && given != IMPERATIVE.1 => {
                 priority.invalid(format!("core k8s responder is expected to have priority: {}", IMPERATIVE.1));
@@ -179,14 +179,14 @@ impl Responders<'_, '_> {
         let before = statuses.old_items();
         for status in statuses.items() {
             let old = before.iter().find(|old| text(old, "name") == status.text("name"));
-            self.responder(status.compared_with(old), states.get(status.text("name")) == Some(&"Active"));
+            self.responder(status.with_old(old), states.get(status.text("name")) == Some(&"Active"));
         }
     }
 
     /// Checks the times that a responder reports. Only the active responder may change them.
     fn responder(&self, status: At, is_active: bool) {
         if status.old.is_some_and(|old| old != status.value) && !is_active {
-            return status.printed_as("lifecycle.ResponderStatus").invalid("field is immutable");
+            return status.shown_as_go("lifecycle.ResponderStatus").invalid("field is immutable");
         }
         let (start, heartbeat) = (status.field("startTime"), status.field("heartbeatTime"));
         let before = |name: &str| status.old.and_then(|old| time(old, name));

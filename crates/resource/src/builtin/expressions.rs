@@ -170,7 +170,7 @@ impl Fault {
     /// Reports the error of an expression.
     pub fn report(self, text: &str, at: At) {
         match self {
-            Fault::Invalid(why) => at.invalid_text(text, why),
+            Fault::Invalid(why) => at.shown_as_text(text).invalid(why),
             Fault::Internal(why) => at.push(FieldError::internal(&at.path(), why)),
         }
     }
@@ -194,5 +194,5 @@ pub fn expression(at: At, text: &str, scope: Scope<'_>, wanted: &[Type]) {
     };
     let names: Vec<String> = wanted.iter().map(type_name).collect();
     let wanted = if let [one] = names.as_slice() { one.clone() } else { format!("one of [{}]", names.join(" ")) };
-    at.invalid_text(text, format!("must evaluate to {wanted} but got {found}"));
+    at.shown_as_text(text).invalid(format!("must evaluate to {wanted} but got {found}"));
 }

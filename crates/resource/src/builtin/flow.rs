@@ -35,9 +35,9 @@ pub fn validate_schema(at: At) {
     let level = spec.field("priorityLevelConfiguration.name");
     match level.as_text() {
         "" => level.required("must reference a priority level"),
-        _ => level.must_be(names::dns1123_subdomain),
+        _ => level.check_text(names::dns1123_subdomain),
     }
-    spec.each("rules").for_each(rules);
+    spec.items_of("rules").for_each(rules);
     fixed(at, "flowcontrol.FlowSchemaSpec", &[]);
 }
 
@@ -51,7 +51,7 @@ fn fixed(at: At, go: &'static str, free: &[&str]) {
     };
     if MANDATORY.contains(&name) && spec.old.is_some_and(|old| compared(old) != compared(spec.value)) {
         let except: String = free.iter().map(|field| format!(" except the 'spec.{field}' field")).collect();
-        spec.printed_as(go).invalid(format!("spec of '{name}'{except} must equal the fixed value"));
+        spec.shown_as_go(go).invalid(format!("spec of '{name}'{except} must equal the fixed value"));
     }
 }
 
@@ -59,16 +59,16 @@ fn rules(rules: At) {
     if rules.list("subjects").is_empty() {
         rules.field("subjects").required("subjects must contain at least one value");
     }
-    rules.each("subjects").for_each(subject);
+    rules.items_of("subjects").for_each(subject);
     if rules.list("resourceRules").is_empty() && rules.list("nonResourceRules").is_empty() {
         rules.required("at least one of resourceRules and nonResourceRules has to be non-empty");
     }
-    rules.each("resourceRules").for_each(resource_rule);
-    for rule in rules.each("nonResourceRules") {
+    rules.items_of("resourceRules").for_each(resource_rule);
+    for rule in rules.items_of("nonResourceRules") {
         verbs(rule);
         let missing = "nonResourceURLs must contain at least one value";
         if wildcard(rule.field("nonResourceURLs"), missing, "non-resource URLs") {
-            for url in rule.each("nonResourceURLs") {
+            for url in rule.items_of("nonResourceURLs") {
                 url_problem(url.as_text()).into_iter().for_each(|why| url.invalid(why));
             }
         }
@@ -91,9 +91,9 @@ fn url_problem(url: &str) -> Option<&'static str> {
 /// Every condition of a status needs a type, and no two have the same.
 pub fn validate_states(at: At) {
     let mut known = HashSet::new();
-    for condition in at.each("status.conditions") {
-        condition.string("type").unique(&mut known);
-        condition.string("type").not_empty();
+    for condition in at.items_of("status.conditions") {
+        condition.field_or_empty("type").unique(&mut known);
+        condition.field_or_empty("type").require_text("");
     }
 }
 
@@ -103,7 +103,7 @@ const SUBJECTS: [(&str, &str); 3] = [("User", "user"), ("Group", "group"), ("Ser
 fn subject(subject: At) {
     let kind = subject.field("kind");
     let Some((_, own)) = SUBJECTS.into_iter().find(|(known, _)| *known == kind.as_text()) else {
-        return kind.named().one_of(&["Group", "ServiceAccount", "User"]);
+        return kind.shown_as_json().one_of(&["Group", "ServiceAccount", "User"]);
     };
     for (of, other) in SUBJECTS.into_iter().filter(|(_, other)| *other != own && subject.has(other)) {
         subject.field(other).forbidden(format!("{other} is forbidden when subject kind is not '{of}'"));
@@ -113,14 +113,14 @@ fn subject(subject: At) {
         return described.required(format!("{own} is required when subject kind is '{}'", kind.as_text()));
     }
     let (name, namespace) = (described.field("name"), described.field("namespace"));
-    name.not_empty();
+    name.require_text("");
     if own == "serviceAccount" {
         if !["", "*"].contains(&name.as_text()) {
-            name.must_be(names::dns1123_subdomain);
+            name.check_text(names::dns1123_subdomain);
         }
         match namespace.as_text() {
             "" => namespace.required("must specify namespace for service account"),
-            _ => namespace.must_be(names::dns1123_label),
+            _ => namespace.check_text(names::dns1123_label),
         }
     }
 }
@@ -166,7 +166,7 @@ fn resource_rule(rule: At) {
 }
 
 pub fn validate_level(at: At) {
-    let (spec, kind) = (at.field("spec"), at.string("spec.type"));
+    let (spec, kind) = (at.field("spec"), at.field_or_empty("spec.type"));
     let (exempt, limited) = (spec.field("exempt"), spec.field("limited"));
     let is_exempt = at.text("metadata.name") == EXEMPT_FIELD;
     if is_exempt != (kind.as_text() == "Exempt") {
@@ -174,11 +174,11 @@ pub fn validate_level(at: At) {
     }
     match kind.as_text() {
         "Exempt" => {
-            limited.absent_or("must be nil if the type is not Limited");
+            limited.forbid("must be nil if the type is not Limited");
             shares(exempt);
         }
         "Limited" => {
-            exempt.absent_or("must be nil if the type is Limited");
+            exempt.forbid("must be nil if the type is Limited");
             match limited.is_given() {
                 false => limited.required("must not be empty when type is Limited"),
                 true => limit(limited),
@@ -186,7 +186,7 @@ pub fn validate_level(at: At) {
         }
         // declarative validation reports the missing type
         "" if at.release() >= Release::V1_37 => {}
-        _ => kind.named().one_of(&["Exempt", "Limited"]),
+        _ => kind.shown_as_json().one_of(&["Exempt", "Limited"]),
     }
     let free: &[&str] = if is_exempt { &[EXEMPT_FIELD] } else { &[] };
     fixed(at, "flowcontrol.PriorityLevelConfigurationSpec", free);
@@ -206,7 +206,8 @@ fn shares(level: At) {
 fn queuing(queuing: At) {
     const QUEUES_MAX: i64 = 10_000_000;
     const HASH_BITS: f64 = 60.0;
-    let [length, queues_at, hand_at] = ["queueLengthLimit", "queues", "handSize"].map(|name| queuing.number(name));
+    let [length, queues_at, hand_at] =
+        ["queueLengthLimit", "queues", "handSize"].map(|name| queuing.field_or_zero(name));
     for at in [length, queues_at, hand_at] {
         at.at_least(1, "must be positive");
     }
@@ -239,6 +240,6 @@ fn limit(limited: At) {
         ("Queue", false) => queues.required("must not be empty if limited.limitResponse.type is Limited"),
         ("Queue", true) => queuing(queues),
         ("", _) if limited.release() >= Release::V1_37 => {}
-        _ => kind.named().one_of(&["Queue", "Reject"]),
+        _ => kind.shown_as_json().one_of(&["Queue", "Reject"]),
     }
 }

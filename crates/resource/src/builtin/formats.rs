@@ -11,20 +11,22 @@ pub type Format = fn(&str, At);
 /// The format with this name.
 pub fn named(name: &str) -> Option<Format> {
     Some(match name {
-        "short-name" => |text, at| at.problems(text, in_bytes(names::dns1123_label(text))),
-        "long-name" => |text, at| at.problems(text, in_bytes(names::dns1123_subdomain(text))),
-        "long-name-caseless" => |text, at| at.problems(text, caseless(&text.to_ascii_lowercase())),
-        "label-key" => |text, at| at.problems(text, names::qualified_name(text)),
+        "short-name" => |text, at| at.shown_as_text(text).invalid_each(in_bytes(names::dns1123_label(text))),
+        "long-name" => |text, at| at.shown_as_text(text).invalid_each(in_bytes(names::dns1123_subdomain(text))),
+        "long-name-caseless" => |text, at| at.shown_as_text(text).invalid_each(caseless(&text.to_ascii_lowercase())),
+        "label-key" => |text, at| at.shown_as_text(text).invalid_each(names::qualified_name(text)),
         "uuid" => |text, at| {
             if !is_uuid(text) {
-                at.invalid_text(text, "must be a lowercase UUID in 8-4-4-4-12 format");
+                at.shown_as_text(text).invalid("must be a lowercase UUID in 8-4-4-4-12 format");
             }
         },
-        "path-segment" => |text, at| at.problems(text, names::path_segment(text)),
-        "prefixed-label-key" => |text, at| at.problems(text, prefixed_names::label_key_problems(text)),
-        "unreserved-domain" => |text, at| at.problems(text, prefixed_names::reserved_problems(text)),
+        "path-segment" => |text, at| at.shown_as_text(text).invalid_each(names::path_segment(text)),
+        "prefixed-label-key" => {
+            |text, at| at.shown_as_text(text).invalid_each(prefixed_names::label_key_problems(text))
+        }
+        "unreserved-domain" => |text, at| at.shown_as_text(text).invalid_each(prefixed_names::reserved_problems(text)),
         "pool-name" => pool_name,
-        "extended-resource-name" => |text, at| at.problems(text, extended_resource_name(text)),
+        "extended-resource-name" => |text, at| at.shown_as_text(text).invalid_each(extended_resource_name(text)),
         "fully-qualified-name" => fully_qualified_name,
         _ => return None,
     })
@@ -61,10 +63,10 @@ fn pool_name(text: &str, at: At) {
     }
     for (i, part) in text.split('/').enumerate() {
         if part.is_empty() {
-            at.invalid_text(text, format!("segment {i}: must not be empty"));
+            at.shown_as_text(text).invalid(format!("segment {i}: must not be empty"));
         }
         for why in in_bytes(names::dns1123_subdomain(part)).into_iter().filter(|_| !part.is_empty()) {
-            at.invalid_text(part, format!("segment {i}: {why}"));
+            at.shown_as_text(part).invalid(format!("segment {i}: {why}"));
         }
     }
 }
@@ -96,16 +98,16 @@ fn fully_qualified_name(text: &str, at: At) {
         [own] => identifier(own, at),
         [domain, own] => {
             if domain.is_empty() {
-                at.invalid_text("", "prefix must not be empty");
+                at.shown_as_text("").invalid("prefix must not be empty");
             } else {
                 if domain.len() > DOMAIN_BYTES_MAX {
                     at.too_long(DOMAIN_BYTES_MAX);
                 }
                 let problems = in_bytes(names::dns1123_subdomain(domain)).into_iter();
-                at.problems(domain, problems.map(|why| format!("prefix: {why}")).collect());
+                at.shown_as_text(domain).invalid_each(problems.map(|why| format!("prefix: {why}")));
             }
             match own {
-                "" => at.invalid_text("", "name must not be empty"),
+                "" => at.shown_as_text("").invalid("name must not be empty"),
                 _ => identifier(own, at),
             }
         }
@@ -113,7 +115,7 @@ fn fully_qualified_name(text: &str, at: At) {
         _ => {}
     }
     if !text.contains('/') {
-        at.invalid_text(text, "a fully qualified name must be a domain and a name separated by a slash");
+        at.shown_as_text(text).invalid("a fully qualified name must be a domain and a name separated by a slash");
     }
 }
 
@@ -137,7 +139,7 @@ pub fn identifier(name: &str, at: At) {
     }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(word) {
-        at.invalid_text(name, NO_IDENTIFIER);
+        at.shown_as_text(name).invalid(NO_IDENTIFIER);
     }
 }
 

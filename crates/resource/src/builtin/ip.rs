@@ -124,7 +124,7 @@ pub fn cidr(at: At, text: &str, before: &HashSet<&str>, release: Release) {
         (Some(cidr), _) if cidr.network().address != cidr.address => "must not have bits set beyond the prefix length",
         _ => return,
     };
-    at.invalid_text(text, why);
+    at.shown_as_text(text).invalid(why);
 }
 
 /// The address of a CIDR, unless one of its numbers has leading zeros.

@@ -41,16 +41,16 @@ const ITEMS_MAX: usize = 20;
 
 /// Validates the policy that decides when a Job has succeeded.
 pub fn success_policy(spec: At) {
-    let Some(policy) = spec.given("successPolicy") else { return };
+    let Some(policy) = spec.field_if_given("successPolicy") else { return };
     if spec.text("completionMode") != "Indexed" {
-        return policy.printed_as("batch.SuccessPolicy").invalid("requires indexed completion mode");
+        return policy.shown_as_go("batch.SuccessPolicy").invalid("requires indexed completion mode");
     }
     if policy.list("rules").is_empty() {
         let why = "at least one rules must be specified when the successPolicy is specified";
         policy.field("rules").required(why);
     }
     policy.field("rules").max_items(ITEMS_MAX);
-    policy.each("rules").for_each(|rule| success_rule(rule, spec.int("completions")));
+    policy.items_of("rules").for_each(|rule| success_rule(rule, spec.int("completions")));
 }
 
 fn success_rule(rule: At, completions: Option<i64>) {
@@ -95,7 +95,7 @@ pub fn validate_status(job: At) {
         let counter = status.field(name);
         if number(counter) < before(counter) {
             let why = format!("cannot decrease the {name} counter");
-            counter.invalid_shown(number(counter).to_string(), why);
+            counter.shown_as(&number(counter).to_string()).invalid(why);
         }
     }
     let (active, ready) = (status.field("active"), status.field("ready"));
@@ -111,7 +111,7 @@ pub fn validate_status(job: At) {
 fn uncounted(status: At) {
     let mut known = HashSet::new();
     for kind in ["uncountedTerminatedPods.succeeded", "uncountedTerminatedPods.failed"] {
-        for uid in status.each(kind) {
+        for uid in status.items_of(kind) {
             match uid.as_text() {
                 "" => uid.invalid("must not be empty"),
                 _ => uid.unique(&mut known),
@@ -123,7 +123,7 @@ fn uncounted(status: At) {
 fn indexes(status: At, spec: At) {
     let completions = spec.int("completions").unwrap_or_default();
     for name in ["completedIndexes", "failedIndexes"] {
-        let given = status.string(name);
+        let given = status.field_or_empty(name);
         if name == "failedIndexes" && status.has(name) && !spec.has("backoffLimitPerIndex") {
             given.invalid("cannot set non-null failedIndexes when backoffLimitPerIndex is null");
             continue;
@@ -147,10 +147,10 @@ fn conditions(status: At) {
     let all = status.field("conditions");
     let before = status.old.unwrap_or(&Value::Null);
     for kind in ["Complete", "Failed"].into_iter().filter(|kind| is_true(before, kind) && !has(kind)) {
-        all.invalid_unshown(format!("cannot disable the terminal {kind}=True condition"));
+        all.shown_as("").invalid(format!("cannot disable the terminal {kind}=True condition"));
     }
     for (.., why) in EXCLUSIVE.into_iter().filter(|(one, other, _)| has(one) && has(other)) {
-        all.invalid_unshown(why);
+        all.shown_as("").invalid(why);
     }
     let (completed, started) = (status.field("completionTime"), status.field("startTime"));
     match (completed.is_given(), has("Complete")) {
@@ -164,10 +164,10 @@ fn conditions(status: At) {
         completed.invalid("must be equal to or after `startTime`");
     }
     if has("Failed") && !has("FailureTarget") {
-        all.invalid_unshown("cannot set Failed=True condition without the FailureTarget=true condition");
+        all.shown_as("").invalid("cannot set Failed=True condition without the FailureTarget=true condition");
     }
     if has("Complete") && !has("SuccessCriteriaMet") {
-        all.invalid_unshown("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
+        all.shown_as("").invalid("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
     }
     if (has("Complete") || has("Failed")) && !started.is_given() {
         started.required("startTime is required for finished job");

@@ -11,9 +11,9 @@ const OLDEST: &str = "OldestEmulationVersion";
 pub fn validate(at: At) {
     let spec = at.field("spec");
     let [name, given, compared] = ["leaseName", "binaryVersion", "emulationVersion"].map(|name| spec.field(name));
-    name.not_empty();
+    name.require_text("");
     let emulation = version(compared);
-    given.not_empty();
+    given.require_text("");
     let binary = version(given);
     let are_given = !given.as_text().is_empty() && !compared.as_text().is_empty();
     if are_given && is_less(binary.as_ref(), emulation.as_ref()) {
@@ -48,9 +48,9 @@ fn strategy(spec: At, emulation: Option<&Version>) {
         spec.field("emulationVersion").required("must be specified when `strategy` is 'OldestEmulationVersion'");
     }
     // kube-apiserver repeats the name of the field
-    let repeated = strategy.field("strategy").with(strategy.value);
+    let repeated = strategy.field("strategy").with_value(strategy.value);
     match given.contains('/') {
-        true => repeated.must_be(names::qualified_name),
+        true => repeated.check_text(names::qualified_name),
         false => repeated.one_of(&[OLDEST]),
     }
 }

@@ -21,8 +21,8 @@ pub fn prepare(range: &mut Value, old: Option<&Value>) {
 
 pub fn validate(range: At) {
     let mut known = HashSet::new();
-    for item in range.each("spec.limits") {
-        item.string("type").unique(&mut known);
+    for item in range.items_of("spec.limits") {
+        item.field_or_empty("type").unique(&mut known);
         names(item);
         amounts(item);
     }
@@ -35,7 +35,7 @@ fn names(item: At) {
     match kind {
         "Pod" => {
             for list in ["default", "defaultRequest"] {
-                if item.entries(list).next().is_some() {
+                if item.entries_of(list).next().is_some() {
                     item.field(list).forbidden("may not be specified when `type` is 'Pod'");
                 }
             }
@@ -43,7 +43,7 @@ fn names(item: At) {
         _ => lists.extend(["default", "defaultRequest"]),
     }
     lists.push("maxLimitRequestRatio");
-    for (name, amount) in lists.iter().flat_map(|list| item.entries(list)) {
+    for (name, amount) in lists.iter().flat_map(|list| item.entries_of(list)) {
         match kind {
             "Container" | "Pod" => podspec::container_resource(name, amount),
             _ => podspec::resource_name(name, amount),
@@ -73,7 +73,7 @@ const REQUEST: Named = ("defaultRequest", "default request value");
 fn amounts(item: At) {
     let lists = ["max", "min", "defaultRequest", "default", "maxLimitRequestRatio"];
     let mut known = HashSet::new();
-    let names = lists.iter().flat_map(|list| item.entries(list)).map(|(name, _)| name);
+    let names = lists.iter().flat_map(|list| item.entries_of(list)).map(|(name, _)| name);
     let has_defaults = item.text("type") != "Pod";
     for name in names.filter(|name| known.insert(*name)) {
         let amount = |list: &str| Quantity::of(item.value.at(&[list, name])?).ok();
@@ -83,7 +83,7 @@ fn amounts(item: At) {
                 && low.compare(&high).is_gt()
             {
                 let why = format!("{low_name} {low} is greater than {high_name} {high}");
-                item.field(list).key(name).invalid_text(&shown.to_string(), why);
+                item.field(list).entry(name).shown_as_text(&shown.to_string()).invalid(why);
             }
         }
         let (request, default) = (amount("defaultRequest"), amount("default"));
@@ -92,15 +92,15 @@ fn amounts(item: At) {
             && default.compare(request).is_ne()
         {
             let why = format!("default value {default} must equal to defaultRequest value {request} in {name}");
-            item.field("defaultRequest").key(name).invalid_text(&request.to_string(), why);
+            item.field("defaultRequest").entry(name).shown_as_text(&request.to_string()).invalid(why);
         }
-        ratio(item.field("maxLimitRequestRatio").key(name), amount("min"), amount("max"));
+        ratio(item.field("maxLimitRequestRatio").entry(name), amount("min"), amount("max"));
     }
 }
 
 fn ratio(at: At, min: Option<Quantity>, max: Option<Quantity>) {
     let Ok(ratio) = Quantity::of(at.value) else { return };
-    let invalid = |why: String| at.invalid_text(&ratio.to_string(), why);
+    let invalid = |why: String| at.shown_as_text(&ratio.to_string()).invalid(why);
     if ratio.compare(&Quantity::from_int(1)).is_lt() {
         invalid(format!("ratio {ratio} is less than 1"));
     }

@@ -27,13 +27,13 @@ pub fn validate(at: At) {
         named(group, names::dns1123_subdomain(group.as_text()));
     }
     if spec.old.is_some_and(|old| old != spec.value) {
-        spec.invalid_shown(go_struct(&[("Resource", resource.value.clone())]), "field is immutable");
+        spec.shown_as(&go_struct(&[("Resource", resource.value.clone())])).invalid("field is immutable");
     }
 }
 
 pub fn validate_status(at: At) {
     let status = at.field("status");
-    let version = status.string("resourceVersion");
+    let version = status.field_or_empty("resourceVersion");
     // since 1.37 the version may be absent, and a migration may run and have ended
     let strict = at.release() < Release::V1_37;
     if !is_version(version.as_text()) && (strict || !version.as_text().is_empty()) {
@@ -62,7 +62,7 @@ pub fn validate_status(at: At) {
         (is(old, "Failed") && !is(new, "Failed"), "Failed condition cannot be set to false once it is true"),
     ];
     for (_, why) in impossible.into_iter().filter(|(found, _)| *found) {
-        status.field("conditions").invalid_shown(go_conditions(status), why);
+        status.field("conditions").shown_as(&go_conditions(status)).invalid(why);
     }
 }
 

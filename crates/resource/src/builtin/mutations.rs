@@ -28,9 +28,9 @@ pub fn validate_policy(at: At) {
     if spec.list("mutations").is_empty() {
         spec.field("mutations").required("mutations must contain at least one item");
     }
-    spec.each("mutations").for_each(|at| mutation(at, scope));
+    spec.items_of("mutations").for_each(|at| mutation(at, scope));
     let reinvocation = spec.field("reinvocationPolicy");
-    reinvocation.named().required_of(&["IfNeeded", "Never"]);
+    reinvocation.shown_as_json().require_one_of(&["IfNeeded", "Never"]);
 }
 
 pub fn validate_binding(at: At) {
@@ -42,7 +42,7 @@ pub fn validate_binding(at: At) {
 fn operations(resources: At) {
     let all = resources.field("resourceRules.operations");
     for operation in resources.list("resourceRules").iter().flat_map(|rule| list(rule, "operations")) {
-        all.with(operation).one_of(&["*", "CONNECT", "CREATE", "UPDATE"]);
+        all.with_value(operation).one_of(&["*", "CONNECT", "CREATE", "UPDATE"]);
     }
 }
 
@@ -53,13 +53,13 @@ fn mutation(at: At, scope: Scope<'_>) {
         "" => return patch_type.required(""),
         "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", Type::Made("Object".into())),
         "JSONPatch" => ("jsonPatch", "applyConfiguration", Type::list(Type::Made("JSONPatch".into()))),
-        _ => return patch_type.named().one_of(&["ApplyConfiguration", "JSONPatch"]),
+        _ => return patch_type.shown_as_json().one_of(&["ApplyConfiguration", "JSONPatch"]),
     };
     if at.has(other) {
         let why = format!("must not be specified when patchType is {}", patch_type.as_text());
-        at.field(other).invalid_text(&format!("{{{other}}}"), why);
+        at.field(other).shown_as_text(&format!("{{{other}}}")).invalid(why);
     }
-    let Some(patch) = at.given(own) else {
+    let Some(patch) = at.field_if_given(own) else {
         return at.field(own).required(format!("must be specified when patchType is {}", patch_type.as_text()));
     };
     let text = patch.field("expression");

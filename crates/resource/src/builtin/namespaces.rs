@@ -45,8 +45,8 @@ pub fn default(object: &mut Value) {
 /// Validates the finalizers of a namespace's spec. Errors of a new namespace leave out the index.
 pub fn validate(at: At) {
     let all = at.field("spec.finalizers");
-    for finalizer in all.items().map(|item| if at.is_update() { item } else { all.with(item.value) }) {
-        finalizer.must_be(machinery::names::qualified_name);
+    for finalizer in all.items().map(|item| if at.is_update() { item } else { all.with_value(item.value) }) {
+        finalizer.check_text(machinery::names::qualified_name);
         if !finalizer.as_text().contains('/') && finalizer.as_text() != NAMESPACE_FINALIZER {
             finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified");
         }
@@ -75,7 +75,7 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
 /// The phase is `Terminating` exactly if the namespace is being deleted.
 pub fn validate_status(at: At) {
     let status = at.field("status");
-    let phase = status.string("phase").called("Phase");
+    let phase = status.field_or_empty("phase").with_name("Phase");
     match at.has("metadata.deletionTimestamp") {
         false if phase.as_text() != "Active" => {
             phase.invalid("may only be 'Active' if `deletionTimestamp` is empty");

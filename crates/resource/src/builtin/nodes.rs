@@ -16,23 +16,23 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 pub fn taints(at: At) {
     // upstream reports taints below the metadata
     let path = FieldPath::new("metadata.taints");
-    let (at, mut known) = (at.reported_at(&path), HashSet::new());
+    let (at, mut known) = (at.with_path(&path), HashSet::new());
     for taint in at.items() {
-        taint.field("key").must_be(names::qualified_name);
-        taint.field("value").must_be(names::label_value);
+        taint.field("key").check_text(names::qualified_name);
+        taint.field("value").check_text(names::label_value);
         effect(taint.field("effect"));
         if !known.insert((taint.text("key"), taint.text("effect"))) {
-            taint.printed_as("core.Taint").duplicate_of("taints must be unique by key and effect pair");
+            taint.shown_as_go("core.Taint").duplicate_because("taints must be unique by key and effect pair");
         }
     }
 }
 
 fn effect(at: At) {
-    at.required_of(&EFFECTS);
+    at.require_one_of(&EFFECTS);
 }
 
 pub fn validate(at: At) {
-    let (ranges, provider) = (at.field("spec.podCIDRs"), at.string("spec.providerID"));
+    let (ranges, provider) = (at.field("spec.podCIDRs"), at.field_or_empty("spec.providerID"));
     families(ranges);
     let old_ranges = ranges.old_items();
     if !old_ranges.is_empty() && ranges.value.as_array() != Some(old_ranges) {
@@ -41,7 +41,7 @@ pub fn validate(at: At) {
     let old_provider = provider.old_text();
     if !old_provider.is_empty() && old_provider != provider.as_text() {
         let why = if provider.as_text().is_empty() { "cleared" } else { "modified" };
-        provider.invalid_shown("null".to_owned(), format!("field cannot be {why} once set"));
+        provider.shown_as("null").invalid(format!("field cannot be {why} once set"));
     }
     let external = at.field("spec.externalID");
     if external.is_update() && external.old_text() != external.as_text() {
@@ -78,7 +78,7 @@ fn families(ranges: At) {
     };
     let families: Vec<Option<bool>> = ranges.items().map(family).collect();
     if let Some(i) = families.iter().position(Option::is_none) {
-        let range = ranges.index(i).as_text();
+        let range = ranges.item(i).as_text();
         let why = format!(
             "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{i}]: <nil> (invalid CIDR address: {range})"
         );
@@ -105,13 +105,13 @@ pub fn warnings(at: At) {
 /// Validates the addresses, the amounts and the features of a Node.
 pub fn validate_status(at: At) {
     let (status, mut known) = (at.field("status"), HashSet::new());
-    for address in status.each("addresses").filter(|address| !known.insert(address.value.to_json())) {
-        address.printed_as("core.NodeAddress").duplicate();
+    for address in status.items_of("addresses").filter(|address| !known.insert(address.value.to_json())) {
+        address.shown_as_go("core.NodeAddress").duplicate();
     }
     for kind in ["capacity", "allocatable"] {
         let amounts = status.field(kind);
         for name in amounts.value.as_object().into_iter().flat_map(Map::keys) {
-            amount(name, amounts.child(name));
+            amount(name, amounts.field_with_dots(name));
         }
     }
     features(status.field("declaredFeatures"));
@@ -120,10 +120,10 @@ pub fn validate_status(at: At) {
 fn amount(name: &str, at: At) {
     let Ok(amount) = Quantity::of(at.value) else { return };
     if amount.signum() < 0 {
-        at.invalid_text(&amount.to_string(), "must be greater than or equal to 0");
+        at.shown_as_text(&amount.to_string()).invalid("must be greater than or equal to 0");
     }
     if name.contains('/') && !name.contains("kubernetes.io/") && !amount.is_whole() {
-        at.invalid_text(&amount.to_string(), "must be an integer");
+        at.shown_as_text(&amount.to_string()).invalid("must be an integer");
     }
 }
 

@@ -43,7 +43,7 @@ pub fn former_key(at: At) {
 
 /// Warns about deprecated labels in the expressions of a selector.
 pub fn former_keys(term: At) {
-    term.each("matchExpressions").for_each(|requirement| former_key(requirement.field("key")));
+    term.items_of("matchExpressions").for_each(|requirement| former_key(requirement.field("key")));
 }
 
 /// Volume sources that no longer work: the field, its name in warnings, and the releases concerned.
@@ -72,8 +72,8 @@ pub const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// Warns about an annotation that a field has replaced.
 fn former_annotation(object: At, key: &str, why: &str) {
     let annotations = object.field("metadata.annotations");
-    if annotations.key(key).is_given() {
-        annotations.key(key).warn(format!("deprecated since {why} attribute instead"));
+    if annotations.entry(key).is_given() {
+        annotations.entry(key).warn(format!("deprecated since {why} attribute instead"));
     }
 }
 
@@ -84,7 +84,7 @@ pub fn of_volume(volume: At) {
     if spec.text("persistentVolumeReclaimPolicy") == "Recycle" {
         spec.field("persistentVolumeReclaimPolicy").warn("The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.");
     }
-    spec.field("nodeAffinity.required").each("nodeSelectorTerms").for_each(former_keys);
+    spec.field("nodeAffinity.required").items_of("nodeSelectorTerms").for_each(former_keys);
     // kube-apiserver does not warn of these in PersistentVolumes
     if !spec.has("flocker") && !spec.has("quobyte") {
         former_sources(spec);
@@ -100,7 +100,7 @@ pub fn of_claim(claim: At) {
 /// Warns about fractions of bytes in the spec of a claim.
 pub fn claim_fractions(spec: At) {
     for resources in ["resources.requests", "resources.limits"] {
-        fraction(spec.field(resources).key("storage"));
+        fraction(spec.field(resources).entry("storage"));
     }
 }
 
@@ -115,8 +115,8 @@ pub fn fraction(at: At) {
 }
 
 pub fn of_class(class: At) {
-    for term in class.each("allowedTopologies") {
-        for requirement in term.each("matchLabelExpressions") {
+    for term in class.items_of("allowedTopologies") {
+        for requirement in term.items_of("matchLabelExpressions") {
             let key = requirement.field("key");
             former_label(key.as_text()).into_iter().for_each(|why| key.warn(why));
         }
@@ -127,21 +127,21 @@ pub fn of_capacity(capacity: At) {
     let topology = capacity.field("nodeTopology");
     former_keys(topology);
     let labels = topology.field("matchLabels");
-    for (label, _) in topology.entries("matchLabels") {
-        former_label(label).into_iter().for_each(|why| labels.child(label).warn(why));
+    for (label, _) in topology.entries_of("matchLabels") {
+        former_label(label).into_iter().for_each(|why| labels.field_with_dots(label).warn(why));
     }
 }
 
 pub fn of_runtime_class(class: At) {
     let selector = class.field("scheduling.nodeSelector");
-    let former = class.entries("scheduling.nodeSelector").filter_map(|(label, _)| former_label(label));
+    let former = class.entries_of("scheduling.nodeSelector").filter_map(|(label, _)| former_label(label));
     former.for_each(|why| selector.warn(why));
 }
 
 /// Warns about a new Ingress whose class is an annotation.
 pub fn of_ingress(ingress: At) {
     const CLASS: &str = "kubernetes.io/ingress.class";
-    let is_annotated = ingress.field("metadata.annotations").key(CLASS).is_given();
+    let is_annotated = ingress.field("metadata.annotations").entry(CLASS).is_given();
     if !ingress.is_update() && !ingress.has("spec.ingressClassName") && is_annotated {
         ingress.warn_text(format!("annotation \"{CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"));
     }
@@ -149,23 +149,23 @@ pub fn of_ingress(ingress: At) {
 
 /// Warns about IP addresses of load balancers in the status of Ingresses and Services. Upstream leaves out `ip`.
 pub fn of_balancers(object: At) {
-    for point in object.each("status.loadBalancer.ingress") {
-        ip::warn_address(point.with(point.field("ip").value));
+    for point in object.items_of("status.loadBalancer.ingress") {
+        ip::warn_address(point.with_value(point.field("ip").value));
     }
 }
 
 /// Warns about IP addresses in the status of a Pod.
 pub fn of_pod_status(pod: At) {
     let addresses = ["status.podIPs", "status.hostIPs"];
-    addresses.iter().flat_map(|list| pod.each(list)).for_each(|address| ip::warn_address(address.field("ip")));
+    addresses.iter().flat_map(|list| pod.items_of(list)).for_each(|address| ip::warn_address(address.field("ip")));
 }
 
 pub fn of_network_policy(policy: At) {
     for (direction, peers) in [("spec.ingress", "from"), ("spec.egress", "to")] {
-        for rule in policy.each(direction) {
-            for peer in rule.each(peers) {
+        for rule in policy.items_of(direction) {
+            for peer in rule.items_of(peers) {
                 ip::warn_cidr(peer.field("ipBlock.cidr"));
-                peer.each("ipBlock.except").for_each(ip::warn_cidr);
+                peer.items_of("ipBlock.except").for_each(ip::warn_cidr);
             }
         }
     }
@@ -174,11 +174,11 @@ pub fn of_network_policy(policy: At) {
 /// Warns about IP addresses in Endpoints, unless their controller writes them.
 pub fn of_endpoints(endpoints: At) {
     let labels = endpoints.field("metadata.labels");
-    if labels.key("endpoints.kubernetes.io/managed-by").as_text() == "endpoint-controller" {
+    if labels.entry("endpoints.kubernetes.io/managed-by").as_text() == "endpoint-controller" {
         return;
     }
-    for subset in endpoints.each("subsets") {
-        for address in ["addresses", "notReadyAddresses"].iter().flat_map(|list| subset.each(list)) {
+    for subset in endpoints.items_of("subsets") {
+        for address in ["addresses", "notReadyAddresses"].iter().flat_map(|list| subset.items_of(list)) {
             ip::warn_address(address.field("ip"));
         }
     }

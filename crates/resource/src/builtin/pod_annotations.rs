@@ -32,7 +32,7 @@ pub fn check(pod: At) {
 /// invalid.
 pub fn check_at(pod: At, annotations: At) {
     for (key, value) in given(pod.value).into_iter().flat_map(Map::iter) {
-        let at = annotations.key(key).with(value);
+        let at = annotations.entry(key).with_value(value);
         match key.as_str() {
             MIRROR if pod.text("spec.nodeName").is_empty() => {
                 at.invalid("must set spec.nodeName if mirror pod annotation is set");
@@ -41,7 +41,9 @@ pub fn check_at(pod: At, annotations: At) {
             DELETION_COST if !is_cost(at.as_text()) && pod.old.is_none_or(has_cost) => {
                 at.invalid("must be a 32bit integer");
             }
-            key if key == SECCOMP || key.starts_with(SECCOMP_OF) => seccomp(annotations.child(key).with(value)),
+            key if key == SECCOMP || key.starts_with(SECCOMP_OF) => {
+                seccomp(annotations.field_with_dots(key).with_value(value))
+            }
             key => key.strip_prefix(APP_ARMOR_OF).into_iter().for_each(|name| app_armor(pod, name, at)),
         }
     }
@@ -58,12 +60,12 @@ pub fn changes(pod: At) {
     for (key, value) in given(old).into_iter().flat_map(Map::iter) {
         let is_changed = annotation(pod.value, key) != value.as_str();
         if let Some(what) = what(key).filter(|_| is_changed) {
-            annotations.key(key).forbidden(format!("may not remove or update {what}"));
+            annotations.entry(key).forbidden(format!("may not remove or update {what}"));
         }
     }
     for (key, _) in given(pod.value).into_iter().flat_map(Map::iter) {
         if let Some(what) = what(key).filter(|_| annotation(old, key).is_none()) {
-            annotations.key(key).forbidden(format!("may not add {what}"));
+            annotations.entry(key).forbidden(format!("may not add {what}"));
         }
     }
 }
@@ -80,9 +82,9 @@ fn has_cost(pod: &Value) -> bool {
 fn tolerations(json: &str, annotations: At) {
     let list = match machinery::value::decode(json.as_bytes()) {
         Ok(list) => list,
-        Err(error) => return annotations.invalid_text(TOLERATIONS, error.to_string()),
+        Err(error) => return annotations.shown_as_text(TOLERATIONS).invalid(error.to_string()),
     };
-    annotations.child(TOLERATIONS).showing(&list, |at| at.items().for_each(podspec::toleration));
+    annotations.field_with_dots(TOLERATIONS).showing(&list, |at| at.items().for_each(podspec::toleration));
 }
 
 fn seccomp(at: At) {
@@ -96,7 +98,7 @@ fn seccomp(at: At) {
 fn app_armor(pod: At, name: &str, at: At) {
     let (spec, profile) = (pod.field("spec"), at.as_text());
     if !CONTAINERS.iter().any(|kind| spec.list(kind).iter().any(|container| text(container, "name") == name)) {
-        at.invalid_text(name, "container not found");
+        at.shown_as_text(name).invalid("container not found");
     }
     if !["", "runtime/default", "unconfined"].contains(&profile) && !profile.starts_with(LOCALHOST) {
         at.invalid(format!("invalid AppArmor profile name: {}", machinery::value::quote(profile)));
@@ -108,12 +110,12 @@ pub fn mismatches(pod: At) {
     let (spec, own) = (pod.field("spec"), pod.field("spec.securityContext"));
     let compare = |profile: At, key: &str, at: At, word: &str| {
         if let Some(annotation) = annotation(pod.value, key).filter(|_| profile.is_given()) {
-            mismatch(at.with(profile.value), annotation, word);
+            mismatch(at.with_value(profile.value), annotation, word);
         }
     };
     compare(own.field("seccompProfile"), SECCOMP, own.field("seccompProfile"), "seccomp");
     let is_windows = spec.text("os.name") == "windows";
-    for container in CONTAINERS.iter().flat_map(|kind| spec.each(kind)) {
+    for container in CONTAINERS.iter().flat_map(|kind| spec.items_of(kind)) {
         let (name, context) = (container.text("name"), container.field("securityContext"));
         let (seccomp, profile) = (context.field("seccompProfile"), context.field("appArmorProfile"));
         compare(seccomp, &format!("{SECCOMP_OF}{name}"), seccomp, "seccomp");
@@ -195,13 +197,13 @@ pub fn early_warnings(pod: At) {
         return;
     }
     let of_pod = spec.field("securityContext.appArmorProfile");
-    for container in CONTAINERS.iter().flat_map(|kind| spec.each(kind)) {
+    for container in CONTAINERS.iter().flat_map(|kind| spec.items_of(kind)) {
         let key = format!("{APP_ARMOR_OF}{}", container.text("name"));
         if let Some(annotation) = annotation(pod.value, &key)
             && !container.has("securityContext.appArmorProfile")
             && valid_profile(annotation).is_none_or(|profile| profile != *of_pod.value)
         {
-            annotations.key(&key).warn(FORMER_PROFILE);
+            annotations.entry(&key).warn(FORMER_PROFILE);
         }
     }
 }
@@ -216,17 +218,17 @@ pub fn warnings(pod: At) {
         ("security.alpha.kubernetes.io/unsafe-sysctls", "v1.11+; use the \"sysctls\""),
     ];
     let (annotations, spec) = (pod.field("metadata.annotations"), pod.field("spec"));
-    for (key, why) in FORMER.into_iter().filter(|(key, _)| annotations.key(key).is_given()) {
-        annotations.key(key).warn(format!("non-functional in {why} field instead"));
+    for (key, why) in FORMER.into_iter().filter(|(key, _)| annotations.entry(key).is_given()) {
+        annotations.entry(key).warn(format!("non-functional in {why} field instead"));
     }
     let seccomp = |context: At, key: &str| {
-        if !context.has("seccompProfile") && annotations.key(key).is_given() {
-            annotations.key(key).warn("non-functional in v1.27+; use the \"seccompProfile\" field instead");
+        if !context.has("seccompProfile") && annotations.entry(key).is_given() {
+            annotations.entry(key).warn("non-functional in v1.27+; use the \"seccompProfile\" field instead");
         }
     };
     seccomp(spec.field("securityContext"), SECCOMP);
     let of_pod = spec.field("securityContext.appArmorProfile");
-    for container in CONTAINERS.iter().flat_map(|kind| spec.each(kind)) {
+    for container in CONTAINERS.iter().flat_map(|kind| spec.items_of(kind)) {
         let (name, own) = (container.text("name"), container.field("securityContext"));
         seccomp(own, &format!("{SECCOMP_OF}{name}"));
         let key = format!("{APP_ARMOR_OF}{name}");
@@ -235,7 +237,7 @@ pub fn warnings(pod: At) {
         if let Some(annotation) = annotation(pod.value, &key).filter(|_| !is_seen)
             && app_armor_profile(annotation).is_none_or(|profile| profile != *of_pod.value)
         {
-            annotations.key(&key).warn(FORMER_PROFILE);
+            annotations.entry(&key).warn(FORMER_PROFILE);
         }
     }
 }

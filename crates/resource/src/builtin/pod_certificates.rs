@@ -36,7 +36,7 @@ pub fn validate(at: At) {
     let spec = at.field("spec");
     if let Some(old) = spec.old {
         if old != spec.value {
-            spec.printed_as("certificates.PodCertificateRequestSpec").invalid("field is immutable");
+            spec.shown_as_go("certificates.PodCertificateRequestSpec").invalid("field is immutable");
         }
         return;
     }
@@ -46,10 +46,10 @@ pub fn validate(at: At) {
     for (name, uid) in [
         (spec.field("podName"), "podUID"),
         (spec.field("serviceAccountName"), "serviceAccountUID"),
-        (spec.field("nodeName").named(), "nodeUID"),
+        (spec.field("nodeName").shown_as_json(), "nodeUID"),
     ] {
-        name.must_be(names::dns1123_subdomain);
-        let uid = spec.string(uid);
+        name.check_text(names::dns1123_subdomain);
+        let uid = spec.field_or_empty(uid);
         if uid.as_text().is_empty() {
             uid.invalid("must not be empty");
         }
@@ -66,7 +66,7 @@ pub fn validate(at: At) {
         [false, true, true] => pod_keys::check(spec),
         _ => {
             let why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
-            spec.invalid_unshown(why);
+            spec.shown_as("").invalid(why);
         }
     }
 }
@@ -100,9 +100,9 @@ pub(super) fn annotations(at: At) {
         match (key.is_empty(), problems.is_empty()) {
             (true, _) => at.required(""),
             (false, true) if !key.contains('/') => {
-                at.invalid_text(&key, "must be a domain-prefixed key (such as \"acme.io/foo\")");
+                at.shown_as_text(&key).invalid("must be a domain-prefixed key (such as \"acme.io/foo\")");
             }
-            _ => at.problems(&key, problems),
+            _ => at.shown_as_text(&key).invalid_each(problems),
         }
     }
     let bytes: usize = map.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
@@ -118,18 +118,19 @@ fn requested(at: At) {
         return at.too_long(REQUEST_BYTES_MAX);
     }
     let parsed = request_pem::parse(&der).and_then(|request| Ok((RequestKey::of(&request)?, request)));
-    let Ok((key, request)) = parsed else { return at.invalid_unshown("must be a valid PKCS#10 CSR") };
+    let Ok((key, request)) = parsed else { return at.shown_as("").invalid("must be a valid PKCS#10 CSR") };
     match key {
         RequestKey::Ecdsa(curve) if !["P-256", "P-384", "P-521"].contains(&curve) => {
-            at.invalid_text(&format!("curve {curve}"), "elliptic public keys must use curve P256, P384, or P521");
+            at.shown_as_text(&format!("curve {curve}"))
+                .invalid("elliptic public keys must use curve P256, P384, or P521");
         }
         RequestKey::Rsa(bits) if ![3072, 4096].contains(&bits) => {
-            at.invalid_text(&format!("{bits}-bit modulus"), "RSA keys must have modulus size 3072 or 4096");
+            at.shown_as_text(&format!("{bits}-bit modulus")).invalid("RSA keys must have modulus size 3072 or 4096");
         }
         RequestKey::Other => {
-            at.invalid_unshown("unknown public key type; supported types are Ed25519, ECDSA, and RSA");
+            at.shown_as("").invalid("unknown public key type; supported types are Ed25519, ECDSA, and RSA");
         }
-        _ if request_pem::verify(&request).is_err() => at.invalid_unshown("invalid signature"),
+        _ if request_pem::verify(&request).is_err() => at.shown_as("").invalid("invalid signature"),
         _ => {}
     }
 }
@@ -141,7 +142,7 @@ fn is_in(status: &Value, kinds: &[&str]) -> bool {
 
 /// Validates a status, which is written only once, together with the condition that ends the request.
 pub fn validate_status(at: At) {
-    let (status, uid) = (at.field("status"), at.string("metadata.uid"));
+    let (status, uid) = (at.field("status"), at.field_or_empty("metadata.uid"));
     if uid.is_update() && uid.old_text() != uid.as_text() {
         // the changed uid is reported elsewhere and is the only error
         return;
@@ -154,22 +155,24 @@ pub fn validate_status(at: At) {
     let before = status.old.unwrap_or(&Value::Null);
     if is_in(before, &FINAL) {
         if status.value != before {
-            status.invalid_unshown("immutable after PodCertificateRequest is issued, denied, or failed");
+            status.shown_as("").invalid("immutable after PodCertificateRequest is issued, denied, or failed");
         }
     } else if is_in(status.value, &FINAL[1..]) {
         let others = ["certificateChain", "notBefore", "beginRefreshAt", "notAfter"];
         if others.iter().any(|name| status.has(name) && *status.field(name).value != Value::from("")) {
-            status.invalid_unshown(
-                "non-condition status fields must be empty when denying or failing the PodCertificateRequest",
-            );
+            status
+                .shown_as("")
+                .invalid("non-condition status fields must be empty when denying or failing the PodCertificateRequest");
         }
     } else if is_in(status.value, &FINAL[..1]) {
         let spec = at.field("spec");
-        issued(status, spec.with(spec.old.unwrap_or(&Value::Null)));
+        issued(status, spec.with_value(spec.old.unwrap_or(&Value::Null)));
     } else {
         let of = schema::shape::named("certificates.v1beta1.PodCertificateRequestStatus");
         if !schema::shape::same_fields(status.value, before, of, &[]) {
-            status.invalid_unshown("status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"");
+            status
+                .shown_as("")
+                .invalid("status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"");
         }
     }
 }
@@ -179,8 +182,8 @@ fn conditions(status: At) {
     let (list, mut count) = (status.field("conditions"), 0);
     for (i, condition) in list.items().enumerate() {
         let index = format!("[{i}]");
-        let condition = list.child(&index).with(condition.value);
-        let (kind, holds) = (condition.string("type"), condition.string("status"));
+        let condition = list.field_with_dots(&index).with_value(condition.value);
+        let (kind, holds) = (condition.field_or_empty("type"), condition.field_or_empty("status"));
         if !FINAL.contains(&kind.as_text()) {
             kind.unsupported(&FINAL);
             continue;
@@ -189,13 +192,13 @@ fn conditions(status: At) {
         if count > 1 {
             kind.invalid("There may be at most one condition with type \"Issued\", \"Denied\", or \"Failed\"");
         }
-        holds.named().one_of(&["True"]);
+        holds.shown_as_json().one_of(&["True"]);
     }
 }
 
 /// Checks the certificate of an issued request, its key and its times. The first error ends the checks.
 fn issued(status: At, spec: At) {
-    let chain = status.string("certificateChain");
+    let chain = status.field_or_empty("certificateChain");
     if chain.as_text().len() > CHAIN_BYTES_MAX {
         return chain.too_long(CHAIN_BYTES_MAX);
     }
@@ -235,13 +238,13 @@ fn requested_key(spec: At) -> Option<Vec<u8>> {
     if request.is_empty() && !key.is_empty() {
         let parsed = pod_keys::parse(&key);
         if parsed.is_none() {
-            spec.field("pkixPublicKey").invalid_unshown("must be a valid PKIX-serialized public key");
+            spec.field("pkixPublicKey").shown_as("").invalid("must be a valid PKIX-serialized public key");
         }
         return parsed.map(|info| info.raw.to_vec());
     }
     let parsed = request_pem::parse(&request);
     if parsed.is_err() {
-        spec.field("stubPKCS10Request").invalid_unshown("must be a valid PKCS#10 CSR");
+        spec.field("stubPKCS10Request").shown_as("").invalid("must be a valid PKCS#10 CSR");
     }
     parsed.ok().map(|request| request.certification_request_info.subject_pki.raw.to_vec())
 }
@@ -258,19 +261,19 @@ fn alternative_names(leaf: &X509Certificate<'_>, at: At) {
         match name {
             GeneralName::DNSName(name) => {
                 if name.is_empty() {
-                    at.invalid_text(name, "leaf certificate should not contain empty DNSName");
+                    at.shown_as_text(name).invalid("leaf certificate should not contain empty DNSName");
                 }
                 if name.contains("..") {
-                    at.invalid_text(name, "leaf certificate's DNSName should not contain '..'");
+                    at.shown_as_text(name).invalid("leaf certificate's DNSName should not contain '..'");
                 }
                 if name.starts_with('.') || name.ends_with('.') {
-                    at.invalid_text(name, "leaf certificate's DNSName should not start or end with '.'");
+                    at.shown_as_text(name).invalid("leaf certificate's DNSName should not start or end with '.'");
                 }
             }
             GeneralName::RFC822Name(name) => {
                 let is_address = name.rsplit_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
                 if !is_address {
-                    at.invalid_text(name, "leaf certificate should not contain invalid EmailAddress");
+                    at.shown_as_text(name).invalid("leaf certificate should not contain invalid EmailAddress");
                 }
             }
             _ => {}
@@ -310,7 +313,7 @@ fn time(status: At, leaf: &X509Certificate<'_>, spec: At) {
     }
     let lifetime = end - start;
     let wrong_lifetime = |why: String| {
-        status.field("certificateChain").invalid_shown(lifetime.saturating_mul(1_000_000_000).to_string(), why);
+        status.field("certificateChain").shown_as(&lifetime.saturating_mul(1_000_000_000).to_string()).invalid(why);
     };
     if lifetime < SECONDS_MIN {
         return wrong_lifetime("leaf certificate lifetime must be >= 1 hour".to_owned());

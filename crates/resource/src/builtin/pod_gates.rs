@@ -33,10 +33,8 @@ pub fn take_additions(new: &mut Value, old: &Value, spec: At) {
 fn added_selectors(at: At) {
     let before = at.old.and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
     if before.into_iter().any(|(key, value)| at.value.get(key) != Some(value)) {
-        at.invalid_shown(
-            at.value.to_json(),
-            "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
-        );
+        at.shown_as(&at.value.to_json())
+            .invalid("only additions to spec.nodeSelector are allowed (no mutations or deletions)");
     }
 }
 
@@ -47,10 +45,10 @@ fn added_terms(affinity: At) {
     let before = terms.old_items();
     if !before.is_empty() && before.len() != now.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        return terms.invalid_shown(terms.printed_items("core.NodeSelectorTerm"), why);
+        return terms.shown_as(&terms.printed_items("core.NodeSelectorTerm")).invalid(why);
     }
     for (term, _) in terms.items().zip(before).filter(|(term, before)| !only_adds(term.value, before)) {
-        term.printed_as("core.NodeSelectorTerm").invalid("only additions are allowed (no mutations or deletions)");
+        term.shown_as_go("core.NodeSelectorTerm").invalid("only additions are allowed (no mutations or deletions)");
     }
 }
 

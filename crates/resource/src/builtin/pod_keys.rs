@@ -37,12 +37,12 @@ pub fn check(spec: At) {
         RequestKey::Ecdsa("P-521") => &ECDSA_P521_SHA256_ASN1,
         RequestKey::Ecdsa(curve) => {
             let why = "elliptic public keys must use curve P256 or P384";
-            return key_at.invalid_text(&format!("curve {curve}"), why);
+            return key_at.shown_as_text(&format!("curve {curve}")).invalid(why);
         }
         RequestKey::Rsa(3072 | 4096) => &RSA_PSS_2048_8192_SHA256,
         RequestKey::Rsa(bits) => {
             let why = "RSA keys must have modulus size 3072 or 4096";
-            return key_at.invalid_text(&format!("{bits}-bit modulus"), why);
+            return key_at.shown_as_text(&format!("{bits}-bit modulus")).invalid(why);
         }
         RequestKey::Other => {
             return key_at.invalid("unknown public key type; supported types are Ed25519, ECDSA, and RSA");
@@ -50,7 +50,7 @@ pub fn check(spec: At) {
     };
     let key = UnparsedPublicKey::new(algorithm, &*info.subject_public_key.data);
     if key.verify(spec.text("podUID").as_bytes(), &proof).is_err() {
-        proof_at.invalid_unshown("could not verify proof-of-possession signature");
+        proof_at.shown_as("").invalid("could not verify proof-of-possession signature");
     }
 }
 

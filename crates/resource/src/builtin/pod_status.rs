@@ -66,13 +66,13 @@ pub fn validate(pod: At) {
     conditions(status);
     nomination(pod);
     not_negative(status);
-    let class = status.string("qosClass");
+    let class = status.field_or_empty("qosClass");
     if class.old_text() != class.as_text() {
-        class.named().in_stage(CheckStage::Change).invalid("field is immutable");
+        class.shown_as_json().in_stage(CheckStage::Change).invalid("field is immutable");
     }
     container_statuses::transitions(status, spec);
     claims(status, spec);
-    status.given("extendedResourceClaimStatus").into_iter().for_each(|claim| extended_claim(claim, spec));
+    status.field_if_given("extendedResourceClaimStatus").into_iter().for_each(|claim| extended_claim(claim, spec));
     pod_addresses(status);
     host_addresses(status);
     container_statuses::users(status, spec);
@@ -88,10 +88,10 @@ fn not_negative(at: At) {
 /// Types of conditions must be qualified names, except for those of the kubelet. Errors show the name of the Go field.
 fn conditions(status: At) {
     const OWN: [&str; 3] = ["Initialized", "PodScheduled", "Ready"];
-    for condition in status.each("conditions") {
+    for condition in status.items_of("conditions") {
         not_negative(condition);
         if !OWN.contains(&condition.text("type")) {
-            condition.field("type").called("Type").must_be(names::qualified_name);
+            condition.field("type").with_name("Type").check_text(names::qualified_name);
         }
     }
 }
@@ -102,7 +102,7 @@ fn nomination(pod: At) {
     if node.as_text().is_empty() || node.old == Some(node.value) {
         return;
     }
-    node.must_be(names::dns1123_subdomain);
+    node.check_text(names::dns1123_subdomain);
     if pod.field("spec.nodeName").old.and_then(Value::as_str).is_some_and(|node| !node.is_empty()) {
         node.forbidden("may not be set on pods that are already bound to a node");
     }
@@ -119,15 +119,15 @@ fn pod_addresses(status: At) {
     let all: Vec<&str> = status.texts("podIPs", "ip");
     if status.text("podIP").is_empty() && !all.is_empty() {
         let why = "podIP and podIPs must either both be set or both be unset";
-        status.field("podIPs").invalid_shown(shown_addresses(&all), why);
+        status.field("podIPs").shown_as(&shown_addresses(&all)).invalid(why);
     }
 }
 
 fn host_addresses(status: At) {
     let (hosts, first) = (status.field("hostIPs"), status.field("hostIPs"));
-    let first = first.index(0);
+    let first = first.item(0);
     if hosts.items().len() > 0 && first.text("ip") != status.text("hostIP") {
-        first.string("ip").invalid("must be equal to `hostIP`");
+        first.field_or_empty("ip").invalid("must be equal to `hostIP`");
     }
     addresses(status, "hostIPs");
 }
@@ -138,7 +138,7 @@ fn addresses(status: At, name: &str) {
     let before = all.old_items();
     let known: HashSet<&str> = before.iter().map(|address| text(address, "ip")).collect();
     for address in all.items().filter(|address| !known.contains(address.text("ip"))) {
-        rule_checks::ip(address.with(address.field("ip").value));
+        rule_checks::ip(address.with_value(address.field("ip").value));
     }
     if given.len() < 2 {
         return;
@@ -150,21 +150,21 @@ fn addresses(status: At, name: &str) {
     }
     let is_dual = given.len() == 2 && matches!(families[..], [Some(one), Some(other)] if one != other);
     if !is_dual {
-        all.invalid_shown(shown_addresses(&given), "may specify no more than one IP for each IP family");
+        all.shown_as(&shown_addresses(&given)).invalid("may specify no more than one IP for each IP family");
     }
 }
 
 fn claims(status: At, spec: At) {
     let of_spec: HashSet<&str> = spec.texts("resourceClaims", "name");
     let mut known = HashSet::new();
-    for claim in status.each("resourceClaimStatuses") {
-        let name = claim.string("name");
+    for claim in status.items_of("resourceClaimStatuses") {
+        let name = claim.field_or_empty("name");
         if !of_spec.contains(name.as_text()) {
             name.invalid("must match the name of an entry in `spec.resourceClaims`");
         }
         name.unique(&mut known);
         if claim.has("resourceClaimName") {
-            claim.field("resourceClaimName").named().must_be(names::dns1123_subdomain);
+            claim.field("resourceClaimName").shown_as_json().check_text(names::dns1123_subdomain);
         }
     }
 }
@@ -181,26 +181,26 @@ fn extended_claim(claim: At, spec: At) {
         claim.field("requestMappings").required("at least one request mapping is required");
     }
     let mut known = HashSet::new();
-    for mapping in claim.each("requestMappings") {
+    for mapping in claim.items_of("requestMappings") {
         let [container, resource, request] = FIELDS.map(|field| mapping.text(field));
         match containers.get(container) {
             None => {
                 let why = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
-                mapping.string("containerName").invalid(why);
+                mapping.field_or_empty("containerName").invalid(why);
             }
             Some(container) if container.at(&["resources", "requests", resource]).is_none() => {
                 let why = "must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests";
-                mapping.string("resourceName").invalid(why);
+                mapping.field_or_empty("resourceName").invalid(why);
             }
             Some(_) => {}
         }
         // upstream leaves out the index
-        claim.field("requestName").problems(request, names::dns1123_label(request));
+        claim.field("requestName").shown_as_text(request).invalid_each(names::dns1123_label(request));
         if !known.insert([container, resource, request]) {
-            FIELDS.iter().for_each(|field| mapping.string(field).duplicate());
+            FIELDS.iter().for_each(|field| mapping.field_or_empty(field).duplicate());
         }
     }
-    claim.field("resourceClaimName").required_name(names::dns1123_subdomain);
+    claim.field("resourceClaimName").check_required_text(names::dns1123_subdomain);
 }
 
 /// The condition of the row of a Pod that has ended.

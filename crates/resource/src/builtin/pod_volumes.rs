@@ -14,14 +14,14 @@ use crate::limits::REPEATED_BYTES_MAX;
 /// Validates the volumes and returns the names of the valid ones.
 pub fn valid_names<'v>(spec: At<'_, 'v>) -> HashSet<&'v str> {
     let mut known = HashSet::new();
-    for volume in spec.each("volumes") {
+    for volume in spec.items_of("volumes") {
         let name = volume.field("name");
         let own = volume.apart(of_pod);
         if name.as_text().is_empty() {
             name.required("");
         } else {
             let before = name.count();
-            name.must_be(names::dns1123_label);
+            name.check_text(names::dns1123_label);
             let is_name = name.count() == before;
             if known.contains(name.as_text()) {
                 name.duplicate();
@@ -36,7 +36,7 @@ pub fn valid_names<'v>(spec: At<'_, 'v>) -> HashSet<&'v str> {
 
 /// Reports violations of the rules of an object's type.
 pub fn rules(at: At, go: &'static str) {
-    rules::check(Pass::Written { of_status: false }, at.compared_with(None), rules::of(go));
+    rules::check(Pass::Written { of_status: false }, at.with_old(None), rules::of(go));
 }
 
 /// Validates a volume, as far as several of its fields are involved.
@@ -48,7 +48,7 @@ fn of_pod(volume: At) {
     let kind = first_source(volume, "core.v1.VolumeSource").unwrap_or_default();
     let source = volume.field(kind);
     if kind == "iscsi" && iscsi::is_session_too_long(volume.text("name"), source) {
-        volume.string("name").invalid(iscsi::SESSION_TOO_LONG);
+        volume.field_or_empty("name").invalid(iscsi::SESSION_TOO_LONG);
     }
     match kind {
         "cinder" => required(source.field("secretRef"), &["name"]),
@@ -56,7 +56,7 @@ fn of_pod(volume: At) {
             required(source.field("nodePublishSecretRef"), &["name"]);
             let secret = source.text("nodePublishSecretRef.name");
             if !secret.is_empty() {
-                source.field("name").problems(secret, names::dns1123_subdomain(secret));
+                source.field("name").shown_as_text(secret).invalid_each(names::dns1123_subdomain(secret));
             }
         }
         "ephemeral" => claims::template(source),
@@ -70,7 +70,7 @@ fn of_pod(volume: At) {
 pub fn claim_names(pod: At) {
     let (name, spec) = (pod.text("metadata.name"), pod.field("spec"));
     let mut bytes_left = REPEATED_BYTES_MAX;
-    for volume in spec.each("volumes") {
+    for volume in spec.items_of("volumes") {
         let own = volume.field("name");
         let is_ephemeral = first_source(volume, "core.v1.VolumeSource") == Some("ephemeral");
         if name.is_empty() || own.as_text().is_empty() || !is_ephemeral {
@@ -81,7 +81,7 @@ pub fn claim_names(pod: At) {
         let shown = problems.map(|problem| format!("PVC name {}: {problem}", machinery::value::quote(&claim)));
         let shown: Vec<String> = shown.collect();
         let bytes = shown.iter().map(String::len).sum();
-        own.must_be(|_| shown);
+        own.check_text(|_| shown);
         let Some(left) = bytes_left.checked_sub(bytes) else { return };
         bytes_left = left;
     }
@@ -89,7 +89,7 @@ pub fn claim_names(pod: At) {
 
 /// If the object is given, these fields of it are required.
 pub fn required(object: At, fields: &[&str]) {
-    fields.iter().filter(|_| object.is_given()).for_each(|name| object.field(name).not_empty());
+    fields.iter().filter(|_| object.is_given()).for_each(|name| object.field(name).require_text(""));
 }
 
 fn iscsi_target(target: At) {
@@ -97,7 +97,7 @@ fn iscsi_target(target: At) {
         iscsi::name(target.field("iqn"));
     }
     if target.has("initiatorName") {
-        iscsi::name(target.field("initiatorName").called("initiatorname"));
+        iscsi::name(target.field("initiatorName").with_name("initiatorname"));
     }
     iscsi::credentials(target);
 }
@@ -117,12 +117,12 @@ pub fn source(volume: At, go: &'static str) {
         // upstream's name of the field
         "gcePersistentDisk" if source.text("pdName").is_empty() => {
             let path = FieldPath::new(source.path().as_str().replace(name, "persistentDisk"));
-            source.reported_at(&path).field("pdName").required("");
+            source.with_path(&path).field("pdName").required("");
         }
         "storageos" => {
-            source.field("volumeName").not_empty();
+            source.field("volumeName").require_text("");
             for field in ["volumeName", "volumeNamespace"].into_iter().filter(|field| !source.text(field).is_empty()) {
-                source.field(field).must_be(names::dns1123_label);
+                source.field(field).check_text(names::dns1123_label);
             }
         }
         "azureDisk" => disk_address(source),
@@ -143,7 +143,7 @@ fn fibre_channel(source: At) {
     }
     if targets.items().len() > 0 {
         lun.within(0..=255);
-        lun.given_or("lun is required if targetWWNs is specified");
+        lun.require("lun is required if targetWWNs is specified");
     }
 }
 
@@ -152,7 +152,7 @@ fn flocker(source: At) {
     match (name.as_text().is_empty(), source.text("datasetUUID").is_empty()) {
         (true, true) => source.required("one of datasetName and datasetUUID is required"),
         (false, false) => {
-            source.invalid_text("resource", "datasetName and datasetUUID can not be specified simultaneously");
+            source.shown_as_text("resource").invalid("datasetName and datasetUUID can not be specified simultaneously");
         }
         _ => {}
     }
@@ -163,8 +163,8 @@ fn flocker(source: At) {
 
 /// The options of a flexVolume belong to its driver and must not use the domains of Kubernetes.
 pub fn own_options(source: At) {
-    for (key, option) in source.entries("options").filter(|(key, _)| is_reserved(key)) {
-        option.invalid_text(key, "kubernetes.io and k8s.io namespaces are reserved");
+    for (key, option) in source.entries_of("options").filter(|(key, _)| is_reserved(key)) {
+        option.shown_as_text(key).invalid("kubernetes.io and k8s.io namespaces are reserved");
     }
 }
 
@@ -195,7 +195,7 @@ fn disk_address(source: At) {
     let is_managed = source.text("kind") == "Managed";
     let (prefix, wanted) = if is_managed { ("/subscriptions/", MANAGED) } else { ("https://", BLOB) };
     if !source.text("diskURI").starts_with(prefix) {
-        source.string("diskURI").unsupported(&[wanted]);
+        source.field_or_empty("diskURI").unsupported(&[wanted]);
     }
 }
 

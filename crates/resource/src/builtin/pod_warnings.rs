@@ -31,19 +31,19 @@ pub fn of_workload(object: At) {
         many_indexes(object.field("spec.jobTemplate.spec"));
         let own = object.field("spec.template");
         // when a ReplicationController is updated, upstream checks the old template
-        let warned = own.old.filter(|_| kind == "ReplicationController").map_or(own, |old| own.with(old));
+        let warned = own.old.filter(|_| kind == "ReplicationController").map_or(own, |old| own.with_value(old));
         for template in [object.field("template"), warned, object.field("spec.jobTemplate.spec.template")] {
             if template.is_given() {
                 of_template(template);
             }
         }
     }
-    for claim in object.each("spec.volumeClaimTemplates") {
+    for claim in object.items_of("spec.volumeClaimTemplates") {
         // in updates, upstream spells the path's `spec` with a capital; otherwise it leaves `spec` out
         let spec = claim.field("spec");
         match object.is_update() {
-            true => object_warnings::claim_fractions(spec.called("Spec")),
-            false => object_warnings::claim_fractions(claim.with(spec.value)),
+            true => object_warnings::claim_fractions(spec.with_name("Spec")),
+            false => object_warnings::claim_fractions(claim.with_value(spec.value)),
         }
     }
     if kind == "StatefulSet" && object.int("spec.revisionHistoryLimit").is_some_and(|history| history < 0) {
@@ -75,7 +75,7 @@ fn of_template(pod: At) {
     volumes(spec);
     pod_annotations::warnings(pod);
     let kinds = ["initContainers", "containers"];
-    kinds.iter().for_each(|kind| spec.each(kind).for_each(container));
+    kinds.iter().for_each(|kind| spec.items_of(kind).for_each(container));
     ports(spec, kinds);
     if spec.int("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         let why = "must be >= 0; negative values are invalid and will be treated as 1";
@@ -86,46 +86,49 @@ fn of_template(pod: At) {
 
 fn former_labels(spec: At) {
     let selector = spec.field("nodeSelector");
-    for (key, _) in spec.entries("nodeSelector") {
-        former_label(key).into_iter().for_each(|why| selector.key(key).warn(why));
+    for (key, _) in spec.entries_of("nodeSelector") {
+        former_label(key).into_iter().for_each(|why| selector.entry(key).warn(why));
     }
     let affinity = spec.field("affinity.nodeAffinity");
-    affinity.field("requiredDuringSchedulingIgnoredDuringExecution").each("nodeSelectorTerms").for_each(former_keys);
-    for term in affinity.each("preferredDuringSchedulingIgnoredDuringExecution") {
+    affinity
+        .field("requiredDuringSchedulingIgnoredDuringExecution")
+        .items_of("nodeSelectorTerms")
+        .for_each(former_keys);
+    for term in affinity.items_of("preferredDuringSchedulingIgnoredDuringExecution") {
         let preference = term.field("preference");
         former_keys(preference);
         // no label can have these values
-        for requirement in preference.each("matchExpressions") {
-            for value in requirement.each("values") {
+        for requirement in preference.items_of("matchExpressions") {
+            for value in requirement.items_of("values") {
                 for why in names::label_value(value.as_text()) {
                     value.warn(format!("{} is invalid, {why}", value.as_text()));
                 }
             }
         }
     }
-    spec.each("topologySpreadConstraints").for_each(|constraint| former_key(constraint.field("topologyKey")));
+    spec.items_of("topologySpreadConstraints").for_each(|constraint| former_key(constraint.field("topologyKey")));
 }
 
 fn repeated_names(spec: At) {
     for (kind, name) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let mut known = HashSet::new();
-        for item in spec.each(kind).filter(|item| !known.insert(item.text(name))) {
+        for item in spec.items_of(kind).filter(|item| !known.insert(item.text(name))) {
             item.field(name).warn(format!("duplicate {name} {:?}", item.text(name)));
         }
     }
-    for secret in spec.each("imagePullSecrets").filter(|secret| secret.text("name").is_empty()) {
+    for secret in spec.items_of("imagePullSecrets").filter(|secret| secret.text("name").is_empty()) {
         secret.field("name").warn("invalid empty name \"\"");
     }
 }
 
 fn volumes(spec: At) {
-    for volume in spec.each("volumes") {
+    for volume in spec.items_of("volumes") {
         former_sources(volume);
         fractions(volume.field("ephemeral.volumeClaimTemplate.spec.resources"), "requests");
     }
-    for volume in spec.each("volumes") {
+    for volume in spec.items_of("volumes") {
         let is_empty = |part: &At| part.value.as_object().is_some_and(Map::is_empty);
-        for _ in volume.each("projected.sources").filter(is_empty).take(WARNINGS_MAX) {
+        for _ in volume.items_of("projected.sources").filter(is_empty).take(WARNINGS_MAX) {
             volume.warn_text(format!("volume {:?} (Projected) has no sources provided", volume.text("name")));
         }
         overlaps(volume);
@@ -202,14 +205,14 @@ fn overlaps(volume: At) {
 
 /// Warns about fractions of bytes.
 fn fractions(resources: At, kind: &str) {
-    resources.entries(kind).filter(|(name, _)| BYTES.contains(name)).for_each(|(_, amount)| fraction(amount));
+    resources.entries_of(kind).filter(|(name, _)| BYTES.contains(name)).for_each(|(_, amount)| fraction(amount));
 }
 
 fn container(container: At) {
     fractions(container.field("resources"), "limits");
     fractions(container.field("resources"), "requests");
     let mut known = HashSet::new();
-    for variable in container.each("env") {
+    for variable in container.items_of("env") {
         let (name, value) = (variable.text("name"), variable.text("value"));
         // a value that extends the earlier one, such as `$(PATH):/bin`, repeats the name on purpose
         let reference = format!("$({name})");
@@ -231,9 +234,9 @@ struct Port<'a> {
 fn ports(spec: At, kinds: [&str; 2]) {
     let mut known: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
     let (mut names, mut repeated): (HashMap<&str, String>, Vec<String>) = (HashMap::new(), vec![]);
-    for container in kinds.iter().flat_map(|kind| spec.each(kind)) {
+    for container in kinds.iter().flat_map(|kind| spec.items_of(kind)) {
         let mut own = vec![];
-        for at in container.each("ports") {
+        for at in container.items_of("ports") {
             let (protocol, address, name) = (at.text("protocol"), at.text("hostIP"), at.text("name"));
             let [number, host] = ["containerPort", "hostPort"].map(|name| at.int(name).unwrap_or_default());
             if spec.count_warnings() + repeated.len() > WARNINGS_MAX {
@@ -282,11 +285,11 @@ fn null_selectors(spec: At) {
             term.field("labelSelector").warn("a null labelSelector results in matching no pod");
         }
     };
-    spec.each("topologySpreadConstraints").for_each(check);
+    spec.items_of("topologySpreadConstraints").for_each(check);
     for kind in ["affinity.podAffinity", "affinity.podAntiAffinity"] {
         let terms = spec.field(kind);
-        terms.each("requiredDuringSchedulingIgnoredDuringExecution").for_each(check);
-        let weighted = terms.each("preferredDuringSchedulingIgnoredDuringExecution");
+        terms.items_of("requiredDuringSchedulingIgnoredDuringExecution").for_each(check);
+        let weighted = terms.items_of("preferredDuringSchedulingIgnoredDuringExecution");
         weighted.for_each(|term| check(term.field("podAffinityTerm")));
     }
 }

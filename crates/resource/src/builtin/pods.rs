@@ -86,7 +86,7 @@ pub fn validate_resize(pod: At) {
     validate_spec(pod.field("spec"));
     let class = pod.field("status.qosClass").old_text();
     if podspec::quality_of_service(pod.value) != class {
-        pod.field("spec").invalid_text(class, "Pod QOS Class may not change as a result of resizing");
+        pod.field("spec").shown_as_text(class).invalid("Pod QOS Class may not change as a result of resizing");
     }
 }
 
@@ -264,8 +264,8 @@ pub fn prepare(pod: &mut Value, old: Option<&Value>) {
 
 /// A Pod without a ServiceAccount cannot have ServiceAccount tokens in its volumes.
 fn tokens_without_account(spec: At) {
-    for volume in spec.each("volumes") {
-        for source in volume.each("projected.sources").filter(|source| source.has("serviceAccountToken")) {
+    for volume in spec.items_of("volumes") {
+        for source in volume.items_of("projected.sources").filter(|source| source.has("serviceAccountToken")) {
             let why = "must not be specified when serviceAccountName is not set";
             source.field("serviceAccountToken").forbidden(why);
         }
@@ -276,7 +276,7 @@ pub fn validate(pod: At) {
     let (spec, whole) = (pod.field("spec"), pod.in_stage(CheckStage::Whole));
     pod_volumes::claim_names(pod);
     validate_spec(spec);
-    ["containers", "initContainers"].iter().for_each(|kind| spec.each(kind).for_each(podspec::image));
+    ["containers", "initContainers"].iter().for_each(|kind| spec.items_of(kind).for_each(podspec::image));
     if !pod.is_update() && !spec.list("ephemeralContainers").is_empty() {
         whole.field("spec.ephemeralContainers").forbidden("cannot be set on create");
     }
@@ -359,7 +359,7 @@ fn added_tolerations(spec: At, old: &Value) {
 fn removed_gates(spec: At, old: &Value) {
     let mut known: HashSet<&str> = list(old, "schedulingGates").iter().map(|gate| text(gate, "name")).collect();
     let mut added: Vec<At> =
-        spec.each("schedulingGates").rev().filter(|gate| known.insert(gate.text("name"))).collect();
+        spec.items_of("schedulingGates").rev().filter(|gate| known.insert(gate.text("name"))).collect();
     added.reverse();
     for gate in added {
         let why = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.text("name"));

@@ -29,14 +29,14 @@ pub fn validate_policy(at: At) {
             spec.field(name).required("validations or auditAnnotations must contain at least one item");
         }
     }
-    spec.each("validations").for_each(|at| validation(at, scope));
+    spec.items_of("validations").for_each(|at| validation(at, scope));
     audit_annotations(spec, at.text("metadata.name"), scope);
 }
 
 /// Validates `failurePolicy`, `paramKind` and `matchConstraints`. Returns the scope of the expressions.
 pub fn constraints(spec: At) -> Scope<'static> {
-    spec.field("failurePolicy").named().one_of(&["Fail", "Ignore"]);
-    spec.given("paramKind").into_iter().for_each(param_kind);
+    spec.field("failurePolicy").shown_as_json().one_of(&["Fail", "Ignore"]);
+    spec.field_if_given("paramKind").into_iter().for_each(param_kind);
     let constraints = spec.field("matchConstraints");
     match constraints.is_given() {
         false => constraints.required(""),
@@ -59,32 +59,32 @@ fn param_kind(at: At) {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let problems = names::dns1123_subdomain(group);
         if !group.is_empty() && !problems.is_empty() {
-            version_at.invalid_text(group, problems.join(","));
+            version_at.shown_as_text(group).invalid(problems.join(","));
         }
         let problems = names::dns1035_label(version);
         if version.is_empty() {
             version_at.invalid("version must be specified");
         } else if !problems.is_empty() {
-            version_at.invalid_text(version, problems.join(","));
+            version_at.shown_as_text(version).invalid(problems.join(","));
         }
     }
     let problems = names::dns1035_label(&kind.as_text().to_lowercase());
     if !kind.as_text().is_empty() && !problems.is_empty() {
         kind.invalid(format!("may have mixed case, but should otherwise match: {}", problems.join(",")));
     }
-    version_at.not_empty();
-    kind.not_empty();
+    version_at.require_text("");
+    kind.require_text("");
 }
 
 /// Validates the resources that a policy or a binding matches.
 fn matched(resources: At) {
-    resources.field("matchPolicy").named().one_of(&["Equivalent", "Exact"]);
+    resources.field("matchPolicy").shown_as_json().one_of(&["Equivalent", "Exact"]);
     label_selector(resources.field("namespaceSelector"));
     label_selector(resources.field("objectSelector"));
-    for rule in ["resourceRules", "excludeResourceRules"].iter().flat_map(|name| resources.each(name)) {
+    for rule in ["resourceRules", "excludeResourceRules"].iter().flat_map(|name| resources.items_of(name)) {
         let mut known = HashSet::new();
-        for name in rule.each("resourceNames") {
-            name.must_be(names::path_segment);
+        for name in rule.items_of("resourceNames") {
+            name.check_text(names::path_segment);
             name.unique(&mut known);
         }
         shared::rule(rule);
@@ -94,7 +94,7 @@ fn matched(resources: At) {
 /// The names and types of variables. Each variable may use those before it.
 pub fn variable_types(spec: At, scope: Scope<'_>) -> Vec<(Text, Type)> {
     let mut known: Vec<(Text, Type)> = vec![];
-    for variable in spec.each("variables") {
+    for variable in spec.items_of("variables") {
         let (name, expression) = (variable.field("name"), variable.field("expression"));
         if name.as_text().trim().is_empty() || name.as_text() == "_" {
             name.required("name is not specified");
@@ -140,7 +140,7 @@ fn validation(at: At, scope: Scope<'_>) {
     if message.as_text().trim().contains(['\n', '\r']) {
         message.invalid("must not contain line breaks");
     }
-    at.field("reason").named().one_of(&["Forbidden", "Invalid", "RequestEntityTooLarge"]);
+    at.field("reason").shown_as_json().one_of(&["Forbidden", "Invalid", "RequestEntityTooLarge"]);
 }
 
 /// Validates audit annotations. The name of the policy qualifies their keys.
@@ -153,16 +153,16 @@ fn audit_annotations(spec: At, policy: &str, scope: Scope<'_>) {
             [("Key", field("key")), ("ValueExpression", field("valueExpression"))].into()
         };
         let why = format!("must not have more than {} auditAnnotations", limits::AUDIT_ANNOTATIONS_MAX);
-        annotations.invalid_shown(annotations.items().map(shown).collect::<Value>().to_json(), why);
+        annotations.shown_as(&annotations.items().map(shown).collect::<Value>().to_json()).invalid(why);
     }
     let mut known = HashSet::new();
     for annotation in annotations.items() {
-        let key = annotation.string("key");
+        let key = annotation.field_or_empty("key");
         if policy.is_empty() {
             key.invalid("requires metadata.name be non-empty");
         } else {
             let whole = format!("{policy}/{}", key.as_text());
-            key.problems(&whole, names::qualified_name(&whole));
+            key.shown_as_text(&whole).invalid_each(names::qualified_name(&whole));
         }
         let missing = "valueExpression is not specified";
         needed(annotation.field("valueExpression"), missing, scope, &[Type::String, Type::Null]);
@@ -177,14 +177,14 @@ pub fn validate_binding(at: At) {
 
 /// Validates the spec of a binding, for both kinds of policies.
 pub fn binding(spec: At) {
-    spec.field("policyName").required_name(names::dns1123_subdomain);
-    spec.given("paramRef").into_iter().for_each(param_ref);
-    spec.given("matchResources").into_iter().for_each(matched);
+    spec.field("policyName").check_required_text(names::dns1123_subdomain);
+    spec.field_if_given("paramRef").into_iter().for_each(param_ref);
+    spec.field_if_given("matchResources").into_iter().for_each(matched);
 }
 
 fn param_ref(reference: At) {
     let (name, selector) = (reference.field("name"), reference.field("selector"));
-    name.must_be(names::path_segment);
+    name.check_text(names::path_segment);
     match (name.as_text().is_empty(), selector.is_given()) {
         (true, false) => reference.required("one of name or selector must be specified"),
         (false, true) => {
@@ -194,7 +194,7 @@ fn param_ref(reference: At) {
     }
     label_selector(selector);
     let action = reference.field("parameterNotFoundAction");
-    action.named().required_of(&["Deny", "Allow"]);
+    action.shown_as_json().require_one_of(&["Deny", "Allow"]);
 }
 
 fn actions(at: At) {

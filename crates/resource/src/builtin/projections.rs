@@ -21,27 +21,27 @@ const CERTIFICATE_SECONDS_MIN: i64 = 3600;
 /// Validates the files of a `downwardAPI` volume or source. The paths of errors are those of the source, not of the
 /// file.
 pub fn downward_files(source: At) {
-    for file in source.each("items") {
-        downward_file(source.with(file.value));
+    for file in source.items_of("items") {
+        downward_file(source.with_value(file.value));
     }
 }
 
 fn downward_file(file: At) {
-    file.field("path").not_empty();
+    file.field("path").require_text("");
     path(file.field("path"));
     let (field, amount) = (file.field("fieldRef"), file.field("resourceFieldRef"));
     match (field.is_given(), amount.is_given()) {
         (true, has_amount) => {
-            field.field("fieldPath").not_empty();
+            field.field("fieldPath").require_text("");
             field_path(field, &FIELDS);
             if has_amount {
                 let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-                file.invalid_text("resource", why);
+                file.shown_as_text("resource").invalid(why);
             }
         }
         (false, true) if amount.text("containerName").is_empty() => amount.field("containerName").required(""),
         (false, true) => {
-            amount.field("resource").not_empty();
+            amount.field("resource").require_text("");
             container_amount(amount);
         }
         (false, false) => file.required("one of fieldRef and resourceFieldRef is required"),
@@ -52,23 +52,23 @@ fn downward_file(file: At) {
 /// Validates the sources of a projected volume, in which no path may be used twice.
 pub fn projected(volume: At) {
     let mut known = HashSet::new();
-    for source in volume.each("sources") {
+    for source in volume.items_of("sources") {
         let mut paths = Paths { known: &mut known, volume };
         for name in ["secret", "configMap"] {
-            let Some(given) = source.given(name) else { continue };
-            given.field("name").not_empty();
-            given.each("items").for_each(|item| paths.add(item.text("path"), given.text("name")));
+            let Some(given) = source.field_if_given(name) else { continue };
+            given.field("name").require_text("");
+            given.items_of("items").for_each(|item| paths.add(item.text("path"), given.text("name")));
         }
-        if let Some(given) = source.given("downwardAPI") {
+        if let Some(given) = source.field_if_given("downwardAPI") {
             downward_files(given);
-            given.each("items").for_each(|item| paths.add(item.text("path"), item.text("path")));
+            given.items_of("items").for_each(|item| paths.add(item.text("path"), item.text("path")));
         }
-        source.given("serviceAccountToken").into_iter().for_each(|given| token(given, volume));
-        if let Some(given) = source.given("clusterTrustBundle") {
+        source.field_if_given("serviceAccountToken").into_iter().for_each(|given| token(given, volume));
+        if let Some(given) = source.field_if_given("clusterTrustBundle") {
             bundle(given);
             paths.add_any(given.text("path"));
         }
-        source.given("podCertificate").into_iter().for_each(|given| certificate(given, &mut paths));
+        source.field_if_given("podCertificate").into_iter().for_each(|given| certificate(given, &mut paths));
         const SOURCES: [&str; 6] =
             ["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
         if SOURCES.iter().filter(|name| source.has(name)).count() > 1 {
@@ -87,14 +87,14 @@ impl<'v> Paths<'_, 'v> {
     /// Adds a path, and reports one that is used twice. Empty paths are ignored. The error shows `shown`.
     fn add(&mut self, path: &'v str, shown: &str) {
         if !path.is_empty() && !self.known.insert(path) {
-            self.volume.invalid_text(shown, "conflicting duplicate paths");
+            self.volume.shown_as_text(shown).invalid("conflicting duplicate paths");
         }
     }
 
     /// As [`Paths::add`], but an empty path may not be repeated either.
     fn add_any(&mut self, path: &'v str) {
         if !self.known.insert(path) {
-            self.volume.invalid_text(path, "conflicting duplicate paths");
+            self.volume.shown_as_text(path).invalid("conflicting duplicate paths");
         }
     }
 }
@@ -116,38 +116,38 @@ fn token(token: At, volume: At) {
         }
         Some(_) => seconds.invalid("may not specify a duration larger than 2^32 seconds"),
     }
-    let token = volume.with(token.value);
-    token.field("path").not_empty();
+    let token = volume.with_value(token.value);
+    token.field("path").require_text("");
     path(token.field("path"));
 }
 
 /// Validates a source of trust bundles, which selects them by name or by signer.
 fn bundle(bundle: At) {
     let (name, selector) = (bundle.field("name"), bundle.field("labelSelector"));
-    match (name.is_given(), bundle.given("signerName")) {
+    match (name.is_given(), bundle.field_if_given("signerName")) {
         (true, Some(_)) => bundle
-            .printed_as("core.ClusterTrustBundleProjection")
+            .shown_as_go("core.ClusterTrustBundleProjection")
             .invalid("only one of name and signerName may be used"),
         (true, None) => {
-            name.not_empty_or("must be a valid object name");
+            name.require_text("must be a valid object name");
             let signer = name.as_text().rsplit_once(':').map_or(String::new(), |(signer, _)| signer.replace(':', "/"));
             for problem in bundle_name_problems(name.as_text(), &signer, names::dns1123_subdomain) {
                 name.invalid(format!("not a valid clustertrustbundlename: {problem}"));
             }
             if selector.is_given() {
                 selector
-                    .printed_as("meta.v1.LabelSelector")
+                    .shown_as_go("meta.v1.LabelSelector")
                     .invalid("labelSelector must be unset if name is specified");
             }
         }
         (false, Some(given)) => {
-            given.not_empty_or("must be a valid signer name");
+            given.require_text("must be a valid signer name");
             signer(given);
             selector_operators(selector);
         }
         (false, None) => bundle.required("either name or signerName must be specified"),
     }
-    bundle.field("path").not_empty();
+    bundle.field("path").require_text("");
     path(bundle.field("path"));
 }
 
@@ -155,7 +155,7 @@ fn bundle(bundle: At) {
 fn certificate<'v>(request: At<'_, 'v>, paths: &mut Paths<'_, 'v>) {
     signer(request.field("signerName"));
     annotations(request.field("userAnnotations"));
-    request.string("keyType").one_of(&KEY_TYPES);
+    request.field_or_empty("keyType").one_of(&KEY_TYPES);
     let seconds = request.field("maxExpirationSeconds");
     let max = seconds_max(request.text("signerName"));
     match seconds.value.as_int() {

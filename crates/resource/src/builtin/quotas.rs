@@ -56,24 +56,24 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
 
 fn amounts(map: At) {
     for (resource, value) in map.value.as_object().into_iter().flat_map(Map::iter) {
-        let (at, amount) = (map.key(resource), value.as_str().unwrap_or_default());
+        let (at, amount) = (map.entry(resource), value.as_str().unwrap_or_default());
         let problems = names::qualified_name(resource);
         let (qualified, named) = (resource.contains('/'), problems.is_empty());
-        at.problems(resource, problems);
+        at.shown_as_text(resource).invalid_each(problems);
         if !qualified && !is_standard(resource) {
             // `storage` is a resource, but not a quota resource
             if named && resource != "storage" {
-                at.invalid_text(resource, "must be a standard resource type or fully qualified");
+                at.shown_as_text(resource).invalid("must be a standard resource type or fully qualified");
             }
-            at.invalid_text(resource, "must be a standard resource for quota");
+            at.shown_as_text(resource).invalid("must be a standard resource for quota");
         }
         let Ok(quantity) = Quantity::parse(amount) else { continue };
         let extended = named && qualified && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.");
         if quantity.signum() < 0 {
-            at.invalid_text(amount, "must be greater than or equal to 0");
+            at.shown_as_text(amount).invalid("must be greater than or equal to 0");
         }
         if (extended || OBJECT_COUNTS.contains(&resource.as_str())) && !quantity.is_whole() {
-            at.invalid_text(amount, "must be an integer");
+            at.shown_as_text(amount).invalid("must be an integer");
         }
     }
 }
@@ -132,11 +132,11 @@ fn conflicts(names: &[&str]) -> impl Iterator<Item = &'static str> {
 /// A selector as Go prints it.
 fn shown(selector: At) -> String {
     let requirement = |r: At| {
-        let [scope, operator] = ["scopeName", "operator"].map(|name| r.string(name).value.to_json());
+        let [scope, operator] = ["scopeName", "operator"].map(|name| r.field_or_empty(name).value.to_json());
         let values = r.field("values").value.to_json();
         format!("{{\"ScopeName\":{scope},\"Operator\":{operator},\"Values\":{values}}}")
     };
-    let all: Vec<String> = selector.each("matchExpressions").map(requirement).collect();
+    let all: Vec<String> = selector.items_of("matchExpressions").map(requirement).collect();
     format!("{{\"MatchExpressions\":[{}]}}", all.join(","))
 }
 
@@ -145,8 +145,8 @@ fn selector(selector: At, hard: At) {
     let all = selector.field("matchExpressions");
     let mut shown_bytes = 0;
     // upstream leaves out the index
-    for requirement in all.items().map(|requirement| all.with(requirement.value)) {
-        let (scope, operator) = (requirement.string("scopeName"), requirement.string("operator"));
+    for requirement in all.items().map(|requirement| all.with_value(requirement.value)) {
+        let (scope, operator) = (requirement.field_or_empty("scopeName"), requirement.field_or_empty("operator"));
         match SCOPES.iter().find(|(name, _)| *name == scope.as_text()) {
             None => scope.invalid("unsupported scope"),
             Some((name, fits)) => {
@@ -157,7 +157,7 @@ fn selector(selector: At, hard: At) {
                     }
                     let shown = shown(selector);
                     shown_bytes += shown.len();
-                    all.invalid_shown(shown, MISFIT);
+                    all.shown_as(&shown).invalid(MISFIT);
                 }
                 if operator.as_text() != "Exists" && !matches!(*name, "PriorityClass" | "VolumeAttributesClass") {
                     operator.invalid(ONLY_EXISTS);
@@ -177,7 +177,7 @@ fn selector(selector: At, hard: At) {
         }
     }
     let names: Vec<&str> = selector.texts("matchExpressions", "scopeName");
-    conflicts(&names).for_each(|why| all.invalid_shown(shown(selector), why));
+    conflicts(&names).for_each(|why| all.shown_as(&shown(selector)).invalid(why));
 }
 
 pub fn validate_status(at: At) {

@@ -15,7 +15,7 @@ pub enum RoleScope {
 }
 
 pub fn validate_rules(role: At, scope: RoleScope) {
-    role.each("rules").for_each(|at| rule(at, scope));
+    role.items_of("rules").for_each(|at| rule(at, scope));
 }
 
 fn rule(rule: At, scope: RoleScope) {
@@ -40,30 +40,30 @@ fn rule(rule: At, scope: RoleScope) {
 
 pub fn validate_cluster_role(at: At) {
     validate_rules(at, RoleScope::Cluster);
-    let Some(aggregation) = at.given("aggregationRule") else { return };
+    let Some(aggregation) = at.field_if_given("aggregationRule") else { return };
     if aggregation.list("clusterRoleSelectors").is_empty() {
         let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
         aggregation.field("clusterRoleSelectors").required(why);
     }
-    for selector in aggregation.each("clusterRoleSelectors") {
+    for selector in aggregation.items_of("clusterRoleSelectors") {
         let before = selector.count();
         label_selector(selector);
         if selector.count() > before {
-            selector.invalid_shown("null".to_owned(), "invalid label selector.");
+            selector.shown_as("null").invalid("invalid label selector.");
         }
     }
 }
 
 pub fn validate_binding(at: At, scope: RoleScope) {
     let reference = at.field("roleRef");
-    reference.string("apiGroup").one_of(&[GROUP]);
-    reference.string("kind").one_of(match scope {
+    reference.field_or_empty("apiGroup").one_of(&[GROUP]);
+    reference.field_or_empty("kind").one_of(match scope {
         RoleScope::Namespace => &["Role", "ClusterRole"],
         RoleScope::Cluster => &["ClusterRole"],
     });
-    reference.field("name").not_empty();
-    reference.field("name").must_be(names::path_segment);
-    at.each("subjects").for_each(|at| subject(at, scope));
+    reference.field("name").require_text("");
+    reference.field("name").check_text(names::path_segment);
+    at.items_of("subjects").for_each(|at| subject(at, scope));
     if reference.old.is_some_and(|old| old != reference.value) {
         // the value is shown by the names of its Go fields
         let field = |name: &str| Value::from(reference.text(name));
@@ -72,22 +72,22 @@ pub fn validate_binding(at: At, scope: RoleScope) {
             true => ("field is immutable", CheckStage::Change),
             false => ("cannot change roleRef", CheckStage::Field),
         };
-        reference.in_stage(stage).invalid_shown(go_struct(&shown), why);
+        reference.in_stage(stage).shown_as(&go_struct(&shown)).invalid(why);
     }
 }
 
 fn subject(subject: At, scope: RoleScope) {
-    let (name, group) = (subject.field("name"), subject.string("apiGroup"));
-    name.not_empty();
+    let (name, group) = (subject.field("name"), subject.field_or_empty("apiGroup"));
+    name.require_text("");
     match subject.text("kind") {
         "ServiceAccount" => {
-            name.may_be(names::dns1123_subdomain);
+            name.check_text_unless_empty(names::dns1123_subdomain);
             group.one_of(&[""]);
             if scope == RoleScope::Cluster {
-                subject.field("namespace").not_empty();
+                subject.field("namespace").require_text("");
             }
         }
         "User" | "Group" => group.one_of(&[GROUP]),
-        _ => subject.string("kind").unsupported(&["ServiceAccount", "User", "Group"]),
+        _ => subject.field_or_empty("kind").unsupported(&["ServiceAccount", "User", "Group"]),
     }
 }

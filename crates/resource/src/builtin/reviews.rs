@@ -15,15 +15,15 @@ fn is_webhook(reference: At) -> bool {
 pub fn validate_request(at: At) {
     let spec = at.field("spec");
     let (attestations, audiences) = (spec.field("attestations"), spec.field("audiences"));
-    let has_attestations = spec.entries("attestations").next().is_some();
+    let has_attestations = spec.entries_of("attestations").next().is_some();
     if !is_webhook(spec.field("boundObjectRef")) {
         return match has_attestations {
             // upstream reports only this error
             true => attestations.invalid("attestations may only be specified with a webhook bound object reference"),
-            false => expiration(spec.number("expirationSeconds")),
+            false => expiration(spec.field_or_zero("expirationSeconds")),
         };
     }
-    expiration(spec.number("expirationSeconds"));
+    expiration(spec.field_or_zero("expirationSeconds"));
     if audiences.items().len() != 1 {
         audiences.invalid("must be length 1 when bound to a webhook config");
     }
@@ -43,17 +43,17 @@ fn webhook_attestation(at: At) {
     const KEY: &str = "admissionReviewAPIGroups";
     let given: Vec<&str> = at.value.as_object().into_iter().flat_map(Map::keys).map(Text::as_str).collect();
     let [key] = given[..] else {
-        let shown = if given.is_empty() { at.with(&Value::Null) } else { at };
+        let shown = if given.is_empty() { at.with_value(&Value::Null) } else { at };
         return shown.invalid("webhook bound requests require exactly one admissionReviewAPIGroups attestation");
     };
-    let values = at.key(key);
+    let values = at.entry(key);
     if key != KEY {
-        return values.showing(&Value::from(key), |at| at.unsupported(&[KEY]));
+        return values.shown_as_text(key).unsupported(&[KEY]);
     }
     if values.items().len() != 1 {
         return values.invalid("must specify a single value");
     }
-    let group = values.index(0);
+    let group = values.item(0);
     match group.as_text() {
         "" => group.invalid("may not be an empty string"),
         "*" => {}
@@ -68,7 +68,9 @@ fn webhook_attestation(at: At) {
 /// Go prints this struct of a path and a verb by its Go field names, since it has no JSON names.
 fn shown_path(attributes: At) -> String {
     match attributes.is_given() {
-        true => go_struct(&["Path", "Verb"].map(|name| (name, attributes.string(&name.to_lowercase()).value.clone()))),
+        true => go_struct(
+            &["Path", "Verb"].map(|name| (name, attributes.field_or_empty(&name.to_lowercase()).value.clone())),
+        ),
         false => "null".to_owned(),
     }
 }
@@ -86,10 +88,10 @@ pub fn validate(review: At, subject: Subject) {
     let spec = review.field("spec");
     attributes(spec);
     if subject == Subject::Named && spec.text("user").is_empty() && spec.list("groups").is_empty() {
-        spec.string("user").invalid("at least one of user or group must be specified");
+        spec.field_or_empty("user").invalid("at least one of user or group must be specified");
     }
     for (name, of) in [("fieldSelector", SelectorOf::Fields), ("labelSelector", SelectorOf::Labels)] {
-        spec.field("resourceAttributes").given(name).into_iter().for_each(|at| selector(at, of));
+        spec.field("resourceAttributes").field_if_given(name).into_iter().for_each(|at| selector(at, of));
     }
     metadata(review);
 }
@@ -100,12 +102,12 @@ fn attributes(spec: At) {
     let (resource, url) = (spec.field("resourceAttributes"), spec.field("nonResourceAttributes"));
     match (resource.is_given(), url.is_given()) {
         (one, other) if one != other => {}
-        _ if spec.release() >= Release::V1_37 => spec.invalid_shown(shown_path(url), ONE),
+        _ if spec.release() >= Release::V1_37 => spec.shown_as(&shown_path(url)).invalid(ONE),
         (true, _) => {
             let why = "cannot be specified in combination with resourceAttributes";
-            url.invalid_shown(shown_path(url), why);
+            url.shown_as(&shown_path(url)).invalid(why);
         }
-        (false, _) => resource.invalid_shown(shown_path(url), ONE),
+        (false, _) => resource.shown_as(&shown_path(url)).invalid(ONE),
     }
 }
 
@@ -122,9 +124,9 @@ fn metadata(review: At) {
         Value::Array(items) => !items.is_empty(),
         _ => true,
     };
-    if review.entries("metadata").any(|(key, at)| !own(key) && is_set(at.value)) {
+    if review.entries_of("metadata").any(|(key, at)| !own(key) && is_set(at.value)) {
         let why = if is_local { "must be empty except for namespace" } else { "must be empty" };
-        metadata.invalid_shown(machinery::types::published_json(metadata.value, "meta.v1.ObjectMeta"), why);
+        metadata.shown_as(&machinery::types::published_json(metadata.value, "meta.v1.ObjectMeta")).invalid(why);
     }
 }
 
@@ -132,10 +134,10 @@ pub fn validate_local(review: At) {
     validate(review, Subject::Named);
     let (resource, url) = (review.field("spec.resourceAttributes"), review.field("spec.nonResourceAttributes"));
     if resource.is_given() && resource.text("namespace") != review.text("metadata.namespace") {
-        resource.string("namespace").invalid("must match metadata.namespace");
+        resource.field_or_empty("namespace").invalid("must match metadata.namespace");
     }
     if url.is_given() {
-        url.invalid_shown(shown_path(url), "disallowed on this kind of request");
+        url.shown_as(&shown_path(url)).invalid("disallowed on this kind of request");
     }
 }
 
@@ -166,8 +168,8 @@ fn selector(selector: At, of: SelectorOf) {
             operator(requirement);
         }
         if of == SelectorOf::Labels {
-            key.must_be(names::qualified_name);
-            requirement.each("values").for_each(|value| value.must_be(names::label_value));
+            key.check_text(names::qualified_name);
+            requirement.items_of("values").for_each(|value| value.check_text(names::label_value));
         }
     }
 }

@@ -45,7 +45,7 @@ pub fn check(kind: &str, spec: At) {
         "StatefulSet" => {
             stateful_set(spec.field("updateStrategy"));
             if !["OrderedReady", "Parallel"].contains(&spec.text("podManagementPolicy")) {
-                spec.string("podManagementPolicy").invalid("must be 'OrderedReady' or 'Parallel'");
+                spec.field_or_empty("podManagementPolicy").invalid("must be 'OrderedReady' or 'Parallel'");
             }
         }
         _ => {}
@@ -70,7 +70,7 @@ fn deployment(spec: At) {
             at_most_all(unavailable);
         }
         ("Recreate" | "RollingUpdate" | "", _) => {}
-        _ => strategy.printed_as("apps.DeploymentStrategy").unsupported(&["Recreate", "RollingUpdate"]),
+        _ => strategy.shown_as_go("apps.DeploymentStrategy").unsupported(&["Recreate", "RollingUpdate"]),
     }
 }
 
@@ -91,7 +91,7 @@ fn daemon_set(strategy: At) {
             }
         }
         ("OnDelete" | "", _) => {}
-        _ => strategy.printed_as("apps.DaemonSetUpdateStrategy").unsupported(&["RollingUpdate", "OnDelete"]),
+        _ => strategy.shown_as_go("apps.DaemonSetUpdateStrategy").unsupported(&["RollingUpdate", "OnDelete"]),
     }
 }
 
@@ -100,7 +100,7 @@ fn stateful_set(strategy: At) {
     let unavailable = rolling.field("maxUnavailable");
     match (strategy.text("type"), rolling.is_given()) {
         ("OnDelete", true) => rolling
-            .printed_as("apps.RollingUpdateStatefulSetStrategy")
+            .shown_as_go("apps.RollingUpdateStatefulSetStrategy")
             .invalid("only allowed for updateStrategy 'RollingUpdate'"),
         ("RollingUpdate", _) if unavailable.is_given() => {
             number_or_percent(unavailable);
@@ -111,7 +111,7 @@ fn stateful_set(strategy: At) {
         }
         ("OnDelete" | "RollingUpdate", _) => {}
         ("", _) => strategy.required(""),
-        _ => strategy.printed_as("apps.StatefulSetUpdateStrategy").invalid("must be 'RollingUpdate' or 'OnDelete'"),
+        _ => strategy.shown_as_go("apps.StatefulSetUpdateStrategy").invalid("must be 'RollingUpdate' or 'OnDelete'"),
     }
 }
 

@@ -12,19 +12,19 @@ use super::rule_checks::{self, port_name_problems};
 /// An Ingress needs a default backend or rules.
 pub fn validate_ingress(at: At) {
     let (spec, rules) = (at.field("spec"), at.field("spec.rules"));
-    let default = spec.given("defaultBackend");
+    let default = spec.field_if_given("defaultBackend");
     if spec.list("rules").is_empty() && default.is_none() {
-        at.field("spec").with(rules.value).invalid("either `defaultBackend` or `rules` must be specified");
+        at.field("spec").with_value(rules.value).invalid("either `defaultBackend` or `rules` must be specified");
     }
     default.into_iter().for_each(backend);
-    for rule in spec.each("rules") {
-        rule.each("http.paths").for_each(http_path);
+    for rule in spec.items_of("rules") {
+        rule.items_of("http.paths").for_each(http_path);
     }
 }
 
 fn http_path(at: At) {
     const ABSOLUTE: &str = "must be an absolute path";
-    let (kind, given) = (at.text("pathType"), at.string("path"));
+    let (kind, given) = (at.text("pathType"), at.field_or_empty("path"));
     let is_absolute = given.as_text().starts_with('/');
     if matches!(kind, "Exact" | "Prefix") {
         if !is_absolute {
@@ -53,35 +53,35 @@ fn path_parts(at: At) {
 
 fn backend(at: At) {
     match (at.has("service"), at.has("resource")) {
-        (true, true) => return at.invalid_text("", "cannot set both resource and service backends"),
-        (false, false) => return at.invalid_text("", "resource or service backend is required"),
+        (true, true) => return at.shown_as_text("").invalid("cannot set both resource and service backends"),
+        (false, false) => return at.shown_as_text("").invalid("resource or service backend is required"),
         (false, true) => return resource(at.field("resource")),
         (true, false) => {}
     }
-    at.field("service.name").required_name(names::dns1123_label);
+    at.field("service.name").check_required_text(names::dns1123_label);
     let (name, number) = (at.field("service.port.name"), at.field("service.port.number"));
     match (name.as_text(), number.value.as_int().unwrap_or_default()) {
         ("", 0) => at.required("port name or number is required"),
         ("", _) => number.within(1..=65535),
-        (_, 0) => name.must_be(port_name_problems),
-        _ => at.invalid_text("", "cannot set both port name & port number"),
+        (_, 0) => name.check_text(port_name_problems),
+        _ => at.shown_as_text("").invalid("cannot set both port name & port number"),
     }
 }
 
 /// Validates the reference to an object that serves as a backend.
 fn resource(at: At) {
-    at.field("apiGroup").must_be_if_given(names::dns1123_subdomain);
-    at.field("kind").required_name(names::path_segment);
-    at.field("name").required_name(names::path_segment);
+    at.field("apiGroup").check_text_if_given(names::dns1123_subdomain);
+    at.field("kind").check_required_text(names::path_segment);
+    at.field("name").check_required_text(names::path_segment);
 }
 
 pub fn validate_network_policy(at: At) {
     let spec = at.field("spec");
     selector_operators(spec.field("podSelector"));
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
-        for rule in spec.each(direction) {
-            rule.each("ports").for_each(port_range);
-            rule.each(peers).for_each(peer);
+        for rule in spec.items_of(direction) {
+            rule.items_of("ports").for_each(port_range);
+            rule.items_of(peers).for_each(peer);
         }
     }
     if spec.list("policyTypes").len() > 2 {
@@ -90,7 +90,7 @@ pub fn validate_network_policy(at: At) {
 }
 
 fn port_range(at: At) {
-    let Some(end) = at.given("endPort") else { return };
+    let Some(end) = at.field_if_given("endPort") else { return };
     match at.field("port").value {
         Value::Null => end.invalid("may not be specified when `port` is not specified"),
         Value::String(_) => {
@@ -108,7 +108,7 @@ fn port_range(at: At) {
 /// The exceptions of an IP block must be ranges within it. They are not checked if the block itself is invalid.
 fn exceptions(block: At) {
     let Some(all) = Cidr::parse(block.text("cidr")) else { return };
-    for exception in block.each("except") {
+    for exception in block.items_of("except") {
         rule_checks::cidr(exception);
         let Some(part) = Cidr::parse(exception.as_text()) else { continue };
         let within = Cidr { address: part.address, bits: all.bits }.network().address;
@@ -120,7 +120,7 @@ fn exceptions(block: At) {
 }
 
 fn peer(at: At) {
-    let selectors = ["podSelector", "namespaceSelector"].into_iter().filter_map(|name| at.given(name));
+    let selectors = ["podSelector", "namespaceSelector"].into_iter().filter_map(|name| at.field_if_given(name));
     let count = selectors.inspect(|selector| selector_operators(*selector)).count();
     exceptions(at.field("ipBlock"));
     match (count, at.has("ipBlock")) {
@@ -149,7 +149,8 @@ pub fn validate_budget(at: At) {
         }
     }
     if amounts.iter().all(At::is_given) {
-        spec.printed_as("policy.PodDisruptionBudgetSpec").invalid("minAvailable and maxUnavailable cannot be both set");
+        spec.shown_as_go("policy.PodDisruptionBudgetSpec")
+            .invalid("minAvailable and maxUnavailable cannot be both set");
     }
 }
 
@@ -176,7 +177,7 @@ pub fn validate_service_cidr(at: At) {
     }
     if given.len() > 2 {
         let shown = json!({"CIDRs": (Value::Array(given.to_vec()))});
-        return ranges.invalid_shown(shown.to_json(), "may only hold up to 2 values");
+        return ranges.shown_as(&shown.to_json()).invalid("may only hold up to 2 values");
     }
     range_families(ranges);
 }
@@ -239,19 +240,19 @@ pub fn validate_priority_class(at: At) {
         Some(_) => {}
         None => {
             reserved_priority(at);
-            policy.required_of(&["PreemptLowerPriority", "Never"]);
+            policy.require_one_of(&["PreemptLowerPriority", "Never"]);
         }
     }
 }
 
 /// Parameters in a namespace must name it; cluster-scoped parameters must not name one.
 pub fn validate_ingress_class(at: At) {
-    let Some(parameters) = at.given("spec.parameters") else { return };
-    parameters.field("name").must_be(names::path_segment);
+    let Some(parameters) = at.field_if_given("spec.parameters") else { return };
+    parameters.field("name").check_text(names::path_segment);
     let namespace = parameters.field("namespace");
     match (parameters.text("scope"), namespace.is_given()) {
         ("Namespace", false) => namespace.required("`parameters.scope` is set to 'Namespace'"),
-        ("Namespace", true) => namespace.must_be(names::dns1123_label),
+        ("Namespace", true) => namespace.check_text(names::dns1123_label),
         ("Cluster", true) => namespace.forbidden("`parameters.scope` is set to 'Cluster'"),
         _ => {}
     }
@@ -263,7 +264,7 @@ pub fn validate_slice(at: At) {
         endpoints(at);
     }
     let mut known = HashSet::new();
-    at.each("ports").for_each(|port| port.string("name").unique(&mut known));
+    at.items_of("ports").for_each(|port| port.field_or_empty("name").unique(&mut known));
 }
 
 /// If there are too many endpoints, they are not checked one by one.
@@ -273,7 +274,7 @@ fn endpoints(slice: At) {
     if !slice.field("endpoints").max_items(ENDPOINTS_MAX) {
         return;
     }
-    for endpoint in slice.each("endpoints") {
+    for endpoint in slice.items_of("endpoints") {
         let addresses = endpoint.field("addresses");
         addresses.max_items(ADDRESSES_MAX);
         addresses.items().for_each(|address| endpoint_address(slice.text("addressType"), address, addresses));
@@ -290,9 +291,9 @@ fn hints(at: At) {
             return;
         }
         let mut known = HashSet::new();
-        for hint in at.each(list) {
-            hint.string("name").unique(&mut known);
-            hint.field("name").must_be(problems);
+        for hint in at.items_of(list) {
+            hint.field_or_empty("name").unique(&mut known);
+            hint.field("name").check_text(problems);
         }
     }
 }
@@ -305,14 +306,14 @@ fn endpoint_address(kind: &str, at: At, all: At) {
         "IPv4" | "IPv6" => {
             match kind {
                 "IPv4" => rule_checks::ip(at),
-                _ => at.must_be(rule_checks::address_problems),
+                _ => at.check_text(rule_checks::address_problems),
             }
             if at.count() > before {
                 return;
             }
             let is_ipv6 = address.parse().is_ok_and(|address: std::net::IpAddr| address.to_canonical().is_ipv6());
             if is_ipv6 != (kind == "IPv6") {
-                all.invalid_text(address, format!("must be an {kind} address"));
+                all.shown_as_text(address).invalid(format!("must be an {kind} address"));
             }
             ip::endpoint(at);
         }
@@ -328,13 +329,13 @@ fn domain(at: At) {
     let name = at.as_text().strip_suffix('.').unwrap_or(at.as_text());
     let problems = names::dns1123_subdomain(name);
     if !problems.is_empty() {
-        at.invalid_text(name, problems.join(","));
+        at.shown_as_text(name).invalid(problems.join(","));
     } else if !name.contains('.') {
-        at.invalid_text(name, "should be a domain with at least two segments separated by dots");
+        at.shown_as_text(name).invalid("should be a domain with at least two segments separated by dots");
     } else if let Some((label, problems)) =
         name.split('.').map(|label| (label, names::dns1123_label(label))).find(|(_, problems)| !problems.is_empty())
     {
-        at.invalid_text(label, problems.join(","));
+        at.shown_as_text(label).invalid(problems.join(","));
     }
 }
 
@@ -345,8 +346,8 @@ pub fn slice_warnings(slice: At) {
         slice.warn_text("spec.addressType: FQDN endpoints are deprecated");
     }
     let labels = slice.field("metadata.labels");
-    if !MANAGERS.contains(&labels.key("endpointslice.kubernetes.io/managed-by").as_text()) {
-        slice.each("endpoints").for_each(|endpoint| endpoint.each("addresses").for_each(ip::warn_address));
+    if !MANAGERS.contains(&labels.entry("endpointslice.kubernetes.io/managed-by").as_text()) {
+        slice.items_of("endpoints").for_each(|endpoint| endpoint.items_of("addresses").for_each(ip::warn_address));
     }
 }
 

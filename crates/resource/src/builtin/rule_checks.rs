@@ -28,7 +28,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("access-modes", access_modes),
     ("cidr", cidr),
     ("cidrs", |at| at.items().for_each(cidr)),
-    ("config-key", |at| at.must_be(data_key)),
+    ("config-key", |at| at.check_text(data_key)),
     ("controller-length", |at| at.max_bytes(250)),
     ("cron", super::schedules::check),
     ("csi-driver", csi_driver),
@@ -39,11 +39,11 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("endpoint-ports", |at| {
         // if there are several ports, each needs a name
-        at.items().skip_while(|_| at.items().len() < 2).for_each(|port| port.field("name").not_empty());
+        at.items().skip_while(|_| at.items().len() < 2).for_each(|port| port.field("name").require_text(""));
     }),
     ("endpoints-namespace", |at| match at.as_text() {
         "" => at.invalid("if the endpointnamespace is set, it must be a valid namespace name"),
-        _ => at.must_be(names::dns1123_label),
+        _ => at.check_text(names::dns1123_label),
     }),
     ("endpoint-subsets", |at| {
         for subset in at.items() {
@@ -65,7 +65,7 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("host-path-type", host_path_type),
     ("given", |at| {
-        at.given_or("");
+        at.require("");
     }),
     ("hosts", |at| at.items().for_each(served_name)),
     ("http-header", http_header),
@@ -76,11 +76,11 @@ const CHECKS: &[(&str, Check)] = &[
             at.invalid("must be valid format");
         }
     }),
-    ("label", |at| at.must_be(names::dns1123_label)),
+    ("label", |at| at.check_text(names::dns1123_label)),
     ("labels", labels),
     ("limit-type", |at| {
         let (before, kind) = (at.count(), at.as_text());
-        at.named().must_be(names::qualified_name);
+        at.shown_as_json().check_text(names::qualified_name);
         let is_name = at.count() == before;
         if is_name && !kind.contains('/') && !["Container", "PersistentVolumeClaim", "Pod"].contains(&kind) {
             at.invalid("must be a standard limit type or fully qualified");
@@ -102,28 +102,28 @@ const CHECKS: &[(&str, Check)] = &[
     }),
     ("no-backsteps", no_backsteps),
     ("own-path", own_path),
-    ("not-empty", |at| at.not_empty()),
+    ("not-empty", |at| at.require_text("")),
     ("parameters", |at| {
         if at.value.get("").is_some() {
-            at.invalid_text("", "field can not be empty.");
+            at.shown_as_text("").invalid("field can not be empty.");
         }
     }),
     ("partition", partition),
-    ("path-segment", |at| at.must_be(names::path_segment)),
+    ("path-segment", |at| at.check_text(names::path_segment)),
     ("policy-types", |at| {
         // the kinds of a list that is too long are not checked
         at.items().take_while(|_| at.items().len() <= 2).for_each(|kind| kind.one_of(&["Ingress", "Egress"]));
     }),
     ("port", port),
-    ("port-name", |at| at.must_be(port_name_problems)),
-    ("qualified", |at| at.must_be(names::qualified_name)),
+    ("port-name", |at| at.check_text(port_name_problems)),
+    ("qualified", |at| at.check_text(names::qualified_name)),
     ("qualified-lower", |at| {
         let lower = at.as_text().to_lowercase();
-        at.problems(&lower, names::qualified_name(&lower));
+        at.shown_as_text(&lower).invalid_each(names::qualified_name(&lower));
     }),
     ("reclaim-policy", |at| at.one_of(&["Delete", "Retain"])),
     ("scaled", |at| {
-        let version = at.string("apiVersion");
+        let version = at.field_or_empty("apiVersion");
         // a third part is an error of `group-version`
         let parts = version.as_text().split_once('/');
         let has_group = parts.is_some_and(|(group, rest)| !group.is_empty() || rest.contains('/'));
@@ -140,7 +140,7 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 fn subdomain(at: At) {
-    at.must_be(names::dns1123_subdomain);
+    at.check_text(names::dns1123_subdomain);
 }
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -166,7 +166,7 @@ fn ip_problem(text: &str) -> Option<&'static str> {
 }
 
 pub fn ip(at: At) {
-    at.must_be(|text| ip_problem(text).map(str::to_owned).into_iter().collect());
+    at.check_text(|text| ip_problem(text).map(str::to_owned).into_iter().collect());
 }
 
 pub fn cidr(at: At) {
@@ -188,13 +188,13 @@ const PATH_BYTES_MAX: usize = 253;
 
 pub fn csi_driver(at: At) {
     at.max_bytes(63);
-    at.must_be(|name| names::dns1123_subdomain(&name.to_lowercase()));
+    at.check_text(|name| names::dns1123_subdomain(&name.to_lowercase()));
 }
 
 /// The name of a driver, which may have letters of either case.
 pub fn driver_name(at: At) {
     const CHARACTERS_MAX: usize = 63;
-    at.must_be(|name| super::formats::caseless(&name.to_lowercase()));
+    at.check_text(|name| super::formats::caseless(&name.to_lowercase()));
     if at.as_text().len() > CHARACTERS_MAX {
         let detail = format!("may not be more than {CHARACTERS_MAX} characters");
         at.push(FieldError { detail, ..FieldError::too_long(&at.path(), CHARACTERS_MAX) });
@@ -203,7 +203,7 @@ pub fn driver_name(at: At) {
 
 fn domain_path(at: At) {
     for (part, why) in names::domain_prefixed_path(at.as_text()) {
-        at.invalid_text(part, why);
+        at.shown_as_text(part).invalid(why);
     }
 }
 
@@ -224,7 +224,7 @@ fn no_address(at: At) {
 fn served_name(at: At) {
     match at.as_text().strip_prefix("*.") {
         Some(rest) if names::dns1123_subdomain(rest).is_empty() => {}
-        _ if at.as_text().contains('*') => at.must_be(wildcard_problems),
+        _ if at.as_text().contains('*') => at.check_text(wildcard_problems),
         _ => subdomain(at),
     }
 }
@@ -234,7 +234,7 @@ fn host_path_type(at: At) {
     const KNOWN: [&str; 8] =
         ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
     if !at.text("path").is_empty() {
-        at.string("type").one_of(&KNOWN);
+        at.field_or_empty("type").one_of(&KNOWN);
     }
 }
 
@@ -251,7 +251,7 @@ fn http_header(at: At) {
         // upstream reports the error at the list of headers, not at the header
         let path = at.path();
         let list = path.as_str().rsplit_once('[').map_or(path.as_str(), |(list, _)| list);
-        at.or_empty().reported_at(&FieldPath::new(list)).invalid("a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
+        at.or_empty().with_path(&FieldPath::new(list)).invalid("a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')");
     }
 }
 
@@ -285,9 +285,9 @@ pub fn local_path(at: At) {
 
 pub fn port(at: At) {
     match at.value {
-        Value::String(_) => at.must_be(port_name_problems),
+        Value::String(_) => at.check_text(port_name_problems),
         Value::Int(_) => at.within(1..=65535),
-        _ => at.with(&Value::Int(0)).within(1..=65535),
+        _ => at.with_value(&Value::Int(0)).within(1..=65535),
     }
 }
 
@@ -295,7 +295,7 @@ pub fn port(at: At) {
 fn partition(at: At) {
     if at.value.as_int().is_some_and(|partition| !(0..=255).contains(&partition)) {
         let path = FieldPath::new(at.path().as_str().replace("gcePersistentDisk", "persistentDisk"));
-        at.reported_at(&path).invalid("must be between 1 and 255, inclusive");
+        at.with_path(&path).invalid("must be between 1 and 255, inclusive");
     }
 }
 
@@ -330,7 +330,7 @@ pub fn port_name_problems(name: &str) -> Vec<String> {
 fn underscored(at: At) {
     let value = at.as_text().strip_suffix('.').unwrap_or(at.as_text());
     if value.len() > PATH_BYTES_MAX {
-        at.invalid_text(value, "must be no more than 253 characters");
+        at.shown_as_text(value).invalid("must be no more than 253 characters");
     }
     let is_label = |label: &str| {
         let (word, label) =
@@ -338,10 +338,7 @@ fn underscored(at: At) {
         label.starts_with(word) && label.ends_with(word) && label.chars().all(|c| word(c) || matches!(c, '-' | '_'))
     };
     if !value.split('.').all(is_label) {
-        at.invalid_text(
-            value,
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
-        );
+        at.shown_as_text(value).invalid("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')");
     }
 }
 

@@ -10,7 +10,7 @@ use super::podspec;
 
 pub fn validate(at: At) {
     if !at.text("handler").is_empty() {
-        at.field("handler").must_be(|handler| {
+        at.field("handler").check_text(|handler| {
             let mut problems = names::dns1123_label(handler);
             if !at.is_update() {
                 // the declared rule replaces the other one
@@ -22,10 +22,10 @@ pub fn validate(at: At) {
     podspec::overhead(at.field("overhead.podFixed"), at.field("overhead"));
     labels(at.field("scheduling.nodeSelector"));
     let mut known = HashSet::new();
-    for toleration in at.each("scheduling.tolerations") {
+    for toleration in at.items_of("scheduling.tolerations") {
         podspec::toleration(toleration);
         if !known.insert(toleration.value.to_json()) {
-            toleration.printed_as("core.Toleration").duplicate();
+            toleration.shown_as_go("core.Toleration").duplicate();
         }
     }
 }

@@ -16,7 +16,7 @@ pub fn check(at: At) {
 
 /// Validates a time zone. Without a time zone database, any name with valid syntax is accepted.
 pub fn check_zone(at: At) {
-    let (Some(zone), at) = (at.value.as_str(), at.named()) else { return };
+    let (Some(zone), at) = (at.value.as_str(), at.shown_as_json()) else { return };
     if zone.is_empty() {
         return at.invalid("timeZone must be nil or non-empty string");
     }

@@ -48,11 +48,11 @@ fn bytes(secret: &Value, key: &str) -> Option<Vec<u8>> {
 }
 
 pub fn validate(at: At) {
-    at.field("type").named().immutable();
+    at.field("type").shown_as_json().immutable();
     unchanged(at, &["data"]);
     let mut size = 0;
-    for (key, value) in at.entries("data") {
-        value.problems(key, data_key(key));
+    for (key, value) in at.entries_of("data") {
+        value.shown_as_text(key).invalid_each(data_key(key));
         size += decoded_len(value.as_text());
     }
     if size > limits::DATA_BYTES_MAX {
@@ -67,7 +67,7 @@ pub fn validate(at: At) {
 fn missing(secret: At, needs: &Needs) {
     let data = secret.field("data");
     let has = |key: &str| data.value.get(key).is_some();
-    let required = |key: &str| data.key(key).required("");
+    let required = |key: &str| data.entry(key).required("");
     match needs {
         Needs::Present(keys) => keys.iter().filter(|key| !has(key)).for_each(|key| required(key)),
         Needs::Any(keys) if keys.iter().any(|key| has(key)) => {}
@@ -89,11 +89,11 @@ fn missing(secret: At, needs: &Needs) {
                     Err(error) => Err(base::wording::json_error(&error)),
                 };
                 if let Err(why) = read {
-                    data.key(key).invalid_text("<secret contents redacted>", why);
+                    data.entry(key).shown_as_text("<secret contents redacted>").invalid(why);
                 }
             }
         },
-        Needs::Annotation(name) => secret.field("metadata.annotations").key(name).not_empty(),
+        Needs::Annotation(name) => secret.field("metadata.annotations").entry(name).require_text(""),
     }
 }
 

@@ -13,9 +13,9 @@ use crate::limits::{TOKEN_SECONDS_MAX, TOKEN_SECONDS_MIN};
 pub fn validate_driver(at: At) {
     let (spec, mut audiences) = (at.field("spec"), HashSet::new());
     let modes = spec.field("volumeLifecycleModes");
-    modes.items().for_each(|mode| modes.with(mode.value).named().one_of(&["Persistent", "Ephemeral"]));
-    for request in spec.each("tokenRequests") {
-        let (audience, seconds) = (request.string("audience"), request.field("expirationSeconds"));
+    modes.items().for_each(|mode| modes.with_value(mode.value).shown_as_json().one_of(&["Persistent", "Ephemeral"]));
+    for request in spec.items_of("tokenRequests") {
+        let (audience, seconds) = (request.field_or_empty("audience"), request.field("expirationSeconds"));
         if !audiences.insert(audience.as_text()) {
             audience.duplicate();
             continue;
@@ -36,24 +36,24 @@ pub fn validate_driver(at: At) {
     let period = spec.field("nodeAllocatableUpdatePeriodSeconds");
     period.at_least(PERIOD_MIN, "must be greater than or equal to 10 seconds");
     // kube-apiserver misspells the first of these fields
-    spec.field("attachRequired").called("attachedRequired").immutable();
+    spec.field("attachRequired").with_name("attachedRequired").immutable();
     modes.immutable();
 }
 
 pub fn validate_node(at: At) {
     const ID_BYTES_MAX: usize = 256;
     let (spec, mut known) = (at.field("spec"), HashSet::new());
-    spec.each("drivers").for_each(|driver| driver.string("name").unique(&mut known));
-    for driver in spec.each("drivers") {
+    spec.items_of("drivers").for_each(|driver| driver.field_or_empty("name").unique(&mut known));
+    for driver in spec.items_of("drivers") {
         if driver.text("nodeID").len() > ID_BYTES_MAX {
             driver.field("nodeID").invalid("must be 256 characters or less");
         }
         // upstream reports keys at the path of their driver
         let mut known = HashSet::new();
-        for key in driver.each("topologyKeys").map(|key| driver.with(key.value)) {
+        for key in driver.items_of("topologyKeys").map(|key| driver.with_value(key.value)) {
             key.unique(&mut known);
-            key.not_empty();
-            key.must_be(names::qualified_name);
+            key.require_text("");
+            key.check_text(names::qualified_name);
         }
     }
     let before = spec.field("drivers").old_items();
@@ -70,24 +70,24 @@ fn changed_drivers(drivers: At, before: &Value) {
     for driver in drivers.items().filter(|driver| driver.text("name") == before.str_at(&["name"])) {
         let now = fixed(driver.value);
         if now != fixed(before) {
-            drivers.showing(&now, |at| at.printed_as("storage.CSINodeDriver").invalid("field is immutable"));
+            drivers.showing(&now, |at| at.shown_as_go("storage.CSINodeDriver").invalid("field is immutable"));
         }
     }
 }
 
 pub fn validate_class(at: At) {
     let mut known_terms = HashSet::new();
-    for term in at.each("allowedTopologies") {
+    for term in at.items_of("allowedTopologies") {
         let (expressions, mut known) = (term.field("matchLabelExpressions"), HashSet::new());
-        expressions.items().for_each(|requirement| requirement.string("key").unique(&mut known));
+        expressions.items().for_each(|requirement| requirement.field_or_empty("key").unique(&mut known));
         for requirement in expressions.items() {
             let mut known = HashSet::new();
-            requirement.each("values").for_each(|value| value.unique(&mut known));
+            requirement.items_of("values").for_each(|value| value.unique(&mut known));
         }
         // an empty term counts as a repetition
         let is_empty = expressions.items().len() == 0;
         if is_empty || !known_terms.insert(expressions.value.to_json()) {
-            expressions.duplicate_text("");
+            expressions.shown_as_text("").duplicate();
         }
     }
 }
@@ -121,7 +121,7 @@ pub fn validate_attachment(at: At) {
         (false, true) if name.as_text().is_empty() => name.required("must specify non empty persistentVolumeName"),
         (false, true) => {}
     }
-    name.must_be_if_given(names::dns1123_subdomain);
+    name.check_text_if_given(names::dns1123_subdomain);
     let attacher = at.field("spec.attacher");
     if !attacher.as_text().is_empty() {
         // the declared rules replace the others
@@ -130,6 +130,6 @@ pub fn validate_attachment(at: At) {
     }
     let spec = at.field("spec");
     if spec.old.is_some_and(|old| old != spec.value) {
-        spec.in_stage(CheckStage::Change).invalid_shown("null".to_owned(), "field is immutable");
+        spec.in_stage(CheckStage::Change).shown_as("null").invalid("field is immutable");
     }
 }

@@ -19,8 +19,8 @@ pub fn name_problems(name: &str) -> Vec<String> {
 
 pub fn validate_status(at: At) {
     let (status, mut seen, mut repeated_bytes) = (at.field("status"), HashSet::new(), 0);
-    for server in status.each("storageVersions") {
-        server.string("apiServerID").unique(&mut seen);
+    for server in status.items_of("storageVersions") {
+        server.field_or_empty("apiServerID").unique(&mut seen);
         check_server(server, &mut repeated_bytes);
     }
     common_version(status);
@@ -31,7 +31,7 @@ pub fn validate_status(at: At) {
 /// a bound.
 fn check_server(server: At, repeated_bytes: &mut usize) {
     let (encoding, decodable) = (server.field("encodingVersion"), server.field("decodableVersions"));
-    server.field("apiServerID").must_be(names::dns1123_subdomain);
+    server.field("apiServerID").check_text(names::dns1123_subdomain);
     version(encoding);
     decodable.items().for_each(version);
     let known: Vec<&str> = decodable.items().map(|version| version.as_text()).collect();
@@ -40,7 +40,7 @@ fn check_server(server: At, repeated_bytes: &mut usize) {
         decodable.invalid(format!("decodableVersions must include encodingVersion {}", encoding.as_text()));
     }
     let known = known.join(" ");
-    for served in server.each("servedVersions") {
+    for served in server.items_of("servedVersions") {
         version(served);
         if !is_decodable.contains(served.as_text()) && *repeated_bytes <= REPEATED_BYTES_MAX {
             *repeated_bytes += known.len();
@@ -98,16 +98,16 @@ fn common_version(status: At) {
 fn conditions(status: At) {
     let mut places = HashMap::new();
     for (i, given) in status.list("conditions").iter().enumerate() {
-        let place = status.index(i);
-        let condition = place.with(given);
-        let kind = condition.string("type");
+        let place = status.item(i);
+        let condition = place.with_value(given);
+        let kind = condition.field_or_empty("type");
         if let Some(same) = places.insert(kind.as_text(), i) {
             kind.invalid(format!("the type of the condition is not unique, it also appears in conditions[{same}]"));
         }
-        kind.must_be(names::qualified_name);
-        condition.field("status").must_be(names::qualified_name);
-        condition.field("reason").not_empty();
-        condition.field("message").not_empty();
+        kind.check_text(names::qualified_name);
+        condition.field("status").check_text(names::qualified_name);
+        condition.field("reason").require_text("");
+        condition.field("message").require_text("");
     }
 }
 

@@ -14,7 +14,7 @@ const TYPE: &str = "core.v1.PersistentVolumeSource";
 /// Validates the source of the volume `name`, as far as it depends on several fields.
 pub fn source(name: &str, spec: At) {
     pod_volumes::source(spec, TYPE);
-    spec.given("flexVolume").into_iter().for_each(pod_volumes::own_options);
+    spec.field_if_given("flexVolume").into_iter().for_each(pod_volumes::own_options);
     let Some(kind) = pod_volumes::first_source(spec, TYPE) else { return };
     let source = spec.field(kind);
     match kind {
@@ -31,17 +31,17 @@ pub fn source(name: &str, spec: At) {
 fn secret_of(source: At, name: &str) {
     let secret = source.field(name);
     required(secret, &["name", "namespace"]);
-    secret.field("name").may_be(names::dns1123_subdomain);
-    secret.field("namespace").may_be(names::dns1123_label);
+    secret.field("name").check_text_unless_empty(names::dns1123_subdomain);
+    secret.field("namespace").check_text_unless_empty(names::dns1123_label);
 }
 
 fn portal(name: &str, source: At) {
     if iscsi::is_session_too_long(name, source) {
-        source.string("targetPortal").called("targetportal").invalid(iscsi::SESSION_TOO_LONG);
+        source.field_or_empty("targetPortal").with_name("targetportal").invalid(iscsi::SESSION_TOO_LONG);
     }
     iscsi::credentials(source);
     required(source.field("secretRef"), &["name"]);
-    let initiator = source.field("initiatorName").called("initiatorname");
+    let initiator = source.field("initiatorName").with_name("initiatorname");
     if initiator.is_given() && !iscsi::is_qualified(initiator.as_text()) {
         initiator.invalid("must be valid format");
     }

@@ -95,7 +95,7 @@ fn has_group(claim: &Value) -> bool {
 fn basic_amount(at: At) {
     let number = Quantity::of(at.value).map_or(0, |amount| amount.units());
     if number < 0 {
-        at.invalid_shown(number.to_string(), "must be a valid resource quantity");
+        at.shown_as(&number.to_string()).invalid("must be a valid resource quantity");
     }
 }
 
@@ -122,20 +122,20 @@ const RESIZING: [&str; 5] = [
 
 /// The resources that the status of a claim names must be known or have a domain; only `storage` needs none.
 pub fn validate_claim_status(claim: At) {
-    claim.entries("status.capacity").for_each(|(_, amount)| basic_amount(amount));
+    claim.entries_of("status.capacity").for_each(|(_, amount)| basic_amount(amount));
     for name in ["status.allocatedResourceStatuses", "status.allocatedResources"] {
         let (resources, is_amount) = (claim.field(name), name == "status.allocatedResources");
-        for (resource, given) in claim.entries(name) {
+        for (resource, given) in claim.entries_of(name) {
             let problems = machinery::names::qualified_name(resource);
             let is_native = !resource.contains('/') || resource.contains("kubernetes.io/");
-            let refuse = |known: &[&str]| resources.showing(&Value::from(resource), |at| at.unsupported(known));
+            let refuse = |known: &[&str]| resources.shown_as_text(resource).unsupported(known);
             if problems.is_empty() && is_native && resource != "storage" {
                 refuse(&["storage"]);
             }
             if problems.is_empty() && is_amount && (!is_native || resource == "storage") {
                 basic_amount(given);
             }
-            resources.problems(resource, problems);
+            resources.shown_as_text(resource).invalid_each(problems);
             if !is_amount && !RESIZING.contains(&given.as_text()) {
                 refuse(&RESIZING);
             }
@@ -146,7 +146,7 @@ pub fn validate_claim_status(claim: At) {
 /// The storage class of a claim is set only once. It may move from the annotation to the field that replaced it.
 fn class_changes(claim: At, new: &mut Value) {
     let (field, annotations) = (claim.field("spec.storageClassName"), claim.field("metadata.annotations"));
-    let annotation = annotations.child(CLASS);
+    let annotation = annotations.field_with_dots(CLASS);
     let nothing = &Value::Null;
     let (before, was_given) = (field.old.unwrap_or(nothing), annotation.old.unwrap_or(nothing));
     if before.is_null() && field.is_given() && (was_given.is_null() || was_given == field.value) {
@@ -202,7 +202,7 @@ fn claim_changes(claim: At, before: &Value) {
 
 /// The volume mode is immutable. Upstream leaves out the path of the spec.
 fn mode_change(spec: At) {
-    spec.field("volumeMode").reported_at(&FieldPath::new("volumeMode")).immutable();
+    spec.field("volumeMode").with_path(&FieldPath::new("volumeMode")).immutable();
 }
 
 /// Only CSI volumes may have a VolumeAttributesClass, and its name must not be empty.
@@ -211,10 +211,10 @@ fn attributes_class(spec: At) {
     match class.value.as_str() {
         None => return,
         Some("") => class.required("an empty string is disallowed"),
-        Some(_) => class.must_be(machinery::names::dns1123_subdomain),
+        Some(_) => class.check_text(machinery::names::dns1123_subdomain),
     }
     let csi = spec.field("csi").in_stage(CheckStage::Across);
-    csi.given_or("has to be specified when using volumeAttributesClassName");
+    csi.require("has to be specified when using volumeAttributesClassName");
 }
 
 /// The source and the node affinity of a volume are immutable.
@@ -244,7 +244,7 @@ fn volume_changes(spec: At, old: &Value) {
         let shown = if affinity.is_given() { print(affinity) } else { "null".to_owned() };
         let why = "field is immutable, except for updating from beta label to GA";
         let path = FieldPath::new("nodeAffinity");
-        affinity.reported_at(&path).in_stage(CheckStage::Change).invalid_shown(shown, why);
+        affinity.with_path(&path).in_stage(CheckStage::Change).shown_as(&shown).invalid(why);
     }
 }
 
@@ -285,7 +285,7 @@ fn capacity_amount(at: At) {
     let Ok(amount) = amount else { return };
     basic_amount(at);
     if amount.signum() <= 0 {
-        at.invalid_text(&amount.to_string(), "must be greater than zero");
+        at.shown_as_text(&amount.to_string()).invalid("must be greater than zero");
     }
 }
 
@@ -297,7 +297,7 @@ pub fn inline(spec: At) {
     for name in ["claimRef", "nodeAffinity"].into_iter().filter(|name| spec.has(name)) {
         forbid(name, "may not be specified");
     }
-    if spec.entries("capacity").next().is_some() {
+    if spec.entries_of("capacity").next().is_some() {
         forbid("capacity", "may not be specified");
     }
     if !["", "Retain"].contains(&spec.text("persistentVolumeReclaimPolicy")) {
@@ -309,7 +309,7 @@ pub fn inline(spec: At) {
     if spec.has("volumeMode") && spec.text("volumeMode") != "Filesystem" {
         forbid("volumeMode", "may not specify volumeMode other than Filesystem");
     }
-    spec.field("csi").given_or("has to be specified in the context of inline volumes");
+    spec.field("csi").require("has to be specified in the context of inline volumes");
     volume_sources::source("", spec);
     let mut rest = spec.value.clone();
     ["claimRef", "nodeAffinity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode"]
@@ -325,7 +325,7 @@ pub fn validate_volume(volume: At) {
     if !capacity.has("storage") || capacity.value.as_object().is_some_and(|capacity| capacity.len() > 1) {
         capacity.unsupported(&["storage"]);
     }
-    spec.entries("capacity").for_each(|(_, amount)| capacity_amount(amount));
+    spec.entries_of("capacity").for_each(|(_, amount)| capacity_amount(amount));
     if spec.text("persistentVolumeReclaimPolicy") == "Recycle" && spec.text("hostPath.path") == "/" {
         spec.field("persistentVolumeReclaimPolicy").forbidden("may not be 'recycle' for a hostPath mount of '/'");
     }

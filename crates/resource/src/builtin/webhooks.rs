@@ -16,7 +16,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 pub fn validate(at: At) {
     let mut known = HashSet::new();
-    for webhook in at.each("webhooks") {
+    for webhook in at.items_of("webhooks") {
         hook(webhook);
         review_versions(webhook.field("admissionReviewVersions"));
         if !webhook.text("name").is_empty() {
@@ -30,8 +30,8 @@ pub fn warnings(at: At) {
     if at.release() < Release::V1_37 {
         return;
     }
-    for webhook in at.each("webhooks") {
-        for rule in webhook.each("rules") {
+    for webhook in at.items_of("webhooks") {
+        for rule in webhook.items_of("rules") {
             for resource in excluded_resources(rule.value) {
                 rule.warn(format!("{resource} is excluded from admission webhooks; this rule will have no effect"));
             }
@@ -59,13 +59,13 @@ fn excluded_resources(rule: &Value) -> Vec<String> {
 
 fn hook(hook: At) {
     name(hook.field("name"));
-    hook.each("rules").for_each(shared::rule);
-    hook.field("failurePolicy").named().one_of(&["Fail", "Ignore"]);
-    hook.field("matchPolicy").named().one_of(&["Equivalent", "Exact"]);
+    hook.items_of("rules").for_each(shared::rule);
+    hook.field("failurePolicy").shown_as_json().one_of(&["Fail", "Ignore"]);
+    hook.field("matchPolicy").shown_as_json().one_of(&["Equivalent", "Exact"]);
     let effects = hook.field("sideEffects");
     match effects.is_given() {
         false => effects.required("must specify one of None, NoneOnDryRun"),
-        true => effects.named().one_of(&["None", "NoneOnDryRun"]),
+        true => effects.shown_as_json().one_of(&["None", "NoneOnDryRun"]),
     }
     let seconds = hook.field("timeoutSeconds");
     if seconds.value.as_int().is_some_and(|seconds| !(1..=limits::WEBHOOK_SECONDS_MAX).contains(&seconds)) {
@@ -73,7 +73,7 @@ fn hook(hook: At) {
     }
     label_selector(hook.field("namespaceSelector"));
     label_selector(hook.field("objectSelector"));
-    hook.field("reinvocationPolicy").named().one_of(&["IfNeeded", "Never"]);
+    hook.field("reinvocationPolicy").shown_as_json().one_of(&["IfNeeded", "Never"]);
     client(hook.field("clientConfig"));
     shared::match_conditions(hook, Scope::WEBHOOK);
 }
@@ -91,7 +91,7 @@ fn name(at: At) {
 }
 
 fn client(config: At) {
-    match (config.given("url"), config.given("service")) {
+    match (config.field_if_given("url"), config.field_if_given("service")) {
         (Some(url), None) => url.call(|_, path, errors| webhook_url(url.as_text(), path, errors)),
         (None, Some(service)) => service.call(webhook_service),
         _ => config.required("exactly one of url or service is required"),
@@ -105,7 +105,7 @@ fn review_versions(at: At) {
     let mut known = HashSet::new();
     for version in at.items() {
         match known.insert(version.as_text()) {
-            true => version.must_be(names::dns1035_label),
+            true => version.check_text(names::dns1035_label),
             false => version.invalid("duplicate version"),
         }
     }

@@ -20,21 +20,21 @@ pub fn validate_workload(at: At) {
     let spec = at.field("spec");
     let mut names: HashSet<&str> = spec.texts(GROUPS, "name");
     repeated_names(spec, &mut names);
-    for template in spec.each(COMPOSITES).filter(|template| levels(template.value) >= LEVELS_MAX) {
+    for template in spec.items_of(COMPOSITES).filter(|template| levels(template.value) >= LEVELS_MAX) {
         let inner = template.field(COMPOSITES).value;
-        let shown = template.with(inner).printed_as("[]scheduling.CompositePodGroupTemplate");
+        let shown = template.with_value(inner).shown_as_go("[]scheduling.CompositePodGroupTemplate");
         shown.invalid(format!("maximum template hierarchy depth is {LEVELS_MAX}"));
     }
     if let Some(why) = different_priorities(spec.value) {
-        spec.invalid_shown("null".to_owned(), why);
+        spec.shown_as("null").invalid(why);
     }
-    spec.each(COMPOSITES).for_each(without_children);
+    spec.items_of(COMPOSITES).for_each(without_children);
 }
 
 /// Reports names of templates below a template or spec that another list already has.
 fn repeated_names<'v>(parent: At<'_, 'v>, names: &mut HashSet<&'v str>) {
     add_names(parent, COMPOSITES, names);
-    for template in parent.each(COMPOSITES) {
+    for template in parent.items_of(COMPOSITES) {
         add_names(template, GROUPS, names);
         repeated_names(template, names);
     }
@@ -42,10 +42,10 @@ fn repeated_names<'v>(parent: At<'_, 'v>, names: &mut HashSet<&'v str>) {
 
 /// Adds the names of a list, and reports those that are already known.
 fn add_names<'v>(parent: At<'_, 'v>, field: &str, names: &mut HashSet<&'v str>) {
-    for template in parent.each(field).filter(|template| names.contains(template.text("name"))) {
-        template.string("name").duplicate();
+    for template in parent.items_of(field).filter(|template| names.contains(template.text("name"))) {
+        template.field_or_empty("name").duplicate();
     }
-    names.extend(parent.each(field).map(|template| template.text("name")));
+    names.extend(parent.items_of(field).map(|template| template.text("name")));
 }
 
 fn levels(template: &Value) -> usize {
@@ -72,9 +72,9 @@ fn different_priorities(spec: &Value) -> Option<&'static str> {
 fn without_children(template: At) {
     if template.list(GROUPS).is_empty() && template.list(COMPOSITES).is_empty() {
         let why = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate";
-        template.invalid_text(template.text("name"), why);
+        template.shown_as_text(template.text("name")).invalid(why);
     }
-    template.each(COMPOSITES).for_each(without_children);
+    template.items_of(COMPOSITES).for_each(without_children);
 }
 
 pub fn validate_group(at: At) {
@@ -87,8 +87,8 @@ pub fn validate_group(at: At) {
 pub fn validate_group_status(at: At) {
     routing::validate_conditions(at);
     let known: HashSet<&str> = at.texts("spec.resourceClaims", "name");
-    for claim in at.each("status.resourceClaimStatuses").filter(|claim| !known.contains(claim.text("name"))) {
-        claim.string("name").invalid("must match the name of an entry in `spec.resourceClaims`");
+    for claim in at.items_of("status.resourceClaimStatuses").filter(|claim| !known.contains(claim.text("name"))) {
+        claim.field_or_empty("name").invalid("must match the name of an entry in `spec.resourceClaims`");
     }
 }
 

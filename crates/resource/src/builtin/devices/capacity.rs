@@ -12,7 +12,7 @@ fn quantity(at: At) -> Option<Quantity> {
 }
 
 fn invalid(at: At, shown: &Quantity, why: impl Into<String>) {
-    at.invalid_text(&shown.to_string(), why);
+    at.shown_as_text(&shown.to_string()).invalid(why);
 }
 
 /// Validates the request policy of a capacity.
@@ -37,14 +37,14 @@ fn values(policy: At, default: &Quantity, most: &Quantity) {
     let all = policy.field("validValues");
     let options: Vec<Quantity> = all.items().filter_map(quantity).collect();
     for (i, pair) in options.windows(2).enumerate().filter(|(_, pair)| pair[0].compare(&pair[1]).is_gt()) {
-        invalid(all.index(i + 1), &pair[1], "values must be sorted in ascending order");
+        invalid(all.item(i + 1), &pair[1], "values must be sorted in ascending order");
     }
     if all.max_items(OPTIONS_MAX) {
         for (i, option) in options.iter().enumerate().filter(|(_, option)| option.compare(most).is_gt()) {
-            invalid(all.index(i), option, format!("option is larger than capacity value: {most}"));
+            invalid(all.item(i), option, format!("option is larger than capacity value: {most}"));
         }
         for (i, option) in options.iter().enumerate().filter(|(i, option)| options[..*i].contains(option)) {
-            all.index(i).duplicate_text(&option.to_string());
+            all.item(i).shown_as_text(&option.to_string()).duplicate();
         }
     }
     if !options.contains(default) {

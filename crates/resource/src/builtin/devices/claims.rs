@@ -22,7 +22,7 @@ pub fn validate_class(at: At) {
     let novelty = |at: At| if at.old == Some(at.value) { Novelty::Stored } else { Novelty::New };
     selectors::check(spec, novelty(spec.field("selectors")));
     if spec.field("config").max_items(LIST_MAX) {
-        spec.each("config").for_each(|config| configuration(config, novelty(spec.field("config"))));
+        spec.items_of("config").for_each(|config| configuration(config, novelty(spec.field("config"))));
     }
     let resource = spec.field("extendedResourceName");
     let name = resource.as_text();
@@ -43,7 +43,7 @@ fn is_same_spec(old: &Value, new: &Value, go: &'static str) -> bool {
 pub fn validate_claim(at: At) {
     match at.old {
         Some(old) if !is_same_spec(old, at.value, "resource.v1.ResourceClaim") => {
-            at.field("spec").printed_as("resource.ResourceClaimSpec").invalid("field is immutable");
+            at.field("spec").shown_as_go("resource.ResourceClaimSpec").invalid("field is immutable");
         }
         Some(_) => {}
         None => device_claim(at.field("spec.devices")),
@@ -55,15 +55,15 @@ pub fn validate_claim_template(at: At) {
     template_metadata(at.field("spec.metadata"));
     device_claim(at.field("spec.spec.devices"));
     if at.old.is_some_and(|old| !is_same_spec(old, at.value, "resource.v1.ResourceClaimTemplate")) {
-        at.field("spec").printed_as("resource.ResourceClaimTemplateSpec").invalid("field is immutable");
+        at.field("spec").shown_as_go("resource.ResourceClaimTemplateSpec").invalid("field is immutable");
     }
 }
 
 /// The metadata of a template may only have labels and annotations.
 fn template_metadata(metadata: At) {
     let annotations = metadata.field("annotations");
-    for (key, _) in metadata.entries("annotations") {
-        annotations.problems(key, names::qualified_name(&key.to_lowercase()));
+    for (key, _) in metadata.entries_of("annotations") {
+        annotations.shown_as_text(key).invalid_each(names::qualified_name(&key.to_lowercase()));
     }
     labels(metadata.field("labels"));
     for name in metadata.value.as_object().into_iter().flat_map(Map::keys) {
@@ -101,7 +101,7 @@ pub struct RequestNames<'a>(HashMap<&'a str, Vec<&'a str>>);
 impl<'a> RequestNames<'a> {
     pub fn of(devices: At<'_, 'a>) -> RequestNames<'a> {
         let all =
-            devices.each("requests").map(|request| (request.text("name"), request.texts("firstAvailable", "name")));
+            devices.items_of("requests").map(|request| (request.text("name"), request.texts("firstAvailable", "name")));
         RequestNames(all.collect())
     }
 
@@ -118,7 +118,7 @@ impl<'a> RequestNames<'a> {
             "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
         let parts: Vec<&str> = at.as_text().split('/').collect();
         if parts.len() <= 2 {
-            parts.iter().for_each(|part| at.problems(part, names::dns1123_label(part)));
+            parts.iter().for_each(|part| at.shown_as_text(part).invalid_each(names::dns1123_label(part)));
         }
         if parts.len() > 2 || !self.has(at.as_text()) {
             at.or_empty().invalid(WHY);
@@ -129,8 +129,8 @@ impl<'a> RequestNames<'a> {
     pub fn check_all(&self, object: At) {
         if object.field("requests").max_items(LIST_MAX) {
             let mut known = HashSet::new();
-            object.each("requests").for_each(|reference| self.check(reference));
-            object.each("requests").for_each(|reference| reference.unique(&mut known));
+            object.items_of("requests").for_each(|reference| self.check(reference));
+            object.items_of("requests").for_each(|reference| reference.unique(&mut known));
         }
     }
 }
@@ -138,7 +138,7 @@ impl<'a> RequestNames<'a> {
 /// Reports items of a list that have the name of an earlier item.
 fn unique_names(list: At) {
     let mut known = HashSet::new();
-    list.items().for_each(|item| item.with(item.string("name").value).unique(&mut known));
+    list.items().for_each(|item| item.with_value(item.field_or_empty("name").value).unique(&mut known));
 }
 
 fn device_claim(devices: At) {
@@ -165,7 +165,7 @@ fn device_request(request: At) {
     fields::label(request.field("name"));
     match (exactly.is_given(), alternatives.items().len() > 0) {
         (false, false) => request.required(ONE),
-        (true, true) => request.invalid_shown("null".to_owned(), format!("{ONE}, but multiple fields are set")),
+        (true, true) => request.shown_as("null").invalid(format!("{ONE}, but multiple fields are set")),
         (true, false) => devices_of(exactly),
         (false, true) => {
             if alternatives.max_items(ALTERNATIVES_MAX) {
@@ -181,9 +181,9 @@ fn device_request(request: At) {
 
 /// Validates which devices a request is for, and how many.
 fn devices_of(request: At) {
-    request.field("deviceClassName").required_name(names::dns1123_subdomain);
+    request.field("deviceClassName").check_required_text(names::dns1123_subdomain);
     selectors::check(request, Novelty::New);
-    let (mode, count) = (request.string("allocationMode"), request.number("count"));
+    let (mode, count) = (request.field_or_empty("allocationMode"), request.field_or_zero("count"));
     match (mode.as_text(), count.value.as_int().unwrap_or_default()) {
         ("All", 0) | ("ExactCount", 1..) => {}
         ("All", _) => count.invalid("must not be specified when allocationMode is 'All'"),

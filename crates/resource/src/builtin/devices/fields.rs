@@ -32,7 +32,7 @@ fn driver_name(name: &str, at: At) {
     if name.len() > LABEL_BYTES_MAX {
         at.too_long(LABEL_BYTES_MAX);
     }
-    at.problems(name, names::dns1123_subdomain(&name.to_lowercase()));
+    at.shown_as_text(name).invalid_each(names::dns1123_subdomain(&name.to_lowercase()));
 }
 
 /// Validates the name of a pool: DNS subdomains that are separated by slashes.
@@ -41,11 +41,11 @@ pub fn pool(at: At) {
         return at.required("");
     }
     at.max_bytes(POOL_BYTES_MAX);
-    at.as_text().split('/').for_each(|part| at.problems(part, names::dns1123_subdomain(part)));
+    at.as_text().split('/').for_each(|part| at.shown_as_text(part).invalid_each(names::dns1123_subdomain(part)));
 }
 
 pub fn label(at: At) {
-    at.must_be(names::dns1123_label);
+    at.check_text(names::dns1123_label);
 }
 
 /// Validates the name of an attribute or a capacity: an identifier, usually with a domain in front of it.
@@ -54,11 +54,11 @@ pub fn qualified_name(name: &str, at: At) {
         [own] => identifier(own, at),
         [domain, own] => {
             match domain {
-                "" => at.invalid_text("", "the domain must not be empty"),
+                "" => at.shown_as_text("").invalid("the domain must not be empty"),
                 _ => driver_name(domain, at),
             }
             match own {
-                "" => at.invalid_text("", "the name must not be empty"),
+                "" => at.shown_as_text("").invalid("the name must not be empty"),
                 _ => identifier(own, at),
             }
         }
@@ -77,14 +77,14 @@ pub fn fully_qualified_name(at: At) {
 
 /// Validates the selector of the devices that a rule taints.
 pub fn device_selector(selector: At) {
-    selector.given("driver").into_iter().for_each(driver);
-    selector.given("pool").into_iter().for_each(pool);
-    selector.given("device").into_iter().for_each(label);
+    selector.field_if_given("driver").into_iter().for_each(driver);
+    selector.field_if_given("pool").into_iter().for_each(pool);
+    selector.field_if_given("device").into_iter().for_each(label);
 }
 
 pub fn taint(taint: At) {
-    taint.field("key").must_be(names::qualified_name);
-    taint.field("value").may_be(names::label_value);
+    taint.field("key").check_text(names::qualified_name);
+    taint.field("value").check_text_unless_empty(names::label_value);
     let effect = taint.field("effect");
     match effect.as_text() {
         given if effect.old.is_some_and(|old| old.as_str().unwrap_or_default() == given) => {}
@@ -94,14 +94,14 @@ pub fn taint(taint: At) {
 }
 
 pub fn tolerations(object: At) {
-    for toleration in object.each("tolerations") {
+    for toleration in object.items_of("tolerations") {
         let (value, operator, effect) =
             (toleration.field("value"), toleration.field("operator"), toleration.field("effect"));
-        toleration.field("key").may_be(names::qualified_name);
+        toleration.field("key").check_text_unless_empty(names::qualified_name);
         match operator.as_text() {
             "Exists" if !value.as_text().is_empty() => value.invalid("must be empty for operator `Exists`"),
             "Exists" => {}
-            "Equal" => value.must_be(names::label_value),
+            "Equal" => value.check_text(names::label_value),
             "" => operator.required(""),
             _ => operator.unsupported(&["Equal", "Exists"]),
         }
@@ -118,7 +118,7 @@ pub fn binding_conditions(object: At) {
     let [bound, failed] = NAMES.map(|name| object.field(name));
     for list in [bound, failed] {
         if list.max_items(BINDING_CONDITIONS_MAX) {
-            list.items().for_each(|condition| condition.must_be(names::qualified_name));
+            list.items().for_each(|condition| condition.check_text(names::qualified_name));
         }
     }
     let mut seen = HashSet::new();
@@ -132,7 +132,7 @@ pub fn binding_conditions(object: At) {
     }
     for (missing, given, [name, other]) in [(bound, failed, NAMES), (failed, bound, [NAMES[1], NAMES[0]])] {
         if missing.items().len() == 0 && given.items().len() > 0 {
-            missing.invalid_shown("null".to_owned(), format!("{name} are required to use {other}"));
+            missing.shown_as("null").invalid(format!("{name} are required to use {other}"));
         }
     }
 }
@@ -143,6 +143,6 @@ pub fn raw_object(at: At, bytes_max: Option<usize>) {
         (Value::Null, _) => at.required(""),
         (value, Some(most)) if value.to_json().len() > most => at.too_long(most),
         (Value::Object(_), _) => {}
-        _ => at.invalid_text("<value omitted>", "must be a valid JSON object"),
+        _ => at.shown_as_text("<value omitted>").invalid("must be a valid JSON object"),
     }
 }

@@ -67,14 +67,14 @@ pub fn validate_status(at: At) {
     }
     let allocated = allocated(at.value);
     let mut seen = HashSet::new();
-    status.each("devices").for_each(|device| device_state(device, &allocated));
-    for device in status.each("devices").filter(|device| !seen.insert(device_id(device.value))) {
-        device.duplicate_shown(shown_id(device.value));
+    status.items_of("devices").for_each(|device| device_state(device, &allocated));
+    for device in status.items_of("devices").filter(|device| !seen.insert(device_id(device.value))) {
+        device.shown_as(&shown_id(device.value)).duplicate();
     }
     reservations(at, reserved);
     let allocation = status.field("allocation");
     match (allocation.is_given(), allocation.old.is_some_and(|old| !old.is_null())) {
-        (true, true) => allocation.printed_as("resource.AllocationResult").immutable(),
+        (true, true) => allocation.shown_as_go("resource.AllocationResult").immutable(),
         (true, false) => allocation_result(allocation, &names),
         _ => {}
     }
@@ -89,9 +89,9 @@ fn shown_id(device: &Value) -> String {
 fn consumers(list: At) {
     let mut known = HashSet::new();
     for consumer in list.items() {
-        ["resource", "name", "uid"].iter().for_each(|name| consumer.field(name).not_empty());
+        ["resource", "name", "uid"].iter().for_each(|name| consumer.field(name).require_text(""));
     }
-    list.items().for_each(|consumer| consumer.with(consumer.string("uid").value).unique(&mut known));
+    list.items().for_each(|consumer| consumer.with_value(consumer.field_or_empty("uid").value).unique(&mut known));
 }
 
 /// Only an allocated claim can be reserved. Once it is being deleted, no further consumers can reserve it.
@@ -119,7 +119,7 @@ fn allocation_result(allocation: At, names: &RequestNames<'_>) {
     if config.max_items(CONFIGURATIONS_MAX) {
         for config in config.items() {
             let source = config.field("source");
-            source.required_of(&["FromClaim", "FromClass"]);
+            source.require_one_of(&["FromClaim", "FromClass"]);
             names.check_all(config);
             claims::configuration(config, Novelty::New);
         }
@@ -154,12 +154,12 @@ fn device_state(device: At, allocated: &HashSet<DeviceId<'_>>) {
     identifiers(device);
     share(device);
     if !allocated.contains(&device_id(device.value)) {
-        device.invalid_shown(shown_id(device.value), "must be an allocated device in the claim");
+        device.shown_as(&shown_id(device.value)).invalid("must be an allocated device in the claim");
     }
     device.field("conditions").max_items(CONDITIONS_MAX);
     conditions(device);
-    device.given("data").into_iter().for_each(|data| fields::raw_object(data, Some(DATA_BYTES_MAX)));
-    device.given("networkData").into_iter().for_each(network_data);
+    device.field_if_given("data").into_iter().for_each(|data| fields::raw_object(data, Some(DATA_BYTES_MAX)));
+    device.field_if_given("networkData").into_iter().for_each(network_data);
 }
 
 fn network_data(network: At) {
@@ -167,8 +167,8 @@ fn network_data(network: At) {
     network.field("hardwareAddress").max_bytes(HARDWARE_BYTES_MAX);
     if network.field("ips").max_items(ADDRESSES_MAX) {
         let mut known = HashSet::new();
-        network.each("ips").for_each(interface_address);
-        network.each("ips").for_each(|address| address.unique(&mut known));
+        network.items_of("ips").for_each(interface_address);
+        network.items_of("ips").for_each(|address| address.unique(&mut known));
     }
 }
 

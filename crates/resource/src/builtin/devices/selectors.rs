@@ -24,12 +24,12 @@ pub fn check(object: At, novelty: Novelty) {
     if !object.field("selectors").max_items(SELECTORS_MAX) {
         return;
     }
-    for selector in object.each("selectors") {
+    for selector in object.items_of("selectors") {
         let cel = selector.field("cel");
         if !cel.is_given() {
             cel.required("");
         } else if novelty == Novelty::New {
-            expression(cel.string("expression"));
+            expression(cel.field_or_empty("expression"));
         }
     }
 }

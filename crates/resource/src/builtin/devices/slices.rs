@@ -30,10 +30,10 @@ pub fn validate_slice(at: At) {
     spec.field("pool.name").immutable();
     spec.field("driver").immutable();
     // the Node's name is a pointer in Go
-    spec.field("nodeName").named().immutable();
+    spec.field("nodeName").shown_as_json().immutable();
     nodes(spec);
     if spec.has("sharedCounters") && spec.has("devices") {
-        spec.invalid_text("", "only one of `sharedCounters` or `devices` is allowed");
+        spec.shown_as_text("").invalid("only one of `sharedCounters` or `devices` is allowed");
     }
     devices(spec);
     let counter_sets = spec.field("sharedCounters");
@@ -54,7 +54,7 @@ pub fn slice_warnings(slice: At) {
 
 fn pool(pool: At) {
     fields::pool(pool.field("name"));
-    let (slices, generation) = (pool.number("resourceSliceCount"), pool.number("generation"));
+    let (slices, generation) = (pool.field_or_zero("resourceSliceCount"), pool.field_or_zero("generation"));
     slices.at_least(1, "must be greater than zero");
     generation.at_least(0, "must be greater than or equal to zero");
 }
@@ -62,7 +62,7 @@ fn pool(pool: At) {
 /// Reports items of a list whose `field` has the text of an earlier one.
 fn unique(list: At, field: &'static str) {
     let mut known = HashSet::new();
-    list.items().for_each(|item| item.with(item.string(field).value).unique(&mut known));
+    list.items().for_each(|item| item.with_value(item.field_or_empty(field).value).unique(&mut known));
 }
 
 /// Validates the name of a Node, if it is set.
@@ -70,7 +70,7 @@ fn node_name(at: At, why: &str) {
     match at.as_text() {
         _ if !at.is_given() => {}
         "" => at.invalid(why),
-        _ => at.must_be(names::dns1123_subdomain),
+        _ => at.check_text(names::dns1123_subdomain),
     }
 }
 
@@ -99,18 +99,18 @@ fn nodes(spec: At) {
     const WAYS: [&str; 4] = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
     const ONE: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
     node_name(spec.field("nodeName"), "must be either unset or set to a non-empty string");
-    if let Some(selector) = spec.given("nodeSelector") {
+    if let Some(selector) = spec.field_if_given("nodeSelector") {
         podspec::node_selector(selector);
         let terms = selector.field("nodeSelectorTerms");
         if terms.items().len() != 1 {
             let shown = terms.printed_items("core.NodeSelectorTerm");
-            terms.invalid_shown(shown, "must have exactly one node selector term");
+            terms.shown_as(&shown).invalid("must have exactly one node selector term");
         }
     }
     match chosen(spec, &WAYS)[..] {
         [] => spec.required(ONE),
         [_] => {}
-        ref several => spec.invalid_text(&shown(several), format!("{ONE}, but multiple fields are set")),
+        ref several => spec.shown_as_text(&shown(several)).invalid(format!("{ONE}, but multiple fields are set")),
     }
 }
 
@@ -119,7 +119,7 @@ fn devices(spec: At) {
     let is_advanced = |device: At| {
         !device.list("taints").is_empty()
             || !device.list("consumesCounters").is_empty()
-            || device.entries("attributes").any(|(_, value)| is_list(value))
+            || device.entries_of("attributes").any(|(_, value)| is_list(value))
     };
     let devices = spec.field("devices");
     let most = if devices.items().any(is_advanced) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
@@ -129,7 +129,7 @@ fn devices(spec: At) {
     let before = devices.old_items();
     for device in devices.items() {
         let old = before.iter().find(|old| old.str_at(&["name"]) == device.text("name"));
-        let device = device.compared_with(old);
+        let device = device.with_old(old);
         described(device);
         let (taints, consumed) = (device.field("taints"), device.field("consumesCounters"));
         if taints.old != Some(taints.value) && taints.max_items(TAINTS_MAX) {
@@ -153,7 +153,7 @@ const DEVICE_WAYS: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
 
 fn without_nodes(device: At) {
     if DEVICE_WAYS.iter().any(|name| device.has(name)) {
-        device.invalid_shown("null".to_owned(), "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
+        device.shown_as("null").invalid("`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
     }
 }
 
@@ -164,18 +164,20 @@ fn device_nodes(device: At) {
     match chosen(device, &DEVICE_WAYS)[..] {
         [] => device.required(ONE),
         [_] => {}
-        ref several => device.invalid_text(&shown(several), ONE),
+        ref several => device.shown_as_text(&shown(several)).invalid(ONE),
     }
 }
 
 /// Validates a set of counters, or what a device consumes of one.
 fn counters(set: At, name: &str) {
     let inner = set.field("counters");
-    set.field(name).required_name(names::dns1123_label);
-    match set.entries("counters").count() {
+    set.field(name).check_required_text(names::dns1123_label);
+    match set.entries_of("counters").count() {
         0 => inner.required(""),
         count if count > COUNTERS_MAX => inner.too_many(count, COUNTERS_MAX),
-        _ => set.entries("counters").for_each(|(key, _)| inner.problems(key, names::dns1123_label(key))),
+        _ => set
+            .entries_of("counters")
+            .for_each(|(key, _)| inner.shown_as_text(key).invalid_each(names::dns1123_label(key))),
     }
 }
 
@@ -185,28 +187,28 @@ fn described(device: At) {
     let (attributes, capacities) = (device.field("attributes"), device.field("capacity"));
     let count = |map: At| map.value.as_object().map_or(0, Map::len);
     let values = |(_, value): (_, At)| LISTS.iter().map(|name| value.list(name).len()).sum::<usize>().max(1);
-    let of_attributes: usize = device.entries("attributes").map(values).sum();
+    let of_attributes: usize = device.entries_of("attributes").map(values).sum();
     for (count, most, what) in [
         (count(attributes) + count(capacities), ENTRIES_MAX, "attributes and capacities"),
         (of_attributes, VALUES_MAX, "attribute values"),
     ] {
         if count > most {
             let why = format!("the total number of {what} must not exceed {most}");
-            device.invalid_shown(count.to_string(), why);
+            device.shown_as(&count.to_string()).invalid(why);
         }
     }
-    for (name, value) in device.entries("attributes") {
+    for (name, value) in device.entries_of("attributes") {
         fields::qualified_name(name, attributes);
-        attribute(attributes.key(&abbreviated(name)).with(value.value));
+        attribute(attributes.entry(&abbreviated(name)).with_value(value.value));
     }
     if capacities.old == Some(capacities.value) {
         return;
     }
-    for (name, value) in device.entries("capacity") {
+    for (name, value) in device.entries_of("capacity") {
         fields::qualified_name(name, capacities);
         let key = abbreviated(name);
-        let place = capacities.key(&key);
-        let capacity = place.with(value.value);
+        let place = capacities.entry(&key);
+        let capacity = place.with_value(value.value);
         match device.is_true("allowMultipleAllocations") {
             _ if !capacity.has("requestPolicy") => {}
             true => capacity::request_policy(capacity),
@@ -228,7 +230,7 @@ fn abbreviated(key: &str) -> String {
 fn attribute(at: At) {
     const SINGLE: [&str; 4] = ["bool", "int", "string", "version"];
     if SINGLE.into_iter().chain(LISTS).filter(|name| at.has(name)).count() != 1 {
-        at.invalid_text("", "exactly one value must be specified");
+        at.shown_as_text("").invalid("exactly one value must be specified");
     }
     let check = |value: At, name: &str| {
         if name.starts_with("version") && !is_semantic_version(value.as_text()) {
@@ -240,10 +242,10 @@ fn attribute(at: At) {
         check(at.field(name), name);
     }
     for name in ["strings", "versions"] {
-        at.each(name).for_each(|item| check(item, name));
+        at.items_of(name).for_each(|item| check(item, name));
     }
     for name in LISTS.into_iter().filter(|name| at.has(name) && at.list(name).is_empty()) {
-        at.field(name).invalid_shown("[]".to_owned(), "must not be empty if specified");
+        at.field(name).shown_as("[]").invalid("must not be empty if specified");
     }
 }
 

@@ -18,7 +18,7 @@ impl Pod<'_, '_> {
         let (mut known, mut ports) = (HashSet::new(), HashSet::new());
         let grace = self.spec.int(GRACE);
         for kind in ["containers", "initContainers", "ephemeralContainers"] {
-            for container in self.spec.each(kind) {
+            for container in self.spec.items_of(kind) {
                 container_name(container, kind, &mut known);
                 self.container(container, kind);
                 match kind {
@@ -34,18 +34,18 @@ impl Pod<'_, '_> {
     }
 
     fn container(&self, container: At, kind: &str) {
-        container.field("image").not_empty();
-        container.field("terminationMessagePolicy").not_empty();
-        for variable in container.each("env") {
+        container.field("image").require_text("");
+        container.field("terminationMessagePolicy").require_text("");
+        for variable in container.items_of("env") {
             environment(variable);
-            let volume = variable.string("valueFrom.fileKeyRef.volumeName");
+            let volume = variable.field_or_empty("valueFrom.fileKeyRef.volumeName");
             if variable.has("valueFrom.fileKeyRef") && !self.volume_names.contains(volume.as_text()) {
                 volume.not_found();
             }
         }
         // upstream leaves out the index
         let sources = container.field("envFrom");
-        sources.items().for_each(|source| environment_source(sources.with(source.value)));
+        sources.items().for_each(|source| environment_source(sources.with_value(source.value)));
         self.mounts(container);
         self.devices(container);
         ports(container);
@@ -69,19 +69,22 @@ impl Pod<'_, '_> {
         for policy in policies.items() {
             let resource = policy.text("resourceName");
             if !known.insert(resource) {
-                policy.with(policy.string("resourceName").value).duplicate();
+                policy.with_value(policy.field_or_empty("resourceName").value).duplicate();
             }
             for (name, choices) in
                 [("resourceName", ["cpu", "memory"]), ("restartPolicy", ["NotRequired", "RestartContainer"])]
             {
                 match policy.text(name) {
                     "" => policies.required(""),
-                    _ => policies.with(policy.field(name).value).named().one_of(&choices),
+                    _ => policies.with_value(policy.field(name).value).shown_as_json().one_of(&choices),
                 }
             }
             if is_never && policy.text("restartPolicy") != "NotRequired" {
-                let shown = policy.string("restartPolicy").value;
-                policies.with(shown).named().invalid("must be 'NotRequired' when pod `restartPolicy` is 'Never'");
+                let shown = policy.field_or_empty("restartPolicy").value;
+                policies
+                    .with_value(shown)
+                    .shown_as_json()
+                    .invalid("must be 'NotRequired' when pod `restartPolicy` is 'Never'");
             }
         }
     }
@@ -93,14 +96,14 @@ fn restart_rules(container: At) {
     const RULES_MAX: usize = 20;
     const CODES_MAX: usize = 255;
     container.field("restartPolicyRules").max_items(RULES_MAX);
-    for rule in container.each("restartPolicyRules") {
-        rule.string("action").named().one_of(&["Restart", "RestartAllContainers"]);
+    for rule in container.items_of("restartPolicyRules") {
+        rule.field_or_empty("action").shown_as_json().one_of(&["Restart", "RestartAllContainers"]);
         let codes = rule.field("exitCodes");
         if !codes.is_given() {
             codes.required("must be specified");
             continue;
         }
-        codes.string("operator").named().one_of(&["In", "NotIn"]);
+        codes.field_or_empty("operator").shown_as_json().one_of(&["In", "NotIn"]);
         codes.field("values").max_items(CODES_MAX);
     }
 }
@@ -108,8 +111,8 @@ fn restart_rules(container: At) {
 /// The name of a container must be a label that no container before it has. Missing names count as equal, except those
 /// of init containers.
 fn container_name<'v>(container: At<'_, 'v>, kind: &str, known: &mut HashSet<&'v str>) {
-    let name = container.string("name");
-    name.required_name(names::dns1123_label);
+    let name = container.field_or_empty("name");
+    name.check_required_text(names::dns1123_label);
     let is_counted = !name.as_text().is_empty() || kind != "initContainers";
     if known.contains(name.as_text()) || is_counted && !known.insert(name.as_text()) {
         name.duplicate();
@@ -156,28 +159,28 @@ fn sleeps(lifecycle: At, grace: Option<i64>) {
         let seconds = handler.int("sleep.seconds").unwrap_or_default();
         if handler.has("sleep") && !is_other && !(0..=most).contains(&seconds) {
             let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({most})");
-            handler.field("sleep").invalid_shown(seconds.to_string(), why);
+            handler.field("sleep").shown_as(&seconds.to_string()).invalid(why);
         }
     }
 }
 
 fn ports(container: At) {
     let mut known = HashSet::new();
-    for port in container.each("ports") {
+    for port in container.items_of("ports") {
         let name = port.text("name");
         if !name.is_empty() && port_name_problems(name).is_empty() {
             port.field("name").unique(&mut known);
         }
-        port.field("protocol").not_empty();
+        port.field("protocol").require_text("");
     }
 }
 
 fn host_ports<'v>(container: At<'_, 'v>, known: &mut HashSet<(i64, &'v str, &'v str)>) {
-    for port in container.each("ports") {
+    for port in container.items_of("ports") {
         let Some(number) = port.int("hostPort").filter(|number| *number != 0) else { continue };
         let (protocol, address) = (port.text("protocol"), port.text("hostIP"));
         if !known.insert((number, protocol, address)) {
-            port.field("hostPort").duplicate_text(&format!("{protocol}/{address}/{number}"));
+            port.field("hostPort").shown_as_text(&format!("{protocol}/{address}/{number}")).duplicate();
         }
     }
 }

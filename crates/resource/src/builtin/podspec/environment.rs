@@ -11,36 +11,35 @@ use crate::rules::label_name;
 const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
 pub(super) fn environment(variable: At) {
-    let Some(source) = variable.given("valueFrom") else { return };
+    let Some(source) = variable.field_if_given("valueFrom") else { return };
     match SOURCES.iter().filter(|name| source.has(name)).count() {
-        0 => source.invalid_text(
-            "",
+        0 => source.shown_as_text("").invalid(
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
         ),
         _ if !variable.text("value").is_empty() => {
-            source.invalid_text("", "may not be specified when `value` is not empty");
+            source.shown_as_text("").invalid("may not be specified when `value` is not empty");
         }
         1 => {}
-        _ => source.invalid_text("", "may not have more than one field specified at a time"),
+        _ => source.shown_as_text("").invalid("may not have more than one field specified at a time"),
     }
     for name in ["configMapKeyRef", "secretKeyRef"] {
-        source.given(name).into_iter().for_each(|key| key.field("name").must_be(names::dns1123_subdomain));
+        source.field_if_given(name).into_iter().for_each(|key| key.field("name").check_text(names::dns1123_subdomain));
     }
-    source.given("fileKeyRef").into_iter().for_each(file_key);
-    source.given("fieldRef").into_iter().for_each(|field| field_path(field, &VARIABLES));
-    source.given("resourceFieldRef").into_iter().for_each(container_amount);
+    source.field_if_given("fileKeyRef").into_iter().for_each(file_key);
+    source.field_if_given("fieldRef").into_iter().for_each(|field| field_path(field, &VARIABLES));
+    source.field_if_given("resourceFieldRef").into_iter().for_each(container_amount);
 }
 
 fn file_key(reference: At) {
     rule_checks::env_name(reference.field("key"));
-    reference.field("volumeName").may_be(label_name);
+    reference.field("volumeName").check_text_unless_empty(label_name);
     rule_checks::no_backsteps(reference.field("path"));
 }
 
 pub(super) fn environment_source(source: At) {
     match (source.has("configMapRef"), source.has("secretRef")) {
-        (false, false) => source.invalid_text("", "must specify one of: `configMapRef` or `secretRef`"),
-        (true, true) => source.invalid_text("", "may not have more than one field specified at a time"),
+        (false, false) => source.shown_as_text("").invalid("must specify one of: `configMapRef` or `secretRef`"),
+        (true, true) => source.shown_as_text("").invalid("may not have more than one field specified at a time"),
         _ => {}
     }
 }

@@ -30,7 +30,7 @@ impl Pod<'_, '_> {
         for name in FORBIDDEN.into_iter().filter(|name| !is_zero(container, name)) {
             container.field(name).forbidden(WHY);
         }
-        for mount in container.each("volumeMounts") {
+        for mount in container.items_of("volumeMounts") {
             for name in ["subPath", "subPathExpr"].into_iter().filter(|name| !mount.text(name).is_empty()) {
                 mount.field(name).forbidden(WHY);
             }

@@ -14,10 +14,10 @@ const OWN_PRIORITY_MIN: i64 = 1000;
 
 /// The PodGroup of a Pod.
 pub fn scheduling_group(spec: At) {
-    let Some(group) = spec.given("schedulingGroup") else { return };
+    let Some(group) = spec.field_if_given("schedulingGroup") else { return };
     let name = group.field("podGroupName");
     match name.is_given() {
-        true => name.must_be(names::dns1123_subdomain),
+        true => name.check_text(names::dns1123_subdomain),
         false => name.invalid("must specify one of: `podGroupName`"),
     }
     if !spec.list("evictionResponders").is_empty() {
@@ -31,11 +31,11 @@ pub fn eviction_responders(spec: At) {
         return;
     }
     let mut known = HashSet::new();
-    for responder in spec.each("evictionResponders").filter(|responder| !known.insert(responder.text("name"))) {
-        responder.duplicate_shown(machinery::types::published_json(responder.value, "core.v1.EvictionResponder"));
+    for responder in spec.items_of("evictionResponders").filter(|responder| !known.insert(responder.text("name"))) {
+        responder.shown_as(&machinery::types::published_json(responder.value, "core.v1.EvictionResponder")).duplicate();
     }
-    for responder in spec.each("evictionResponders") {
-        responder.field("name").required_name(|name| {
+    for responder in spec.items_of("evictionResponders") {
+        responder.field("name").check_required_text(|name| {
             [prefixed_names::reserved_problems(name), prefixed_names::label_key_problems(name)].concat()
         });
         let priority = responder.field("priority");

@@ -13,7 +13,7 @@ pub(super) fn check(spec: At) {
         spec.field("shareProcessNamespace").invalid("ShareProcessNamespace and HostPID cannot both be enabled");
     }
     if spec.is_true("hostNetwork") {
-        spec.each("containers").for_each(ports);
+        spec.items_of("containers").for_each(ports);
     }
     if spec.has("hostnameOverride") {
         hostname(spec);
@@ -27,13 +27,13 @@ fn hostname(spec: At) {
     for other in ["hostNetwork", "setHostnameAsFQDN"].into_iter().filter(|other| spec.is_true(other)) {
         name.forbidden(format!("may not be specified when {other} is true"));
     }
-    name.must_be(names::dns1123_subdomain);
+    name.check_text(names::dns1123_subdomain);
     name.max_bytes(BYTES_MAX);
 }
 
 /// On the network of the host, a host port must equal the container port.
 fn ports(container: At) {
-    for port in container.each("ports") {
+    for port in container.items_of("ports") {
         let number = port.field("hostPort");
         // a template may leave it out
         let is_given = number.value.as_int().is_some_and(|number| number != 0);
@@ -56,7 +56,7 @@ pub(super) fn user_namespace(spec: At) {
             spec.field(shown).forbidden(WHY);
         }
     }
-    for container in CONTAINERS.iter().flat_map(|kind| spec.each(kind)) {
+    for container in CONTAINERS.iter().flat_map(|kind| spec.items_of(kind)) {
         if !container.list("volumeDevices").is_empty() {
             container.field("volumeDevices").forbidden(WHY);
         }

@@ -28,19 +28,19 @@ use super::pod_volumes;
 /// Validates the overhead of Pods, whose errors kube-apiserver words as if it were limits.
 pub fn overhead(amounts: At, at: At) {
     let limits = json!({"limits": (amounts.value.clone())});
-    resources::amounts(at.with(&limits), container_resource);
+    resources::amounts(at.with_value(&limits), container_resource);
 }
 
 /// Validates the spec of a Pod or of a Pod template.
 pub fn validate_spec(spec: At) {
     let volumes = pod_volumes::valid_names(spec);
     let is_claim = |volume: &At| volume.has("persistentVolumeClaim") || volume.has("ephemeral");
-    let targets = ["containers", "initContainers"].iter().flat_map(|kind| spec.each(kind));
+    let targets = ["containers", "initContainers"].iter().flat_map(|kind| spec.items_of(kind));
     let pod = Pod {
         spec,
         volumes,
         volume_names: spec.texts("volumes", "name"),
-        claim_volumes: spec.each("volumes").filter(is_claim).map(|volume| volume.text("name")).collect(),
+        claim_volumes: spec.items_of("volumes").filter(is_claim).map(|volume| volume.text("name")).collect(),
         targets: targets.map(|container| container.text("name")).collect(),
         claims: resources::Claims::of(spec.value),
     };
@@ -52,7 +52,7 @@ pub fn validate_spec(spec: At) {
     claims(spec);
     let system = spec.field("os");
     if !system.text("name").is_empty() {
-        system.with(system.field("name").value).named().one_of(&["linux", "windows"]);
+        system.with_value(system.field("name").value).shown_as_json().one_of(&["linux", "windows"]);
     }
     security::check(spec);
     windows::host_processes(spec);
@@ -60,7 +60,7 @@ pub fn validate_spec(spec: At) {
     windows::system(spec);
     resources::of_pod(spec, &pod.claims);
     overhead(spec.field("overhead"), spec.field("overhead"));
-    spec.each("tolerations").for_each(toleration);
+    spec.items_of("tolerations").for_each(toleration);
     scheduling::affinity(spec.field("affinity"));
     scheduling::spread(spec);
     groups::scheduling_group(spec);
@@ -81,18 +81,18 @@ struct Pod<'p, 'v> {
 }
 
 fn policies(spec: At) {
-    spec.field("restartPolicy").not_empty();
-    if let Some(policy) = spec.given("preemptionPolicy") {
-        policy.named().required_of(&["PreemptLowerPriority", "Never"]);
+    spec.field("restartPolicy").require_text("");
+    if let Some(policy) = spec.field_if_given("preemptionPolicy") {
+        policy.shown_as_json().require_one_of(&["PreemptLowerPriority", "Never"]);
     }
-    spec.field("dnsPolicy").not_empty();
+    spec.field("dnsPolicy").require_text("");
 }
 
 fn scheduling_gates(spec: At) {
     let mut known = HashSet::new();
-    for gate in spec.each("schedulingGates") {
-        let name = gate.with(gate.string("name").value);
-        name.must_be(names::qualified_name);
+    for gate in spec.items_of("schedulingGates") {
+        let name = gate.with_value(gate.field_or_empty("name").value);
+        name.check_text(names::qualified_name);
         name.unique(&mut known);
     }
 }
@@ -100,24 +100,24 @@ fn scheduling_gates(spec: At) {
 /// Each ResourceClaim must be referred to by name or made from a template.
 fn claims(spec: At) {
     let mut known = HashSet::new();
-    for claim in spec.each("resourceClaims") {
+    for claim in spec.items_of("resourceClaims") {
         let name = claim.field("name");
         if name.as_text().is_empty() {
             name.required("");
         } else if !known.insert(name.as_text()) {
             name.duplicate();
         } else {
-            name.must_be(names::dns1123_label);
+            name.check_text(names::dns1123_label);
         }
         let sources = ["resourceClaimName", "resourceClaimTemplateName"].map(|name| claim.field(name));
-        let shown = claim.printed_as("core.PodResourceClaim");
+        let shown = claim.shown_as_go("core.PodResourceClaim");
         match sources.iter().filter(|source| source.is_given()).count() {
             0 => shown.invalid("must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
             1 => {}
             _ => shown.invalid("at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"),
         }
         let given = sources.iter().filter(|source| source.is_given());
-        given.for_each(|source| source.must_be(names::dns1123_subdomain));
+        given.for_each(|source| source.check_text(names::dns1123_subdomain));
     }
 }
 
@@ -144,7 +144,7 @@ fn dns(spec: At) {
     if characters > SEARCH_CHARACTERS_MAX + 1 {
         searches.invalid("must not have more than 2048 characters (including spaces) in the search list");
     }
-    for option in config.each("options").filter(|option| option.text("name").is_empty()) {
+    for option in config.items_of("options").filter(|option| option.text("name").is_empty()) {
         option.required("must not be empty");
     }
 }

@@ -13,9 +13,9 @@ impl Pod<'_, '_> {
         let mut places = HashSet::new();
         let device_names: HashSet<_> = container.texts("volumeDevices", "name");
         let device_paths: HashSet<_> = container.texts("volumeDevices", "devicePath");
-        for mount in container.each("volumeMounts") {
-            let (name, place) = (mount.string("name"), mount.string("mountPath"));
-            name.not_empty();
+        for mount in container.items_of("volumeMounts") {
+            let (name, place) = (mount.field_or_empty("name"), mount.field_or_empty("mountPath"));
+            name.require_text("");
             if !self.volumes.contains(name.as_text()) {
                 name.not_found();
             }
@@ -36,8 +36,8 @@ impl Pod<'_, '_> {
         let (mut names, mut places) = (HashSet::new(), HashSet::new());
         let mounted_names: HashSet<_> = container.texts("volumeMounts", "name");
         let mount_paths: HashSet<_> = container.texts("volumeMounts", "mountPath");
-        for device in container.each("volumeDevices") {
-            let (name, place) = (device.string("name"), device.string("devicePath"));
+        for device in container.items_of("volumeDevices") {
+            let (name, place) = (device.field_or_empty("name"), device.field_or_empty("devicePath"));
             if name.as_text().is_empty() {
                 name.required("");
             } else if !names.insert(name.as_text()) {
@@ -69,7 +69,7 @@ fn mount_modes(mount: At, container: At) {
     if !mount.text("subPath").is_empty() && !mount.text("subPathExpr").is_empty() {
         mount.field("subPathExpr").invalid("subPathExpr and subPath are mutually exclusive");
     }
-    let mount = container.field("volumeMounts").with(mount.value);
+    let mount = container.field("volumeMounts").with_value(mount.value);
     rule_checks::local_path(mount.field("subPath"));
     rule_checks::local_path(mount.field("subPathExpr"));
     propagation(mount.field("mountPropagation"), container);
@@ -77,7 +77,7 @@ fn mount_modes(mount: At, container: At) {
 }
 
 fn propagation(mode: At, container: At) {
-    mode.named().one_of(&["Bidirectional", "HostToContainer", "None"]);
+    mode.shown_as_json().one_of(&["Bidirectional", "HostToContainer", "None"]);
     if mode.as_text() == "Bidirectional" && !container.is_true("securityContext.privileged") {
         mode.forbidden("Bidirectional mount propagation is available only to privileged containers");
     }
@@ -96,6 +96,6 @@ fn recursive_read_only(mount: At) {
                 mode.forbidden("may only be specified when mountPropagation is None or not specified");
             }
         }
-        _ => mode.named().unsupported(&["Disabled", "Enabled", "IfPossible"]),
+        _ => mode.shown_as_json().unsupported(&["Disabled", "Enabled", "IfPossible"]),
     }
 }

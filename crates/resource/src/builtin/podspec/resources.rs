@@ -7,7 +7,7 @@ use machinery::field::FieldError;
 use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
-use crate::builtin::at::At;
+use crate::builtin::at::{At, json_text};
 use crate::builtin::checks::{OBJECT_COUNTS, entries, list, text};
 use crate::limits::REPEATED_BYTES_MAX;
 
@@ -25,11 +25,11 @@ pub(super) fn resources(container: At, of_pod: &Claims<'_>) {
 
 /// Validates the resources of a Pod as a whole.
 pub(super) fn of_pod(spec: At, of_pod: &Claims<'_>) {
-    let Some(resources) = spec.given("resources") else { return };
+    let Some(resources) = spec.field_if_given("resources") else { return };
     if spec.text("os.name") == "windows" {
         return resources.forbidden("may not be set for a windows pod");
     }
-    resources.field("claims").absent_or("claims may not be set for Resources at pod-level");
+    resources.field("claims").forbid("claims may not be set for Resources at pod-level");
     amounts(resources, pod_resource);
     claims(resources, of_pod);
     covered(spec, resources);
@@ -41,7 +41,7 @@ fn pod_resource(name: &str, at: At) {
     let before = at.count();
     resource_name(name, at);
     if at.count() == before && !["cpu", "memory"].contains(&name) && !name.starts_with(HUGE_PAGES) {
-        at.showing(&Value::from(name), |at| at.named().unsupported(&KNOWN));
+        at.shown_as(&json_text(name)).unsupported(&KNOWN);
     }
 }
 
@@ -81,23 +81,23 @@ impl<'a> Claims<'a> {
 fn claims(resources: At, of_pod: &Claims<'_>) {
     // claims that are used as a whole, the number of used requests of the others, and these requests
     let (mut whole, mut parts, mut requests) = (HashSet::new(), HashMap::<&str, usize>::new(), HashSet::new());
-    for claim in resources.each("claims") {
+    for claim in resources.items_of("claims") {
         let (name, request) = (claim.text("name"), claim.text("request"));
         if name.is_empty() {
             claim.required("");
             continue;
         }
         if whole.contains(name) {
-            claim.duplicate_text(name);
+            claim.shown_as_text(name).duplicate();
         } else if request.is_empty() {
-            (0..parts.get(name).copied().unwrap_or_default()).for_each(|_| claim.duplicate_text(name));
+            (0..parts.get(name).copied().unwrap_or_default()).for_each(|_| claim.shown_as_text(name).duplicate());
             whole.insert(name);
         } else {
             match requests.insert((name, request)) {
                 true => *parts.entry(name).or_default() += 1,
-                false => claim.duplicate_text(&format!("{name}/{request}")),
+                false => claim.shown_as_text(&format!("{name}/{request}")).duplicate(),
             }
-            claim.field("request").must_be(names::dns1123_label);
+            claim.field("request").check_text(names::dns1123_label);
         }
         if !of_pod.names.contains(name) {
             let detail = format!("must be one of the names in pod.spec.resourceClaims{}", of_pod.shown());
@@ -115,10 +115,10 @@ fn amount_of(resources: At, kind: &str, name: &str) -> Option<Quantity> {
 /// Requests must not exceed limits. They must equal them if the resource cannot be overcommitted.
 pub fn amounts(resources: At, check_name: NameCheck) {
     for kind in ["limits", "requests"] {
-        for (name, at) in resources.entries(kind) {
+        for (name, at) in resources.entries_of(kind) {
             check_name(name, at);
             let Ok(amount) = Quantity::of(at.value) else { continue };
-            let invalid = |why: &str| at.invalid_text(&amount.to_string(), why);
+            let invalid = |why: &str| at.shown_as_text(&amount.to_string()).invalid(why);
             if amount.signum() < 0 {
                 invalid("must be greater than or equal to 0");
             }
@@ -130,16 +130,18 @@ pub fn amounts(resources: At, check_name: NameCheck) {
             }
         }
     }
-    for (name, _) in resources.entries("requests") {
+    for (name, _) in resources.entries_of("requests") {
         let is_fixed = !is_overcommitted(name);
         let requests = resources.field("requests");
         match (amount_of(resources, "requests", name), amount_of(resources, "limits", name)) {
             (Some(request), Some(limit)) if is_fixed && request.compare(&limit).is_ne() => {
-                requests.invalid_text(&request.to_string(), format!("must be equal to {name} limit of {limit}"));
+                requests
+                    .shown_as_text(&request.to_string())
+                    .invalid(format!("must be equal to {name} limit of {limit}"));
             }
             (Some(request), Some(limit)) if request.compare(&limit).is_gt() => {
                 let why = format!("must be less than or equal to {name} limit of {limit}");
-                requests.invalid_text(&request.to_string(), why);
+                requests.shown_as_text(&request.to_string()).invalid(why);
             }
             (Some(_), None) if is_fixed => {
                 resources.field("limits").required("Limit must be set for non overcommitable resources");
@@ -148,7 +150,7 @@ pub fn amounts(resources: At, check_name: NameCheck) {
         }
     }
     let has = |is_it: fn(&str) -> bool| {
-        ["limits", "requests"].iter().any(|kind| resources.entries(kind).any(|(name, _)| is_it(name)))
+        ["limits", "requests"].iter().any(|kind| resources.entries_of(kind).any(|(name, _)| is_it(name)))
     };
     if has(|name| name.starts_with(HUGE_PAGES)) && !has(|name| ["cpu", "memory"].contains(&name)) {
         resources.forbidden("HugePages require cpu or memory");
@@ -216,18 +218,24 @@ fn covered(spec: At, resources: At) {
             let own = amount_of(resources, kind, &name).filter(|own| is_compared && amount.compare(own).is_gt());
             if let Some(own) = own {
                 let why = format!("must be greater than or equal to aggregate container {kind} of {amount}");
-                resources.field(kind).key(&name).invalid_text(&own.to_string(), why);
+                resources.field(kind).entry(&name).shown_as_text(&own.to_string()).invalid(why);
             }
         }
     }
-    for (i, container) in spec.each("containers").enumerate() {
-        for (name, limit) in container.entries("resources.limits") {
+    for (i, container) in spec.items_of("containers").enumerate() {
+        for (name, limit) in container.entries_of("resources.limits") {
             let (Ok(limit), Some(own)) = (Quantity::of(limit.value), amount_of(resources, "limits", name)) else {
                 continue;
             };
             if limit.compare(&own).is_gt() {
                 let why = format!("must be less than or equal to pod limits of {own}");
-                resources.field("containers").index(i).key(name).field("limits").invalid_text(&limit.to_string(), why);
+                resources
+                    .field("containers")
+                    .item(i)
+                    .entry(name)
+                    .field("limits")
+                    .shown_as_text(&limit.to_string())
+                    .invalid(why);
             }
         }
     }
@@ -262,11 +270,11 @@ fn is_container_resource(name: &str) -> bool {
 
 /// A resource name must be a standard one or have a domain.
 pub fn resource_name(name: &str, at: At) {
-    let problems = names::qualified_name(name);
+    let (problems, shown) = (names::qualified_name(name), json_text(name));
     if problems.is_empty() && !is_container_resource(name) && !COUNTED.contains(&name) {
-        at.invalid_name(name, "must be a standard resource type or fully qualified");
+        at.shown_as(&shown).invalid("must be a standard resource type or fully qualified");
     }
-    problems.into_iter().for_each(|why| at.invalid_name(name, why));
+    at.shown_as(&shown).invalid_each(problems);
 }
 
 /// Whether a resource name with a domain can also be a quota name, behind the prefix `requests.`.
@@ -278,10 +286,10 @@ fn is_extended(name: &str) -> bool {
 pub fn container_resource(name: &str, at: At) {
     resource_name(name, at);
     if !is_container_resource(name) {
-        at.invalid_name(name, "must be a standard resource for containers");
+        at.shown_as(&json_text(name)).invalid("must be a standard resource for containers");
     }
     if name.contains('/') && !name.contains("kubernetes.io/") && !is_extended(name) {
-        at.invalid_name(name, "doesn't follow extended resource name standard");
+        at.shown_as(&json_text(name)).invalid("doesn't follow extended resource name standard");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::rules::label_name;
 
 /// Validates a toleration of a Pod or of a RuntimeClass.
 pub fn toleration(at: At) {
-    let (operator, value, effect) = (at.string("operator"), at.text("value"), at.string("effect"));
+    let (operator, value, effect) = (at.field_or_empty("operator"), at.text("value"), at.field_or_empty("effect"));
     if at.text("key").is_empty() && operator.as_text() != "Exists" {
         operator.invalid("operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
     }
@@ -22,11 +22,11 @@ pub fn toleration(at: At) {
         "Equal" | "" => {
             let problems = names::label_value(value);
             if !problems.is_empty() {
-                operator.invalid_text(value, problems.join(";"));
+                operator.shown_as_text(value).invalid(problems.join(";"));
             }
         }
         "Exists" if !value.is_empty() => {
-            operator.invalid_text(value, "value must be empty when `operator` is 'Exists'");
+            operator.shown_as_text(value).invalid("value must be empty when `operator` is 'Exists'");
         }
         "Exists" => {}
         _ => operator.unsupported(&["Equal", "Exists"]),
@@ -42,14 +42,14 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 pub(super) fn affinity(affinity: At) {
     let node = affinity.field("nodeAffinity");
     node_selector(node.field(REQUIRED));
-    for term in node.each(PREFERRED) {
+    for term in node.items_of(PREFERRED) {
         selector_term(term.field("preference"), Values::Any);
     }
     for kind in ["podAffinity", "podAntiAffinity"] {
         let terms = affinity.field(kind);
-        terms.each(REQUIRED).for_each(pod_term);
-        for weighted in terms.each(PREFERRED) {
-            weighted.given("podAffinityTerm").into_iter().for_each(pod_term);
+        terms.items_of(REQUIRED).for_each(pod_term);
+        for weighted in terms.items_of(PREFERRED) {
+            weighted.field_if_given("podAffinityTerm").into_iter().for_each(pod_term);
         }
     }
 }
@@ -57,14 +57,14 @@ pub(super) fn affinity(affinity: At) {
 fn pod_term(term: At) {
     selector_operators(term.field("labelSelector"));
     selector_operators(term.field("namespaceSelector"));
-    let namespaces = term.field("namespaces").called("namespace");
-    namespaces.items().for_each(|name| namespaces.with(name.value).must_be(label_name));
+    let namespaces = term.field("namespaces").with_name("namespace");
+    namespaces.items().for_each(|name| namespaces.with_value(name.value).check_text(label_name));
     label_keys(term);
 }
 
 /// A selector of Nodes.
 pub fn node_selector(selector: At) {
-    selector.each("nodeSelectorTerms").for_each(|term| selector_term(term, Values::OfLabels));
+    selector.items_of("nodeSelectorTerms").for_each(|term| selector_term(term, Values::OfLabels));
 }
 
 /// The values that the expressions of a term may use.
@@ -75,7 +75,7 @@ enum Values {
 }
 
 fn selector_term(term: At, known: Values) {
-    for requirement in term.each("matchExpressions") {
+    for requirement in term.items_of("matchExpressions") {
         match requirement.text("operator") {
             "Gt" | "Lt" if requirement.list("values").len() != 1 => {
                 requirement.field("values").required("must be specified single value when `operator` is 'Lt' or 'Gt'")
@@ -84,35 +84,35 @@ fn selector_term(term: At, known: Values) {
             _ => operator(requirement),
         }
         if known == Values::OfLabels {
-            requirement.each("values").for_each(|value| value.must_be(names::label_value));
+            requirement.items_of("values").for_each(|value| value.check_text(names::label_value));
         }
     }
-    for requirement in term.each("matchFields") {
+    for requirement in term.items_of("matchFields") {
         match requirement.text("operator") {
             "In" | "NotIn" if requirement.list("values").len() != 1 => requirement
                 .field("values")
                 .required("must be only one value when `operator` is 'In' or 'NotIn' for node field selector"),
             "In" | "NotIn" => {}
-            _ => requirement.string("operator").named().invalid("not a valid selector operator"),
+            _ => requirement.field_or_empty("operator").shown_as_json().invalid("not a valid selector operator"),
         }
         if requirement.text("key") == "metadata.name" {
-            requirement.each("values").for_each(|value| value.must_be(names::dns1123_subdomain));
+            requirement.items_of("values").for_each(|value| value.check_text(names::dns1123_subdomain));
         } else {
-            requirement.string("key").invalid("not a valid field selector key");
+            requirement.field_or_empty("key").invalid("not a valid field selector key");
         }
     }
 }
 
 pub(super) fn spread(spec: At) {
     let mut left: HashMap<(&str, &str), usize> = HashMap::new();
-    for constraint in spec.each("topologySpreadConstraints") {
+    for constraint in spec.items_of("topologySpreadConstraints") {
         *left.entry((constraint.text("topologyKey"), constraint.text("whenUnsatisfiable"))).or_default() += 1;
     }
-    for constraint in spec.each("topologySpreadConstraints") {
+    for constraint in spec.items_of("topologySpreadConstraints") {
         let (key, unsatisfiable) = (constraint.text("topologyKey"), constraint.text("whenUnsatisfiable"));
         let equal_ones = left.entry((key, unsatisfiable)).or_default();
         *equal_ones = equal_ones.saturating_sub(1);
-        constraint.string("whenUnsatisfiable").one_of(&["DoNotSchedule", "ScheduleAnyway"]);
+        constraint.field_or_empty("whenUnsatisfiable").one_of(&["DoNotSchedule", "ScheduleAnyway"]);
         let domains = constraint.field("minDomains");
         if domains.is_given() && unsatisfiable != "DoNotSchedule" {
             let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {unsatisfiable}");
@@ -121,7 +121,7 @@ pub(super) fn spread(spec: At) {
         // of several equal constraints, all but the last are reported
         if *equal_ones > 0 {
             let shown = format!("{{{key}, {unsatisfiable}}}");
-            constraint.child("{topologyKey, whenUnsatisfiable}").duplicate_text(&shown);
+            constraint.field_with_dots("{topologyKey, whenUnsatisfiable}").shown_as_text(&shown).duplicate();
         }
         label_keys(constraint);
         selector_operators(constraint.field("labelSelector"));
@@ -137,16 +137,16 @@ fn label_keys(term: At) {
             keys.forbidden("must not be specified when labelSelector is not set");
             continue;
         }
-        keys.items().for_each(|key| key.must_be(names::qualified_name));
+        keys.items().for_each(|key| key.check_text(names::qualified_name));
     }
-    let mut given: HashSet<&str> = selector.entries("matchLabels").map(|(key, _)| key).collect();
+    let mut given: HashSet<&str> = selector.entries_of("matchLabels").map(|(key, _)| key).collect();
     // the requirements that were added for the keys come last
-    for requirement in selector.each("matchExpressions") {
+    for requirement in selector.items_of("matchExpressions") {
         let key = requirement.text("key");
         let place = matched.items().rposition(|known| known.as_text() == key);
         if let Some(place) = place.filter(|_| given.contains(key)) {
             // upstream leaves out the name of the list
-            term.index(place).invalid_text(key, "exists in both matchLabelKeys and labelSelector");
+            term.item(place).shown_as_text(key).invalid("exists in both matchLabelKeys and labelSelector");
         }
         given.insert(key);
     }

@@ -10,8 +10,8 @@ use crate::builtin::rule_checks::{is_sysctl, local_path};
 
 pub(super) fn check(spec: At) {
     let (context, mut known) = (spec.field("securityContext"), HashSet::new());
-    for sysctl in context.each("sysctls") {
-        let name = sysctl.string("name");
+    for sysctl in context.items_of("sysctls") {
+        let name = sysctl.field_or_empty("name");
         if !known.insert(name.as_text()) && is_sysctl(name.as_text()) {
             name.duplicate();
         }
@@ -27,12 +27,12 @@ pub(super) fn check(spec: At) {
             name.invalid(format!("may not be specified when '{host}' is true"));
         }
     }
-    for group in context.each("supplementalGroups") {
+    for group in context.items_of("supplementalGroups") {
         group.within(0..=i64::from(i32::MAX));
     }
     profiles(context);
     windows::options(context);
-    for container in ["containers", "initContainers"].iter().flat_map(|kind| spec.each(kind)) {
+    for container in ["containers", "initContainers"].iter().flat_map(|kind| spec.items_of(kind)) {
         of_container(container.field("securityContext"), spec);
     }
 }
@@ -47,11 +47,11 @@ fn of_container(context: At, spec: At) {
     if *context.field("allowPrivilegeEscalation").value != Value::Bool(false) {
         return;
     }
-    let shown = context.printed_as("core.SecurityContext");
+    let shown = context.shown_as_go("core.SecurityContext");
     if context.is_true("privileged") {
         shown.invalid("cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
     }
-    if context.each("capabilities.add").any(|name| name.as_text() == "CAP_SYS_ADMIN") {
+    if context.items_of("capabilities.add").any(|name| name.as_text() == "CAP_SYS_ADMIN") {
         shown.invalid("cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
     }
 }
@@ -84,8 +84,8 @@ fn profiles(context: At) {
                 let why = format!("can only be set when {name} type is Localhost");
                 match name {
                     // upstream shows the whole profile
-                    "seccomp" => file.with(profile.value).printed_as("core.SeccompProfile").invalid(why),
-                    _ => file.named().invalid(why),
+                    "seccomp" => file.with_value(profile.value).shown_as_go("core.SeccompProfile").invalid(why),
+                    _ => file.shown_as_json().invalid(why),
                 }
             }
             (_, false) => {}

@@ -36,7 +36,9 @@ const CONTAINER_CONTEXT: [&str; 10] = [
 
 /// Calls `check` with the security context of each container.
 fn each_context<'v>(spec: At<'_, 'v>, mut check: impl FnMut(At<'_, 'v>)) {
-    CONTAINERS.iter().for_each(|kind| spec.each(kind).for_each(|container| check(container.field("securityContext"))));
+    CONTAINERS
+        .iter()
+        .for_each(|kind| spec.items_of(kind).for_each(|container| check(container.field("securityContext"))));
 }
 
 /// Reports fields that the operating system of the Pod does not support.
@@ -46,7 +48,7 @@ pub(super) fn system(spec: At) {
     match spec.text("os.name") {
         "linux" => {
             let refuse = |context: At| {
-                context.field("windowsOptions").absent_or("windows options cannot be set for a linux pod");
+                context.field("windowsOptions").forbid("windows options cannot be set for a linux pod");
             };
             refuse(own);
             each_context(spec, refuse);
@@ -98,11 +100,11 @@ pub(super) fn host_processes(spec: At) {
     }
     if hosted != count {
         let why = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        spec.invalid_text("", why);
+        spec.shown_as_text("").invalid(why);
     }
     if !spec.is_true("hostNetwork") {
         let why = "hostNetwork must be true if pod contains any hostProcess containers";
-        spec.field("hostNetwork").with(&Value::Bool(false)).invalid(why);
+        spec.field("hostNetwork").with_value(&Value::Bool(false)).invalid(why);
     }
 }
 
@@ -110,9 +112,9 @@ pub(super) fn host_processes(spec: At) {
 pub(super) fn options(context: At) {
     const SPEC_KIB_MAX: usize = 64;
     let options = context.field("windowsOptions");
-    let [name, credentials, user] =
-        ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"].map(|name| options.field(name).named());
-    name.must_be_if_given(names::dns1123_subdomain);
+    let [name, credentials, user] = ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"]
+        .map(|name| options.field(name).shown_as_json());
+    name.check_text_if_given(names::dns1123_subdomain);
     match credentials.as_text().len() {
         _ if !credentials.is_given() => {}
         0 => credentials.invalid("gmsaCredentialSpec cannot be an empty string"),
@@ -121,7 +123,7 @@ pub(super) fn options(context: At) {
         }
         _ => {}
     }
-    user.must_be_if_given(user_problems);
+    user.check_text_if_given(user_problems);
 }
 
 /// The problems of a Windows user name: `USER` or `DOMAIN\USER`.

@@ -48,7 +48,7 @@ impl Walk {
         // the fields of a struct that is not a pointer are checked even if the struct is absent
         let is_plain_struct =
             matches!(go.go_type.base, GoBase::Struct(_)) && go.go_type.container == Container::None && !is_pointer(go);
-        let at = if at.is_given() || !is_plain_struct { at } else { at.with(&nothing) };
+        let at = if at.is_given() || !is_plain_struct { at } else { at.with_value(&nothing) };
         if !at.is_given() || !is_plain_struct && !is_pointer(go) && is_empty(at.value) {
             return;
         }
@@ -71,7 +71,7 @@ impl Walk {
         let (is_given, was_given) = (is_set(given), is_set(at.old));
         let fixed = |is_broken: bool, why: &str| {
             if is_broken && self.is_update {
-                at.invalid_shown("null".to_owned(), why);
+                at.shown_as("null").invalid(why);
             }
         };
         fixed(rules.is_immutable, "field is immutable");
@@ -181,10 +181,11 @@ fn union(at: At, names: &[&str]) {
     let quoted = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let found: Vec<&str> = names.iter().zip(&given).filter_map(|(name, is_set)| is_set.then_some(*name)).collect();
     match found[..] {
-        [] => at.invalid_text("", format!("must specify one of: {quoted}")),
+        [] => at.shown_as_text("").invalid(format!("must specify one of: {quoted}")),
         [_] => {}
         _ => {
-            at.invalid_text(&format!("{{{}}}", found.join(", ")), format!("must specify exactly one of: {quoted}"));
+            at.shown_as_text(&format!("{{{}}}", found.join(", ")))
+                .invalid(format!("must specify exactly one of: {quoted}"));
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Walk {
 /// The place of a field.
 pub fn field<'q, 'v>(at: &'q At<'_, 'v>, name: &'static str) -> At<'q, 'v> {
     let field = at.field(name);
-    field.compared_with(field.old.filter(|old| !old.is_null()))
+    field.with_old(field.old.filter(|old| !old.is_null()))
 }
 
 impl Walk {
@@ -67,7 +67,7 @@ impl Walk {
         };
         let check = |item: At, old: Option<&Value>| {
             if old.is_none_or(|old| old != item.value) {
-                self.structure(item.compared_with(old), of, hidden(item.value).unwrap_or_default());
+                self.structure(item.with_old(old), of, hidden(item.value).unwrap_or_default());
             }
         };
         let before = at.old.filter(|_| self.pass == Pass::Declared);
@@ -77,7 +77,7 @@ impl Walk {
                 at.items().for_each(|item| check(item, before.and_then(|old| same_item(old, item.value, keys))));
             }
             Value::Object(map) if field.is_map() => {
-                map.keys().for_each(|key| check(at.key(key), before.and_then(|before| before.get(key))));
+                map.keys().for_each(|key| check(at.entry(key), before.and_then(|before| before.get(key))));
             }
             value => self.structure(at, of, hidden(value).unwrap_or_default()),
         }

@@ -21,7 +21,7 @@ impl Walk {
         if let Some(rules) = ruled.rules.as_deref() {
             if let Some(union) = rules.union.filter(|union| !rules.is_beside && is_superfluous(outer, go.name, union)) {
                 let why = format!("may not specify more than 1 {} type", union.what);
-                return at.called(rules.called.unwrap_or(go.name)).forbidden(why);
+                return at.with_name(rules.called.unwrap_or(go.name)).forbidden(why);
             }
             let is_skipped = self.is_update && rules.is_on_create;
             if !is_skipped {
@@ -55,14 +55,14 @@ fn check(at: At, rules: &Rules, go: &GoField) {
     if let (Some(range), Some(number), false) = (&rules.range, number, is_missing)
         && !(range.min..=range.max).contains(&number)
     {
-        at.invalid_shown(number.to_string(), &range.detail);
+        at.shown_as(&number.to_string()).invalid(&range.detail);
     }
     if let Some(text) = at.value.as_str()
         && !rules.values.is_empty()
         && !(text.is_empty() && (rules.required.is_some() || go.printed == Printed::NonEmpty))
     {
         let is_named = go.go_type.container == Container::None && go.go_type.alias.is_some_and(|of| of != "string");
-        if is_named { at.named() } else { at }.one_of(&rules.values);
+        if is_named { at.shown_as_json() } else { at }.one_of(&rules.values);
     }
     for (check, checked) in &rules.checks {
         let is_checked = match checked {
@@ -88,10 +88,10 @@ fn immutable(at: At, rules: &Rules, go: &GoField) {
     let is_single = go.go_type.container == Container::None;
     let at = at.in_stage(CheckStage::Change);
     let at = match (is_single, go.go_type.base) {
-        _ if rules.is_unshown => return at.invalid_shown("null".to_owned(), IMMUTABLE),
+        _ if rules.is_unshown => return at.shown_as("null").invalid(IMMUTABLE),
         (true, GoBase::Text) if !is_pointer(go) => at.or_empty(),
         (true, GoBase::Struct(name @ "meta.v1.LabelSelector")) if at.value.as_object().is_some() => {
-            return at.invalid_shown(machinery::types::published_json(at.value, name), IMMUTABLE);
+            return at.shown_as(&machinery::types::published_json(at.value, name)).invalid(IMMUTABLE);
         }
         _ => at,
     };

@@ -39,7 +39,7 @@ pub fn validate(at: At) {
     affinity(spec);
     linked(spec);
     let before = spec.old.map(|old| texts(old, "externalIPs")).unwrap_or_default();
-    for address in spec.each("externalIPs") {
+    for address in spec.items_of("externalIPs") {
         let found = at.count();
         ip::address(address, &before);
         if at.count() == found {
@@ -56,7 +56,7 @@ pub fn validate(at: At) {
 
 /// Validates that a field has one of `values`.
 fn known(at: At, values: &[&str]) {
-    at.named().required_of(values);
+    at.shown_as_json().require_one_of(values);
 }
 
 /// The texts of a list.
@@ -65,7 +65,7 @@ fn texts<'a>(object: &'a Value, name: &str) -> HashSet<&'a str> {
 }
 
 fn topology(annotations: At) {
-    let (mode, hints) = (annotations.key(TOPOLOGY_MODE), annotations.key(TOPOLOGY_HINTS));
+    let (mode, hints) = (annotations.entry(TOPOLOGY_MODE), annotations.entry(TOPOLOGY_HINTS));
     if mode.is_given() && hints.is_given() && mode.value != hints.value {
         mode.invalid(format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified"));
     }
@@ -81,31 +81,31 @@ fn of_type(spec: At) {
         "ExternalName" => external_name(spec),
         "LoadBalancer" | "NodePort" if headless(spec.value) => {
             let why = format!("may not be set to 'None' for {kind} services");
-            spec.field("clusterIPs").index(0).invalid_text(HEADLESS, why);
+            spec.field("clusterIPs").item(0).shown_as_text(HEADLESS).invalid(why);
         }
         _ => {}
     }
 }
 
 fn external_name(spec: At) {
-    for set in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].iter().filter_map(|name| spec.given(name)) {
+    for set in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].iter().filter_map(|name| spec.field_if_given(name)) {
         set.forbidden("may not be set for ExternalName services");
     }
     // an external name may end with a dot
     let name = spec.field("externalName");
     match name.as_text().strip_suffix('.').unwrap_or(name.as_text()) {
         "" => name.required(""),
-        text => name.problems(text, names::dns1123_subdomain(text)),
+        text => name.shown_as_text(text).invalid_each(names::dns1123_subdomain(text)),
     }
 }
 
 fn ports(spec: At) {
     let is_one = spec.list("ports").len() < 2;
     let mut known_names = HashSet::new();
-    for port in spec.each("ports") {
+    for port in spec.items_of("ports") {
         let name = port.field("name");
         if !name.as_text().is_empty() {
-            name.must_be(names::dns1123_label);
+            name.check_text(names::dns1123_label);
             name.unique(&mut known_names);
         } else if !is_one {
             name.required("");
@@ -113,7 +113,7 @@ fn ports(spec: At) {
         valid_port(port.field("port"));
         known(port.field("protocol"), &["SCTP", "TCP", "UDP"]);
         rule_checks::port(port.field("targetPort"));
-        port.field("appProtocol").must_be_if_given(names::qualified_name);
+        port.field("appProtocol").check_text_if_given(names::qualified_name);
     }
 }
 
@@ -158,11 +158,11 @@ pub fn linked(spec: At) {
         _ => {}
     }
     let mut seen = HashSet::new();
-    for family in spec.each("ipFamilies") {
+    for family in spec.items_of("ipFamilies") {
         family.one_of(&FAMILIES);
         family.unique(&mut seen);
     }
-    spec.field("ipFamilyPolicy").named().one_of(&FAMILY_POLICIES);
+    spec.field("ipFamilyPolicy").shown_as_json().one_of(&FAMILY_POLICIES);
     addresses_of(spec);
 }
 
@@ -206,7 +206,7 @@ fn address_changes(spec: At, old: &Value) {
         return;
     }
     let (new, before, all) = (spec.list("clusterIPs"), list(old, "clusterIPs"), spec.field("clusterIPs"));
-    let whole = |i: usize, why: &str| all.index(i).with(all.value).invalid(why);
+    let whole = |i: usize, why: &str| all.item(i).with_value(all.value).invalid(why);
     if new.len() == before.len() {
         return (0..new.len()).filter(|i| new.get(*i) != before.get(*i)).for_each(|i| whole(i, ONCE_SET));
     }
@@ -234,7 +234,7 @@ fn family_changes(spec: At, old: &Value) {
         return;
     }
     let (new, before, all) = (spec.list("ipFamilies"), list(old, "ipFamilies"), spec.field("ipFamilies"));
-    let whole = |shown: &str, why: &str| all.index(0).with(spec.field(shown).value).invalid(why);
+    let whole = |shown: &str, why: &str| all.item(0).with_value(spec.field(shown).value).invalid(why);
     if new.len() == before.len() {
         let changed = (0..new.len()).filter(|i| new.get(*i) != before.get(*i));
         return changed.for_each(|_| whole("ipFamilies", ONCE_SET));
@@ -252,12 +252,12 @@ fn family_changes(spec: At, old: &Value) {
 
 fn node_ports(spec: At) {
     if spec.text("type") == "ClusterIP" {
-        for port in spec.each("ports").filter(|port| port.has("nodePort")) {
+        for port in spec.items_of("ports").filter(|port| port.has("nodePort")) {
             port.field("nodePort").forbidden("may not be used when `type` is 'ClusterIP'");
         }
     }
     let mut seen = HashSet::new();
-    for port in spec.each("ports").filter(|port| port.has("nodePort")) {
+    for port in spec.items_of("ports").filter(|port| port.has("nodePort")) {
         if !seen.insert((port.text("protocol"), port.int("nodePort"))) {
             port.field("nodePort").duplicate();
         }
@@ -266,7 +266,7 @@ fn node_ports(spec: At) {
 
 fn same_ports(spec: At) {
     let mut seen = HashSet::new();
-    for port in spec.each("ports") {
+    for port in spec.items_of("ports") {
         let (protocol, number) = (port.text("protocol"), port.int("port"));
         if seen.insert((protocol, number)) {
             continue;
@@ -279,13 +279,13 @@ fn same_ports(spec: At) {
             ("TargetPort", Value::Int(0)),
             ("NodePort", Value::Int(0)),
         ];
-        port.duplicate_shown(go_struct(&shown));
+        port.shown_as(&go_struct(&shown)).duplicate();
     }
 }
 
 fn source_ranges(at: At) {
     let balanced = at.text("spec.type") == "LoadBalancer";
-    let given = at.field("spec.loadBalancerSourceRanges").called("spec.LoadBalancerSourceRanges");
+    let given = at.field("spec.loadBalancerSourceRanges").with_name("spec.LoadBalancerSourceRanges");
     if given.items().len() > 0 {
         if !balanced {
             given.forbidden(ONLY_LOAD_BALANCER);
@@ -295,7 +295,7 @@ fn source_ranges(at: At) {
         return given.items().for_each(|range| ip::cidr(range, range.as_text().trim(), &before, at.release()));
     }
     let annotations = at.field("metadata.annotations");
-    let annotation = annotations.key(SOURCE_RANGES);
+    let annotation = annotations.entry(SOURCE_RANGES);
     if !annotation.is_given() {
         return;
     }
@@ -315,7 +315,7 @@ fn load_balancer(spec: At) {
     let allocates = spec.field("allocateLoadBalancerNodePorts");
     match (spec.text("type") == "LoadBalancer", allocates.is_given()) {
         (false, true) => allocates.forbidden(ONLY_LOAD_BALANCER),
-        (true, false) => allocates.reported_at(&FieldPath::new("allocateLoadBalancerNodePorts")).required(""),
+        (true, false) => allocates.with_path(&FieldPath::new("allocateLoadBalancerNodePorts")).required(""),
         _ => {}
     }
     class(spec, None);
@@ -325,11 +325,11 @@ fn class(spec: At, old: Option<&Value>) {
     let class = spec.field("loadBalancerClass");
     let balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
     if old.is_some_and(|old| balanced(old) && balanced(spec.value)) && class.old != Some(class.value) {
-        class.named().invalid(ONCE_SET);
+        class.shown_as_json().invalid(ONCE_SET);
     }
     match balanced(spec.value) {
         _ if !class.is_given() => {}
-        true => class.must_be(names::qualified_name),
+        true => class.check_text(names::qualified_name),
         false => class.forbidden(ONLY_LOAD_BALANCER),
     }
 }
@@ -354,7 +354,7 @@ fn traffic(spec: At) {
     if !inside.is_given() && matches!(spec.text("type"), "ClusterIP" | "LoadBalancer" | "NodePort") {
         inside.required("");
     }
-    inside.named().one_of(&POLICIES);
+    inside.shown_as_json().one_of(&POLICIES);
     spec.field("trafficDistribution").one_of(&["PreferClose", "PreferSameZone", "PreferSameNode"]);
 }
 
@@ -371,14 +371,14 @@ pub fn validate_status(at: At) {
 
 fn ingress_point(point: At, before: &HashSet<&str>) {
     let (mode, host) = (point.field("ipMode"), point.field("hostname"));
-    point.given("ip").into_iter().for_each(|address| ip::address(address, before));
+    point.field_if_given("ip").into_iter().for_each(|address| ip::address(address, before));
     match (mode.is_given(), point.has("ip")) {
         (false, true) => mode.required("must be specified when `ip` is set"),
         (true, false) => mode.forbidden("may not be specified when `ip` is not set"),
-        _ => mode.named().one_of(&["Proxy", "VIP"]),
+        _ => mode.shown_as_json().one_of(&["Proxy", "VIP"]),
     }
     if !host.as_text().is_empty() {
-        host.must_be(names::dns1123_subdomain);
+        host.check_text(names::dns1123_subdomain);
         if ip::parse(host.as_text()).is_some() {
             host.invalid("must be a DNS name, not an IP address");
         }
@@ -388,11 +388,11 @@ fn ingress_point(point: At, before: &HashSet<&str>) {
 /// Warns of accepted but discouraged values.
 pub fn warnings(at: At) {
     let spec = at.field("spec");
-    if at.field("metadata.annotations").key(TOPOLOGY_HINTS).is_given() {
+    if at.field("metadata.annotations").entry(TOPOLOGY_HINTS).is_given() {
         at.warn_text(format!("annotation {TOPOLOGY_HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"));
     }
     let addresses = |name: &'static str| {
-        spec.each(name).filter(|address| address.as_text() != HEADLESS).for_each(ip::warn_address);
+        spec.items_of(name).filter(|address| address.as_text() != HEADLESS).for_each(ip::warn_address);
     };
     addresses("clusterIPs");
     let has_external = !spec.list("externalIPs").is_empty();
@@ -412,7 +412,7 @@ pub fn warnings(at: At) {
         at.warn_text("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
     }
     ip::warn_address(spec.field("loadBalancerIP"));
-    spec.each("loadBalancerSourceRanges").for_each(ip::warn_cidr);
+    spec.items_of("loadBalancerSourceRanges").for_each(ip::warn_cidr);
     match is_external_name {
         true if has_external => at.warn_text("spec.externalIPs is ignored when spec.type is \"ExternalName\""),
         false if !spec.text("externalName").is_empty() => {

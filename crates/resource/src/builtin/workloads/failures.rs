@@ -8,7 +8,7 @@ use crate::builtin::at::At;
 
 /// How a Job responds to failed Pods.
 pub(super) fn failure_policy(spec: At) {
-    let Some(policy) = spec.given("podFailurePolicy") else { return };
+    let Some(policy) = spec.field_if_given("podFailurePolicy") else { return };
     let restart = spec.field("template.spec.restartPolicy");
     if restart.as_text() == "OnFailure" {
         restart.invalid("only \"Never\" is supported when podFailurePolicy is specified");
@@ -16,24 +16,24 @@ pub(super) fn failure_policy(spec: At) {
     let names = ["template.spec.containers", "template.spec.initContainers"];
     let containers: Vec<&str> = names.iter().flat_map(|list| spec.texts::<Vec<_>>(list, "name")).collect();
     policy.field("rules").max_items(RULES_MAX);
-    for rule in policy.each("rules") {
+    for rule in policy.items_of("rules") {
         let action = rule.field("action");
         match action.as_text() {
             "" => action.required("valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]"),
-            _ => action.named().one_of(&["Count", "FailIndex", "FailJob", "Ignore"]),
+            _ => action.shown_as_json().one_of(&["Count", "FailIndex", "FailJob", "Ignore"]),
         }
         if action.as_text() == "FailIndex" && !spec.has("backoffLimitPerIndex") {
             action.invalid("requires the backoffLimitPerIndex to be set");
         }
-        let codes = rule.given("onExitCodes");
+        let codes = rule.field_if_given("onExitCodes");
         codes.into_iter().for_each(|codes| exit_codes(codes, &containers));
         pod_conditions(rule);
         match (codes.is_some(), rule.list("onPodConditions").is_empty()) {
             (true, false) => {
-                rule.invalid_unshown("specifying both OnExitCodes and OnPodConditions is not supported");
+                rule.shown_as("").invalid("specifying both OnExitCodes and OnPodConditions is not supported");
             }
             (false, true) => {
-                rule.invalid_unshown("specifying one of OnExitCodes and OnPodConditions is required");
+                rule.shown_as("").invalid("specifying one of OnExitCodes and OnPodConditions is required");
             }
             _ => {}
         }
@@ -47,12 +47,12 @@ const CODES_MAX: usize = 255;
 /// The conditions of Pods that a rule looks for.
 fn pod_conditions(rule: At) {
     rule.field("onPodConditions").max_items(RULES_MAX);
-    for pattern in rule.each("onPodConditions") {
-        pattern.field("type").must_be(names::qualified_name);
+    for pattern in rule.items_of("onPodConditions") {
+        pattern.field("type").check_text(names::qualified_name);
         let status = pattern.field("status");
         match status.as_text() {
             "" => status.required("valid values: [\"False\" \"True\" \"Unknown\"]"),
-            _ => status.named().one_of(&["False", "True", "Unknown"]),
+            _ => status.shown_as_json().one_of(&["False", "True", "Unknown"]),
         }
     }
 }
@@ -61,7 +61,7 @@ fn exit_codes(codes: At, containers: &[&str]) {
     let (operator, name, values) = (codes.field("operator"), codes.field("containerName"), codes.field("values"));
     match operator.as_text() {
         "" => operator.required("valid values: [\"In\" \"NotIn\"]"),
-        _ => operator.named().one_of(&["In", "NotIn"]),
+        _ => operator.shown_as_json().one_of(&["In", "NotIn"]),
     }
     if name.is_given() && !containers.contains(&name.as_text()) {
         name.invalid("must be one of the container or initContainer names in the pod template");

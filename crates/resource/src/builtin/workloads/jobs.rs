@@ -30,7 +30,7 @@ pub fn validate_job(at: At) {
     if !at.is_update() {
         generated(at, &given);
     }
-    let name = at.string("metadata.name");
+    let name = at.field_or_empty("metadata.name");
     if let Some(last) = spec.int("completions").filter(|_| is_indexed(spec)) {
         let pod = format!("{}-{}", name.as_text(), last.saturating_sub(1).max(0));
         if !names::dns1123_label(&pod).is_empty() {
@@ -51,12 +51,12 @@ fn generated(job: At, labels: &Map) {
     }
     let metadata = job.field("metadata");
     for (label, field) in JOB_LABELS {
-        let (wanted, at) = (metadata.text(field), own.key(label));
+        let (wanted, at) = (metadata.text(field), own.entry(label));
         let why = format!("must be '{wanted}'");
         match labels.get(label).and_then(Value::as_str) {
             None => at.required(why),
             Some(given) if given == wanted => {}
-            Some(_) => at.with(own.value).invalid(why),
+            Some(_) => at.with_value(own.value).invalid(why),
         }
     }
     let field_of = |label: &str| JOB_LABELS.iter().find(|(known, _)| *known == label).map(|(_, field)| field);
@@ -65,7 +65,7 @@ fn generated(job: At, labels: &Map) {
     let usable = Some(selector.value).filter(|selector| is_usable_selector(selector));
     if usable.and_then(LabelSelector::from_value).is_some_and(|parsed| !is_generated(parsed)) {
         let shown = shown_selector(selector.value);
-        selector.in_stage(CheckStage::Selection).invalid_shown(shown, "`selector` not auto-generated");
+        selector.in_stage(CheckStage::Selection).shown_as(&shown).invalid("`selector` not auto-generated");
     }
 }
 
@@ -95,7 +95,7 @@ fn job_changes(spec: At, old: &Value) {
         } else if name == "template" && waits(old) {
             waiting_template(at.field("spec"));
         } else if !form.field(name).is_some_and(|field| same(Some(at.value), at.old, field)) {
-            at.in_stage(CheckStage::Change).invalid_shown(shown_part(name, at.value), "field is immutable");
+            at.in_stage(CheckStage::Change).shown_as(&shown_part(name, at.value)).invalid("field is immutable");
         }
     }
 }
@@ -129,7 +129,7 @@ fn waiting_template(spec: At) {
         }
     }
     if !same_fields(new, &old, named("core.v1.PodSpec"), &[]) {
-        spec.printed_as("core.PodSpec").in_stage(CheckStage::Change).invalid("field is immutable");
+        spec.shown_as_go("core.PodSpec").in_stage(CheckStage::Change).invalid("field is immutable");
     }
 }
 
@@ -151,12 +151,12 @@ pub fn validate_cron_job(at: At) {
     if at.text("metadata.name").len() > NAME_BYTES_MAX {
         at.field("metadata.name").invalid("must be no more than 52 characters");
     }
-    at.field("spec.concurrencyPolicy").not_empty();
+    at.field("spec.concurrencyPolicy").require_text("");
     let spec = at.field("spec.jobTemplate.spec");
     let (selector, is_manual) = (spec.field("selector"), spec.field("manualSelector"));
     if selector.is_given() {
         let shown = shown_selector(selector.value);
-        selector.in_stage(CheckStage::Selection).invalid_shown(shown, "`selector` will be auto-generated");
+        selector.in_stage(CheckStage::Selection).shown_as(&shown).invalid("`selector` will be auto-generated");
     }
     if spec.is_true("manualSelector") {
         is_manual.unsupported(&["nil", "false"]);
@@ -170,7 +170,7 @@ fn job_spec(spec: At) {
     let (mode, completions) = (spec.field("completionMode"), spec.field("completions"));
     let [per_index, failed] = ["backoffLimitPerIndex", "maxFailedIndexes"].map(|name| spec.field(name));
     if is_indexed(spec) {
-        completions.given_or("when completion mode is Indexed");
+        completions.require("when completion mode is Indexed");
     } else if !mode.is_given() || mode.as_text() == "NonIndexed" {
         for at in [per_index, failed].into_iter().filter(At::is_given) {
             at.invalid("requires indexed completion mode");
@@ -182,12 +182,12 @@ fn job_spec(spec: At) {
     let policy = spec.field("template.spec.restartPolicy");
     match policy.as_text() {
         "" | "Always" => policy.required("valid values: \"OnFailure\", \"Never\""),
-        _ => policy.named().one_of(&["OnFailure", "Never"]),
+        _ => policy.shown_as_json().one_of(&["OnFailure", "Never"]),
     }
     failure_policy(spec);
     job_rules::success_policy(spec);
     let known: &[&str] = if spec.has("podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
-    spec.field("podReplacementPolicy").named().one_of(known);
+    spec.field("podReplacementPolicy").shown_as_json().one_of(known);
     if is_indexed(spec) {
         index_limits(spec);
     }
@@ -217,5 +217,5 @@ fn index_limits(spec: At) {
             "must be less than or equal to {MANY_MAX} when completions are above {INDEXES_MAX} and used with backoff limit per index"
         ));
     }
-    failed.given_or(format!("must be specified when completions is above {INDEXES_MAX}"));
+    failed.require(format!("must be specified when completions is above {INDEXES_MAX}"));
 }

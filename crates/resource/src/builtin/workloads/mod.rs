@@ -64,7 +64,7 @@ pub fn validate(at: At) {
         selector_operators(selector);
         if is_empty_selector(selector.value) {
             let kind = if kind == "ReplicaSet" { "deployment".to_owned() } else { kind.to_lowercase() };
-            selector.invalid_shown(shown_selector(selector.value), format!("empty selector is invalid for {kind}"));
+            selector.shown_as(&shown_selector(selector.value)).invalid(format!("empty selector is invalid for {kind}"));
         }
     } else if kind != "DaemonSet" {
         selector.required("");
@@ -78,7 +78,7 @@ pub fn validate(at: At) {
         |old: &Value| selector.is_given() && same_fields(selector.value, old, named("meta.v1.LabelSelector"), &[]);
     if selector.old.is_some_and(|old| !is_same(old)) {
         let shown = if selector.is_given() { shown_selector(selector.value) } else { "null".to_owned() };
-        selector.in_stage(CheckStage::Change).invalid_shown(shown, "field is immutable");
+        selector.in_stage(CheckStage::Change).shown_as(&shown).invalid("field is immutable");
     }
 }
 
@@ -100,7 +100,7 @@ fn of_workload(spec: At, kind: &str, selector: Option<&Value>) {
     if let (Some(selector), None, false) = (selector, usable, is_plain || kind == "DaemonSet") {
         let is_set = kind == "StatefulSet";
         let why = if is_set { "" } else { "invalid label selector" };
-        spec.field("selector").invalid_shown(shown_selector(selector), why);
+        spec.field("selector").shown_as(&shown_selector(selector)).invalid(why);
         if is_set {
             restarts(own, kind);
         }
@@ -138,10 +138,10 @@ fn restarts(template: At, kind: &str) {
 
 /// Validates the metadata and the spec of a Pod template.
 fn template(at: At) {
-    let at = at.compared_with(None);
+    let at = at.with_old(None);
     // upstream leaves out `metadata`
     let (own, annotations) = (at.field("labels"), at.field("annotations"));
-    labels(own.with(at.field("metadata.labels").value));
+    labels(own.with_value(at.field("metadata.labels").value));
     annotations.call(|_, path, errors| {
         schema::metadata::annotation_errors(at.field("metadata").value, path, errors);
     });
@@ -177,10 +177,10 @@ pub fn validate_replicas(at: At) {
         _ => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
     };
     for name in parts.iter().filter(|name| number(name) > number("replicas")) {
-        status.number(name).invalid("cannot be greater than status.replicas");
+        status.field_or_zero(name).invalid("cannot be greater than status.replicas");
     }
     if number("availableReplicas") > number("readyReplicas") {
         let why = if at.text("kind") == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
-        status.number("availableReplicas").invalid(format!("cannot be greater than {why}"));
+        status.field_or_zero("availableReplicas").invalid(format!("cannot be greater than {why}"));
     }
 }
