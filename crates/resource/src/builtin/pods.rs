@@ -310,11 +310,9 @@ fn validate_change(spec: At, old: &Value) {
     match (seconds.value.as_int(), seconds.old.and_then(Value::as_int)) {
         (Some(new), _) if !(0..=SECONDS_MAX).contains(&new) => return seconds.within(0..=SECONDS_MAX),
         (Some(new), Some(old)) if new > old => {
-            return seconds.in_stage(CheckStage::Field).invalid("must be less than or equal to previous value");
+            return seconds.invalid("must be less than or equal to previous value");
         }
-        (None, Some(_)) => {
-            seconds.in_stage(CheckStage::Field).invalid("must not update from a positive integer to nil value");
-        }
+        (None, Some(_)) => seconds.invalid("must not update from a positive integer to nil value"),
         _ => {}
     }
     added_tolerations(spec, old);

@@ -68,11 +68,8 @@ pub fn validate_binding(at: At, scope: RoleScope) {
         // the value is shown by the names of its Go fields
         let field = |name: &str| Value::from(reference.text(name));
         let shown = [("APIGroup", field("apiGroup")), ("Kind", field("kind")), ("Name", field("name"))];
-        let (why, stage) = match at.release() >= Release::V1_37 {
-            true => ("field is immutable", CheckStage::Change),
-            false => ("cannot change roleRef", CheckStage::Field),
-        };
-        reference.in_stage(stage).shown_as(&go_struct(&shown)).invalid(why);
+        let why = if at.release() >= Release::V1_37 { "field is immutable" } else { "cannot change roleRef" };
+        reference.in_stage(CheckStage::Change).shown_as(&go_struct(&shown)).invalid(why);
     }
 }
 

@@ -26,3 +26,38 @@ fn converts_events_between_groups() {
     assert!(sibling(row, "v1").is_some_and(|s| s.group.is_empty()));
     assert!(sibling(row_named("v1", "ConfigMap"), "v1").is_none());
 }
+
+/// What an update may not change is found after all that is wrong with the new object.
+#[test]
+fn errors_of_changes_follow_those_of_the_new_object() {
+    let pod = |seconds: Value, operator: &str| {
+        machinery::json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"},
+            "spec": {
+                "activeDeadlineSeconds": seconds, "containers": [{"name": "c", "image": "i"}],
+                "tolerations": [{"key": "k", "operator": operator}]
+            }
+        })
+    };
+    let binding = |role: &str, subject: &str| {
+        machinery::json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "a", "namespace": "n"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": subject}]
+        })
+    };
+    let cases = [
+        (pod(5.into(), "Exists"), pod(6.into(), "Is"), ["spec.tolerations[0].operator", "spec.activeDeadlineSeconds"]),
+        (binding("r", "u"), binding("s", ""), ["subjects[0].name", "roleRef"]),
+    ];
+    for (old, new, want) in cases {
+        let row = row_named(old.str_at(&["apiVersion"]), old.str_at(&["kind"])).checked();
+        for release in [Release::V1_36, Release::V1_37] {
+            let (new, old) = (row.checked_form(&new), row.checked_form(&old));
+            let errors = row.errors(&new, Some(&old), release);
+            let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+            let at = want.map(|field| fields.iter().position(|found| *found == field));
+            assert!(matches!(at, [Some(first), Some(second)] if first < second), "{fields:?}");
+        }
+    }
+}
