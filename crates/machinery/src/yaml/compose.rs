@@ -59,6 +59,16 @@ enum State {
     FlowNoValue,
 }
 
+/// What a node stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    /// A flow collection, which has no block collections.
+    Flow,
+    Block,
+    /// A block mapping, whose sequences need no indentation.
+    BlockMapping,
+}
+
 struct Open {
     state: State,
     id: Id,
@@ -127,7 +137,7 @@ impl Composer<'_> {
         if is_empty {
             self.empty(place)
         } else {
-            self.node(true, false)?
+            self.node(Inside::Block)?
         }
         while let Some(open) = self.open.last() {
             self.advance(open.state)?;
@@ -166,17 +176,23 @@ impl Composer<'_> {
             State::IndentlessEntry => self.indentless_entry(),
             State::BlockKey => self.block_key(),
             State::BlockValue => self.block_value(),
-            State::FlowFirstEntry => self.flow_entry(true),
-            State::FlowEntry => self.flow_entry(false),
+            State::FlowFirstEntry => self.flow_entry(),
+            State::FlowEntry => {
+                self.flow_comma(&TokenKind::FlowSequenceEnd, ParseProblem::UnclosedFlowSequence)?;
+                self.flow_entry()
+            }
             State::PairKey => self.pair_key(),
             State::PairValue => self.pair_value(),
             State::PairEnd => {
                 self.scanner.peek()?;
-                self.close(false);
+                self.close();
                 Ok(())
             }
-            State::FlowFirstKey => self.flow_key(true),
-            State::FlowKey => self.flow_key(false),
+            State::FlowFirstKey => self.flow_key(),
+            State::FlowKey => {
+                self.flow_comma(&TokenKind::FlowMappingEnd, ParseProblem::UnclosedFlowMapping)?;
+                self.flow_key()
+            }
             State::FlowValue => self.flow_value(),
             State::FlowNoValue => {
                 let place = self.scanner.peek()?.place;
@@ -216,11 +232,14 @@ impl Composer<'_> {
         self.open.push(Open { state, id, children: vec![] });
     }
 
-    /// Closes the innermost open collection, and consumes its closing token if it has one.
-    fn close(&mut self, has_token: bool) {
-        if has_token {
-            self.scanner.pop();
-        }
+    /// Consumes the token that closes the innermost open collection.
+    fn close_at_token(&mut self) {
+        self.scanner.pop();
+        self.close();
+    }
+
+    /// Closes the innermost open collection.
+    fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
         if let Some(YamlNode { content: Content::Sequence(children) | Content::Mapping(children), .. }) =
             self.nodes.get_mut(open.id as usize)
@@ -268,7 +287,7 @@ impl Composer<'_> {
     }
 
     /// Parses a scalar or an alias, or the beginning of a collection.
-    fn node(&mut self, in_block: bool, may_be_indentless: bool) -> Result<(), YamlError> {
+    fn node(&mut self, inside: Inside) -> Result<(), YamlError> {
         if let TokenKind::Alias(_) = self.scanner.peek()?.kind {
             return self.alias();
         }
@@ -276,17 +295,17 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         match token.kind {
             TokenKind::Scalar { .. } => self.scalar(properties),
-            TokenKind::BlockEntry if may_be_indentless => {
+            TokenKind::BlockEntry if inside == Inside::BlockMapping => {
                 self.start(properties, State::IndentlessEntry, Content::Sequence(vec![]));
             }
             TokenKind::FlowSequenceStart => {
                 self.start_after(properties, State::FlowFirstEntry, Content::Sequence(vec![]))
             }
             TokenKind::FlowMappingStart => self.start_after(properties, State::FlowFirstKey, Content::Mapping(vec![])),
-            TokenKind::BlockSequenceStart if in_block => {
+            TokenKind::BlockSequenceStart if inside != Inside::Flow => {
                 self.start_after(properties, State::BlockEntry, Content::Sequence(vec![]));
             }
-            TokenKind::BlockMappingStart if in_block => {
+            TokenKind::BlockMappingStart if inside != Inside::Flow => {
                 self.start_after(properties, State::BlockKey, Content::Mapping(vec![]));
             }
             _ if properties.anchor.is_some() || properties.tag.is_some() => {
@@ -341,10 +360,10 @@ impl Composer<'_> {
                 self.scanner.pop();
                 match self.scanner.peek()?.kind {
                     TokenKind::BlockEntry | TokenKind::BlockEnd => self.empty(place),
-                    _ => self.node(true, false)?,
+                    _ => self.node(Inside::Block)?,
                 }
             }
-            TokenKind::BlockEnd => self.close(true),
+            TokenKind::BlockEnd => self.close_at_token(),
             _ => return Err(parse_error(place, ParseProblem::MissingBlockEntry)),
         }
         Ok(())
@@ -354,13 +373,13 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let place = token.place;
         if token.kind != TokenKind::BlockEntry {
-            self.close(false);
+            self.close();
             return Ok(());
         }
         self.scanner.pop();
         match self.scanner.peek()?.kind {
             TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(place),
-            _ => self.node(true, false)?,
+            _ => self.node(Inside::Block)?,
         }
         Ok(())
     }
@@ -374,7 +393,7 @@ impl Composer<'_> {
                 self.block_node(place)
             }
             TokenKind::BlockEnd => {
-                self.close(true);
+                self.close_at_token();
                 Ok(())
             }
             _ => Err(parse_error(place, ParseProblem::MissingKey)),
@@ -398,7 +417,7 @@ impl Composer<'_> {
         self.scanner.pop();
         match self.scanner.peek()?.kind {
             TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty(place),
-            _ => self.node(true, true)?,
+            _ => self.node(Inside::BlockMapping)?,
         }
         Ok(())
     }
@@ -406,10 +425,10 @@ impl Composer<'_> {
 
 /// Flow collections.
 impl Composer<'_> {
-    /// Consumes the comma before an entry, unless the entry is the first one.
-    fn flow_comma(&mut self, is_first: bool, problem: ParseProblem) -> Result<(), YamlError> {
+    /// Consumes the comma before an entry that is not the first, unless the collection ends here.
+    fn flow_comma(&mut self, end: &TokenKind, problem: ParseProblem) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
-        if is_first {
+        if token.kind == *end {
             return Ok(());
         }
         if token.kind != TokenKind::FlowEntry {
@@ -419,14 +438,11 @@ impl Composer<'_> {
         self.scanner.peek().map(drop)
     }
 
-    fn flow_entry(&mut self, is_first: bool) -> Result<(), YamlError> {
-        if self.scanner.peek()?.kind != TokenKind::FlowSequenceEnd {
-            self.flow_comma(is_first, ParseProblem::UnclosedFlowSequence)?;
-        }
+    fn flow_entry(&mut self) -> Result<(), YamlError> {
         let token = self.scanner.peek()?;
         let place = token.place;
         match token.kind {
-            TokenKind::FlowSequenceEnd => self.close(true),
+            TokenKind::FlowSequenceEnd => self.close_at_token(),
             TokenKind::Key => {
                 self.expect(State::FlowEntry);
                 let properties = Properties { place, ..Properties::default() };
@@ -434,7 +450,7 @@ impl Composer<'_> {
             }
             _ => {
                 self.expect(State::FlowEntry);
-                self.node(false, false)?;
+                self.node(Inside::Flow)?;
             }
         }
         Ok(())
@@ -446,7 +462,7 @@ impl Composer<'_> {
         let is_empty = matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd);
         self.expect(State::PairValue);
         if !is_empty {
-            return self.node(false, false);
+            return self.node(Inside::Flow);
         }
         // as in upstream, a pair without a key loses its value
         self.scanner.pop();
@@ -462,20 +478,17 @@ impl Composer<'_> {
         if has_value {
             self.scanner.pop();
             if !matches!(self.scanner.peek()?.kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
-                return self.node(false, false);
+                return self.node(Inside::Flow);
             }
         }
         self.empty(place);
         Ok(())
     }
 
-    fn flow_key(&mut self, is_first: bool) -> Result<(), YamlError> {
-        if self.scanner.peek()?.kind != TokenKind::FlowMappingEnd {
-            self.flow_comma(is_first, ParseProblem::UnclosedFlowMapping)?;
-        }
+    fn flow_key(&mut self) -> Result<(), YamlError> {
         match self.scanner.peek()?.kind {
             TokenKind::FlowMappingEnd => {
-                self.close(true);
+                self.close_at_token();
                 Ok(())
             }
             TokenKind::Key => {
@@ -485,7 +498,7 @@ impl Composer<'_> {
             }
             _ => {
                 self.expect(State::FlowNoValue);
-                self.node(false, false)
+                self.node(Inside::Flow)
             }
         }
     }
@@ -506,7 +519,7 @@ impl Composer<'_> {
                 self.empty(place);
                 Ok(())
             }
-            _ => self.node(false, false),
+            _ => self.node(Inside::Flow),
         }
     }
 
@@ -515,7 +528,7 @@ impl Composer<'_> {
         let token = self.scanner.peek()?;
         let place = token.place;
         if !matches!(token.kind, TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
-            return self.node(false, false);
+            return self.node(Inside::Flow);
         }
         self.empty(place);
         Ok(())

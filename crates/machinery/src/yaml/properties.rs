@@ -56,7 +56,7 @@ impl Scanner<'_> {
 
     /// `!suffix` or `!handle!suffix`; `!` alone has no handle.
     fn shorthand(&mut self) -> Result<(String, String), YamlError> {
-        let handle = self.tag_handle(false)?;
+        let handle = self.tag_handle()?;
         if handle.len() > 1 && handle.ends_with('!') {
             let suffix = self.tag_uri("")?;
             return Ok((handle, suffix));
@@ -65,7 +65,7 @@ impl Scanner<'_> {
         Ok(if suffix.is_empty() { (suffix, "!".to_owned()) } else { ("!".to_owned(), suffix) })
     }
 
-    fn tag_handle(&mut self, in_directive: bool) -> Result<String, YamlError> {
+    fn tag_handle(&mut self) -> Result<String, YamlError> {
         if self.reader.byte(0) != b'!' {
             return Err(self.error(ScanProblem::MissingTagDelimiter));
         }
@@ -74,8 +74,6 @@ impl Scanner<'_> {
         handle += &self.word();
         if self.reader.byte(0) == b'!' {
             self.reader.take(&mut handle);
-        } else if in_directive && handle != "!" {
-            return Err(self.error(ScanProblem::MissingTagDelimiter));
         }
         Ok(handle)
     }
@@ -189,7 +187,10 @@ impl Scanner<'_> {
 
     fn tag_directive(&mut self) -> Result<TokenKind, YamlError> {
         self.reader.skip_blanks();
-        let handle = self.tag_handle(true)?;
+        let handle = self.tag_handle()?;
+        if !handle.ends_with('!') {
+            return Err(self.error(ScanProblem::MissingTagDelimiter));
+        }
         if !self.reader.is_blank(0) {
             return Err(self.error(ScanProblem::MissingSpace));
         }
