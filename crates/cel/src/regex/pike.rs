@@ -136,40 +136,39 @@ impl PatternCompiler {
     }
 
     fn repeat(&mut self, repetition: &Repetition) {
-        let Repetition { min, max, greedy, sub, .. } = repetition;
-        match max {
-            None => self.repeat_without_end(*min, *greedy, sub),
+        match repetition.max {
+            None => self.repeat_without_end(repetition),
             Some(0) => {}
-            Some(max) => self.repeat_up_to(*min, *max, *greedy, sub),
+            Some(max) => self.repeat_up_to(repetition, max),
         }
     }
 
-    fn repeat_without_end(&mut self, min: u32, greedy: bool, sub: &Hir) {
+    fn repeat_without_end(&mut self, Repetition { min, greedy, sub, .. }: &Repetition) {
         // `x{n,}` is n copies of `x`, the last of which may repeat; `x*` is `(x+)?`, so that an empty `x` is preferred
         // where Go prefers it
         let skip = self.steps.len();
-        if min == 0 {
+        if *min == 0 {
             self.steps.push(Instruction::Jump(0));
         }
         let mut start = self.here();
         self.compile(sub);
         let body = start..self.here();
-        for _ in 1..min {
+        for _ in 1..*min {
             start = self.here();
             self.copy(body.clone());
         }
         let end = self.here() + 1;
-        self.steps.push(fork(start, end, greedy));
-        if min == 0 {
-            self.steps[skip] = fork(body.start, end, greedy);
+        self.steps.push(fork(start, end, *greedy));
+        if *min == 0 {
+            self.steps[skip] = fork(body.start, end, *greedy);
         }
     }
 
-    fn repeat_up_to(&mut self, min: u32, max: u32, greedy: bool, sub: &Hir) {
+    fn repeat_up_to(&mut self, Repetition { min, greedy, sub, .. }: &Repetition, max: u32) {
         let mut splits = vec![];
         let mut body = None;
         for copy in 0..max {
-            if copy >= min {
+            if copy >= *min {
                 splits.push(self.steps.len());
                 self.steps.push(Instruction::Jump(0));
             }
@@ -183,7 +182,7 @@ impl PatternCompiler {
             }
         }
         let end = self.here();
-        splits.into_iter().for_each(|at| self.steps[at] = fork(at as u32 + 1, end, greedy));
+        splits.into_iter().for_each(|at| self.steps[at] = fork(at as u32 + 1, end, *greedy));
     }
 
     /// Appends a copy of instructions that refer only to each other and to the one after them.
