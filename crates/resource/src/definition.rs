@@ -205,7 +205,6 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
     let versions = listed.iter().map(parsed).collect();
     let conversion =
         spec.get("conversion").map_or(Conversion::None, |conversion| Conversion::parse(conversion, client));
-    let deleting = definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null());
     let collection = objects.collection(&group, &plural);
     let facts = Facts {
         release,
@@ -229,7 +228,7 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
         broken: schema::definition::has_bad_bundle(definition),
         established,
         names_accepted: established && definition.at(&["spec", "names"]) == definition.at(&["status", "acceptedNames"]),
-        terminating: terminating(definition, deleting, release),
+        terminating: terminating(definition, release),
         fingerprint: fingerprint(outline),
         names: None,
         stored: Bytes::new(),
@@ -246,9 +245,14 @@ fn fingerprint(Outline { definition, schemas }: &Outline) -> String {
     base::digest::short(&all)
 }
 
+fn is_deleting(definition: &Value) -> bool {
+    definition.at(&["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null())
+}
+
 /// Whether creates are rejected, which they are while the CRD is being deleted. Before 1.37, they were accepted again
 /// once all instances were deleted.
-fn terminating(definition: &Value, deleting: bool, release: Release) -> bool {
+fn terminating(definition: &Value, release: Release) -> bool {
+    let deleting = is_deleting(definition);
     if release >= Release::V1_37 && deleting {
         return true;
     }

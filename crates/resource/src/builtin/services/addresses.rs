@@ -163,7 +163,9 @@ fn complete_families(
     if list(spec, "ipFamilies").is_empty() {
         spec.set_at(&["ipFamilies"], Value::Array(vec![Value::from(families.primary.as_str())]));
     }
-    add_second_family(spec, without_selector || families.dual);
+    if without_selector || families.dual {
+        add_second_family(spec);
+    }
     Ok(())
 }
 
@@ -239,10 +241,10 @@ fn configured(spec: &Value, families: Families) -> Result<(), Vec<FieldError>> {
 }
 
 /// Adds the missing family to a dual-stack Service.
-fn add_second_family(spec: &mut Value, possible: bool) {
+fn add_second_family(spec: &mut Value) {
     let [first] = list(spec, "ipFamilies") else { return };
     let Some(first) = first.as_str().and_then(Family::parse) else { return };
-    if possible && text(spec, POLICY) != "SingleStack" {
+    if text(spec, POLICY) != "SingleStack" {
         let both = [first, first.other()].map(|family| Value::from(family.as_str()));
         spec.set_at(&["ipFamilies"], Value::Array(both.into()));
     }
