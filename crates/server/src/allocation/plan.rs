@@ -162,7 +162,7 @@ mod tests {
         let ports = |ports: Value| json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": ports}});
         let old = ports(json!([{"port": 1, "protocol": "TCP", "nodePort": 30001}])).get("spec").cloned().unwrap();
         let mut pool = Pool::new(&(30_000..=30_003));
-        pool.set(30_001, true);
+        pool.add(30_001);
         let mut next = ports(json!([
             {"port": 1, "protocol": "TCP", "nodePort": 30001}, {"port": 1, "protocol": "UDP", "nodePort": 30001}, {"port": 2, "protocol": "TCP", "nodePort": 30002}
         ]));

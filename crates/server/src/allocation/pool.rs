@@ -47,11 +47,19 @@ impl Pool {
         usize::try_from(port - i64::from(self.first)).ok().filter(|index| *index < self.taken.len())
     }
 
-    pub fn set(&mut self, port: u16, taken: bool) {
-        if let Some(slot) = self.index(i64::from(port)).and_then(|index| self.taken.get_mut(index)) {
-            self.changed |= *slot != taken;
-            *slot = taken;
-        }
+    /// Whether a port is allocated, if it is in the range.
+    fn slot(&mut self, port: u16) -> Option<&mut bool> {
+        self.index(i64::from(port)).and_then(|index| self.taken.get_mut(index))
+    }
+
+    /// Counts a port as allocated.
+    pub fn add(&mut self, port: u16) {
+        self.changed |= self.slot(port).is_some_and(|slot| !std::mem::replace(slot, true));
+    }
+
+    /// Counts a port as free.
+    pub fn remove(&mut self, port: u16) {
+        self.changed |= self.slot(port).is_some_and(std::mem::take);
     }
 
     /// The range, such as `30000-32767`.
@@ -75,7 +83,7 @@ impl Pool {
                 return Err(format!("provided port is not in the valid range. The range of valid ports is {valid}"));
             }
             Some(_) if is_taken => return Err(TAKEN.to_owned()),
-            Some(_) => self.set(number, true),
+            Some(_) => self.add(number),
         }
         self.allocated.insert(number);
         Ok(())
@@ -94,7 +102,7 @@ impl Pool {
         let found = self.free_in(low..self.taken.len()).or_else(|| self.free_in(0..low));
         let index = found.ok_or(FULL)?;
         let port = self.first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
-        self.set(port, true);
+        self.add(port);
         self.allocated.insert(port);
         Ok(i64::from(port))
     }

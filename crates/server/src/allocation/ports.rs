@@ -55,7 +55,7 @@ impl Allocation {
             None => {
                 let services = super::services(objects);
                 let ports = services.iter().filter_map(|service| service.get("spec")).flat_map(pool::ports_of);
-                ports.for_each(|port| pool.set(port, true));
+                ports.for_each(|port| pool.add(port));
                 pool.changed = true;
             }
         }
@@ -131,7 +131,7 @@ impl Allocation {
 
     pub(super) async fn release_ports(&self, objects: &Arc<Objects>, ports: &[u16]) -> Result<(), Status> {
         let release = |pool: &mut Pool| {
-            ports.iter().for_each(|port| pool.set(*port, false));
+            ports.iter().for_each(|port| pool.remove(*port));
             Ok(())
         };
         self.change_ports(objects, release).await

@@ -68,9 +68,9 @@ impl Allocation {
         let work = |pool: &mut Pool| {
             let ports = (first..).zip(pool.taken.clone()).filter(|(_, taken)| *taken).map(|(port, _)| port);
             let unowned: BTreeSet<u16> = ports.filter(|port| !known.contains(port)).collect();
-            known.iter().for_each(|port| pool.set(*port, true));
+            known.iter().for_each(|port| pool.add(*port));
             for port in unowned.iter().filter(|port| release == Unowned::ReleasedNow || suspects.contains(port)) {
-                pool.set(*port, false);
+                pool.remove(*port);
             }
             Ok(unowned)
         };
