@@ -1,5 +1,6 @@
 //! The nodes of programs. Variables are slots, functions are pointers.
 
+use crate::ast::Literal;
 use crate::decl::types::Type;
 use crate::library::costs::Charge;
 use crate::library::{Function, OverloadIndex};
@@ -11,13 +12,7 @@ use std::sync::Arc;
 /// A constant; unlike values it may be shared between threads.
 #[derive(Clone, Debug)]
 pub(crate) enum Const {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    Double(f64),
-    String(Text),
-    Bytes(Arc<[u8]>),
+    Literal(Literal),
     Duration(i64),
     Timestamp(Timestamp),
     Type(Arc<Type>),
@@ -223,13 +218,13 @@ pub struct Program {
 impl Const {
     pub(crate) fn value(&self) -> Val<'_> {
         match self {
-            Const::Null => Val::Null,
-            Const::Bool(b) => Val::Bool(*b),
-            Const::Int(i) => Val::Int(*i),
-            Const::Uint(u) => Val::Uint(*u),
-            Const::Double(d) => Val::Double(*d),
-            Const::String(s) => Val::borrowed(s),
-            Const::Bytes(b) => Val::Bytes(b.clone()),
+            Const::Literal(Literal::Null) => Val::Null,
+            Const::Literal(Literal::Bool(b)) => Val::Bool(*b),
+            Const::Literal(Literal::Int(i)) => Val::Int(*i),
+            Const::Literal(Literal::Uint(u)) => Val::Uint(*u),
+            Const::Literal(Literal::Double(d)) => Val::Double(*d),
+            Const::Literal(Literal::String(s)) => Val::borrowed(s),
+            Const::Literal(Literal::Bytes(b)) => Val::Bytes(b.clone()),
             Const::Duration(d) => Val::Duration(*d),
             Const::Timestamp(t) => Val::Timestamp(*t),
             Const::Type(t) => Val::Type(t.clone()),
@@ -243,13 +238,13 @@ impl Const {
 
     pub(crate) fn of(value: &Val<'_>) -> Option<Const> {
         Some(match value {
-            Val::Null => Const::Null,
-            Val::Bool(b) => Const::Bool(*b),
-            Val::Int(i) => Const::Int(*i),
-            Val::Uint(u) => Const::Uint(*u),
-            Val::Double(d) => Const::Double(*d),
-            Val::String(s) => Const::String(Text::new(&**s)),
-            Val::Bytes(b) => Const::Bytes(b.clone()),
+            Val::Null => Const::Literal(Literal::Null),
+            Val::Bool(b) => Const::Literal(Literal::Bool(*b)),
+            Val::Int(i) => Const::Literal(Literal::Int(*i)),
+            Val::Uint(u) => Const::Literal(Literal::Uint(*u)),
+            Val::Double(d) => Const::Literal(Literal::Double(*d)),
+            Val::String(s) => Const::Literal(Literal::String(Text::new(&**s))),
+            Val::Bytes(b) => Const::Literal(Literal::Bytes(b.clone())),
             Val::Duration(d) => Const::Duration(*d),
             Val::Timestamp(t) => Const::Timestamp(*t),
             Val::Type(t) => Const::Type(t.clone()),

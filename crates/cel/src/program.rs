@@ -214,15 +214,7 @@ impl Lowering<'_> {
     fn lower(&mut self, expr: &Expr) -> Lowered {
         match &expr.kind {
             Kind::Error => Err(Error::new("expression has errors")),
-            Kind::Literal(literal) => Ok(Node::Const(match literal {
-                Literal::Null => Const::Null,
-                Literal::Bool(b) => Const::Bool(*b),
-                Literal::Int(i) => Const::Int(*i),
-                Literal::Uint(u) => Const::Uint(*u),
-                Literal::Double(d) => Const::Double(*d),
-                Literal::String(s) => Const::String(s.clone()),
-                Literal::Bytes(b) => Const::Bytes(b.clone()),
-            })),
+            Kind::Literal(literal) => Ok(Node::Const(Const::Literal(literal.clone()))),
             Kind::Ident(name) => self.ident(expr, name),
             Kind::Select { operand, field, test_only } => {
                 let node = self.expr(operand)?;
@@ -321,7 +313,7 @@ impl Lowering<'_> {
                 if let Some(members) = nodes.get(1).and_then(constant_members) {
                     let value = nodes.swap_remove(0);
                     return Ok(if members.is_empty() {
-                        Node::Const(Const::Bool(false))
+                        Node::Const(Const::Literal(Literal::Bool(false)))
                     } else {
                         Node::InConstants(Box::new((value, members)))
                     });
@@ -363,7 +355,7 @@ impl Lowering<'_> {
         let [operand, index] = args else { return Err(Error::overload()) };
         let node = self.expr(operand)?;
         let kind = match self.expr(index)? {
-            Node::Const(Const::String(name)) => QualifierKind::Field(name),
+            Node::Const(Const::Literal(Literal::String(name))) => QualifierKind::Field(name),
             Node::Const(constant) => match constant.value() {
                 Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) => QualifierKind::Constant(constant),
                 other => return Err(Error::new(format!("invalid qualifier type: {}", other.go_type()))),
@@ -460,9 +452,8 @@ fn constant(node: &Node) -> Option<Const> {
 /// The items of a constant list if they are primitive.
 fn constant_members(node: &Node) -> Option<Vec<Const>> {
     let Node::Const(Const::List(items)) = node else { return None };
-    let primitive = |item: &Const| {
-        matches!(item, Const::Bool(_) | Const::Int(_) | Const::Uint(_) | Const::Double(_) | Const::String(_))
-    };
+    let primitive =
+        |item: &Const| matches!(item, Const::Literal(literal) if !matches!(literal, Literal::Null | Literal::Bytes(_)));
     items.iter().all(primitive).then(|| items.to_vec())
 }
 
@@ -498,7 +489,7 @@ fn regex_call(function: &str, nodes: &mut Vec<Node>, cost: Charge) -> Result<Opt
         "findAll" => RegexKind::FindAll,
         _ => return Ok(None),
     };
-    let Some(Node::Const(Const::String(pattern))) = nodes.get(1) else { return Ok(None) };
+    let Some(Node::Const(Const::Literal(Literal::String(pattern)))) = nodes.get(1) else { return Ok(None) };
     let regex = Regex::new(pattern).map_err(|e| Error::new(e.text))?;
     let args = std::mem::take(nodes).into();
     Ok(Some(Node::Regex(Box::new(RegexCall { kind, regex, args, cost }))))

@@ -216,11 +216,6 @@ impl FieldError {
         Self::new(FieldErrorKind::Invalid, path, quote(&text), detail)
     }
 
-    /// An `Invalid value` error of a value of the wrong type, which has a reason of its own.
-    pub fn type_invalid(path: &FieldPath, value: &Value, detail: impl Into<String>) -> FieldError {
-        Self::new(FieldErrorKind::TypeInvalid, path, render(value), detail)
-    }
-
     /// The error of a value that occurs twice.
     pub fn duplicate(path: &FieldPath, value: &Value) -> FieldError {
         Self::new(FieldErrorKind::Duplicate, path, render(value), "")

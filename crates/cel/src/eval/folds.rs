@@ -10,36 +10,7 @@ impl<'a> Frame<'a> {
         let range = self.eval(&fold.range)?;
         let init = self.eval(&fold.init);
         self.set(fold.accu, init);
-        match (range, fold.var2) {
-            (Val::List(list), second) => {
-                for i in 0..list.len() {
-                    let Some(item) = list.get(i) else { break };
-                    match second {
-                        None => self.set(fold.var, item),
-                        Some(second) => {
-                            self.set(fold.var, Ok(Val::Int(i as i64)));
-                            self.set(second, item);
-                        }
-                    }
-                    if !self.iterate(fold)? {
-                        break;
-                    }
-                }
-            }
-            (Val::Map(map), second) => {
-                for key in map.keys() {
-                    if let Some(second) = second {
-                        let value = map.get(&key).unwrap_or_else(|| Err(Error::overload()));
-                        self.set(second, value);
-                    }
-                    self.set(fold.var, Ok(key));
-                    if !self.iterate(fold)? {
-                        break;
-                    }
-                }
-            }
-            (other, second) => return Err(not_iterable(&other, second.is_some())),
-        }
+        self.rounds(range, (fold.var, fold.var2), |frame| frame.iterate(fold))?;
         self.eval(&fold.result)
     }
 
@@ -50,7 +21,7 @@ impl<'a> Frame<'a> {
         // the cost of the loop's condition; the accumulator on the left of the operator is charged after it
         let round = if decisive { 3 } else { 2 };
         let mut accu: Result<bool> = Ok(!decisive);
-        let mut step = |frame: &mut Self| -> Result<bool> {
+        let step = |frame: &mut Self| -> Result<bool> {
             frame.charge(round)?;
             if accu == Ok(decisive) {
                 return Ok(false);
@@ -67,38 +38,49 @@ impl<'a> Frame<'a> {
             }
             Ok(true)
         };
-        match (range, quantifier.var2) {
-            (Val::List(list), second) => {
+        self.rounds(range, (quantifier.var, quantifier.var2), step)?;
+        self.charge(1)?;
+        accu.map(Val::Bool)
+    }
+
+    /// Calls `round` for each item of a list or entry of a map, with the variables set, until it returns false.
+    fn rounds(
+        &mut self,
+        range: Val<'a>,
+        (var, second): (u32, Option<u32>),
+        mut round: impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<()> {
+        match range {
+            Val::List(list) => {
                 for i in 0..list.len() {
                     let Some(item) = list.get(i) else { break };
                     match second {
-                        None => self.set(quantifier.var, item),
+                        None => self.set(var, item),
                         Some(second) => {
-                            self.set(quantifier.var, Ok(Val::Int(i as i64)));
+                            self.set(var, Ok(Val::Int(i as i64)));
                             self.set(second, item);
                         }
                     }
-                    if !step(self)? {
+                    if !round(self)? {
                         break;
                     }
                 }
             }
-            (Val::Map(map), second) => {
+            Val::Map(map) => {
                 for key in map.keys() {
                     if let Some(second) = second {
                         let value = map.get(&key).unwrap_or_else(|| Err(Error::overload()));
                         self.set(second, value);
                     }
-                    self.set(quantifier.var, Ok(key));
-                    if !step(self)? {
+                    self.set(var, Ok(key));
+                    if !round(self)? {
                         break;
                     }
                 }
             }
-            (other, second) => return Err(not_iterable(&other, second.is_some())),
+            other => return Err(not_iterable(&other, second)),
         }
-        self.charge(1)?;
-        accu.map(Val::Bool)
+        Ok(())
     }
 
     /// One iteration. Returns whether to continue.
@@ -166,9 +148,9 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn not_iterable(value: &Val<'_>, two: bool) -> Error {
+fn not_iterable(value: &Val<'_>, second: Option<u32>) -> Error {
     let name = value.go_type();
-    if two {
+    if second.is_some() {
         Error::new(format!("unsupported comprehension range type: {name}"))
     } else {
         Error::new(format!("got '{name}', expected iterable type"))

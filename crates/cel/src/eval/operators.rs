@@ -1,6 +1,7 @@
 //! Logical operators and comparisons.
 
 use super::{Frame, sizeless};
+use crate::ast::Literal;
 use crate::library::costs::Charge;
 use crate::node::{Const, Node, Order};
 use crate::value::{Error, Result, Val, compare, equal};
@@ -47,7 +48,7 @@ impl<'a> Frame<'a> {
     pub(super) fn order(&mut self, sides: &'a [Node; 2], order: Order, cost: Charge) -> Result<Val<'a>> {
         let left = self.eval(&sides[0]);
         if let Ok(Val::Int(left)) = left
-            && let Node::Const(Const::Int(right)) = &sides[1]
+            && let Node::Const(Const::Literal(Literal::Int(right))) = &sides[1]
         {
             self.charge(cost.of_error())?;
             return Ok(Val::Bool(order.holds(left.cmp(right))));

@@ -6,22 +6,11 @@ use crate::decl::{Decl, DeclKind};
 use crate::limits::JSON_VALUES_MAX;
 use base64::Engine;
 use machinery::Value;
+use machinery::patch::gotext::type_of;
 use machinery::time::{check_date, check_local_time};
 
-pub(super) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
 fn wrong<'a>(expected: &str, value: &Value) -> Result<Val<'a>> {
-    Err(Error::new(format!("invalid data, expected {expected}, got {}", go_type(value))))
+    Err(Error::new(format!("invalid data, expected {expected}, got {}", type_of(value))))
 }
 
 /// Converts a JSON value by its declaration. Nested values are converted when they are accessed. The error is upstream's

@@ -64,7 +64,7 @@ impl Val<'_> {
             Val::List(_) => "[]ref.Val",
             Val::Map(Map::Owned(_)) => "map[ref.Val]ref.Val",
             Val::Map(_) => "map[string]interface {}",
-            Val::Preserved(value) => super::convert::go_type(value),
+            Val::Preserved(value) => machinery::patch::gotext::type_of(value),
             Val::Optional(Some(value)) => value.native_type(),
             Val::Optional(None) => "<nil>",
             Val::Opaque(_) | Val::Authorization(_) => "interface {}",
