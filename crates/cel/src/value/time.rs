@@ -126,14 +126,8 @@ pub(crate) fn parse_date(text: &str) -> Option<i64> {
     rest.is_empty().then_some(day * DAY)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Zone {
-    Required,
-    Optional,
-}
-
-/// Parses RFC 3339.
-fn date_time(text: &str, zone: Zone) -> Option<Timestamp> {
+/// Parses the argument of `timestamp('…')`: RFC 3339, with a zone.
+pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let (day, rest) = date(text)?;
     let (hour, rest) = number(rest.strip_prefix('T')?, 2)?;
     let (minute, rest) = number(rest.strip_prefix(':')?, 2)?;
@@ -151,7 +145,6 @@ fn date_time(text: &str, zone: Zone) -> Option<Timestamp> {
     }
     let shift = match rest {
         "Z" => 0,
-        "" if zone == Zone::Optional => 0,
         offset => {
             let sign = if offset.starts_with('-') { -1 } else { 1 };
             let (hours, rest) = number(offset.strip_prefix(['+', '-'])?, 2)?;
@@ -166,17 +159,13 @@ fn date_time(text: &str, zone: Zone) -> Option<Timestamp> {
     Some(Timestamp { seconds, nanoseconds, offset: shift as i32 })
 }
 
-/// Parses the argument of `timestamp('…')`.
-pub(crate) fn parse_timestamp(text: &str) -> Option<Timestamp> {
-    date_time(text, Zone::Required)
-}
-
 /// Parses the format `date-time` of schemas.
 pub(crate) fn parse_format_date_time(text: &str) -> Option<Timestamp> {
     if text.is_empty() {
         return Some(Timestamp::utc(0, 0));
     }
-    date_time(text, Zone::Optional)
+    // without a zone, it is UTC
+    parse_timestamp(text).or_else(|| parse_timestamp(&format!("{text}Z")))
 }
 
 /// Whether a text is valid in the named format `datetime`: a date, `t` in either case, a time of day with any fraction, and
