@@ -7,8 +7,8 @@ use super::super::index::ServedResource;
 use super::super::schema;
 use super::super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, WATCH_EVENT};
 use super::{
-    ACCEPTED, CREATED, Content, DELETE_PARAMETERS, First, GroupNames, Kind, LIST_PARAMETERS, OK, PATCH_PARAMETERS,
-    Parameter, PathOperation, WATCH_PARAMETERS, WRITE_PARAMETERS, article, identifier,
+    ACCEPTED, CREATED, Content, DELETE_PARAMETERS, GroupNames, Kind, LIST_PARAMETERS, OK, PATCH_PARAMETERS, Parameter,
+    PathOperation, WATCH_PARAMETERS, WRITE_PARAMETERS, article, capital_identifier,
 };
 
 const ENCODINGS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
@@ -135,7 +135,7 @@ impl<'a> Endpoint<'a> {
 
     /// The endpoint of a subresource with objects of the same kind.
     fn part(&self, name: &'static str) -> Endpoint<'a> {
-        let subject = format!("{}{}", self.subject, identifier(name, First::Capital));
+        let subject = format!("{}{}", self.subject, capital_identifier(name));
         Endpoint {
             path: format!("{}/{{name}}/{name}", self.path),
             named: true,
@@ -310,7 +310,7 @@ impl<'a> Endpoint<'a> {
             };
             let mut route = self.route(operation);
             route.parameters.retain(|parameter| *parameter != Parameter::Named("pretty"));
-            let id = format!("connect{}{}{}", self.names.prefix, identifier(method, First::Capital), self.subject);
+            let id = format!("connect{}{}{}", self.names.prefix, capital_identifier(method), self.subject);
             PathOperation { id, produces: ANY.to_vec(), response: Some(Content::Text), ..route }
         };
         methods.iter().copied().map(route).collect()

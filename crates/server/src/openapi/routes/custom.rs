@@ -153,7 +153,7 @@ impl Custom<'_> {
 
     /// GET, PUT and PATCH of an object or of one of its subresources.
     fn read_and_write(&self, path: &str, name: &str, response: &str) -> [PathOperation; 3] {
-        let subject = || format!("{}{}{}", self.scope, self.kind, super::identifier(name, super::First::Capital));
+        let subject = || format!("{}{}{}", self.scope, self.kind, super::capital_identifier(name));
         let of = if name.is_empty() { String::new() } else { format!("{name} of ") };
         let get = CustomOperation {
             method: "get",

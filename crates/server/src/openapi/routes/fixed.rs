@@ -1,6 +1,6 @@
 //! The routes that belong to no resource: discovery, the version, and keys of ServiceAccount tokens.
 
-use super::{Content, First, GroupNames, OK, PathOperation, identifier, short_group};
+use super::{Content, GroupNames, OK, PathOperation, capital_identifier, identifier, short_group};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const ENCODINGS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
@@ -26,8 +26,8 @@ pub fn of_document(name: &str) -> Vec<PathOperation> {
         ["apis"] => vec![discovery("getAPIVersions", "apis", "APIGroupList")],
         ["apis", group] => {
             let group = short_group(group);
-            let id = format!("get{}APIGroup", identifier(group, First::Capital));
-            vec![discovery(&id, &identifier(group, First::Kept), "APIGroup")]
+            let id = format!("get{}APIGroup", capital_identifier(group));
+            vec![discovery(&id, &identifier(group), "APIGroup")]
         }
         ["api", version] => vec![resources(GroupNames::new("", version), discovery)],
         ["apis", group, version] => vec![resources(GroupNames::new(group, version), discovery)],

@@ -111,9 +111,9 @@ impl GroupNames {
             group => format!("/apis/{group}/{version}"),
         };
         let group = short_group(group);
-        let prefix = format!("{}{}", identifier(group, First::Capital), identifier(version, First::Capital));
+        let prefix = format!("{}{}", capital_identifier(group), capital_identifier(version));
         // a version may have dashes
-        let tag = format!("{}_{}", identifier(group, First::Kept), identifier(version, First::Kept));
+        let tag = format!("{}_{}", identifier(group), identifier(version));
         GroupNames { base, prefix, tag }
     }
 }
@@ -126,17 +126,17 @@ fn short_group(group: &str) -> &str {
     }
 }
 
-/// What becomes of the first letter of an identifier.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum First {
-    Capital,
-    Kept,
+/// As [`identifier`], with a capital.
+fn capital_identifier(text: &str) -> String {
+    let name = identifier(text);
+    let mut rest = name.chars();
+    rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
 }
 
-/// Converts a text to camel case, without punctuation.
-fn identifier(text: &str, first: First) -> String {
+/// Converts a text to camel case, without punctuation. The first letter stays as it is.
+fn identifier(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut upper = first == First::Capital;
+    let mut upper = false;
     for c in text.chars() {
         match c.is_alphanumeric() {
             true if upper => out.extend(c.to_uppercase()),
@@ -164,9 +164,9 @@ mod tests {
 
     #[test]
     fn operation_ids_are_camel_case() {
-        assert_eq!(identifier("read-openapi.example.com", First::Capital), "ReadOpenapiExampleCom");
-        assert_eq!(identifier("read-openapi.example.com", First::Kept), "readOpenapiExampleCom");
-        assert_eq!(identifier("v1alpha1", First::Capital), "V1alpha1");
+        assert_eq!(capital_identifier("read-openapi.example.com"), "ReadOpenapiExampleCom");
+        assert_eq!(identifier("read-openapi.example.com"), "readOpenapiExampleCom");
+        assert_eq!(capital_identifier("v1alpha1"), "V1alpha1");
         assert_eq!(GroupNames::new("f7.example", "v1-2").tag, "f7Example_v12");
         for (noun, expected) in [("Kite", " a "), ("Event", " an "), ("Endpoints", " "), ("Class", " a "), ("", " a ")]
         {
