@@ -81,7 +81,7 @@ const LINE_SEPARATOR: u8 = 0xe2;
 
 /// Marks the bytes that are not written as they are.
 fn escaped(word: u64) -> u64 {
-    // the bit that tells `"` from `&`, and the one that tells `<` from `>`, are set, so that two comparisons find all four
+    // the bit in which `"` and `&` differ, and that in which `<` and `>` differ, are set, so that two comparisons find all four
     equal(with_bits(word, 0x04), b'&')
         | equal(with_bits(word, 0x02), b'>')
         | equal(word, b'\\')
