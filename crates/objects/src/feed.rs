@@ -147,6 +147,21 @@ impl Objects {
         states.collect::<Option<_>>().map(Frozen)
     }
 
+    /// What a store held at an earlier revision, as it is in the store. `None` if the events since then are not known any more, or a value
+    /// cannot be sealed.
+    pub fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
+        let mut entries = vec![];
+        for ((group, plural), collection) in self.all() {
+            for (path, stored) in &collection.at(revision).ok()?.root {
+                let key = Key { group: group.clone(), plural: plural.clone(), path: path.clone() };
+                let place = self.layout.place(&key);
+                let value = self.layout.seal(&place, stored.body.bytes.clone()).ok()?;
+                entries.push(Entry { key: place.bytes, value, revision: stored.revision });
+            }
+        }
+        Some(Snapshot { revision, entries })
+    }
+
     /// Records that the history is known from `since` on instead of `start`.
     pub(super) fn put_before(&self, since: Revision, start: Revision, mut rings: HashMap<Id, Ring>) {
         let collections = self.collections.lock();

@@ -58,7 +58,8 @@ pub fn wanted_revision(name: &str, source: &dyn Store, spec: &Spec) -> Result<Op
     let Ok(wanted) = spec.revision.parse::<Revision>() else { return Ok(None) };
     match source.head().now_or_never() {
         Some(Ok(revision)) if revision != wanted => {
-            Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {wanted}"))
+            let more = if wanted < revision { "; a fork of an earlier one has to be ephemeral" } else { "" };
+            Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {wanted}{more}"))
         }
         _ => Ok(Some(wanted)),
     }
@@ -67,6 +68,18 @@ pub fn wanted_revision(name: &str, source: &dyn Store, spec: &Spec) -> Result<Op
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_branch_begins_at_the_newest_revision() {
+        let source = store::Memory::with(store::Snapshot { revision: 7, entries: vec![] });
+        let wanted = |revision: &str| {
+            let spec = Spec { revision: revision.to_owned(), ..Spec::default() };
+            wanted_revision("a", &source, &spec)
+        };
+        assert_eq!((wanted(""), wanted("7")), (Ok(None), Ok(Some(7))));
+        assert_eq!(wanted("8").unwrap_err(), "workspace \"a\" is at resourceVersion 7, not at 8");
+        assert!(wanted("6").unwrap_err().ends_with("; a fork of an earlier one has to be ephemeral"));
+    }
 
     #[test]
     fn labels_are_decoded_as_they_were_encoded() {

@@ -25,7 +25,7 @@ use machinery::{Release, Text, Value};
 use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
 use resource::RuntimeConfig;
-use store::Store;
+use store::{Memory, Revision, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::assembly::{Blueprint, Observer};
@@ -222,13 +222,31 @@ impl Workspaces {
             name if spec.of_origin => self.source(name)?.fork_origin(home.branching())?,
             name => self.source(name)?.fork()?,
         };
-        if let (Fork::Of(origin), wanted @ [_, ..]) = (&fork, spec.revision.as_bytes()) {
-            let revision = revision_of(&*origin.store).to_string();
-            if revision.as_bytes() != wanted {
-                return Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {}", spec.revision));
+        if let (Fork::Of(origin), Ok(wanted)) = (&fork, spec.revision.parse()) {
+            let head = revision_of(&*origin.store);
+            if wanted > head || wanted < head && spec.of_origin {
+                return Err(format!("workspace {name:?} is at resourceVersion {head}, not at {wanted}"));
+            }
+            if wanted < head {
+                return self.fork_at(name, origin, wanted);
             }
         }
         Ok(fork)
+    }
+
+    /// A fork in memory of an earlier revision, like one of the newest, which `newest` is. Its keys are copied.
+    fn fork_at(&self, name: &str, newest: &Origin, revision: Revision) -> Result<Fork, String> {
+        let objects = match name {
+            DEFAULT => self.home().map(|home| home.context.objects.clone()),
+            name => self.source(name)?.objects(),
+        };
+        // a context that was dropped has taken the events with it
+        let snapshot = objects.as_ref().and_then(|objects| task::blocking(|| objects.snapshot_at(revision)));
+        let snapshot = snapshot
+            .ok_or_else(|| format!("workspace {name:?} does not keep what it held at resourceVersion {revision}"))?;
+        let store = Arc::new(Memory::with(snapshot));
+        let objects = objects.as_ref().map(Arc::downgrade).unwrap_or_default();
+        Ok(Fork::Of(Origin { store, objects, at: Some(revision), ..newest.clone() }))
     }
 
     fn fork_home(&self, store: &dyn Store) -> Result<Origin, String> {

@@ -202,7 +202,12 @@ async fn forks_begin_with_the_objects_of_their_source() {
         ("d", json!({"workspace": "none"}), "there is no workspace \"none\" to fork"),
         ("e", json!({"workspace": "e"}), "there is no workspace \"e\" to fork"),
         ("f", json!({"workspace": "d"}), "workspace \"d\" is not ready"),
-        ("g", json!({"workspace": "a", "resourceVersion": "1"}), "workspace \"a\" is at resourceVersion"),
+        (
+            "g",
+            json!({"workspace": "a", "resourceVersion": "1"}),
+            "workspace \"a\" does not keep what it held at resourceVersion 1",
+        ),
+        ("k", json!({"workspace": "a", "resourceVersion": "99999"}), "workspace \"a\" is at resourceVersion"),
     ] {
         server.create(name, json!({"from": source})).await;
         let status = server.reported(name, "Failed").await;
@@ -237,6 +242,57 @@ async fn reset_restores_the_source_and_ends_watches() {
     assert_eq!((server.names("o").await, server.names("b").await.len()), (vec!["one".to_owned()], 2));
     assert_eq!(server.change("b", json!({"reset": "2"})).await.0, 200);
     assert_eq!(server.names("b").await, ["one"]);
+}
+
+#[tokio::test]
+async fn an_earlier_revision_is_forked_from_the_history() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    let list = async |name: &str, query: &str| {
+        let path = format!("/clusters/{name}/api/v1/namespaces/default/configmaps{query}");
+        let (code, body) = server.get(&path).await;
+        assert_eq!(code, 200, "{path}: {body}");
+        machinery::value::decode(body.as_bytes()).unwrap()
+    };
+    let shown = |list: &Value| -> Vec<String> {
+        let of =
+            |item: &Value| ["name", "uid", "resourceVersion"].map(|field| item.str_at(&["metadata", field]).to_owned());
+        list.items_at(&["items"]).iter().map(|item| of(item).join(" ")).collect()
+    };
+    let mut known = vec![];
+    for step in 0..6 {
+        server.put("a", &format!("m{step}")).await;
+        if step % 2 == 1 {
+            let path = format!("/clusters/a/api/v1/namespaces/default/configmaps/m{}", step - 1);
+            assert_eq!(server.call(&admin(), Method::DELETE, &path, Value::Null).await.0, 200);
+        }
+        let now = list("a", "").await;
+        known.push((now.str_at(&["metadata", "resourceVersion"]).to_owned(), shown(&now)));
+    }
+    for (index, (version, wanted)) in known.iter().enumerate() {
+        let exact = list("a", &format!("?resourceVersionMatch=Exact&resourceVersion={version}")).await;
+        assert_eq!(&shown(&exact), wanted, "{version}");
+        let name = format!("f{index}");
+        server.create(&name, json!({"from": {"workspace": "a", "resourceVersion": (version.as_str())}})).await;
+        assert_eq!(&shown(&list(&name, "").await), wanted, "{version}");
+        assert_eq!(server.put(&name, "later").await, 201);
+        let later = list(&name, "").await;
+        assert_eq!(later.items_at(&["items"]).len(), wanted.len() + 1);
+        assert_eq!(server.change(&name, json!({"reset": "1"})).await.0, 200);
+        assert_eq!(&shown(&list(&name, "").await), wanted, "a reset returns to it");
+    }
+    assert_eq!(shown(&list("a", "").await), known.last().unwrap().1, "the source has not changed");
+
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let create = async |name: &str| {
+        let (code, body) = server.call(&admin(), Method::POST, maps, json!({"metadata": {"name": name}})).await;
+        assert_eq!(code, 201, "{body}");
+        machinery::value::decode(body.as_bytes()).unwrap().str_at(&["metadata", "resourceVersion"]).to_owned()
+    };
+    let version = create("one").await;
+    create("two").await;
+    server.create("of-default", json!({"from": {"workspace": "default", "resourceVersion": version}})).await;
+    assert_eq!(server.names("of-default").await, ["one"]);
 }
 
 /// A continue token of a list at a revision.

@@ -292,6 +292,11 @@ impl Workspace {
         Some((opened, guard))
     }
 
+    /// The objects, while the workspace is in use.
+    pub fn objects(&self) -> Option<Arc<Objects>> {
+        self.state.lock().opened.as_ref().map(|opened| opened.edge.context.objects.clone())
+    }
+
     /// Sets the context, unless the workspace has been deleted meanwhile, or reset: then `store` is not its own any more.
     pub fn set_opened(&self, opened: Arc<Opened>, store: &Arc<dyn Store>) {
         let mut state = self.state.lock();

@@ -6,7 +6,8 @@ use tokio::sync::oneshot;
 
 use super::follower::Follower;
 use super::state::{Shared, State};
-use crate::contract::{BoxFuture, Change, Changes, Refused, Revision, Snapshot, Store, StoreError, Write};
+use crate::contract::content::{LiveValue, Map, bytes_of};
+use crate::contract::{BoxFuture, Change, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError, Write};
 
 /// A store in memory, empty or forked from another one.
 #[derive(Default)]
@@ -17,6 +18,14 @@ pub struct Memory {
 impl Memory {
     pub(super) fn of(state: State) -> Memory {
         Memory { shared: Arc::new(Shared::new(state)) }
+    }
+
+    /// A store with the keys of a snapshot, at its revision and without history.
+    pub fn with(snapshot: Snapshot) -> Memory {
+        let live = |entry: Entry| (entry.key, LiveValue { revision: entry.revision, value: entry.value });
+        let map: Map = snapshot.entries.into_iter().map(live).collect();
+        let bytes = bytes_of(&map);
+        Memory::of(State::of(map, bytes, snapshot.revision))
     }
 
     /// Commits a write. The channel is that of the reply, if a reader precedes writers.
