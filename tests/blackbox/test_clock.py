@@ -53,7 +53,11 @@ def test_command_line(launch, server):
     assert server.ok("POST", "/clusters/b" + MAPS, {"metadata": {"name": "m"}})["metadata"]["creationTimestamp"] < START, "another workspace"
     assert server.ok("POST", MAPS, {"metadata": {"name": "m"}})["metadata"]["creationTimestamp"] < START
     assert done("clock", "resume", "--workspace", "a").startswith("running, ")
-    server.ok("POST", WORKSPACES, {"kind": "Workspace", "metadata": {"name": "c"}, "spec": {"from": {"workspace": "a"}}, "apiVersion": "workspaces.pintle.dev/v1alpha1"})
+    server.ok(
+        "POST",
+        WORKSPACES,
+        {"kind": "Workspace", "metadata": {"name": "c"}, "spec": {"from": {"workspace": "a"}}, "apiVersion": "workspaces.pintle.dev/v1alpha1"},
+    )
     assert server.ok("POST", "/clusters/c" + MAPS, {"metadata": {"name": "n"}})["metadata"]["creationTimestamp"] > START, "a fork has the clock of its source"
     done("clock", "delete", "--workspace", "a")
     assert done("clock", "show", "--workspace", "a") == "that of the machine\n"
@@ -67,7 +71,9 @@ def test_tokens_expire_by_the_clock(launch, server):
         account = f"{prefix}/api/v1/namespaces/default/serviceaccounts"
         server.ok("POST", account, {"metadata": {"name": "robo"}})
         done("clock", "stop", "--time", START, *flags)
-        token = server.ok("POST", account + "/robo/token", {"spec": {"expirationSeconds": 3600}, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})["status"]
+        token = server.ok(
+            "POST", account + "/robo/token", {"spec": {"expirationSeconds": 3600}, "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+        )["status"]
         assert token["expirationTimestamp"] == "2090-01-01T01:00:00Z"
         review = prefix + "/apis/authentication.k8s.io/v1/selfsubjectreviews"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

@@ -51,7 +51,8 @@ def server(launch):
 
 def runner(launch, server, tmp_path):
     """Runs pintle, or the script of a shell with kubectl for workspace a, while a recording runs."""
-    kubectl = shutil.which("kubectl") or pytest.skip("no kubectl in PATH")
+    if not shutil.which("kubectl"):
+        pytest.skip("no kubectl in PATH")
     env = {**os.environ, "KUBECONFIG": server.kubeconfig}
 
     def run(*arguments):

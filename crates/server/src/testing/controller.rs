@@ -49,6 +49,7 @@ pub async fn run(testing: Arc<Testing>, mut stop: watch::Receiver<bool>) {
         testing.change(|_| ());
         tokio::select! {
             () = tokio::time::sleep(limits::FAULT_STATUS) => {}
+            () = follower.changed() => testing.change(TestState::end_faults),
             _ = stop.wait_for(|stop| *stop) => return,
         }
     }

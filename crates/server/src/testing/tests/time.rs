@@ -149,6 +149,22 @@ async fn what_an_advance_makes_due_is_done_before_settle_returns() {
     }
 }
 
+#[tokio::test]
+async fn faults_end_by_the_clock() {
+    let server = TestServer::start().await;
+    server.clock(json!({"stopped": true})).await;
+    let effect = json!({"error": {"code": 503}});
+    server
+        .fault("busy", json!({"match": {"resources": ["configmaps"]}, "when": {"ttl": "1h"}, "effect": effect}))
+        .await;
+    assert_eq!(server.get(MAPS).await.0, 503);
+    server.change_clock(json!({"advance": "59m"})).await;
+    assert_eq!(server.get(MAPS).await.0, 503);
+    server.change_clock(json!({"advance": "60m"})).await;
+    assert_eq!(server.get(MAPS).await.0, 200);
+    server.status("faults/busy", |status| status.str_at(&["phase"]) == "Ended").await;
+}
+
 /// The bodies of the responses to a script, which a number chooses.
 async fn script(number: u64) -> Vec<String> {
     let server = TestServer::start().await;
