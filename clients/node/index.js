@@ -24,7 +24,6 @@ const START_MILLISECONDS = 60_000;
 const BUILD_MILLISECONDS = 300_000;
 // how long the key of a template stays taken after its builder has died
 const LEASE_SECONDS = 10;
-const READY_MILLISECONDS = 30_000;
 // what others need is applied first
 const FIRST = ['Namespace', 'CustomResourceDefinition'];
 const LOOPBACK = '127.0.0.1';
@@ -181,10 +180,9 @@ export class Server {
 
   /** A new workspace, with the fields of its specification; it is empty unless they say otherwise. */
   async workspace(name = `w-${randomUUID().slice(0, 13)}`, spec = {}) {
-    await this.request('POST', WORKSPACES, { apiVersion: 'workspaces.pintle.dev/v1alpha1', kind: 'Workspace', metadata: { name }, spec });
-    const workspace = new Workspace(this, name);
-    await workspace.wait((status) => status.phase);
-    return workspace;
+    // it can be used when the response comes
+    await this.request('POST', `/clusters/${name}`, spec);
+    return new Workspace(this, name);
   }
 
   /** The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait. */
@@ -271,18 +269,6 @@ export class Workspace {
     return this.server.request(method, `/clusters/${this.name}${path}`, body, contentType);
   }
 
-  /** Waits until the status is as wanted. */
-  async wait(isDone) {
-    const until = Date.now() + READY_MILLISECONDS;
-    for (let looks = 0; Date.now() < until; looks++) {
-      const { status = {} } = await this.server.request('GET', `${WORKSPACES}/${this.name}`);
-      if (status.phase === 'Failed') throw new PintleError(`workspace ${this.name} has failed: ${status.message}`);
-      if (isDone(status)) return;
-      if (looks > 0) await sleep(1);
-    }
-    throw new PintleError(`workspace ${this.name} is not ready after ${READY_MILLISECONDS / 1000} s`);
-  }
-
   /** A merge patch of the object that stands for the workspace. */
   patch(patch) {
     return this.server.request('PATCH', `${WORKSPACES}/${this.name}`, patch, 'application/merge-patch+json');
@@ -295,9 +281,8 @@ export class Workspace {
 
   /** Puts the workspace back to what it began as. Its watches end. */
   async reset() {
-    const reset = randomUUID();
-    await this.patch({ spec: { reset } });
-    await this.wait((status) => status.reset === reset);
+    // it is done when the response comes
+    await this.patch({ spec: { reset: randomUUID() } });
   }
 
   /** Deletes the workspace, with all that is in it. */

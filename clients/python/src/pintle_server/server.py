@@ -142,10 +142,9 @@ class Server:
     def workspace(self, name=None, **spec):
         """A new workspace, which is empty unless `spec` says otherwise; see `pintle workspace create --help`."""
         name = name or f"w-{uuid.uuid4().hex[:12]}"
-        self.client.request("POST", WORKSPACES, {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": name}, "spec": spec})
-        workspace = Workspace(self, name)
-        workspace.wait()
-        return workspace
+        # it can be used when the response comes
+        self.client.request("POST", f"/clusters/{name}", spec)
+        return Workspace(self, name)
 
     def template(self, key, build):
         """The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait."""
