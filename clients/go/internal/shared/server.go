@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,7 @@ type Server struct {
 	socket     string
 	flags      []string
 	connection *net.UnixConn
+	http       *http.Client
 	client     *dynamic.DynamicClient
 
 	templates sync.Map
@@ -137,11 +139,22 @@ func (s *Server) join() error {
 	}
 	err := binary.CheckVersion(s.program, s.Version)
 	if err == nil {
-		s.client, err = dynamic.NewForConfig(s.Config(""))
+		err = s.makeClients()
 	}
 	if err != nil {
 		s.connection.Close()
 	}
+	return err
+}
+
+// makeClients makes the clients of the API outside of workspaces, which share their connections.
+func (s *Server) makeClients() error {
+	config := s.Config("")
+	var err error
+	if s.http, err = rest.HTTPClientFor(config); err != nil {
+		return err
+	}
+	s.client, err = dynamic.NewForConfigAndClient(config, s.http)
 	return err
 }
 

@@ -1,12 +1,15 @@
 package shared
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,10 +27,7 @@ import (
 )
 
 const (
-	readyTime = 30 * time.Second
 	buildTime = 300 * time.Second
-	// the first look is made at once, and usually enough
-	readyLook = time.Millisecond
 	buildLook = 5 * time.Millisecond
 	// how long the name of a template stays taken after its builder has died
 	lease   = 10 * time.Second
@@ -55,32 +55,36 @@ func (s *Server) Workspace(spec map[string]any) (*Workspace, error) {
 }
 
 func (s *Server) named(name string, spec map[string]any) (*Workspace, error) {
-	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": resource.GroupVersion().String(), "kind": "Workspace", "metadata": map[string]any{"name": name}, "spec": spec,
-	}}
-	if _, err := s.client.Resource(resource).Create(context.Background(), object, metav1.CreateOptions{}); err != nil {
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	// it can be used when the response comes
+	if err := s.post("/clusters/"+name, spec); err != nil {
 		return nil, err
 	}
-	workspace := &Workspace{s, name}
-	return workspace, workspace.wait("phase", "Ready")
+	return &Workspace{s, name}, nil
 }
 
-// wait waits until a field of the status has a value.
-func (w *Workspace) wait(field, value string) error {
-	for until := time.Now().Add(readyTime); time.Now().Before(until); time.Sleep(readyLook) {
-		found, err := w.get()
-		if err != nil {
-			return err
-		}
-		status, _, _ := unstructured.NestedMap(found.Object, "status")
-		if status["phase"] == "Failed" {
-			return fmt.Errorf("workspace %s has failed: %v", w.Name, status["message"])
-		}
-		if status[field] == value {
-			return nil
-		}
+// post sends an object to a path that is not one of a resource. Errors of the API are those of client-go.
+func (s *Server) post(path string, object any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("workspace %s is not ready after %s", w.Name, readyTime)
+	response, err := s.http.Post(s.URL+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode < http.StatusBadRequest {
+		_, err = io.Copy(io.Discard, response.Body)
+		return err
+	}
+	var status metav1.Status
+	if err := json.NewDecoder(response.Body).Decode(&status); err != nil {
+		return fmt.Errorf("%s: %s", path, response.Status)
+	}
+	return apierrors.FromObject(&status)
 }
 
 func (w *Workspace) get() (*unstructured.Unstructured, error) {
@@ -103,11 +107,8 @@ func (w *Workspace) Fork() (*Workspace, error) {
 
 // Reset puts the workspace back to what it began as. Its watches end.
 func (w *Workspace) Reset() error {
-	mark := rand.Text()
-	if err := w.patch(map[string]any{"reset": mark}); err != nil {
-		return err
-	}
-	return w.wait("reset", mark)
+	// it is done when the response comes
+	return w.patch(map[string]any{"reset": rand.Text()})
 }
 
 // Delete deletes the workspace, with all that is in it.

@@ -75,12 +75,9 @@ public final class Server implements AutoCloseable {
 
     /** A new workspace with a name and with the fields of its specification. */
     public Workspace workspace(String name, Map<String, ?> spec) {
-        Map<String, Object> object =
-                Map.of("apiVersion", "workspaces.pintle.dev/v1alpha1", "kind", "Workspace", "metadata", Map.of("name", name), "spec", spec);
-        request("POST", WORKSPACES, object, Api.JSON);
-        Workspace workspace = new Workspace(this, name);
-        workspace.awaitStatus("phase", null);
-        return workspace;
+        // it can be used when the response comes
+        request("POST", "/clusters/" + name, spec, Api.JSON);
+        return new Workspace(this, name);
     }
 
     /**

@@ -14,12 +14,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /** A workspace of a server: an API of its own. */
 public final class Workspace implements AutoCloseable {
-    private static final long READY_SECONDS = 30;
     // what others need is applied first
     private static final List<String> FIRST = List.of("Namespace", "CustomResourceDefinition");
 
@@ -79,33 +77,13 @@ public final class Workspace implements AutoCloseable {
 
     /** Puts the workspace back to what it began as. Its watches end. */
     public void reset() {
-        String mark = UUID.randomUUID().toString();
-        patch(Map.of("reset", mark));
-        awaitStatus("reset", mark);
+        // it is done when the response comes
+        patch(Map.of("reset", UUID.randomUUID().toString()));
     }
 
     /** A change of the specification of the workspace. */
     void patch(Map<String, ?> spec) {
         server.request("PATCH", Server.WORKSPACES + "/" + name, Map.of("spec", spec), Api.MERGE_PATCH);
-    }
-
-    /** Waits until a field of the status has a value, or any if that is null. */
-    void awaitStatus(String field, String value) {
-        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(READY_SECONDS);
-        for (long looks = 0; System.nanoTime() < until; looks++) {
-            Map<?, ?> status = (Map<?, ?>) server.request("GET", Server.WORKSPACES + "/" + name).get("status");
-            Object found = status == null ? null : status.get(field);
-            if (status != null && "Failed".equals(status.get("phase"))) {
-                throw new PintleException("workspace " + name + " has failed: " + status.get("message"));
-            }
-            if (found != null && (value == null || value.equals(found))) {
-                return;
-            }
-            if (looks > 0) {
-                Server.pause(1);
-            }
-        }
-        throw new PintleException("workspace " + name + " is not ready after " + READY_SECONDS + " s");
     }
 
     /** Deletes the workspace with all that is in it, and closes the clients that have been made for it. */
