@@ -18,6 +18,9 @@ export { PintleError } from './binary.js';
 
 const TESTING_VERSION = 'testing.pintle.dev/v1alpha1';
 const TESTING = `/apis/${TESTING_VERSION}`;
+const CLOCK = `${TESTING}/clocks/clock`;
+// the units of durations in milliseconds
+const UNITS = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const WORKSPACES = '/apis/workspaces.pintle.dev/v1alpha1/workspaces';
 const FLAGS = ['--storage=memory', '--workspaces', '--testing', '--secure-port=0', '--bind-address=127.0.0.1', '-o=json'];
 const START_MILLISECONDS = 60_000;
@@ -262,6 +265,7 @@ export class Workspace {
     this.name = name;
     this.url = `${server.url}/clusters/${name}`;
     this.plurals = new Map();
+    this.clock = new Clock(this);
   }
 
   /** A request to the API of the workspace. */
@@ -312,6 +316,12 @@ export class Workspace {
     const settle = { apiVersion: TESTING_VERSION, kind: 'Settle', metadata: { name: 'now' }, spec: { quiet, timeout, ...spec } };
     const { status } = await this.request('POST', `${TESTING}/settles`, settle);
     if (!status.settled) throw new PintleError(`not settled: ${status.message}`);
+  }
+
+  /** What each client has done, and what of it is suspicious: the `status` of a `Report`. */
+  async report() {
+    const report = { apiVersion: TESTING_VERSION, kind: 'Report', metadata: { name: 'now' }, spec: {} };
+    return (await this.request('POST', `${TESTING}/reports`, report)).status;
   }
 
   /** A kubeconfig as an object. */
@@ -381,6 +391,63 @@ export class Workspace {
     }
     return this.plurals.get(key);
   }
+}
+
+/** The clock of a workspace; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md#clock. */
+export class Clock {
+  constructor(workspace) {
+    this.workspace = workspace;
+  }
+
+  /**
+   * Stops it, at a `time` (a `Date` or a text) if one is given. A `seed` makes uids and generated names repeatable, if the clock has not
+   * been changed before.
+   */
+  stop({ time, seed } = {}) {
+    return this.change({ stopped: true, ...(time && { time: shown(time) }), ...(seed !== undefined && { seed }) });
+  }
+
+  /** Advances it by milliseconds, or a text such as `90s` or `72h`. What becomes due is done when `settle` returns. */
+  async advance(by) {
+    const found = await this.workspace.request('GET', CLOCK).catch((error) => {
+      if (error.code !== 404) throw error;
+    });
+    return this.change({ advance: `${milliseconds(found?.spec.advance ?? 0) + milliseconds(by)}ms` });
+  }
+
+  /** Sets it to a `Date`, or a text such as `2030-01-01T00:00:00Z`, which is not before what it shows. */
+  set(time) {
+    return this.change({ time: shown(time) });
+  }
+
+  /** Lets it go on from what it shows. */
+  resume() {
+    return this.change({ stopped: false });
+  }
+
+  /** The time is that of the machine again. */
+  async delete() {
+    await this.workspace.request('DELETE', CLOCK);
+  }
+
+  async change(spec) {
+    try {
+      await this.workspace.request('PATCH', CLOCK, { spec }, 'application/merge-patch+json');
+    } catch (error) {
+      if (error.code !== 404) throw error;
+      const clock = { apiVersion: TESTING_VERSION, kind: 'Clock', metadata: { name: 'clock' }, spec };
+      await this.workspace.request('POST', `${TESTING}/clocks`, clock);
+    }
+  }
+}
+
+const shown = (time) => (time instanceof Date ? time.toISOString() : time);
+
+function milliseconds(by) {
+  if (typeof by === 'number') return Math.round(by);
+  if (!/^([\d.]+(ns|us|µs|ms|s|m|h))+$/.test(by)) throw new PintleError(`${by} is no duration such as 90s or 1h30m`);
+  const parts = [...by.matchAll(/([\d.]+)(ns|us|µs|ms|s|m|h)/g)];
+  return Math.round(parts.reduce((sum, [, number, unit]) => sum + number * UNITS[unit], 0));
 }
 
 /** The objects in a file, or in the files below a directory, by name. */

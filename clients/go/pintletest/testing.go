@@ -32,3 +32,37 @@ func (fault *Fault) Delete() error { return fault.shared.Delete() }
 func (w *Workspace) Settle(quiet, limit time.Duration) error {
 	return w.shared.Settle(map[string]any{"quiet": quiet.String(), "timeout": limit.String()})
 }
+
+// Report returns what each client has done, and what of it is suspicious: the status of a Report.
+func (w *Workspace) Report() (map[string]any, error) { return w.shared.Report() }
+
+// Clock returns the clock of the workspace, which tests stop and advance.
+func (w *Workspace) Clock() Clock { return Clock{w.shared} }
+
+// Clock is the time of a workspace: of its objects, events, tokens and certificates.
+type Clock struct {
+	shared *shared.Workspace
+}
+
+// Stop stops the clock at what it shows.
+func (c Clock) Stop() error { return c.shared.ChangeClock(map[string]any{"stopped": true}) }
+
+// StopAt stops the clock at a time, which is not before what it shows. The seed makes uids and generated names repeatable; the clock must
+// not have been changed before.
+func (c Clock) StopAt(at time.Time, seed int64) error {
+	return c.shared.ChangeClock(map[string]any{"stopped": true, "time": at.UTC().Format(time.RFC3339Nano), "seed": seed})
+}
+
+// Advance advances the clock. What becomes due is done when Settle returns.
+func (c Clock) Advance(by time.Duration) error { return c.shared.AdvanceClock(by) }
+
+// Set sets the clock to a time, which is not before what it shows.
+func (c Clock) Set(to time.Time) error {
+	return c.shared.ChangeClock(map[string]any{"time": to.UTC().Format(time.RFC3339Nano)})
+}
+
+// Resume lets a stopped clock go on.
+func (c Clock) Resume() error { return c.shared.ChangeClock(map[string]any{"stopped": false}) }
+
+// Delete ends the effect: the time is that of the machine again.
+func (c Clock) Delete() error { return c.shared.DeleteClock() }

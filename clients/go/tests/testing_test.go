@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -38,5 +39,27 @@ func TestFaultsAndSettle(t *testing.T) {
 	}
 	if err := workspace.Settle(300*time.Millisecond, 100*time.Millisecond); err == nil || !strings.HasPrefix(err.Error(), "not settled: ") {
 		t.Fatal(err)
+	}
+}
+
+func TestClockAndReport(t *testing.T) {
+	workspace := pintletest.New(t, options)
+	clock, begin := workspace.Clock(), time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := errors.Join(clock.StopAt(begin, 7), clock.Advance(time.Hour), clock.Advance(1500*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	created, err := create(workspace.Config(), "mary")
+	if err != nil || !created.GetCreationTimestamp().Time.Equal(begin.Add(time.Hour+time.Second)) {
+		t.Fatal(created, err)
+	}
+	if err := clock.Set(begin); err == nil || !strings.Contains(err.Error(), "never goes back") {
+		t.Fatal(err)
+	}
+	if err := errors.Join(clock.Stop(), clock.Resume(), clock.Delete()); err != nil {
+		t.Fatal(err)
+	}
+	report, err := workspace.Report()
+	if err != nil || len(report["agents"].([]any)) == 0 {
+		t.Fatal(report, err)
 	}
 }

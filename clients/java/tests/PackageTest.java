@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
+import dev.pintle.Clock;
+import dev.pintle.Fault;
 import dev.pintle.Pintle;
 import dev.pintle.PintleException;
 import dev.pintle.ResponseException;
@@ -21,6 +23,8 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
@@ -39,6 +43,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** The package as users have it: from its jars, with the binary in the one of the platform. */
 class PackageTest {
     private static final String BOATS = "/apis/example.com/v1/namespaces/default/boats";
+    private static final String MAPS = "/api/v1/namespaces/default/configmaps";
     private static final Map<String, Object> BOAT = boat("argo");
 
     private static final Server SERVER = Pintle.startIn("package-tests");
@@ -358,6 +363,48 @@ class PackageTest {
         var server = ProcessHandle.of(pid);
         if (server.isPresent()) {
             server.get().onExit().get(20, TimeUnit.SECONDS);
+        }
+    }
+
+    @Test
+    void faultsHitAndWorkspacesSettle() throws Exception {
+        try (Workspace workspace = SERVER.workspace()) {
+            Map<String, Object> map = Map.of("metadata", Map.of("name", "a"));
+            Map<String, ?> effect = Map.of("error", Map.of("code", 503));
+            try (Fault fault = workspace.fault(Map.of("match", Map.of("verbs", List.of("create")), "effect", effect))) {
+                ResponseException refused = assertThrows(ResponseException.class, () -> workspace.request("POST", MAPS, map));
+                assertEquals(503, refused.code());
+                for (int looks = 0; fault.hits() != 1; looks++) {
+                    assertTrue(looks < 1000, "the status follows");
+                    Thread.sleep(10);
+                }
+            }
+            workspace.request("POST", MAPS, map);
+            workspace.settle();
+            Duration limit = Duration.ofMillis(100);
+            PintleException behind = assertThrows(PintleException.class, () -> workspace.settle(limit.multipliedBy(3), limit));
+            assertTrue(behind.getMessage().startsWith("not settled: "), behind.getMessage());
+            assertFalse(((List<?>) workspace.report().get("agents")).isEmpty());
+        }
+    }
+
+    @Test
+    void clocksStopAndAdvance() {
+        try (Workspace workspace = SERVER.workspace()) {
+            Clock clock = workspace.clock();
+            clock.stopAt(Instant.parse("2090-01-01T00:00:00Z"), 7);
+            clock.advance(Duration.ofHours(1));
+            clock.advance(Duration.ofMillis(1500));
+            Map<?, ?> created = (Map<?, ?>) workspace.request("POST", MAPS, Map.of("metadata", Map.of("name", "a"))).get("metadata");
+            assertEquals("2090-01-01T01:00:01Z", created.get("creationTimestamp"));
+            ResponseException back =
+                    assertThrows(ResponseException.class, () -> clock.set(Instant.parse("2090-01-01T00:00:00Z")));
+            assertTrue(back.getMessage().contains("never goes back"), back.getMessage());
+            clock.stop();
+            clock.resume();
+            clock.delete();
+            Map<?, ?> later = (Map<?, ?>) workspace.request("POST", MAPS, Map.of("metadata", Map.of("name", "b"))).get("metadata");
+            assertTrue(later.get("creationTimestamp").toString().compareTo("2090") < 0, later.toString());
         }
     }
 }

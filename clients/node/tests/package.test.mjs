@@ -135,6 +135,27 @@ test('faults end with what they are made of, and a workspace settles', async () 
   await gone(server.pid);
 });
 
+test('a clock stops and advances, and a report says what was done', async () => {
+  const server = await own();
+  const workspace = await server.workspace();
+  const maps = '/api/v1/namespaces/default/configmaps';
+  const { clock } = workspace;
+  await clock.stop({ time: new Date('2090-01-01T00:00:00Z'), seed: 7 });
+  await clock.advance('1h30m');
+  await clock.advance(1500);
+  const created = await workspace.request('POST', maps, { metadata: { name: 'a' } });
+  assert.equal(created.metadata.creationTimestamp, '2090-01-01T01:30:01Z');
+  await clock.set('2091-01-01T00:00:00Z');
+  await assert.rejects(clock.set('2090-01-01T00:00:00Z'), /never goes back/);
+  await clock.resume();
+  await clock.delete();
+  const later = await workspace.request('POST', maps, { metadata: { name: 'b' } });
+  assert.ok(later.metadata.creationTimestamp < '2090', later.metadata.creationTimestamp);
+  assert.equal((await workspace.report()).agents[0].userAgent, 'pintle-server');
+  server.stop();
+  await gone(server.pid);
+});
+
 test('the client of Kubernetes', async (context) => {
   const client = await import('@kubernetes/client-node').catch(() => null);
   if (!client) return context.skip('@kubernetes/client-node is not installed');

@@ -1,5 +1,6 @@
 """The package as users have it: installed from the wheel, with the binary in it."""
 
+import datetime
 import json
 import os
 import pathlib
@@ -267,3 +268,26 @@ def test_dead_builders_free_their_template(server, place):
     built = []
     template = server.template("t", lambda workspace: built.append(workspace.name))
     assert built == [template.name] == [builder.stdout.strip()]
+
+
+def test_the_clock(server):
+    with server.workspace() as workspace:
+        maps = "/api/v1/namespaces/default/configmaps"
+        workspace.clock.stop(datetime.datetime(2090, 1, 1), seed=7)
+        workspace.clock.advance("1h30m")
+        workspace.clock.advance(datetime.timedelta(seconds=1.5))
+        created = workspace.request("POST", maps, {"metadata": {"name": "argo"}})
+        assert created["metadata"]["creationTimestamp"] == "2090-01-01T01:30:01Z"
+        workspace.clock.set("2091-01-01T00:00:00Z")
+        with pytest.raises(pintle_server.ResponseError, match="never goes back"):
+            workspace.clock.set("2090-01-01T00:00:00Z")
+        workspace.clock.resume()
+        workspace.clock.delete()
+        later = workspace.request("POST", maps, {"metadata": {"name": "beagle"}})
+        assert later["metadata"]["creationTimestamp"] < "2090"
+
+
+def test_the_report(server):
+    with server.workspace() as workspace:
+        workspace.request("GET", "/api/v1/namespaces")
+        assert workspace.report()["agents"][0]["userAgent"].startswith("pintle-server")

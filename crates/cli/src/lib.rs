@@ -16,7 +16,7 @@
 //! With kube-rs, a client is `kube::Client::new(workspace.api(), "default")`. The page [Rust](https://github.com/pintle/pintle/blob/main/docs/src/rust.md)
 //! has more. Without the features `cli` and `etcd`, which the program needs, the library has a third of the dependencies.
 
-pub use embed::{Api, Builder, Error, Fault, ResponseBody, Server, Value, Workspace, json};
+pub use embed::{Api, Builder, Clock, Error, Fault, ResponseBody, Server, Value, Workspace, json};
 
 /// The examples of the page are tests.
 #[cfg(doctest)]

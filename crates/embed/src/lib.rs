@@ -24,6 +24,7 @@
 //! A client of kube-rs takes [`Workspace::api`], which is a `tower::Service`:
 //! `kube::Client::new(workspace.api(), "default")`.
 
+mod clock;
 mod configuration;
 mod embedded;
 mod error;
@@ -32,6 +33,7 @@ mod manifests;
 mod service;
 mod workspace;
 
+pub use clock::Clock;
 pub use embedded::{Builder, Server};
 pub use error::Error;
 pub use machinery::{Value, json};

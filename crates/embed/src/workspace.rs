@@ -23,13 +23,13 @@ pub const DEFAULT: &str = "default";
 const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
 
 /// The API of the objects with which tests disturb and observe a workspace.
-const TESTING: &str = "testing.pintle.dev/v1alpha1";
+pub(crate) const TESTING: &str = "testing.pintle.dev/v1alpha1";
 
 /// The field manager of objects that are applied.
 const MANAGER: &str = "pintle";
 
 const JSON: &str = "application/json";
-const MERGE: &str = "application/merge-patch+json";
+pub(crate) const MERGE: &str = "application/merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// An API of its own: objects, CRDs, RBAC, controllers and revisions, apart from those of other workspaces.
@@ -120,7 +120,7 @@ impl Workspace {
     async fn on_object(&self, method: Method, content_type: &str, body: Option<&Value>) -> Result<(), Error> {
         let home = Workspace::named(self.running.clone(), DEFAULT);
         let path = format!("{WORKSPACES}/{}", self.name);
-        send(&home.api(), method, &path, content_type, body).await.map(drop)
+        home.send(method, &path, content_type, body).await.map(drop)
     }
 
     /// Deletes the workspace, with all that is in it.
@@ -141,7 +141,7 @@ impl Workspace {
     ///
     /// The API refuses it.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
-        send(&self.api(), Method::GET, path, "", None).await
+        self.send(Method::GET, path, "", None).await
     }
 
     /// Creates an object in the collection at a path.
@@ -150,7 +150,7 @@ impl Workspace {
     ///
     /// The API refuses it.
     pub async fn post(&self, path: &str, object: &Value) -> Result<Value, Error> {
-        send(&self.api(), Method::POST, path, JSON, Some(object)).await
+        self.send(Method::POST, path, JSON, Some(object)).await
     }
 
     /// Applies manifests, server-side: files, and directories with everything below them. Namespaces and CRDs come first, in whichever
@@ -177,6 +177,16 @@ impl Workspace {
         self.apply_as(object, &mut Kinds::default()).await
     }
 
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Error> {
+        send(&self.api(), method, path, content_type, body).await
+    }
+
     async fn apply_as(&self, object: &Value, known: &mut Kinds) -> Result<Value, Error> {
         let (version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
         let base = base_of(version);
@@ -194,7 +204,7 @@ impl Workspace {
         let place = if *is_namespaced { format!("/namespaces/{namespace}") } else { String::new() };
         let name = object.str_at(&["metadata", "name"]);
         let path = format!("{base}{place}/{plural}/{name}?fieldManager={MANAGER}&force=true");
-        send(&self.api(), Method::PATCH, &path, APPLY, Some(object)).await
+        self.send(Method::PATCH, &path, APPLY, Some(object)).await
     }
 }
 
@@ -258,7 +268,7 @@ impl Workspace {
         Ok(report.get("status").cloned().unwrap_or_default())
     }
 
-    async fn testing(&self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, Error> {
+    pub(crate) async fn testing(&self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, Error> {
         let object = json!({"apiVersion": TESTING, "kind": kind, "metadata": {"name": name}, "spec": spec});
         self.post(&format!("/apis/{TESTING}/{plural}"), &object).await
     }
@@ -289,7 +299,7 @@ impl Fault {
     ///
     /// The fault has been deleted.
     pub async fn delete(self) -> Result<(), Error> {
-        send(&self.workspace.api(), Method::DELETE, &self.path(), "", None).await.map(drop)
+        self.workspace.send(Method::DELETE, &self.path(), "", None).await.map(drop)
     }
 
     fn path(&self) -> String {

@@ -154,6 +154,25 @@ async fn faults_hit_and_workspaces_settle() {
     assert_eq!(plain.default_workspace().report().await.unwrap_err().code(), Some(404));
 }
 
+#[tokio::test]
+async fn clocks_stop_and_advance() {
+    let server = Server::ephemeral().testing().start().await.unwrap();
+    let workspace = server.workspace().await.unwrap();
+    let clock = workspace.clock();
+    clock.stop_at("2090-01-01T00:00:00Z", 7).await.unwrap();
+    clock.advance(Duration::from_secs(3600)).await.unwrap();
+    clock.advance(Duration::from_millis(1500)).await.unwrap();
+    let created = workspace.post(CONFIG_MAPS, &named("a")).await.unwrap();
+    assert_eq!(created.str_at(&["metadata", "creationTimestamp"]), "2090-01-01T01:00:01Z");
+    let back = clock.set("2090-01-01T00:00:00Z").await.unwrap_err();
+    assert!(back.to_string().contains("never goes back"), "{back}");
+    clock.stop().await.unwrap();
+    clock.resume().await.unwrap();
+    clock.delete().await.unwrap();
+    let later = workspace.post(CONFIG_MAPS, &named("b")).await.unwrap();
+    assert!(later.str_at(&["metadata", "creationTimestamp"]) < "2090", "{}", later.to_json());
+}
+
 /// The URL in a kubeconfig.
 fn url_of(kubeconfig: &str) -> String {
     let kubeconfig = machinery::value::decode(kubeconfig.as_bytes()).unwrap();

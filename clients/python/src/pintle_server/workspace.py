@@ -6,6 +6,7 @@ import os
 import pathlib
 import time
 
+from .clock import Clock
 from .errors import PintleError, ResponseError
 
 WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
@@ -17,12 +18,13 @@ FIRST = ("Namespace", "CustomResourceDefinition")
 
 
 class Workspace:
-    """A workspace of a server: `name`, `url`."""
+    """A workspace of a server: `name`, `url`, `clock`."""
 
     def __init__(self, server, name):
         self.server, self.name = server, name
         self.prefix = f"/clusters/{name}"
         self.url = server.url + self.prefix
+        self.clock = Clock(self)
         self._kubeconfig, self._plurals = None, {}
 
     def request(self, method, path, body=None, content_type="application/json"):
@@ -67,6 +69,11 @@ class Workspace:
         settle = self.request("POST", f"{TESTING}/settles", {"apiVersion": TESTING_VERSION, "kind": "Settle", "metadata": {"name": "now"}, "spec": spec})
         if not settle["status"].get("settled"):
             raise PintleError(f"not settled: {settle['status'].get('message')}")
+
+    def report(self):
+        """What each client has done, and what of it is suspicious: the `status` of a `Report`."""
+        report = {"apiVersion": TESTING_VERSION, "kind": "Report", "metadata": {"name": "now"}, "spec": {}}
+        return self.request("POST", f"{TESTING}/reports", report)["status"]
 
     def kubeconfig_content(self):
         """A kubeconfig as a dictionary."""

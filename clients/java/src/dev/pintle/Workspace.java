@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Comparator;
@@ -18,6 +19,8 @@ import java.util.stream.Stream;
 
 /** A workspace of a server: an API of its own. */
 public final class Workspace implements AutoCloseable {
+    static final String TESTING_VERSION = "testing.pintle.dev/v1alpha1";
+    static final String TESTING = "/apis/" + TESTING_VERSION;
     // what others need is applied first
     private static final List<String> FIRST = List.of("Namespace", "CustomResourceDefinition");
 
@@ -111,6 +114,45 @@ public final class Workspace implements AutoCloseable {
     @Override
     public void close() {
         delete();
+    }
+
+    /** The clock of the workspace. */
+    public Clock clock() {
+        return new Clock(this);
+    }
+
+    /**
+     * Makes requests or events of the workspace fail, until the fault is closed. The specification is that of a Fault: {@code recipe}, or
+     * {@code match}, {@code when} and {@code effect}.
+     */
+    public Fault fault(Map<String, ?> spec) {
+        return Fault.create(this, spec);
+    }
+
+    /** Returns when every watch has received everything, and nothing has been written for 100 ms, within 20 s. */
+    public void settle() {
+        settle(Duration.ofMillis(100), Duration.ofSeconds(20));
+    }
+
+    /** Returns when every watch has received everything, and nothing has been written for a time; the exception says who is behind. */
+    public void settle(Duration quiet, Duration limit) {
+        Map<String, ?> spec = Map.of("quiet", quiet.toMillis() + "ms", "timeout", limit.toMillis() + "ms");
+        Map<?, ?> status = (Map<?, ?>) testing("Settle", "settles", "now", spec).get("status");
+        if (!Boolean.TRUE.equals(status.get("settled"))) {
+            throw new PintleException("not settled: " + status.get("message"));
+        }
+    }
+
+    /** What each client has done, and what of it is suspicious: the status of a Report. */
+    public Map<?, ?> report() {
+        return (Map<?, ?>) testing("Report", "reports", "now", Map.of()).get("status");
+    }
+
+    /** Creates an object of the testing API. */
+    Map<String, Object> testing(String kind, String plural, String object, Map<String, ?> spec) {
+        Map<String, ?> metadata = Map.of("name", object);
+        Map<String, ?> body = Map.of("apiVersion", TESTING_VERSION, "kind", kind, "metadata", metadata, "spec", spec);
+        return request("POST", TESTING + "/" + plural, body);
     }
 
     /** A kubeconfig as a text. It is JSON, which is YAML. */
