@@ -2,10 +2,11 @@
 
 import contextlib
 import os
-import shutil
 import subprocess
 
 import pytest
+
+import kubectl.client as kubectl
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(180)]
 
@@ -102,7 +103,7 @@ def test_golden_files_with_kubectl(launch, tmp_path):
 
 def golden(launch, server, tmp_path):
     """What kubectl prints in two workspaces after the same commands."""
-    kubectl = shutil.which("kubectl") or pytest.skip("no kubectl in PATH")
+    binary = kubectl.built()
     done = command(launch, server)
     manifest = tmp_path / "all.yaml"
     manifest.write_text(
@@ -129,7 +130,7 @@ spec: {containers: [{name: c, image: i}]}
         done("clock", "stop", "--time", START, "--seed", "7", "--workspace", workspace)
 
         def run(*arguments):
-            subprocess.run([kubectl, *arguments], env=env, check=True, capture_output=True, text=True, timeout=60)
+            subprocess.run([binary, *arguments], env=env, check=True, capture_output=True, text=True, timeout=60)
             done("settle", "--workspace", workspace)
 
         run("create", "namespace", "shop")
@@ -139,7 +140,7 @@ spec: {containers: [{name: c, image: i}]}
         run("apply", "-f", str(manifest))
         kinds = "configmaps,services,pods,serviceaccounts"
         texts = [
-            subprocess.run([kubectl, "get", kinds, "-n", "shop", "-o", form], env=env, check=True, capture_output=True, text=True, timeout=60).stdout
+            subprocess.run([binary, "get", kinds, "-n", "shop", "-o", form], env=env, check=True, capture_output=True, text=True, timeout=60).stdout
             for form in ("yaml", "wide")
         ]
         return "".join(texts)

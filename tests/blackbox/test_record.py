@@ -2,11 +2,11 @@
 
 import json
 import os
-import shutil
 import subprocess
 
 import pytest
 
+import kubectl.client as kubectl
 from documentation import ROOT
 from pintle import TOKEN
 
@@ -51,15 +51,16 @@ def server(launch):
 
 def runner(launch, server, tmp_path):
     """Runs pintle, or the script of a shell with kubectl for workspace a, while a recording runs."""
-    if not shutil.which("kubectl"):
-        pytest.skip("no kubectl in PATH")
-    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig, "PATH": f"{kubectl.built().parent}:{os.environ['PATH']}"}
 
     def run(*arguments):
         return subprocess.run([launch.binary, *arguments], capture_output=True, text=True, timeout=120, env=env)
 
     config = tmp_path / "a.kubeconfig"
     config.write_text(run("workspace", "kubeconfig", "a").stdout)
+    # a kubeconfig of a workspace is one for all commands
+    assert run("settle", "--kubeconfig", str(config)).returncode == 0
+    assert run("workspace", "kubeconfig", "b", "--kubeconfig", str(config)).stdout.count("/clusters/b") == 1
 
     def record(file, script, *flags):
         script = f"export KUBECONFIG={config}\n{script}"
@@ -109,7 +110,7 @@ kill $watch
     changed.write_text(text.replace('"maximum":3', '"maximum":4'))
     server.ok("DELETE", WORKSPACES + "/b")
     server.ok("POST", WORKSPACES, {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": "c"}})
-    replayed = run("replay", str(changed), "--workspace", "c")
+    replayed = run("replay", str(changed), "--server", f"{server.url}/clusters/c")
     assert replayed.returncode == 1, replayed
     assert ": recorded 422 (-), this server 200 (+)\n" in replayed.stdout, replayed.stdout
 

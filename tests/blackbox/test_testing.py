@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import kubectl.client as kubectl
 from documentation import ROOT
 from pintle import TOKEN, eventually, insecure
 from watch import Watch
@@ -323,10 +323,9 @@ class Tickets:
     """The controller of the example, on a server of its own."""
 
     def __init__(self, launch, server, fixed):
-        kubectl = shutil.which("kubectl") or pytest.skip("no kubectl in PATH")
         self.server, self.binary = server, launch.binary
         self.env = {**os.environ, "KUBECONFIG": server.kubeconfig}
-        subprocess.run([kubectl, "apply", "-f", EXAMPLE / "tickets.yaml"], env=self.env, check=True, capture_output=True, timeout=60)
+        subprocess.run([kubectl.built(), "apply", "-f", EXAMPLE / "tickets.yaml"], env=self.env, check=True, capture_output=True, timeout=60)
         flags = ["--fixed"] if fixed else []
         command = [sys.executable, EXAMPLE / "controller.py", *flags]
         self.process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -91,7 +91,14 @@ const EXAMPLES: [(&str, &[&str]); 59] = [
     ("clock show", &["clock show", "clock show -o json"]),
     ("clock delete", &["clock delete"]),
     ("record", &["record -o bug.json -- kubectl apply -f boat.yaml", "record -o bug.json --workspace test-1"]),
-    ("replay", &["replay bug.json", "replay bug.json --kubeconfig other.kubeconfig"]),
+    (
+        "replay",
+        &[
+            "replay bug.json",
+            "replay bug.json --kubeconfig other.kubeconfig",
+            "replay bug.json --server https://127.0.0.1:6443",
+        ],
+    ),
     ("settle", &["settle", "settle --quiet 500ms --timeout 20s --workspace test-1"]),
     (
         "report",

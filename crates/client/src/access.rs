@@ -51,6 +51,24 @@ impl Access {
     }
 }
 
+impl Access {
+    /// Access to the API outside of workspaces, with the same credentials.
+    #[must_use]
+    pub fn outside_workspaces(mut self) -> Access {
+        if let Some((root, _)) = self.server.split_once("/clusters/") {
+            self.server = root.to_owned();
+        }
+        self
+    }
+
+    /// Access to a workspace of the server, with the same credentials.
+    #[must_use]
+    pub fn to_workspace(self, name: &str) -> Access {
+        let outside = self.outside_workspaces();
+        Access { server: format!("{}/clusters/{name}", outside.server.trim_end_matches('/')), ..outside }
+    }
+}
+
 /// The content of a kubeconfig file.
 struct Config<'a> {
     content: Value,
@@ -109,6 +127,15 @@ fn of_current_context(configs: &[Config]) -> Result<Access, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workspaces_are_places_of_a_server() {
+        for server in ["https://x", "https://x/", "https://x/clusters/a"] {
+            let access = Access { server: server.to_owned(), ..Access::default() };
+            assert_eq!(access.clone().to_workspace("b").server, "https://x/clusters/b");
+            assert_eq!(access.outside_workspaces().server.trim_end_matches('/'), "https://x");
+        }
+    }
 
     #[test]
     fn current_context_is_used() {

@@ -1,6 +1,5 @@
 //! Connections over TLS, and requests and responses as bytes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -114,6 +113,8 @@ impl Default for Options {
 pub struct Client {
     /// `host:port`.
     authority: String,
+    /// What precedes the paths of requests, such as `/clusters/NAME`.
+    base: String,
     name: ServerName<'static>,
     tls: TlsConnector,
     token: String,
@@ -134,11 +135,11 @@ pub struct Connection {
 impl Client {
     /// Creates a client; it does not connect yet. Fails if the URL or a certificate is invalid.
     pub fn new(access: &Access, options: Options) -> Result<Arc<Client>, String> {
-        let authority = authority(&access.server)?;
+        let (authority, base) = place(&access.server)?;
         let host = authority.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
         let tls = TlsConnector::from(Arc::new(tls(access, options.protocol)?));
-        Ok(Arc::new(Client { name, tls, token: access.token.clone(), authority, options }))
+        Ok(Arc::new(Client { authority, base, name, tls, token: access.token.clone(), options }))
     }
 
     /// Opens a TLS connection without speaking HTTP on it.
@@ -188,8 +189,9 @@ impl Client {
         let mut builder = HttpRequest::builder().method(call.method).header("user-agent", self.options.user_agent);
         builder = builder.header("accept", call.accept);
         builder = match self.options.protocol {
-            Protocol::Http1 => builder.uri(call.path).header("host", &self.authority),
-            Protocol::Http2 => builder.uri(format!("https://{}{}", self.authority, call.path)),
+            Protocol::Http1 if self.base.is_empty() => builder.uri(call.path).header("host", &self.authority),
+            Protocol::Http1 => builder.uri(format!("{}{}", self.base, call.path)).header("host", &self.authority),
+            Protocol::Http2 => builder.uri(format!("https://{}{}{}", self.authority, self.base, call.path)),
         };
         if !call.content_type.is_empty() {
             builder = builder.header("content-type", call.content_type);
@@ -204,9 +206,9 @@ impl Client {
     }
 }
 
-/// A connection to the server of kubeconfig files. The error is one line.
-pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Connection, String> {
-    let client = Client::new(&Access::read_all(kubeconfigs)?, Options::default());
+/// A connection to a server of a kubeconfig. The error is one line.
+pub async fn connect(access: &Access) -> Result<Connection, String> {
+    let client = Client::new(access, Options::default());
     client.map_err(|why| format!("the kubeconfig: {why}"))?.connect().await
 }
 
@@ -318,16 +320,15 @@ impl Connection {
     }
 }
 
-/// `host:port` of an `https://` URL; the default port is 443.
-fn authority(server: &str) -> Result<String, String> {
+/// `host:port` of an `https://` URL, and its path without a slash at the end; the default port is 443.
+fn place(server: &str) -> Result<(String, String), String> {
     let url = Url::parse(server).map_err(|error| format!("server {server:?}: {error}"))?;
     if url.scheme != "https" {
         return Err(format!("server {server:?} is not an https:// URL"));
     }
-    if !url.path.trim_matches('/').is_empty() {
-        return Err(format!("server {server:?} has a path, which is not supported"));
-    }
-    Ok(if url.port().is_empty() { format!("{}:443", url.host.trim_end_matches(':')) } else { url.host })
+    let base = url.path.trim_end_matches('/').to_owned();
+    let is_default = url.port().is_empty();
+    Ok((if is_default { format!("{}:443", url.host.trim_end_matches(':')) } else { url.host }, base))
 }
 
 fn tls(access: &Access, protocol: Protocol) -> Result<ClientConfig, String> {
@@ -361,10 +362,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn default_port_is_443() {
-        assert_eq!(authority("https://x").unwrap(), "x:443");
-        assert_eq!(authority("https://[::1]:1/").unwrap(), "[::1]:1");
-        assert_eq!(authority("http://x").unwrap_err(), "server \"http://x\" is not an https:// URL");
-        assert_eq!(authority("https://x/p").unwrap_err(), "server \"https://x/p\" has a path, which is not supported");
+    fn a_place_is_an_authority_and_a_path() {
+        let found = |server: &str| place(server).map(|(authority, base)| format!("{authority} {base}"));
+        assert_eq!(found("https://x").unwrap(), "x:443 ");
+        assert_eq!(found("https://[::1]:1/").unwrap(), "[::1]:1 ");
+        assert_eq!(found("https://x/clusters/a/").unwrap(), "x:443 /clusters/a");
+        assert_eq!(found("http://x").unwrap_err(), "server \"http://x\" is not an https:// URL");
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use hyper::Method;
 use machinery::Value;
 
+use crate::access::Access;
 use crate::connection::{self, Call, Connection};
 
 /// A connection for sequential requests.
@@ -39,7 +40,12 @@ impl JsonResponse {
 impl JsonClient {
     /// Connects to the server of the current context of kubeconfigs. The error is one line.
     pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<JsonClient, String> {
-        Ok(JsonClient { connection: connection::connect(kubeconfigs).await? })
+        JsonClient::of(&Access::read_all(kubeconfigs)?).await
+    }
+
+    /// Connects to a server of a kubeconfig. The error is one line.
+    pub async fn of(access: &Access) -> Result<JsonClient, String> {
+        Ok(JsonClient { connection: connection::connect(access).await? })
     }
 
     pub async fn get(&mut self, path: &str) -> Result<JsonResponse, String> {

@@ -8,7 +8,7 @@ mod settle;
 mod transcript;
 
 use clap::Args;
-use client::{JsonClient, Method};
+use client::{Access, JsonClient, Method};
 use machinery::{Value, json};
 
 use crate::logs;
@@ -34,14 +34,13 @@ pub struct Of {
 }
 
 impl Of {
-    /// What precedes the paths of the workspace.
-    fn prefix(&self) -> String {
-        self.workspace.as_ref().map(|name| format!("/clusters/{name}")).unwrap_or_default()
-    }
-
-    /// A connection to the server.
-    async fn connection(&self) -> Result<client::Connection, String> {
-        client::connect(&self.server.kubeconfigs()).await
+    /// How the workspace is reached.
+    fn access(&self) -> Result<Access, String> {
+        let access = Access::read_all(&self.server.kubeconfigs())?;
+        Ok(match &self.workspace {
+            Some(name) => access.to_workspace(name),
+            None => access,
+        })
     }
 }
 
@@ -120,14 +119,14 @@ struct Objects {
 impl Objects {
     /// Connects, and makes sure that the server has such objects.
     async fn connect(of: &Of) -> Result<Objects, String> {
-        let mut client = JsonClient::connect(&of.server.kubeconfigs()).await?;
-        let base = format!("{}/apis/testing.pintle.dev", of.prefix());
-        let found = client.get(&base).await?;
+        let mut client = JsonClient::of(&of.access()?).await?;
+        let base = "/apis/testing.pintle.dev";
+        let found = client.get(base).await?;
         if found.code == 404 && found.body.str_at(&["details", "group"]) != "workspaces.pintle.dev" {
             return Err("the server has no objects of testing.pintle.dev: start it with --testing".to_owned());
         }
         found.ok()?;
-        Ok(Objects { client, base: base + "/v1alpha1" })
+        Ok(Objects { client, base: format!("{base}/v1alpha1") })
     }
 
     async fn create(&mut self, kind: &str, plural: &str, name: &str, spec: Value) -> Result<Value, String> {

@@ -9,14 +9,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use client::Method;
+use client::{Access, JsonClient, Method};
 use machinery::{Value, json};
 
 use crate::kubeconfig::Kubeconfig;
 use crate::place::RunningServer;
 use crate::values::TextOrJson;
 use crate::{limits, logs};
-use client::JsonClient;
 
 /// The path of the objects that stand for workspaces.
 const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
@@ -197,7 +196,9 @@ pub fn run(task: &WorkspaceTask) -> Result<ExitCode, String> {
 
 /// Connects, and makes sure that the server has workspaces.
 async fn connect(server: &RunningServer) -> Result<JsonClient, String> {
-    let mut client = JsonClient::connect(&server.kubeconfigs()).await?;
+    // the kubeconfig may be that of a workspace
+    let access = Access::read_all(&server.kubeconfigs())?.outside_workspaces();
+    let mut client = JsonClient::of(&access).await?;
     if client.get("/apis/workspaces.pintle.dev").await?.code == 404 {
         return Err("the server has no workspaces: start it with --workspaces".to_owned());
     }

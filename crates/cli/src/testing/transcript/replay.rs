@@ -9,7 +9,7 @@ use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use client::{Connection, Method, Streamed};
+use client::{Access, Connection, Method, Streamed};
 use machinery::{Map, Value, difflines, json, yaml};
 
 use super::super::{Of, block_on};
@@ -27,6 +27,10 @@ pub struct ReplayTask {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
+    /// URL of the server, in place of the one in the kubeconfig, whose credentials it gets.
+    #[arg(long, value_name = "URL", conflicts_with = "workspace")]
+    server: Option<String>,
+
     #[command(flatten)]
     of: Of,
 }
@@ -38,7 +42,9 @@ pub fn run(task: &ReplayTask) -> Result<ExitCode, String> {
     let scenario = machinery::value::decode(&bytes).map_err(|error| format!("{name}: {error}"))?;
     let steps = scenario.get("steps").and_then(Value::as_array).ok_or(format!("{name}: it has no steps"))?;
     let (compared, different) = block_on(async {
-        let mut replay = Replay::begin(&task.of, &String::from_utf8_lossy(&bytes), steps).await?;
+        let of_kubeconfig = task.of.access()?;
+        let access = Access { server: task.server.clone().unwrap_or(of_kubeconfig.server), ..of_kubeconfig };
+        let mut replay = Replay::begin(access, &String::from_utf8_lossy(&bytes), steps).await?;
         for step in steps {
             let id = step.str_at(&["id"]);
             replay.perform(step).await.map_err(|why| format!("{name}: step {id:?}: {why}"))?;
@@ -59,10 +65,9 @@ struct Events {
 }
 
 /// A transcript in progress.
-struct Replay<'a> {
-    of: &'a Of,
+struct Replay {
+    access: Access,
     connection: Connection,
-    prefix: String,
     saved: BTreeMap<String, String>,
     watches: BTreeMap<String, Events>,
     bindings: Bindings,
@@ -75,30 +80,18 @@ struct Replay<'a> {
     different: usize,
 }
 
-impl<'a> Replay<'a> {
-    async fn begin(of: &'a Of, file: &str, steps: &[Value]) -> Result<Replay<'a>, String> {
+impl Replay {
+    async fn begin(access: Access, file: &str, steps: &[Value]) -> Result<Replay, String> {
         let text = |step: &Value| match step.get("body") {
             Some(body) => body.to_json(),
             None => step.str_at(&["text"]).to_owned(),
         };
         let sent = steps.iter().map(text).collect::<Vec<_>>().join("\n");
-        let (connection, prefix) = (of.connection().await?, of.prefix());
+        let connection = client::connect(&access).await?;
         let (saved, watches, bindings) = Default::default();
         let raw_bodies = raw_bodies(file);
         let names = Placeholders::marked();
-        Ok(Replay {
-            of,
-            connection,
-            prefix,
-            saved,
-            watches,
-            bindings,
-            names,
-            raw_bodies,
-            sent,
-            compared: 0,
-            different: 0,
-        })
+        Ok(Replay { access, connection, saved, watches, bindings, names, raw_bodies, sent, compared: 0, different: 0 })
     }
 
     async fn perform(&mut self, step: &Value) -> Result<(), String> {
@@ -171,7 +164,7 @@ impl<'a> Replay<'a> {
                 headers.push((name.to_string(), value));
             }
         }
-        let path = format!("{}{}", self.prefix, self.substituted(step.str_at(&["path"])));
+        let path = self.substituted(step.str_at(&["path"]));
         Ok(client::Request { method, path, headers, body: body.into() })
     }
 
@@ -189,7 +182,7 @@ impl<'a> Replay<'a> {
             let mut response = self.connection.exchange(request).await?;
             let bytes = response.rest().await?;
             if response.closes() {
-                self.connection = self.of.connection().await?;
+                self.connection = client::connect(&self.access).await?;
             }
             let text = String::from_utf8_lossy(&bytes);
             let is_as_wanted = until.get("status").and_then(Value::as_int).is_none_or(|code| code == response.code())
@@ -233,7 +226,7 @@ impl<'a> Replay<'a> {
 
     async fn open(&mut self, watch: &str, step: &Value) -> Result<(), String> {
         let request = self.request(step)?;
-        let mut connection = self.of.connection().await?;
+        let mut connection = client::connect(&self.access).await?;
         let stream = connection.exchange(request).await?;
         self.watches.insert(watch.to_owned(), Events { _connection: connection, stream, received: vec![] });
         Ok(())
