@@ -32,7 +32,7 @@ import java.util.concurrent.TimeUnit;
  */
 final class Connection {
     private static final List<String> FLAGS =
-            List.of("--storage=memory", "--workspaces", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json");
+            List.of("--storage=memory", "--workspaces", "--testing", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json");
     private static final long START_SECONDS = 60;
     // addresses of Unix sockets have 104 bytes on macOS, and what follows the parent takes up to 40 of them
     private static final int PARENT_BYTES = 60;
