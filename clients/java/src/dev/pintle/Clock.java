@@ -12,9 +12,8 @@ import java.util.regex.Pattern;
  */
 public final class Clock {
     private static final String CLOCK = Workspace.TESTING + "/clocks/clock";
-    private static final Pattern PART = Pattern.compile("([\\d.]+)(ns|us|µs|ms|s|m|h)");
-    private static final Map<String, Double> NANOSECONDS =
-            Map.of("ns", 1.0, "us", 1e3, "µs", 1e3, "ms", 1e6, "s", 1e9, "m", 60e9, "h", 3600e9);
+    private static final Pattern PART = Pattern.compile("([\\d.]+)(ms|s|m|h)");
+    private static final Map<String, Double> MILLISECONDS = Map.of("ms", 1.0, "s", 1e3, "m", 60e3, "h", 3600e3);
 
     private final Workspace workspace;
 
@@ -34,7 +33,7 @@ public final class Clock {
 
     /** Advances it. */
     public void advance(Duration by) {
-        change(Map.of("advance", advanced().plus(by).toNanos() + "ns"));
+        change(Map.of("advance", advanced().plus(by).toMillis() + "ms"));
     }
 
     /** Sets it to a time. */
@@ -56,11 +55,11 @@ public final class Clock {
     private Duration advanced() {
         try {
             Object text = ((Map<?, ?>) workspace.request("GET", CLOCK).get("spec")).get("advance");
-            double nanoseconds = 0;
+            double milliseconds = 0;
             for (Matcher part = PART.matcher(text == null ? "" : text.toString()); part.find(); ) {
-                nanoseconds += Double.parseDouble(part.group(1)) * NANOSECONDS.get(part.group(2));
+                milliseconds += Double.parseDouble(part.group(1)) * MILLISECONDS.get(part.group(2));
             }
-            return Duration.ofNanos(Math.round(nanoseconds));
+            return Duration.ofMillis(Math.round(milliseconds));
         } catch (ResponseException error) {
             if (error.code() != Server.NOT_FOUND) {
                 throw error;
