@@ -20,7 +20,7 @@ const TESTING_VERSION = 'testing.pintle.dev/v1alpha1';
 const TESTING = `/apis/${TESTING_VERSION}`;
 const CLOCK = `${TESTING}/clocks/clock`;
 // the units of durations in milliseconds
-const UNITS = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const WORKSPACES = '/apis/workspaces.pintle.dev/v1alpha1/workspaces';
 const FLAGS = ['--storage=memory', '--workspaces', '--testing', '--secure-port=0', '--bind-address=127.0.0.1', '-o=json'];
 const START_MILLISECONDS = 60_000;
@@ -445,8 +445,8 @@ const shown = (time) => (time instanceof Date ? time.toISOString() : time);
 
 function milliseconds(by) {
   if (typeof by === 'number') return Math.round(by);
-  if (!/^([\d.]+(ns|us|µs|ms|s|m|h))+$/.test(by)) throw new PintleError(`${by} is no duration such as 90s or 1h30m`);
-  const parts = [...by.matchAll(/([\d.]+)(ns|us|µs|ms|s|m|h)/g)];
+  if (!/^([\d.]+(ms|s|m|h))+$/.test(by)) throw new PintleError(`${by} is no duration such as 90s or 1h30m`);
+  const parts = [...by.matchAll(/([\d.]+)(ms|s|m|h)/g)];
   return Math.round(parts.reduce((sum, [, number, unit]) => sum + number * UNITS[unit], 0));
 }
 

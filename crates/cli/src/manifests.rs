@@ -74,17 +74,8 @@ fn read(path: &Path) -> Result<String, String> {
 
 /// The CustomResourceDefinitions among the documents of a text.
 pub fn of_text(text: &str) -> Result<Vec<Value>, String> {
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
-        if line.trim_end() == "---" || line.starts_with("--- ") {
-            documents.push(String::new());
-        } else if let Some(document) = documents.last_mut() {
-            document.push_str(line);
-            document.push('\n');
-        }
-    }
     let mut found = vec![];
-    for document in documents {
+    for document in yaml::documents(text) {
         let value = yaml::decode(document.as_bytes()).map_err(|error| error.to_string())?.value;
         let items = value.get("items").and_then(Value::as_array).unwrap_or(std::slice::from_ref(&value));
         found.extend(items.iter().filter(|item| item.str_at(&["kind"]) == "CustomResourceDefinition").cloned());

@@ -119,7 +119,7 @@ async fn make_key(accounts: Accounts) {
     let _ = accounts.set_signing_key(made.as_ref().map(String::as_bytes).map_err(Clone::clone));
 }
 
-/// The name of a template, which the first who asks for it builds. A workspace would keep its own server running.
+/// The name of a template, once the first caller has built it. It is not the [`Workspace`] itself, which would keep the server running.
 type Template = Arc<OnceCell<String>>;
 
 /// An API server in this process. It ends with [`Server::stop`], or when it, its workspaces and their [`Api`]s are dropped.

@@ -56,7 +56,7 @@ fn of_file(path: &Path) -> Result<Vec<Value>, Error> {
 /// The objects of a text: YAML documents, or one of JSON, which is YAML too. The error is one line.
 fn of_text(text: &str) -> Result<Vec<Value>, String> {
     let mut objects = vec![];
-    for document in documents(text) {
+    for document in yaml::documents(text) {
         let decoded = yaml::decode(document.as_bytes())
             .map_err(|error| base::wording::decode_error(&machinery::DecodeError::from(error)))?;
         match decoded.value {
@@ -69,24 +69,6 @@ fn of_text(text: &str) -> Result<Vec<Value>, String> {
         }
     }
     Ok(objects)
-}
-
-/// The documents of a text, which lines that begin with `---` separate.
-fn documents(text: &str) -> Vec<&str> {
-    let mut documents = vec![];
-    let mut begun = 0;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let is_separator =
-            line.strip_prefix("---").is_some_and(|rest| rest.starts_with(char::is_whitespace) || rest.is_empty());
-        if is_separator && at > begun {
-            documents.push(&text[begun..at]);
-            begun = at;
-        }
-        at += line.len();
-    }
-    documents.push(&text[begun..]);
-    documents
 }
 
 #[cfg(test)]

@@ -229,8 +229,10 @@ impl Assembled {
 /// Creates CustomResourceDefinitions of the server itself, or brings them up to date.
 pub async fn keep_definitions(context: &Context, wanted: Vec<Value>) -> Result<(), Status> {
     let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
-    verbs::create_missing(context, &resource, wanted.clone()).await?;
-    for definition in wanted {
+    let exists = |definition: &Value| resource.collection.get(definition.str_at(&["metadata", "name"])).is_some();
+    let (existing, missing): (Vec<Value>, Vec<Value>) = wanted.into_iter().partition(exists);
+    verbs::create_missing(context, &resource, missing).await?;
+    for definition in existing {
         let spec = definition.get("spec").cloned().unwrap_or_default();
         let update = |object: &mut Value| object.set_at(&["spec"], spec.clone());
         let name = definition.str_at(&["metadata", "name"]);

@@ -36,7 +36,7 @@ pub struct Checked {
     pub(crate) problems: FoundProblems,
 }
 
-/// What becomes of the problems that checking finds.
+/// How the caller treats the problems that checking finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoundProblems {
     /// Each is an issue.

@@ -9,7 +9,7 @@ pub(super) struct Solver {
     bound: Vec<Option<Type>>,
 }
 
-/// What becomes of variables that are not bound to a type.
+/// The type of a variable that is not bound: itself, or `dyn`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Free {
     Kept,

@@ -175,7 +175,7 @@ fn merge_map(mut original: Map, mut patch: Map, meta: PatchMeta) -> Result<Map, 
     Ok(original)
 }
 
-/// What becomes of the items that a list of the patch has.
+/// Whether the items of a list in the patch are merged into the original list or deleted from it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PatchItems {
     Merged,

@@ -3,6 +3,7 @@
 mod buffers;
 mod compose;
 mod decode;
+mod documents;
 mod encode;
 mod error;
 mod expand;
@@ -17,6 +18,7 @@ mod style;
 mod token;
 
 pub use decode::{decode, is_plain_json};
+pub use documents::{begins_document, documents};
 pub use encode::encode;
 pub use error::{EncodingProblem, ParseProblem, ScanProblem, YamlError, YamlProblem};
 pub use expand::ALIASED_BYTES_MAX;

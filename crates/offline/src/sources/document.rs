@@ -134,7 +134,7 @@ impl Documents {
                 self.has_ended = true;
                 break vec![];
             }
-            if start > 0 && split::is_separator(&text[start..]) {
+            if start > 0 && yaml::begins_document(&text[start..]) {
                 break text.split_off(start);
             }
             if text.len() > DOCUMENT_BYTES_MAX {

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use machinery::yaml::begins_document;
+
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -12,16 +14,11 @@ pub struct Span {
     pub lines_before: usize,
 }
 
-/// Whether a line begins a YAML document.
-pub fn is_separator(line: &[u8]) -> bool {
-    line.strip_prefix(b"---").is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
-}
-
 /// Whether a document has no content but blanks and comments.
 pub fn is_blank(document: &[u8]) -> bool {
     let mut lines = document.split(|byte| *byte == b'\n').enumerate();
     lines.all(|(i, line)| {
-        let line = if i == 0 && is_separator(line) { &line[3..] } else { line };
+        let line = if i == 0 && begins_document(line) { &line[3..] } else { line };
         let line = line.trim_ascii();
         line.is_empty() || line.starts_with(b"#") || line == b"..."
     })

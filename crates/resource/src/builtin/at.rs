@@ -3,8 +3,9 @@
 //! A validator walks through an object with [`At`], from a place to its fields and items, and reports errors at places. A
 //! place refers to the one above it: only an error needs the whole path, and few objects have errors.
 //!
-//! What a method does is its first word: `field`, `item` and `entry` step down, `with_…` changes the place, `shown_as…` what
-//! errors show instead of the value, `check_…` and `require…` report what is wrong. How they differ is the rest.
+//! The first word of a method says what it does: `field`, `item` and `entry` step down, `with_…` changes the place, `shown_as…`
+//! changes what errors show instead of the value, and `check_…` and `require…` report what is wrong. The rest of its name says how it
+//! differs from methods with the same first word.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
