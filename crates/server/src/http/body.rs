@@ -80,11 +80,7 @@ impl Body {
 
     /// The body, which keeps `guard` until it is sent or dropped.
     pub fn guarded(self, guard: Box<dyn Send>) -> Body {
-        match self {
-            Body::Stream(piece) => Body::Stream(guarded(piece, guard)),
-            Body::Document(piece, size) => Body::Document(guarded(piece, guard), size),
-            body => body,
-        }
+        self.followed(guard, |_, _| {})
     }
 
     /// The body, of which `tap` gets a copy.
@@ -94,9 +90,14 @@ impl Body {
             Body::Parts { parts, .. } => parts.iter().for_each(|part| tap.received(part)),
             _ => {}
         }
+        self.followed(tap, |tap, bytes| tap.received(bytes))
+    }
+
+    /// The body, whose pieces are passed to a function with `follower`, which is kept until it is sent or dropped.
+    fn followed<T: Send + 'static>(self, follower: T, follow: fn(&T, &Bytes)) -> Body {
         match self {
-            Body::Stream(piece) => Body::Stream(tapped(piece, tap)),
-            Body::Document(piece, size) => Body::Document(tapped(piece, tap), size),
+            Body::Stream(piece) => Body::Stream(followed(piece, follower, follow)),
+            Body::Document(piece, size) => Body::Document(followed(piece, follower, follow), size),
             body => body,
         }
     }
@@ -107,43 +108,25 @@ impl Body {
     }
 }
 
-/// A source that keeps a guard.
-struct Guarded {
+/// A source whose pieces are passed to a function.
+struct Followed<T> {
     source: Box<dyn PieceSource>,
-    guard: Box<dyn Send>,
+    follower: T,
+    follow: fn(&T, &Bytes),
 }
 
-impl PieceSource for Guarded {
+impl<T: Send + 'static> PieceSource for Followed<T> {
     fn next(self: Box<Self>) -> NextPiece {
-        guarded(self.source.next(), self.guard)
+        followed(self.source.next(), self.follower, self.follow)
     }
 }
 
-fn guarded(piece: NextPiece, guard: Box<dyn Send>) -> NextPiece {
-    Box::pin(async move {
-        let next = piece.await?;
-        Ok(next.map(|(bytes, source)| (bytes, Box::new(Guarded { source, guard }) as Box<dyn PieceSource>)))
-    })
-}
-
-/// A source of whose pieces something keeps a copy.
-struct Tapped {
-    source: Box<dyn PieceSource>,
-    tap: Arc<dyn Tap>,
-}
-
-impl PieceSource for Tapped {
-    fn next(self: Box<Self>) -> NextPiece {
-        tapped(self.source.next(), self.tap)
-    }
-}
-
-fn tapped(piece: NextPiece, tap: Arc<dyn Tap>) -> NextPiece {
+fn followed<T: Send + 'static>(piece: NextPiece, follower: T, follow: fn(&T, &Bytes)) -> NextPiece {
     Box::pin(async move {
         let next = piece.await?;
         Ok(next.map(|(bytes, source)| {
-            tap.received(&bytes);
-            (bytes, Box::new(Tapped { source, tap }) as Box<dyn PieceSource>)
+            follow(&follower, &bytes);
+            (bytes, Box::new(Followed { source, follower, follow }) as Box<dyn PieceSource>)
         }))
     })
 }
