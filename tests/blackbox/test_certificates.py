@@ -1,6 +1,7 @@
 """The certificates of the server, their renewal and rotation, kubeconfigs, and CertificateSigningRequests."""
 
 import base64
+import calendar
 import json
 import os
 import pathlib
@@ -324,6 +325,19 @@ def test_approved_requests_are_signed(launch, tmp_path):
         assert "certificate" not in status("joe") and "certificate" not in status("denied")
         code, body, _ = server.request("POST", REQUESTS, signing_request(tmp_path, "root", "/O=system:masters/CN=root"))
         assert code == 403 and "system:masters" in body["message"], body
+
+
+def test_lifetimes_of_signed_certificates_follow_the_clock(launch, tmp_path):
+    """The server goes on to verify certificates by the time of the machine, so that no clock locks an administrator out."""
+    with launch("--testing") as server:
+        clock = {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Clock", "metadata": {"name": "clock"}, "spec": {"stopped": True, "advance": "720h"}}
+        shown = server.ok("POST", "/apis/testing.pintle.dev/v1alpha1/clocks", clock)["status"]["time"]
+        server.ok("POST", REQUESTS, signing_request(tmp_path, "jane", "/CN=jane", expirationSeconds=3600))
+        approve(server, "jane")
+        (tmp_path / "jane.crt").write_bytes(base64.b64decode(eventually(lambda: server.ok("GET", f"{REQUESTS}/jane")["status"].get("certificate"))))
+        end = openssl("x509", "-in", tmp_path / "jane.crt", "-noout", "-enddate").decode().strip().removeprefix("notAfter=")
+        wanted = calendar.timegm(time.strptime(shown[:19], "%Y-%m-%dT%H:%M:%S")) + 3600
+        assert abs(ssl.cert_time_to_seconds(end) - wanted) <= 1, (end, shown)
 
 
 @pytest.mark.parametrize("mask", ["MASK:0x800", "MASK:0x4", "utf8only"], ids=["BMPString", "T61String", "UTF8String"])

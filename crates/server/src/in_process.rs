@@ -1,4 +1,5 @@
-//! A server without connections: the whole API in this process, for programs that embed it.
+//! An API without connections and controllers, for commands that want the verdict of the server. A whole server in the process of a
+//! program is that of `Server::start_in_process`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
