@@ -3,6 +3,7 @@
 //! A task has the clock of the task that has spawned it (`task::spawn`), and the first ones are given it where an API is assembled and
 //! where its requests arrive. So no room between passes it on, and code that has none reads the time of the machine.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -126,10 +127,10 @@ pub fn micros_of(clock: Option<&WorkspaceClock>) -> i64 {
 
 /// Runs a future with a clock, or with the one of its task.
 pub async fn within<F: Future>(clock: Option<Arc<WorkspaceClock>>, work: F) -> F::Output {
-    let mut work = Box::pin(work);
+    let work = pin!(work);
     match clock {
         Some(clock) => CLOCK.scope(clock, work).await,
-        None => work.as_mut().await,
+        None => work.await,
     }
 }
 
