@@ -109,13 +109,13 @@ impl Body {
 }
 
 /// A source whose pieces are passed to a function.
-struct Followed<T> {
+struct FollowedPieces<T> {
     source: Box<dyn PieceSource>,
     follower: T,
     follow: fn(&T, &Bytes),
 }
 
-impl<T: Send + 'static> PieceSource for Followed<T> {
+impl<T: Send + 'static> PieceSource for FollowedPieces<T> {
     fn next(self: Box<Self>) -> NextPiece {
         followed(self.source.next(), self.follower, self.follow)
     }
@@ -126,7 +126,7 @@ fn followed<T: Send + 'static>(piece: NextPiece, follower: T, follow: fn(&T, &By
         let next = piece.await?;
         Ok(next.map(|(bytes, source)| {
             follow(&follower, &bytes);
-            (bytes, Box::new(Followed { source, follower, follow }) as Box<dyn PieceSource>)
+            (bytes, Box::new(FollowedPieces { source, follower, follow }) as Box<dyn PieceSource>)
         }))
     })
 }
