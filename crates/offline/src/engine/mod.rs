@@ -7,18 +7,19 @@
 mod request;
 mod verdict;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::Method;
 use machinery::{Release, Value};
+use parking_lot::RwLock;
 use server::{
     AuthorizationMode, EnabledPlugins, FeatureGates, InProcess, InProcessConfig, PluginFlags, PluginSettings, Plugins,
     RuntimeConfig,
 };
 use store::{Memory, Store as _};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::limits;
 
@@ -50,13 +51,17 @@ pub struct Engine {
     server: InProcess,
     admin: Caller,
     release: Release,
-    /// The namespaces that were created because a request named them; `None` if they have to be created by requests.
-    namespaces: Option<Mutex<HashSet<String>>>,
+    /// The namespaces that are created because a request names them; `None` if they have to be created by requests.
+    namespaces: Option<Namespaces>,
     turns: Vec<Mutex<()>>,
     store: Arc<Memory>,
     /// The number of objects that were stored for an update.
     deposits: AtomicUsize,
 }
+
+/// Namespaces by name, each set once it has been created. Requests in a namespace that exists don't wait for each other: a lock
+/// that tasks wait for in turn would be handed from one to the next at every request, which leaves work for one core.
+type Namespaces = RwLock<HashMap<String, Arc<OnceCell<()>>>>;
 
 /// Makes the runtime of engines, with a thread for each core. The error is one line.
 pub fn runtime() -> Result<tokio::runtime::Runtime, String> {
@@ -86,7 +91,7 @@ impl Engine {
             server,
             admin: Caller::admin(),
             release: options.release,
-            namespaces: (!options.is_bare).then(Mutex::default),
+            namespaces: (!options.is_bare).then(Namespaces::default),
             turns: (0..TURNS).map(|_| Mutex::default()).collect(),
             store,
             deposits: AtomicUsize::new(0),
@@ -241,15 +246,16 @@ impl Engine {
     /// Creates the namespace of a target unless it exists.
     async fn ensure_namespace(&self, target: &Target) {
         let Some(namespaces) = self.namespaces.as_ref().filter(|_| !target.namespace().is_empty()) else { return };
-        let mut known = namespaces.lock().await;
-        if known.contains(target.namespace()) {
-            return;
-        }
-        known.insert(target.namespace().to_owned());
-        let namespace = machinery::json!({"metadata": {"name": (target.namespace())}});
-        // a namespace whose name is invalid stays missing, which is the verdict on the objects in it
-        let content = Content::from(&namespace);
-        self.call(Method::POST, "/api/v1/namespaces", content, &RequestOptions::default()).await;
+        let known = namespaces.read().get(target.namespace()).cloned();
+        let namespace =
+            known.unwrap_or_else(|| namespaces.write().entry(target.namespace().to_owned()).or_default().clone());
+        let create = async || {
+            let object = machinery::json!({"metadata": {"name": (target.namespace())}});
+            // a namespace whose name is invalid stays missing, which is the verdict on the objects in it
+            let content = Content::from(&object);
+            self.call(Method::POST, "/api/v1/namespaces", content, &RequestOptions::default()).await;
+        };
+        namespace.get_or_init(create).await;
     }
 }
 
