@@ -99,6 +99,7 @@ fn run_budgets(arguments: &Arguments, size: usize) -> Result<(), String> {
         while let Some(recipe) =
             plain.next().or_else(|| (Instant::now() < end).then(|| Recipe::random(subject, &mut random)))
         {
+            let size = size.min(subject.input_max);
             let (half, whole) = (cost(subject, &recipe.input(size / 2)), cost(subject, &recipe.input(size)));
             let excess = subject.exceeded(half, whole);
             exceeded.extend(

@@ -161,6 +161,7 @@ pub const CONTEXTS: &[Context] = &[
         br#"{"name":"v#","selectableFields":[{"jsonPath":".spec.a"},{"jsonPath":".spec.a"}]},"#,
     ], br#"{"name":"v0","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#),
     context("definitions", br#"{"metadata":{"name":"kites.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"kites","kind":"Kite"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"array","items":{"type":"string"},"enum":["#, &[b"[1],", b"[\"#\"],", b"{\"a\":#},", b"1,"], br#"1]}}}}}]}}"#),
+    context("rules", b"[", &[b"1 in [1],", b"[] == [],", b"{1: []} == {},", b"dyn([1])[0] == 1,"], b"true].size() == 1"),
     context("rules", b"[", &[b"1,", b"self.list,", b"{'a': 1},", b"'a' + 'b',", b"1 + 2 * 3,"], b"1].size() == 1"),
     context("rules", b"1", &[b" + 1", b" * (2)", b" - -1"], b" == 1"),
     context("rules", b"true", &[b" && true", b" || self.list.size() > 1", b" ? true : false"], b""),

@@ -7,6 +7,9 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct Solver {
     bound: Vec<Option<Type>>,
+    /// The variables that [`Solver::all_assignable`] has bound so far, with what they were bound to before. A copy of all variables
+    /// instead would make checking quadratic: an expression has variables for each of its calls.
+    changed: Vec<(usize, Option<Type>)>,
 }
 
 /// The type of a variable that is not bound: itself, or `dyn`.
@@ -119,23 +122,16 @@ impl Solver {
         self.all_assignable(std::iter::once((a, b)))
     }
 
-    pub fn all_assignable<'t>(&mut self, pairs: impl Iterator<Item = (&'t Type, &'t Type)>) -> bool {
-        let mut before: Option<Vec<Option<Type>>> = None;
-        for (a, b) in pairs {
-            if a == b && !matches!(a, Type::Param(_)) {
-                continue;
-            }
-            if before.is_none() && !self.bound.is_empty() {
-                before = Some(self.bound.clone());
-            }
-            if !self.fits(a, b) {
-                if let Some(before) = before {
-                    self.bound = before;
-                }
-                return false;
+    /// As [`Solver::assignable`], for all pairs or none: if one does not fit, no variable is bound.
+    pub fn all_assignable<'t>(&mut self, mut pairs: impl Iterator<Item = (&'t Type, &'t Type)>) -> bool {
+        self.changed.clear();
+        let fits = pairs.all(|(a, b)| a == b && !matches!(a, Type::Param(_)) || self.fits(a, b));
+        if !fits {
+            while let Some((variable, before)) = self.changed.pop() {
+                self.bound[variable] = before;
             }
         }
-        true
+        fits
     }
 
     fn fits(&mut self, a: &Type, b: &Type) -> bool {
@@ -194,7 +190,7 @@ impl Solver {
         if let Type::Param(Param::Fresh(n)) = variable
             && let Some(slot) = self.bound.get_mut(*n as usize)
         {
-            *slot = Some(t);
+            self.changed.push((*n as usize, slot.replace(t)));
         }
     }
 
