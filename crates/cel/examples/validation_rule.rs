@@ -2,8 +2,9 @@
 //!
 //! `cargo run -p pintle-cel --example validation_rule`
 
+use cel::SchemaOf;
 use cel::rules::{OBJECT_COST_MAX, Options, Rules, Validation};
-use machinery::{FieldPath, json};
+use machinery::{FieldPath, Release, json};
 
 fn main() {
     let rule = json!({
@@ -18,14 +19,14 @@ fn main() {
         "properties": {"min": (integer.clone()), "max": (integer.clone()), "replicas": (integer)}
     });
 
-    // compiling checks the expressions and estimates their cost: too expensive rules are errors
-    let (rules, errors) = Rules::compile(&schema, &FieldPath::new("openAPIV3Schema"), &Options::default());
-    errors.iter().for_each(|error| println!("{error}"));
+    // the check compiles the expressions and estimates their cost: too expensive rules are errors
+    let errors = Rules::check(&schema, &FieldPath::new("openAPIV3Schema"), &Options::default());
+    errors.fields.iter().chain(&errors.expressions).for_each(|error| println!("{error}"));
     for estimate in Rules::explain(&schema, &FieldPath::new("openAPIV3Schema")).estimates {
         println!("{}: at most {} of {OBJECT_COST_MAX} cost units", estimate.path, estimate.cost());
     }
 
-    let Some(rules) = rules else { return };
+    let Some(rules) = Rules::of(&schema, SchemaOf::Resource, Release::default()) else { return };
     for replicas in [3, 9] {
         let object = json!({"min": 1, "max": 5, "replicas": replicas});
         let verdict = rules.validate(&object, &Validation::default());

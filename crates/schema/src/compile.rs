@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cel::SchemaOf;
 use cel::regex::Regex;
+use cel::rules::Rules;
 use machinery::{Map, Release, Text, Value};
 
 use crate::default::json_bytes;
@@ -13,7 +14,7 @@ use crate::program::{
     Additional, Checks, CompileOptions, ListKind, Node, Program, Range, Schema, SubtreeFeatures, Types,
 };
 use crate::structural::is_structural;
-use crate::{coerce, prune, rules};
+use crate::{coerce, prune};
 
 impl Schema {
     /// Compiles the `openAPIV3Schema` of a version. A version without one has the schema `null`.
@@ -25,7 +26,7 @@ impl Schema {
         if structural {
             prune_defaults(&mut root, SchemaOf::Resource);
         }
-        let rules = structural.then(|| rules::compile(openapi, SchemaOf::Resource, options.release)).flatten();
+        let rules = structural.then(|| Rules::of(openapi, SchemaOf::Resource, options.release)).flatten();
         let defaults_metadata = structural && defaults_metadata(&root);
         Schema { program: Arc::new(Program { root, options: options.clone(), structural, defaults_metadata, rules }) }
     }

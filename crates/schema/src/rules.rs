@@ -1,19 +1,10 @@
 //! `x-kubernetes-validations`. The crate `cel` compiles and evaluates these rules.
 
-use cel::SchemaOf;
-use cel::rules::{Options, Rules, SchemaNode, Validation};
-use machinery::{FieldError, FieldPath, Release, Value};
+use cel::rules::{Rules, RulesAt, SchemaNode, Validation};
+use machinery::{FieldError, FieldPath, Value};
 
 use crate::program::Node;
 use crate::ratchet;
-
-/// The rules of a stored schema, if it has any.
-pub(crate) fn compile(openapi: &Value, schema_of: SchemaOf, release: Release) -> Option<Rules> {
-    let mut options = Options::of(release);
-    options.all_stored = true;
-    options.schema_of = schema_of;
-    Rules::compile(openapi, &FieldPath::root(), &options).0
-}
 
 /// The errors of an object, and warnings about errors in what an update leaves unchanged.
 pub(crate) fn validate(rules: &Rules, new: &Value, old: Option<&Value>, root: &Node) -> (Vec<FieldError>, Vec<String>) {
@@ -24,7 +15,7 @@ pub(crate) fn validate(rules: &Rules, new: &Value, old: Option<&Value>, root: &N
 /// The errors of the default at a path, and the remaining `budget`. The default must be valid both as an unchanged
 /// value and as a new one.
 pub(crate) fn validate_default(
-    rules: &Rules,
+    rules: RulesAt<'_>,
     default: &Value,
     path: &FieldPath,
     budget: u64,

@@ -153,6 +153,7 @@ pub const CONTEXTS: &[Context] = &[
     context("strategic-patch", b"{\"metadata\":{\"finalizers\":[", &[b"\"a\",", b"\"#\","], b"\"z\"]}}"),
     context("strategic-patch", b"{\"$setElementOrder/list\":[", &[b"{\"name\":\"n1\"},", b"{\"name\":\"#\"},"], b"{\"name\":\"z\"}]}"),
     context("definitions", DEFINITION, PROPERTIES, DEFINITION_END).nesting(b"\"a\":{\"type\":\"object\",\"properties\":{", b"}}", DEFINITION_FINISH),
+    context("definitions", DEFINITION, PROPERTIES, DEFINITION_END).nesting(br#""a":{"type":"object","default":{},"x-kubernetes-validations":[{"rule":"self == self"}],"properties":{"#, b"}}", DEFINITION_FINISH),
     context("definitions", br#"{"metadata":{"name":"kites.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"kites","kind":"Kite","shortNames":["#, &[b"\"k\",", b"\"k#\",", b"\"K_\","], br#""z"]},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#),
     context("definitions", br#"{"metadata":{"name":"kites.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"kites","kind":"Kite"},"versions":["#, &[
         br#"{"name":"v#","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}},"#,

@@ -1,6 +1,6 @@
 //! Compilation of the rules of a CustomResourceDefinition: checks, programs, costs.
 
-use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, Reason, Rule, RuleNode, Rules, path};
+use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, Reason, Rule, RuleErrors, RuleNode, Rules, path};
 use crate::check::Checked;
 use crate::cost::estimate::{Part, estimate, explain};
 use crate::decl::types::Type;
@@ -10,7 +10,8 @@ use crate::node::Program;
 use machinery::field::FieldErrorKind;
 use machinery::value::write_json_string;
 use machinery::{FieldError, FieldPath, Text, Value};
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
 
 const VALIDATIONS: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -38,8 +39,19 @@ fn below(schema: &Value) -> impl Iterator<Item = &Value> {
     properties.chain(decl::additional(schema)).chain(decl::items(schema))
 }
 
-fn has_rules(schema: &Value) -> bool {
-    !rules(schema).is_empty() || below(schema).any(has_rules)
+/// Nodes of a schema, by their address: what is asked of each node is found out once for all of them, since schemas may be
+/// nested deeply.
+type Nodes = HashSet<*const Value>;
+
+/// Adds the nodes that have rules, or have descendants with rules. Returns whether this node is one of them.
+fn with_rules(schema: &Value, found: &mut Nodes) -> bool {
+    // each of them, not only up to the first
+    let below = below(schema).filter(|child| with_rules(child, found)).count();
+    let has_rules = below > 0 || !rules(schema).is_empty();
+    if has_rules {
+        found.insert(schema);
+    }
+    has_rules
 }
 
 /// Texts of all expressions of a schema.
@@ -52,11 +64,15 @@ pub(super) fn expressions(schema: &Value, out: &mut Vec<Text>) {
     below(schema).for_each(|child| expressions(child, out));
 }
 
-/// The checks of the fields of all rules.
-pub(super) fn check_all_fields(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    children(schema, path).iter().for_each(|(path, child)| check_all_fields(child, path, errors));
+/// Checks the fields of all rules. Nodes with errors, at or below them, are added to `malformed`.
+fn check_all_fields(schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>, malformed: &mut Nodes) {
+    let before = errors.len();
+    children(schema, path).iter().for_each(|(path, child)| check_all_fields(child, path, errors, malformed));
     for (i, rule) in rules(schema).iter().enumerate() {
         check_fields(schema, rule, &path.child(VALIDATIONS).index(i), errors);
+    }
+    if errors.len() > before {
+        malformed.insert(schema);
     }
 }
 
@@ -126,6 +142,12 @@ struct WalkPlace<'p> {
     schema_of: SchemaOf,
 }
 
+impl<'p> WalkPlace<'p> {
+    fn root(path: &'p FieldPath, schema_of: SchemaOf) -> WalkPlace<'p> {
+        WalkPlace { path, decl: None, scope: Scope::Outside, cardinality: Some(1), uncorrelatable: None, schema_of }
+    }
+}
+
 /// The error of rules at a value without a type.
 const UNTYPED: &str = "failed to convert to declType for CEL validation rules";
 
@@ -140,8 +162,46 @@ impl RuleNode {
     }
 }
 
-struct RuleCompiler<'o> {
+/// What the rules of a schema are walked for.
+#[derive(Clone, Copy)]
+enum Purpose<'o> {
+    /// To find what is wrong with them.
+    Check(&'o Checks<'o>),
+    /// To run them on objects.
+    Run(Functions),
+}
+
+/// The functions that an expression may use.
+#[derive(Clone, Copy)]
+struct Functions {
+    minor: u32,
+    has_legacy: bool,
+}
+
+impl Functions {
+    /// Those of Kubernetes 1.`minor`, on a server that emulates 1.`served`.
+    fn of(minor: u32, served: u32) -> Functions {
+        Functions { minor, has_legacy: served < 37 }
+    }
+}
+
+/// What a check needs of the whole schema and of its options.
+struct Checks<'o> {
     options: &'o Options,
+    stored: HashSet<&'o str>,
+    malformed: Nodes,
+}
+
+impl Checks<'_> {
+    fn functions(&self, expression: &str) -> Functions {
+        let Options { stored_minor, new_minor, .. } = *self.options;
+        Functions::of(if self.stored.contains(expression) { stored_minor } else { new_minor }, stored_minor)
+    }
+}
+
+struct RuleCompiler<'o> {
+    purpose: Purpose<'o>,
+    with_rules: Nodes,
     errors: Vec<FieldError>,
     total: u64,
     expensive: Vec<(FieldPath, u64)>,
@@ -160,37 +220,26 @@ pub(super) struct Observed {
     pub parts: Vec<Part>,
 }
 
-pub(super) fn compile(schema: &Value, path: &FieldPath, options: &Options) -> (Option<Rules>, Vec<FieldError>) {
-    let (rules, errors, _) = observe(schema, path, options);
-    (rules, errors)
+/// The rules of a schema, to run them. Each is compiled when a value is first tested by it.
+pub(super) fn running(schema: &Value, schema_of: SchemaOf, minor: u32) -> Option<Rules> {
+    let mut compiler = RuleCompiler::new(schema, Purpose::Run(Functions::of(minor, minor)))?;
+    let schema_of = match schema_of {
+        SchemaOf::Resource => SchemaOf::Resource,
+        SchemaOf::Value => SchemaOf::node(schema),
+    };
+    let root = compiler.node(schema, &WalkPlace::root(&FieldPath::root(), schema_of));
+    root.map(|root| Rules { root })
 }
 
-/// Compiles the rules and returns the cost of each expression.
-pub(super) fn observe(
-    schema: &Value,
-    path: &FieldPath,
-    options: &Options,
-) -> (Option<Rules>, Vec<FieldError>, Vec<Observed>) {
-    let mut errors = vec![];
-    if !has_rules(schema) {
-        return (None, errors, vec![]);
-    }
-    check_all_fields(schema, path, &mut errors);
-    let mut compiler = RuleCompiler { options, errors, total: 0, expensive: vec![], observed: vec![] };
-    let place = WalkPlace {
-        path,
-        decl: None,
-        scope: Scope::Outside,
-        cardinality: Some(1),
-        uncorrelatable: None,
-        schema_of: match options.schema_of {
-            SchemaOf::Resource => SchemaOf::Resource,
-            SchemaOf::Value => SchemaOf::node(schema),
-        },
-    };
-    let root = compiler.node(schema, &place);
+/// Compiles the rules. Returns what is wrong with them, and the cost of each expression.
+pub(super) fn check(schema: &Value, path: &FieldPath, options: &Options) -> (RuleErrors, Vec<Observed>) {
+    let (mut fields, mut malformed) = (vec![], Nodes::new());
+    check_all_fields(schema, path, &mut fields, &mut malformed);
+    let checks = Checks { options, stored: options.stored.iter().map(Text::as_str).collect(), malformed };
+    let Some(mut compiler) = RuleCompiler::new(schema, Purpose::Check(&checks)) else { return Default::default() };
+    compiler.node(schema, &WalkPlace::root(path, SchemaOf::Resource));
     compiler.finish(path);
-    (root.map(|root| Rules { root }), compiler.errors, compiler.observed)
+    (RuleErrors { fields, expressions: compiler.errors }, compiler.observed)
 }
 
 /// The declaration of a child of a declared node.
@@ -234,15 +283,30 @@ fn exceeded(name: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-impl RuleCompiler<'_> {
+impl<'o> RuleCompiler<'o> {
+    /// `None` if the schema has no rules.
+    fn new(schema: &Value, purpose: Purpose<'o>) -> Option<RuleCompiler<'o>> {
+        let mut found = Nodes::new();
+        let has_rules = with_rules(schema, &mut found);
+        let (errors, expensive, observed) = (vec![], vec![], vec![]);
+        has_rules.then_some(RuleCompiler { purpose, with_rules: found, errors, total: 0, expensive, observed })
+    }
+
+    /// The release whose declarations of types are served.
+    fn minor(&self) -> u32 {
+        match self.purpose {
+            Purpose::Check(checks) => checks.options.stored_minor,
+            Purpose::Run(functions) => functions.minor,
+        }
+    }
+
     fn node(&mut self, schema: &Value, place: &WalkPlace<'_>) -> Option<RuleNode> {
-        if !has_rules(schema) {
+        if !self.with_rules.contains(&std::ptr::from_ref(schema)) {
             return None;
         }
-        let own_rules = rules(schema);
-        let decl = place.decl.clone().or_else(|| {
-            (!own_rules.is_empty()).then(|| Decl::of_minor(schema, place.schema_of, self.options.stored_minor))
-        });
+        let has_rules = !rules(schema).is_empty();
+        let decl =
+            (place.decl.clone()).or_else(|| has_rules.then(|| Decl::of_minor(schema, place.schema_of, self.minor())));
         let below = place.cardinality.and_then(|n| Some(multiplied(n, elements_max(schema)?)));
         let map_type = schema.get("x-kubernetes-map-type").and_then(Value::as_str);
         let correlatable_map = matches!(map_type, None | Some("granular" | "atomic"));
@@ -251,8 +315,9 @@ impl RuleCompiler<'_> {
             decl: decl.clone().unwrap_or_else(|| Decl::json().clone()),
             schema_type: Text::new(schema.str_at(&["type"])),
             broken: None,
-            rules: vec![],
+            rules: LazyLock::new(Box::new(Vec::new)),
             properties: vec![],
+            own_properties: vec![],
             additional: None,
             items: None,
             list_keys: (list_type == "map").then(|| {
@@ -283,9 +348,9 @@ impl RuleCompiler<'_> {
                 };
                 let inner = self.node(property, &place);
                 // as upstream, which omits fields without a type, and the fields of a value without a type
-                if decl::has_declaration(property) && (!untyped || decl::escape(name).is_none()) {
-                    node.properties.extend(inner.map(|node| (name.clone(), node)));
-                }
+                let is_reached = decl::has_declaration(property) && (!untyped || decl::escape(name).is_none());
+                let properties = if is_reached { &mut node.properties } else { &mut node.own_properties };
+                properties.extend(inner.map(|node| (name.clone(), node)));
             }
         }
         let has_elements = decl::has_elements(schema);
@@ -323,15 +388,14 @@ impl RuleCompiler<'_> {
             node.broken = Some(UNTYPED);
             return;
         };
-        let mut fields = vec![];
-        check_all_fields(schema, place.path, &mut fields);
-        for (i, rule) in own_rules.iter().enumerate() {
-            let compiled = if fields.is_empty() {
-                self.rule(schema, rule, &path.index(i), place, decl)
-            } else {
-                compile_rule(schema, rule, decl, self.options).0
-            };
-            node.rules.extend(compiled);
+        match self.purpose {
+            Purpose::Run(functions) => node.rules = LazyLock::new(compile_rules(schema, decl.clone(), functions)),
+            Purpose::Check(checks) if !checks.malformed.contains(&std::ptr::from_ref(schema)) => {
+                for (i, rule) in own_rules.iter().enumerate() {
+                    self.rule(rule, &path.index(i), place, decl, checks);
+                }
+            }
+            Purpose::Check(_) => {}
         }
     }
 
@@ -357,28 +421,23 @@ impl RuleCompiler<'_> {
         self.errors.push(FieldError::forbidden(path, exceeded(name, self.total, DEFINITION_COST_MAX)));
     }
 
-    fn cost(&mut self, path: FieldPath, name: &str, estimate: (u64, Vec<Part>), times: u64) {
+    fn cost(&mut self, path: FieldPath, name: &str, estimate: (u64, Vec<Part>), times: u64, options: &Options) {
         let (cost, parts) = estimate;
         self.observed.push(Observed { path: path.clone(), cost, times, parts });
         let cost = multiplied(cost, times);
-        if !self.options.expensive_expressions && cost > EXPRESSION_COST_MAX {
+        if !options.expensive_expressions && cost > EXPRESSION_COST_MAX {
             self.errors.push(FieldError::forbidden(&path, exceeded(name, cost, EXPRESSION_COST_MAX)));
         }
         self.observe(path, cost);
     }
 
-    fn rule(
-        &mut self,
-        schema: &Value,
-        rule: &Value,
-        path: &FieldPath,
-        place: &WalkPlace<'_>,
-        decl: &Arc<Decl>,
-    ) -> Option<Rule> {
-        let (compiled, problems) = compile_rule(schema, rule, decl, self.options);
-        let compiled = compiled?;
+    /// Checks a rule whose fields are well formed.
+    fn rule(&mut self, rule: &Value, path: &FieldPath, place: &WalkPlace<'_>, decl: &Arc<Decl>, checks: &Checks<'_>) {
+        let options = checks.options;
+        let (compiled, problems) = compile_rule(rule, decl, &|text| checks.functions(text), options.parts);
+        let Some(compiled) = compiled else { return };
         let cardinality = place.cardinality.unwrap_or((REQUEST_BYTES_MAX / (decl.bytes_min + 1).max(1)) as u64);
-        self.cost(path.child("rule"), "estimated rule cost", problems.cost, cardinality);
+        self.cost(path.child("rule"), "estimated rule cost", problems.cost, cardinality, options);
         if let Err(detail) = &compiled.program {
             self.errors.push(invalid_rule(&path.child("rule"), rule, detail));
         }
@@ -387,7 +446,7 @@ impl RuleCompiler<'_> {
             self.errors.push(invalid_rule(&message_path, rule, detail));
         } else if compiled.message_program.is_some() {
             // a message expression is evaluated once per failure, regardless of the number of values
-            self.cost(message_path, "estimated messageExpression cost", problems.message_cost, 1);
+            self.cost(message_path, "estimated messageExpression cost", problems.message_cost, 1, options);
         }
         if problems.uses_old_self {
             if let Some(within) = place.uncorrelatable {
@@ -400,7 +459,6 @@ impl RuleCompiler<'_> {
             let detail = "may not be set if oldSelf is not used in rule";
             self.errors.push(FieldError::invalid(&path.child("optionalOldSelf"), optional, detail));
         }
-        Some(compiled)
     }
 }
 
@@ -441,11 +499,9 @@ struct Problems {
     uses_old_self: bool,
 }
 
-fn environment(decl: &Arc<Decl>, optional: bool, text: &str, options: &Options) -> Environment {
-    let stored = options.all_stored || options.stored.iter().any(|known| known == text);
-    let minor = if stored { options.stored_minor } else { options.new_minor };
-    let mut env = Environment::kubernetes(minor).declared("self", decl);
-    if options.stored_minor < 37 {
+fn environment(decl: &Arc<Decl>, optional: bool, functions: Functions) -> Environment {
+    let mut env = Environment::kubernetes(functions.minor).declared("self", decl);
+    if functions.has_legacy {
         env = env.with_legacy();
     }
     env = if optional {
@@ -489,16 +545,37 @@ fn compile_expression(env: &Environment, text: &str, output: &Type, what: &str) 
     Ok((checked, program))
 }
 
-/// The estimate, and its parts if the options request them.
-fn estimated(env: &Environment, checked: &Checked, options: &Options) -> (u64, Vec<Part>) {
-    if !options.parts {
+/// The estimate, and its parts if they are asked for.
+fn estimated(env: &Environment, checked: &Checked, parts: bool) -> (u64, Vec<Part>) {
+    if !parts {
         return (estimate(env, checked).max, vec![]);
     }
     let (cost, parts) = explain(env, checked);
     (cost.max, parts)
 }
 
-fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Options) -> (Option<Rule>, Problems) {
+/// Compiles the rules of a node later, without what they do not need for it.
+fn compile_rules(schema: &Value, decl: Arc<Decl>, functions: Functions) -> super::CompileRules {
+    let source = |rule: &Value| (rule.clone(), path::normalized(rule.str_at(&["fieldPath"]), schema));
+    let sources: Vec<(Value, Option<String>)> = rules(schema).iter().map(source).collect();
+    Box::new(move || {
+        let compiled = |(rule, field_path): (Value, Option<String>)| {
+            let (compiled, problems) = compile_rule(&rule, &decl, &|_| functions, false);
+            // as upstream, which compiles the message first
+            let field_path = field_path.filter(|_| problems.message_error.is_none()).unwrap_or_default();
+            compiled.map(|rule| Rule { field_path, ..rule })
+        };
+        sources.into_iter().filter_map(compiled).collect()
+    })
+}
+
+/// Compiles a rule, all but its field path. `functions` returns those that an expression may use.
+fn compile_rule(
+    rule: &Value,
+    decl: &Arc<Decl>,
+    functions: &dyn Fn(&str) -> Functions,
+    parts: bool,
+) -> (Option<Rule>, Problems) {
     let text = |key: &str| rule.str_at(&[key]);
     let expression = text("rule");
     let mut problems = Problems::default();
@@ -506,20 +583,20 @@ fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Option
         return (None, problems);
     }
     let optional_old_self = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
-    let env = environment(decl, optional_old_self, expression, options);
+    let env = environment(decl, optional_old_self, functions(expression));
     let compiled = compile_expression(&env, expression, &Type::Bool, "program");
     let mut message_program = None;
     problems.uses_old_self = compiled.as_ref().is_ok_and(|(checked, _)| checked.uses("oldSelf"));
     let program = compiled.and_then(|(checked, program)| {
         let program = program?;
-        problems.cost = estimated(&env, &checked, options);
+        problems.cost = estimated(&env, &checked, parts);
         let message = text("messageExpression");
         if !message.is_empty() {
-            let env = environment(decl, optional_old_self, message, options);
+            let env = environment(decl, optional_old_self, functions(message));
             let compiled = compile_expression(&env, message, &Type::String, "messageExpression");
             match compiled.and_then(|(checked, program)| Ok((checked, program?))) {
                 Ok((checked, program)) => {
-                    problems.message_cost = estimated(&env, &checked, options);
+                    problems.message_cost = estimated(&env, &checked, parts);
                     message_program = Some(program);
                 }
                 Err(error) => problems.message_error = Some(error),
@@ -539,13 +616,7 @@ fn compile_rule(schema: &Value, rule: &Value, decl: &Arc<Decl>, options: &Option
         message: (!message.is_empty()).then(|| message.trim().to_owned()),
         expression: Text::new(text("messageExpression")),
         reason,
-        // as upstream, which compiles the message first
-        field_path: problems
-            .message_error
-            .is_none()
-            .then(|| path::normalized(text("fieldPath"), schema))
-            .flatten()
-            .unwrap_or_default(),
+        field_path: String::new(),
         optional_old_self,
         uses_old_self: problems.uses_old_self,
         program,

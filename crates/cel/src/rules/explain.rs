@@ -4,7 +4,7 @@
 //! numbers are those that kube-apiserver will compute.
 
 use super::define::{self, Observed};
-use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options};
+use super::{DEFINITION_COST_MAX, EXPRESSION_COST_MAX, Options, RuleErrors};
 use crate::cost::estimate::Part;
 use crate::decl::{self, Decl};
 use crate::limits::EXPLAINED_BOUNDS_MAX;
@@ -94,7 +94,8 @@ struct ExplainWalk {
 
 pub(super) fn explain(schema: &Value, path: &FieldPath) -> Explanation {
     let options = Options { parts: true, ..Options::default() };
-    let (_, errors, observed) = define::observe(schema, path, &options);
+    let (RuleErrors { mut fields, expressions }, observed) = define::check(schema, path, &options);
+    fields.extend(expressions);
     let total = observed.iter().fold(0_u64, |sum, one| sum.saturating_add(cost(one)));
     let mut walk = ExplainWalk::default();
     walk.node(schema, path, &[], "");
@@ -114,7 +115,7 @@ pub(super) fn explain(schema: &Value, path: &FieldPath) -> Explanation {
             together,
         });
     }
-    Explanation { estimates, total, errors }
+    Explanation { estimates, total, errors: fields }
 }
 
 fn cost(observed: &Observed) -> u64 {
@@ -196,7 +197,7 @@ impl<'p> BoundTrial<'p> {
             let keys = candidate.keys.iter().map(Text::as_str).chain([candidate.bound.keyword]).collect::<Vec<_>>();
             schema.set_at(&keys, Value::Int(i64::try_from(number).unwrap_or(i64::MAX)));
         }
-        let (_, _, observed) = define::observe(&schema, &FieldPath::root(), &Options::default());
+        let (_, observed) = define::check(&schema, &FieldPath::root(), &Options::default());
         let own = observed.iter().find(|one| one.path.as_str().ends_with(&format!(".{}", self.place.field)));
         own.map_or(u64::MAX, cost)
     }

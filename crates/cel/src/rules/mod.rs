@@ -19,13 +19,13 @@ pub use crate::limits::OBJECT_COST_MAX;
 use crate::node::Program;
 pub use explain::{Bound, Estimate, Explanation};
 use machinery::{FieldError, FieldPath, Release, Text, Value};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// How the rules of a CRD are compiled.
+/// How the rules of a CRD are checked.
 ///
 /// ```
 /// let mut options = cel::rules::Options::default();
-/// options.all_stored = true;
+/// options.expensive_expressions = true;
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -38,10 +38,6 @@ pub struct Options {
     pub stored: Vec<Text>,
     /// Whether expressions above the cost limit are accepted, as when the stored schema is unchanged.
     pub expensive_expressions: bool,
-    /// Whether every expression counts as stored: for CRDs that are read from the store.
-    pub all_stored: bool,
-    /// What the schema describes: rules of a resource can use its `apiVersion`, `kind` and `metadata`.
-    pub schema_of: SchemaOf,
     /// Whether the parts of estimates are returned, for an explanation.
     pub parts: bool,
 }
@@ -61,8 +57,6 @@ impl Options {
             stored_minor: release.minor(),
             stored: vec![],
             expensive_expressions: false,
-            all_stored: false,
-            schema_of: SchemaOf::Resource,
             parts: false,
         }
     }
@@ -88,14 +82,19 @@ struct RuleNode {
     schema_type: Text,
     /// The error that prevents the evaluation of every rule of the node.
     broken: Option<&'static str>,
-    rules: Vec<Rule>,
+    rules: LazyLock<Vec<Rule>, CompileRules>,
     properties: Vec<(Text, RuleNode)>,
+    /// The fields whose rules hold for their own defaults alone, see [`RulesAt`].
+    own_properties: Vec<(Text, RuleNode)>,
     additional: Option<Box<RuleNode>>,
     items: Option<Box<RuleNode>>,
     /// The keys by which items of a list are correlated with old ones.
     list_keys: Option<Vec<Text>>,
     correlatable_map: bool,
 }
+
+/// Compiles the rules of a node, when a value is first tested by them: most servers never see an object of most kinds.
+type CompileRules = Box<dyn FnOnce() -> Vec<Rule> + Send>;
 
 #[derive(Debug)]
 struct Rule {
@@ -181,11 +180,55 @@ pub struct Verdict {
     pub cost: u64,
 }
 
+/// What is wrong with the rules of a schema.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct RuleErrors {
+    /// The errors of their fields, such as an empty message, which kube-apiserver reports among those of the schema.
+    pub fields: Vec<FieldError>,
+    /// The errors of their expressions: what does not compile, and what may be too expensive.
+    pub expressions: Vec<FieldError>,
+}
+
+/// The rules at and below a node of a schema.
+#[derive(Clone, Copy)]
+pub struct RulesAt<'a>(&'a RuleNode);
+
+impl<'a> RulesAt<'a> {
+    /// The rules of a field, also of one that the rules of objects do not reach, as upstream omits fields without a type; its
+    /// default is tested on its own.
+    pub fn field(self, name: &str) -> Option<RulesAt<'a>> {
+        let RuleNode { properties, own_properties, .. } = self.0;
+        let found = properties.iter().chain(own_properties).find(|(field, _)| field == name);
+        found.map(|(_, node)| RulesAt(node))
+    }
+
+    /// The rules of the items of a list.
+    pub fn items(self) -> Option<RulesAt<'a>> {
+        self.0.items.as_deref().map(RulesAt)
+    }
+
+    /// Runs the rules on a value.
+    pub fn validate(self, value: &Value, validation: &Validation<'_>) -> Verdict {
+        run::validate(self.0, value, validation)
+    }
+}
+
 impl Rules {
-    /// Checks and compiles the rules of a schema. `path` is the schema's, such as `spec.validation.openAPIV3Schema`.
-    /// There are no rules if the schema has none.
-    pub fn compile(schema: &Value, path: &FieldPath, options: &Options) -> (Option<Rules>, Vec<FieldError>) {
-        define::compile(schema, path, options)
+    /// The rules of a schema that has been accepted, with the functions of a release; `None` if there are none. They are compiled
+    /// when values are tested. Rules of a resource can use its `apiVersion`, `kind` and `metadata`.
+    pub fn of(schema: &Value, schema_of: SchemaOf, release: Release) -> Option<Rules> {
+        define::running(schema, schema_of, release.minor())
+    }
+
+    /// Checks the rules of a schema of a resource. `path` is the schema's, such as `spec.validation.openAPIV3Schema`.
+    pub fn check(schema: &Value, path: &FieldPath, options: &Options) -> RuleErrors {
+        define::check(schema, path, options).0
+    }
+
+    /// The rules of the root.
+    pub fn root(&self) -> RulesAt<'_> {
+        RulesAt(&self.root)
     }
 
     /// Explains the estimated cost of each expression of a schema: its parts, and bounds of the schema that would lower it.
@@ -196,19 +239,12 @@ impl Rules {
     /// The estimated cost of each expression of a schema that compiles, for all values that it is evaluated for, by the path
     /// of the expression below `path`.
     pub fn costs(schema: &Value, path: &FieldPath) -> Vec<(FieldPath, u64)> {
-        let (_, _, observed) = define::observe(schema, path, &Options::default());
+        let (_, observed) = define::check(schema, path, &Options::default());
         observed.into_iter().map(|one| (one.path, one.cost.saturating_mul(one.times))).collect()
-    }
-
-    /// The checks that need no compilation: whether the fields of rules are well formed.
-    pub fn check_fields(schema: &Value, path: &FieldPath) -> Vec<FieldError> {
-        let mut errors = vec![];
-        define::check_all_fields(schema, path, &mut errors);
-        errors
     }
 
     /// Runs the rules on an object of a request.
     pub fn validate(&self, object: &Value, validation: &Validation<'_>) -> Verdict {
-        run::validate(&self.root, object, validation)
+        self.root().validate(object, validation)
     }
 }

@@ -210,7 +210,7 @@ impl RuleWalk {
         // message expressions have the old value only if the rule uses it
         let looks_back = node.rules.iter().any(|rule| rule.uses_old_self);
         let before = old.filter(|_| looks_back).map(|old| from_json(old, &node.decl));
-        for rule in &node.rules {
+        for rule in node.rules.iter() {
             let variables = Variables { this: &this, before: before.as_ref() };
             if !self.rule(node, rule, path, value, &variables, correlation) {
                 return false;

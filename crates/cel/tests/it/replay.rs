@@ -4,9 +4,10 @@
 //! come from rules are compared. The recordings do not contain steps whose objects would have been changed first.
 
 use crate::place::Node;
+use cel::SchemaOf;
 use cel::rules::{Options, Rules, Validation};
 use machinery::value::decode;
-use machinery::{FieldError, FieldPath, Value};
+use machinery::{FieldError, FieldPath, Release, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -127,8 +128,9 @@ impl State {
             let unchanged = self.definitions.get(&key).is_some_and(|stored| stored.schemas.contains(schema));
             let mut options = options.clone();
             options.expensive_expressions = unchanged;
-            let (rules, problems) = Rules::compile(schema, path, &options);
-            errors.extend(problems);
+            let problems = Rules::check(schema, path, &options);
+            errors.extend(problems.fields.into_iter().chain(problems.expressions));
+            let rules = Rules::of(schema, SchemaOf::Resource, Release::default());
             let v = body.items_at(&["spec", "versions"]);
             let v = v.iter().find(|v| v.str_at(&["name"]) == version).cloned().unwrap_or_default();
             versions.insert(version.clone(), (rules, v));

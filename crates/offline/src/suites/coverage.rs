@@ -6,8 +6,9 @@
 
 use std::path::PathBuf;
 
-use cel::rules::{Options, Rules, Validation};
-use machinery::{FieldPath, Value};
+use cel::SchemaOf;
+use cel::rules::{Rules, Validation};
+use machinery::{Release, Value};
 
 use super::definitions::TestedDefinition;
 use super::run::{Job, RulesOf, Run};
@@ -111,9 +112,7 @@ impl Probes {
             let mut schema = schema.clone();
             let name = version.str_at(&["name"]);
             probes.mark(&mut schema, name, "");
-            let mut options = Options::default();
-            (options.all_stored, options.expensive_expressions) = (true, true);
-            if let (Some(rules), _) = Rules::compile(&schema, &FieldPath::root(), &options) {
+            if let Some(rules) = Rules::of(&schema, SchemaOf::Resource, Release::default()) {
                 probes.versions.push((name.to_owned(), rules));
             }
         }

@@ -1,16 +1,16 @@
 //! Validates defaults: each must be pruned, well-formed as metadata, and valid in its own node.
 
 use cel::SchemaOf;
+use cel::rules::{Rules, RulesAt};
 use machinery::{FieldError, FieldPath, Map, Release, Value};
 
 use super::hoist::schema_has;
-use super::openapi::{entries, items};
 use super::options::Options;
 use super::rules;
 use crate::compile::{Dialect, Formats, node};
 use crate::path::Path;
 use crate::program::Node;
-use crate::{coerce, embedded, prune, validate as values};
+use crate::{coerce, embedded, prune, rules as running, validate as values};
 
 /// The errors of all defaults of a structural schema.
 pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> Vec<FieldError> {
@@ -18,8 +18,10 @@ pub(super) fn validate(schema: &Value, path: &FieldPath, options: &Options) -> V
         return vec![];
     }
     let root = resource(schema, options.release);
+    // one set of rules for all defaults, since nested ones share them
+    let rules = Rules::of(schema, SchemaOf::Value, options.release);
     let mut walk = DefaultsWalk { options, errors: vec![], budget: rules::DEFAULTS_BUDGET };
-    walk.node(schema, &root, &root, &mut vec![], false, path);
+    walk.node(&root, rules.as_ref().map(Rules::root), &root, &mut vec![], false, path);
     walk.errors
 }
 
@@ -99,8 +101,8 @@ enum Step {
 impl DefaultsWalk<'_> {
     fn node<'n>(
         &mut self,
-        schema: &Value,
         node: &'n Node,
+        rules: Option<RulesAt<'_>>,
         mut resource: &'n Node,
         steps: &mut Vec<Step>,
         mut inside_meta: bool,
@@ -124,22 +126,24 @@ impl DefaultsWalk<'_> {
                 self.plain(default, node, path);
             }
             // rules are evaluated even if the default has unknown fields
-            if self.errors.len() == before {
-                let place = path.child("default");
-                self.errors.extend(rules::validate_default(schema, default, &place, self.options, &mut self.budget));
+            if let Some(rules) = rules.filter(|_| self.errors.len() == before) {
+                let (errors, left) = running::validate_default(rules, default, &path.child("default"), self.budget);
+                self.errors.extend(errors);
+                self.budget = left;
             }
         }
-        if let (Some(schema), Some(inner)) = (items(schema), node.items.as_ref().filter(|inner| inner.below.defaults)) {
+        if let Some(inner) = node.items.as_ref().filter(|inner| inner.below.defaults) {
             steps.push(Step::Item);
-            self.node(schema, inner, resource, steps, inside_meta, &path.child("items"));
+            let rules = rules.and_then(RulesAt::items);
+            self.node(inner, rules, resource, steps, inside_meta, &path.child("items"));
             steps.pop();
         }
         let place = path.child("properties");
-        for (name, schema) in entries(schema, "properties") {
-            let Some(inner) = node.field(name).filter(|inner| inner.below.defaults) else { continue };
+        for (name, inner) in node.fields.iter().filter(|(_, inner)| inner.below.defaults) {
             let meta = inside_meta || node.embedded && prune::is_meta(name);
-            steps.push(Step::Field(name.to_owned()));
-            self.node(schema, inner, resource, steps, meta, &place.key(name));
+            steps.push(Step::Field(name.to_string()));
+            let rules = rules.and_then(|rules| rules.field(name));
+            self.node(inner, rules, resource, steps, meta, &place.key(name));
             steps.pop();
         }
     }

@@ -1,14 +1,12 @@
 //! `x-kubernetes-validations` when a definition is written: the rules of every node whose subtree has no schema errors
 //! are compiled, and their cost is estimated.
 
-use cel::SchemaOf;
 use cel::rules::{OBJECT_COST_MAX, Options as CelOptions, Rules};
 use machinery::{FieldError, FieldPath, Text, Value};
 
 use super::hoist::schema_has;
 use super::openapi::list;
 use super::options::Options;
-use crate::rules as running;
 
 const KEY: &str = "x-kubernetes-validations";
 
@@ -30,10 +28,7 @@ pub(super) fn validate(
     if !broken.is_empty() {
         BrokenFields::new(broken).drop_rules(schema.to_mut(), path);
     }
-    let (_, mut errors) = Rules::compile(&schema, path, &compiled);
-    // malformed fields come first, and are reported among the schema errors
-    let fields = Rules::check_fields(&schema, path).len();
-    errors.split_off(fields.min(errors.len()))
+    Rules::check(&schema, path, &compiled).expressions
 }
 
 /// The paths of fields with schema errors, sorted.
@@ -79,17 +74,3 @@ impl<'a> BrokenFields<'a> {
 
 /// The maximum total cost of the rules of all defaults in a schema.
 pub(super) const DEFAULTS_BUDGET: u64 = OBJECT_COST_MAX;
-
-/// The errors of the rules at or below a node that its default violates.
-pub(super) fn validate_default(
-    schema: &Value,
-    default: &Value,
-    path: &FieldPath,
-    options: &Options,
-    budget: &mut u64,
-) -> Vec<FieldError> {
-    let Some(rules) = running::compile(schema, SchemaOf::Value, options.release) else { return vec![] };
-    let (errors, left) = running::validate_default(&rules, default, path, *budget);
-    *budget = left;
-    errors
-}
