@@ -37,7 +37,7 @@ pub const INJECTED_SECONDS: i64 = 3607;
 /// kube-apiserver's.
 pub const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 /// Checks for an object that a plugin awaits, such as the default ServiceAccount of a new namespace; kube-apiserver's.
-pub const ACCOUNT_LOOKS: usize = 10;
+pub const AWAITED_CHECKS: usize = 10;
 /// Pods of a namespace that are checked when its Pod Security Standard changes; kube-apiserver's.
 pub const POD_SECURITY_PODS_MAX: usize = 3000;
 /// Bytes of the parts, each of which grants one verb on one resource or URL, that a role's rules may be split into when they

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use machinery::Value;
 
-/// The round of the chain: it runs a second time if the object has been changed (`reinvocationPolicy`).
+/// A round of mutating admission: policies, then webhooks. There is a second one if a policy or webhook has changed the object in the
+/// first.
 #[derive(Default)]
 pub struct Round {
     pub number: usize,
@@ -14,7 +15,7 @@ pub struct Round {
 
 /// The policies or webhooks of one plugin that are to be invoked again after later changes.
 pub struct Reinvocation<K> {
-    /// Policies or webhooks invoked since the last change.
+    /// Those with `reinvocationPolicy: IfNeeded` that were invoked since the last change.
     invoked: BTreeSet<K>,
     /// Policies or webhooks to be invoked again.
     due: BTreeSet<K>,
@@ -29,14 +30,16 @@ impl<K> Default for Reinvocation<K> {
 }
 
 impl<K: Ord> Reinvocation<K> {
-    /// Begins the plugin's part of a round: later changes of others cause reinvocations.
+    /// Begins the plugin's part of a round. In the second one, all that were invoked are due if the object is no longer the one that
+    /// the plugin has left.
     pub fn begin(&mut self, round: &Round, object: Option<&Value>) {
         if round.number > 0 && self.result.as_ref() != object {
             self.due.append(&mut self.invoked);
         }
     }
 
-    /// Records that the object has been changed.
+    /// Records that the object has been changed. It is called before [`Self::mark_invoked`] for the one that has changed it, which is
+    /// not due by its own change.
     pub fn changed(&mut self, round: &mut Round) {
         self.due.append(&mut self.invoked);
         round.again = true;

@@ -85,12 +85,13 @@ pub struct Record {
     common: Map,
     object: Map,
     received: String,
-    /// The impersonated user, and the verb of the impersonation mode unless it is `impersonate`.
+    /// The impersonated user, and the verb of constrained impersonation; empty for the verb `impersonate`.
     pub impersonated: Option<(Value, &'static str)>,
     annotations: Map,
     pub request: Option<Value>,
     pub response: Option<Value>,
     status: Option<Value>,
+    /// Why authentication failed; empty if it did not.
     pub message: String,
     pub code: u16,
     /// Time of arrival, in microseconds since the Unix epoch.
@@ -163,6 +164,7 @@ impl Record {
             ("userAgent", Value::from(truncated_agent(subject.agent))),
         ] {
             let is_empty = value == Value::from("") || value == Value::Array(vec![]);
+            // the only one of them that Go encodes when it is empty
             if !is_empty || key == "verb" {
                 common.insert(key, value);
             }
@@ -210,7 +212,7 @@ impl Record {
     }
 
     /// Completes the object reference with fields of the object that the path does not have.
-    pub fn refer(&mut self, object: &Value) {
+    pub fn complete_reference(&mut self, object: &Value) {
         for field in ["name", "namespace", "uid", "resourceVersion"] {
             let text = object.str_at(&["metadata", field]);
             if !self.object.is_empty() && !text.is_empty() && self.object.get(field).is_none() {
@@ -219,8 +221,8 @@ impl Record {
         }
     }
 
-    /// The `responseStatus`, with its code.
-    pub fn status(&mut self, status: &Value) {
+    /// Sets the `responseStatus`. [`Record::code`] replaces its code.
+    pub fn set_status(&mut self, status: &Value) {
         let mut response_status = status.clone();
         response_status.remove_at(&["kind"]);
         response_status.remove_at(&["apiVersion"]);
@@ -306,12 +308,12 @@ mod tests {
             AuditedRequest { id: "i", uri: "/x?y", info: &info, user: &user, agent: "a/1", sources: &sources };
         let mut record = Record::new(&subject, Level::Request, 1_000_000);
         let object = json!({"metadata": {"name": "b", "namespace": "n"}});
-        record.refer(&object);
+        record.complete_reference(&object);
         record.request = Some(object);
         record.annotate("k".into(), "first".into());
         record.annotate("k".into(), "second".into());
         record.code = 404;
-        record.status(&Status::not_found("g.io", "boats", "b").to_value());
+        record.set_status(&Status::not_found("g.io", "boats", "b").to_value());
         let event = record.event(Stage::ResponseComplete, 1_000_001);
         let wanted = json!({
             "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Request", "auditID": "i", "requestURI": "/x?y",

@@ -152,7 +152,7 @@ impl AuditContext {
 
     /// Records the decoded object of the request. Its name is used if the path has none.
     pub fn object(&self, object: &Value) {
-        self.change(|record| record.refer(object));
+        self.change(|record| record.complete_reference(object));
         self.request(|| Some(self.recorded(object.clone())));
     }
 
@@ -179,7 +179,7 @@ impl AuditContext {
 
     /// Records the response Status, of success or failure.
     pub fn status(&self, status: &Value) {
-        self.change(|record| record.status(status));
+        self.change(|record| record.set_status(status));
         self.response(|| status.clone());
     }
 

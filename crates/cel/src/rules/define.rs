@@ -39,13 +39,13 @@ fn below(schema: &Value) -> impl Iterator<Item = &Value> {
     properties.chain(decl::additional(schema)).chain(decl::items(schema))
 }
 
-/// Nodes of a schema, by their address: what is asked of each node is found out once for all of them, since schemas may be
-/// nested deeply.
+/// A set of nodes of a schema, by their address. It is made in one walk: to ask every node about its descendants would take time that
+/// is quadratic in the depth of the schema.
 type Nodes = HashSet<*const Value>;
 
 /// Adds the nodes that have rules, or have descendants with rules. Returns whether this node is one of them.
 fn with_rules(schema: &Value, found: &mut Nodes) -> bool {
-    // each of them, not only up to the first
+    // `count` visits every child, unlike `any`
     let below = below(schema).filter(|child| with_rules(child, found)).count();
     let has_rules = below > 0 || !rules(schema).is_empty();
     if has_rules {
@@ -152,8 +152,8 @@ impl<'p> WalkPlace<'p> {
 const UNTYPED: &str = "failed to convert to declType for CEL validation rules";
 
 impl RuleNode {
-    /// The node of an element of a value whose type has no elements. Its rules are errors: a stored value may have another
-    /// type than the schema's, and therefore elements.
+    /// Marks an element of a value whose type has no elements. Its rules fail instead of being ignored: a stored value may have
+    /// another type, and then it has elements.
     fn in_elementless(mut self) -> RuleNode {
         if !self.rules.is_empty() {
             self.broken = Some(UNTYPED);
@@ -179,7 +179,7 @@ struct Functions {
 }
 
 impl Functions {
-    /// Those of Kubernetes 1.`minor`, on a server that emulates 1.`served`.
+    /// Those of Kubernetes 1.`minor`, on a server that emulates 1.`served`. Before 1.37, servers also had cel-go's older functions.
     fn of(minor: u32, served: u32) -> Functions {
         Functions { minor, has_legacy: served < 37 }
     }
@@ -292,7 +292,7 @@ impl<'o> RuleCompiler<'o> {
         has_rules.then_some(RuleCompiler { purpose, with_rules: found, errors, total: 0, expensive, observed })
     }
 
-    /// The release whose declarations of types are served.
+    /// The release whose rules derive declarations from schemas.
     fn minor(&self) -> u32 {
         match self.purpose {
             Purpose::Check(checks) => checks.options.stored_minor,
@@ -347,7 +347,8 @@ impl<'o> RuleCompiler<'o> {
                     schema_of: SchemaOf::node(property),
                 };
                 let inner = self.node(property, &place);
-                // as upstream, which omits fields without a type, and the fields of a value without a type
+                // upstream looks a field up in the type of its parent: it skips fields without a type, and all fields of a parent
+                // without one. It does not look up a name that cannot be escaped, so that such a field needs only a type of its own.
                 let is_reached = decl::has_declaration(property) && (!untyped || decl::escape(name).is_none());
                 let properties = if is_reached { &mut node.properties } else { &mut node.own_properties };
                 properties.extend(inner.map(|node| (name.clone(), node)));
@@ -399,7 +400,8 @@ impl<'o> RuleCompiler<'o> {
         }
     }
 
-    fn observe(&mut self, path: FieldPath, cost: u64) {
+    /// Adds a cost to the total, and keeps the four highest that are at least a hundredth of the limit, which upstream lists.
+    fn add_to_total(&mut self, path: FieldPath, cost: u64) {
         self.total = self.total.saturating_add(cost);
         if cost < DEFINITION_COST_MAX / 100 {
             return;
@@ -421,34 +423,34 @@ impl<'o> RuleCompiler<'o> {
         self.errors.push(FieldError::forbidden(path, exceeded(name, self.total, DEFINITION_COST_MAX)));
     }
 
-    fn cost(&mut self, path: FieldPath, name: &str, estimate: (u64, Vec<Part>), times: u64, options: &Options) {
+    fn record_cost(&mut self, path: FieldPath, name: &str, estimate: (u64, Vec<Part>), times: u64, options: &Options) {
         let (cost, parts) = estimate;
         self.observed.push(Observed { path: path.clone(), cost, times, parts });
         let cost = multiplied(cost, times);
         if !options.expensive_expressions && cost > EXPRESSION_COST_MAX {
             self.errors.push(FieldError::forbidden(&path, exceeded(name, cost, EXPRESSION_COST_MAX)));
         }
-        self.observe(path, cost);
+        self.add_to_total(path, cost);
     }
 
     /// Checks a rule whose fields are well formed.
     fn rule(&mut self, rule: &Value, path: &FieldPath, place: &WalkPlace<'_>, decl: &Arc<Decl>, checks: &Checks<'_>) {
         let options = checks.options;
-        let (compiled, problems) = compile_rule(rule, decl, &|text| checks.functions(text), options.parts);
+        let (compiled, findings) = compile_rule(rule, decl, &|text| checks.functions(text), options.parts);
         let Some(compiled) = compiled else { return };
         let cardinality = place.cardinality.unwrap_or((REQUEST_BYTES_MAX / (decl.bytes_min + 1).max(1)) as u64);
-        self.cost(path.child("rule"), "estimated rule cost", problems.cost, cardinality, options);
+        self.record_cost(path.child("rule"), "estimated rule cost", findings.cost, cardinality, options);
         if let Err(detail) = &compiled.program {
             self.errors.push(invalid_rule(&path.child("rule"), rule, detail));
         }
         let message_path = path.child("messageExpression");
-        if let Some(detail) = &problems.message_error {
+        if let Some(detail) = &findings.message_error {
             self.errors.push(invalid_rule(&message_path, rule, detail));
         } else if compiled.message_program.is_some() {
-            // a message expression is evaluated once per failure, regardless of the number of values
-            self.cost(message_path, "estimated messageExpression cost", problems.message_cost, 1, options);
+            // kube-apiserver does not multiply it by the number of values
+            self.record_cost(message_path, "estimated messageExpression cost", findings.message_cost, 1, options);
         }
-        if problems.uses_old_self {
+        if findings.uses_old_self {
             if let Some(within) = place.uncorrelatable {
                 let detail =
                     format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {within}");
@@ -462,7 +464,7 @@ impl<'o> RuleCompiler<'o> {
     }
 }
 
-/// An error that shows the whole rule, as upstream's internal JSON.
+/// An error that shows the whole rule, as Go encodes the internal type `ValidationRule`.
 fn invalid_rule(path: &FieldPath, rule: &Value, detail: &str) -> FieldError {
     let mut json = b"{".to_vec();
     let fields = [
@@ -491,8 +493,9 @@ fn invalid_rule(path: &FieldPath, rule: &Value, detail: &str) -> FieldError {
     }
 }
 
+/// What the compilation of a rule has found.
 #[derive(Default)]
-struct Problems {
+struct Findings {
     cost: (u64, Vec<Part>),
     message_cost: (u64, Vec<Part>),
     message_error: Option<String>,
@@ -509,22 +512,20 @@ fn environment(decl: &Arc<Decl>, optional: bool, functions: Functions) -> Enviro
     } else {
         env.declared("oldSelf", decl)
     };
-    if let DeclKind::Object(object) = &decl.kind {
-        env.scope = object.path.clone();
-    } else {
-        env.scope = scope(decl).unwrap_or_default();
-    }
+    env.scope = declared_path(decl).unwrap_or_default();
     env
 }
 
-/// The path of a list or map, derived from that of its elements.
-fn scope(decl: &Decl) -> Option<Text> {
+/// The path of an object, or of the objects in a list or map.
+fn declared_path(decl: &Decl) -> Option<Text> {
     match &decl.kind {
         DeclKind::Object(object) => Some(object.path.clone()),
         DeclKind::List { item: Some(item), .. } => {
-            scope(item).map(|path| Text::new(path.strip_suffix(".@idx").unwrap_or(&path)))
+            declared_path(item).map(|path| Text::new(path.strip_suffix(".@idx").unwrap_or(&path)))
         }
-        DeclKind::Map(value) => scope(value).map(|path| Text::new(path.strip_suffix(".@elem").unwrap_or(&path))),
+        DeclKind::Map(value) => {
+            declared_path(value).map(|path| Text::new(path.strip_suffix(".@elem").unwrap_or(&path)))
+        }
         _ => None,
     }
 }
@@ -554,15 +555,15 @@ fn estimated(env: &Environment, checked: &Checked, parts: bool) -> (u64, Vec<Par
     (cost.max, parts)
 }
 
-/// Compiles the rules of a node later, without what they do not need for it.
+/// Returns a closure that compiles the rules of a node. It holds the rules and their normalized field paths, not the schema.
 fn compile_rules(schema: &Value, decl: Arc<Decl>, functions: Functions) -> super::CompileRules {
     let source = |rule: &Value| (rule.clone(), path::normalized(rule.str_at(&["fieldPath"]), schema));
     let sources: Vec<(Value, Option<String>)> = rules(schema).iter().map(source).collect();
     Box::new(move || {
         let compiled = |(rule, field_path): (Value, Option<String>)| {
-            let (compiled, problems) = compile_rule(&rule, &decl, &|_| functions, false);
-            // as upstream, which compiles the message first
-            let field_path = field_path.filter(|_| problems.message_error.is_none()).unwrap_or_default();
+            let (compiled, findings) = compile_rule(&rule, &decl, &|_| functions, false);
+            // as upstream, which ignores `fieldPath` if the message expression does not compile
+            let field_path = field_path.filter(|_| findings.message_error.is_none()).unwrap_or_default();
             compiled.map(|rule| Rule { field_path, ..rule })
         };
         sources.into_iter().filter_map(compiled).collect()
@@ -575,31 +576,31 @@ fn compile_rule(
     decl: &Arc<Decl>,
     functions: &dyn Fn(&str) -> Functions,
     parts: bool,
-) -> (Option<Rule>, Problems) {
+) -> (Option<Rule>, Findings) {
     let text = |key: &str| rule.str_at(&[key]);
     let expression = text("rule");
-    let mut problems = Problems::default();
+    let mut findings = Findings::default();
     if expression.trim().is_empty() {
-        return (None, problems);
+        return (None, findings);
     }
     let optional_old_self = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
     let env = environment(decl, optional_old_self, functions(expression));
     let compiled = compile_expression(&env, expression, &Type::Bool, "program");
     let mut message_program = None;
-    problems.uses_old_self = compiled.as_ref().is_ok_and(|(checked, _)| checked.uses("oldSelf"));
+    findings.uses_old_self = compiled.as_ref().is_ok_and(|(checked, _)| checked.uses("oldSelf"));
     let program = compiled.and_then(|(checked, program)| {
         let program = program?;
-        problems.cost = estimated(&env, &checked, parts);
+        findings.cost = estimated(&env, &checked, parts);
         let message = text("messageExpression");
         if !message.is_empty() {
             let env = environment(decl, optional_old_self, functions(message));
             let compiled = compile_expression(&env, message, &Type::String, "messageExpression");
             match compiled.and_then(|(checked, program)| Ok((checked, program?))) {
                 Ok((checked, program)) => {
-                    problems.message_cost = estimated(&env, &checked, parts);
+                    findings.message_cost = estimated(&env, &checked, parts);
                     message_program = Some(program);
                 }
-                Err(error) => problems.message_error = Some(error),
+                Err(error) => findings.message_error = Some(error),
             }
         }
         Ok(program)
@@ -614,13 +615,13 @@ fn compile_rule(
     let rule = Rule {
         name: if message.is_empty() { expression.trim().to_owned() } else { message.trim().to_owned() },
         message: (!message.is_empty()).then(|| message.trim().to_owned()),
-        expression: Text::new(text("messageExpression")),
+        message_expression: Text::new(text("messageExpression")),
         reason,
         field_path: String::new(),
         optional_old_self,
-        uses_old_self: problems.uses_old_self,
+        uses_old_self: findings.uses_old_self,
         program,
         message_program,
     };
-    (Some(rule), problems)
+    (Some(rule), findings)
 }

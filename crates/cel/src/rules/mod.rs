@@ -64,7 +64,7 @@ impl Options {
 
 impl Options {
     /// Adds the expressions of a schema of the stored CRD.
-    pub fn store(&mut self, schema: &Value) {
+    pub fn add_stored(&mut self, schema: &Value) {
         define::expressions(schema, &mut self.stored);
     }
 }
@@ -80,11 +80,12 @@ pub struct Rules {
 struct RuleNode {
     decl: Arc<Decl>,
     schema_type: Text,
-    /// The error that prevents the evaluation of every rule of the node.
+    /// If set, no rule of the node can be evaluated, and a validation reports this error instead.
     broken: Option<&'static str>,
     rules: LazyLock<Vec<Rule>, CompileRules>,
     properties: Vec<(Text, RuleNode)>,
-    /// The fields whose rules hold for their own defaults alone, see [`RulesAt`].
+    /// Fields that the validation of an object skips, as upstream does for fields without a type. Only [`RulesAt::field`] reaches
+    /// them, to test their defaults.
     own_properties: Vec<(Text, RuleNode)>,
     additional: Option<Box<RuleNode>>,
     items: Option<Box<RuleNode>>,
@@ -101,7 +102,7 @@ struct Rule {
     /// The name of the rule in messages: its message or its text.
     name: String,
     message: Option<String>,
-    expression: Text,
+    message_expression: Text,
     reason: Reason,
     field_path: String,
     optional_old_self: bool,
@@ -195,8 +196,7 @@ pub struct RuleErrors {
 pub struct RulesAt<'a>(&'a RuleNode);
 
 impl<'a> RulesAt<'a> {
-    /// The rules of a field, also of one that the rules of objects do not reach, as upstream omits fields without a type; its
-    /// default is tested on its own.
+    /// The rules of a field, including one that the validation of an object skips.
     pub fn field(self, name: &str) -> Option<RulesAt<'a>> {
         let RuleNode { properties, own_properties, .. } = self.0;
         let found = properties.iter().chain(own_properties).find(|(field, _)| field == name);

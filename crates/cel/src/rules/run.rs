@@ -343,7 +343,7 @@ impl RuleWalk {
         match outcome.result {
             Err(error) if error.is_cancelled() => Err(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
-                quote(&rule.expression)
+                quote(&rule.message_expression)
             )),
             Ok(Val::String(text)) => {
                 let text = text.trim();

@@ -120,7 +120,7 @@ impl State {
         let mut options = Options::default();
         let schemas = schemas(body);
         if let Some(stored) = self.definitions.get(&key) {
-            stored.schemas.iter().for_each(|schema| options.store(schema));
+            stored.schemas.iter().for_each(|schema| options.add_stored(schema));
         }
         let mut errors = vec![];
         let mut versions = BTreeMap::new();

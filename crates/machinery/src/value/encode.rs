@@ -56,7 +56,7 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
             b'\t' => out.extend_from_slice(b"\\t"),
             0x08 => out.extend_from_slice(b"\\b"),
             0x0c => out.extend_from_slice(b"\\f"),
-            LINE_SEPARATOR => match after {
+            SEPARATOR_LEAD => match after {
                 [0x80, 0xa8, after @ ..] => {
                     out.extend_from_slice(b"\\u2028");
                     rest = after;
@@ -76,20 +76,21 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The first byte of U+2028 and U+2029, and of other characters.
-const LINE_SEPARATOR: u8 = 0xe2;
+/// The first byte of U+2028 and U+2029 in UTF-8. Other characters begin with it too.
+const SEPARATOR_LEAD: u8 = 0xe2;
 
 /// Marks the bytes that are not written as they are.
 fn escaped(word: u64) -> u64 {
-    // the bit in which `"` and `&` differ, and that in which `<` and `>` differ, are set, so that two comparisons find all four
+    // `"` and `&` differ only in bit 0x04, `<` and `>` only in bit 0x02: with that bit set, one comparison finds both
     equal(with_bits(word, 0x04), b'&')
         | equal(with_bits(word, 0x02), b'>')
         | equal(word, b'\\')
-        | equal(word, LINE_SEPARATOR)
+        | equal(word, SEPARATOR_LEAD)
         | below(word, 0x20)
 }
 
-/// A float as ES6 and Go's encoder print it: shortest form, `1e+21` from 1e21 on and `1e-7` below 1e-6.
+/// A float as Go's JSON encoder prints it: the shortest digits that read back as `f`, with an exponent from 1e21 on (`1e+21`) and
+/// below 1e-6 (`1e-7`).
 pub fn float_text(f: f64) -> String {
     let magnitude = f.abs();
     if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
@@ -124,8 +125,8 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Approximates Go's `unicode.IsPrint`: false for control and format characters, spaces other than U+0020, private use
-/// and non-characters.
+/// Approximates Go's `strconv.IsPrint`: false for control and format characters, spaces other than U+0020, private use and
+/// non-characters. Unlike there, unassigned code points are printable.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,

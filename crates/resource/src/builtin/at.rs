@@ -1,11 +1,11 @@
-//! Places in an object that is validated, with which a check takes one line.
+//! Places in an object under validation. They make most checks one line.
 //!
 //! A validator walks through an object with [`At`], from a place to its fields and items, and reports errors at places. A
 //! place refers to the one above it: only an error needs the whole path, and few objects have errors.
 //!
-//! The first word of a method says what it does: `field`, `item` and `entry` step down, `with_…` changes the place, `shown_as…`
-//! changes what errors show instead of the value, and `check_…` and `require…` report what is wrong. The rest of its name says how it
-//! differs from methods with the same first word.
+//! `field…`, `item…` and `entry…` step down; `with_…`, `shown_…`, `in_stage` and `or_empty` return the same place with something
+//! changed. A method that is named after an error (`invalid`, `duplicate`) always reports it; one that is named after a requirement
+//! (`require…`, `check_…`, `one_of`, `within`, `immutable`) reports a violation.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -15,20 +15,20 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::types::internal_json;
 use machinery::{Map, Release, Value};
 
-/// What finds an error. The order in which kube-apiserver reports errors depends on it where several of its functions check
-/// one field: `order` in `rules.txt` names stages.
+/// The kind of check that has found an error. Where several functions of kube-apiserver check one field, the order of their errors
+/// depends on it: see `order` in `rules/rules.txt`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckStage {
     /// The checks of the field itself.
     #[default]
     Field,
-    /// The table of rules, where the code of a kind checks the field too.
+    /// A rule of `rules.txt` for a field that Rust code checks too.
     Rule,
     /// A check of the field together with others.
     Across,
     /// Whether the selector of a Job fits the labels of its template.
     Selection,
-    /// What follows the checks of a whole spec, in the Pod or the template that has it.
+    /// What a Pod or a template checks of its spec after all checks of the spec itself.
     Whole,
     /// The checks of which fields an update of a Pod may change.
     Update,
@@ -139,10 +139,10 @@ enum Shown<'p> {
     Value,
     /// The value as the JSON of a Go type.
     Go(&'static str),
-    /// This text instead of it.
+    /// This text, quoted as the value of a string is.
     Text(&'p str),
-    /// This form of it.
-    Form(&'p str),
+    /// These characters, without quotes.
+    Verbatim(&'p str),
 }
 
 #[derive(Clone, Copy)]
@@ -158,11 +158,11 @@ enum Place<'p, 'v> {
     Entry(&'p At<'p, 'v>, &'p str, &'p str),
 }
 
-const GO_STRING: &str = "string";
+const INTERNAL_STRING: &str = "string";
 
 /// A text in the form in which [`At::shown_as_json`] shows it.
 pub fn json_text(text: &str) -> String {
-    internal_json(&Value::from(text), GO_STRING)
+    internal_json(&Value::from(text), INTERNAL_STRING)
 }
 
 static NOTHING: Value = Value::Null;
@@ -263,7 +263,7 @@ impl<'p, 'v> At<'p, 'v> {
         At { old, ..self }
     }
 
-    /// This field, under another name in errors: kube-apiserver does not always use that of the JSON.
+    /// This field, under another name in errors: kube-apiserver does not always use that of the JSON. Items and entries keep theirs.
     pub fn with_name(self, name: &'p str) -> At<'p, 'v> {
         match self.place {
             Place::Field(above, _) => At { place: Place::Field(above, name), ..self },
@@ -276,9 +276,9 @@ impl<'p, 'v> At<'p, 'v> {
         At { shown: Shown::Go(go), ..self }
     }
 
-    /// This place of a string whose Go type is not `string` but a type of its own, which errors show as JSON.
+    /// This place of a string of a named Go type, such as `type Operator string`, which errors show as JSON.
     pub fn shown_as_json(self) -> At<'p, 'v> {
-        self.shown_as_go(GO_STRING)
+        self.shown_as_go(INTERNAL_STRING)
     }
 
     /// This place, whose errors show this text instead of the value.
@@ -289,12 +289,12 @@ impl<'p, 'v> At<'p, 'v> {
         At { shown: Shown::Text(text), ..*self }
     }
 
-    /// This place, whose errors show this form of the value as it is; an empty one shows nothing.
-    pub fn shown_as<'q>(&self, form: &'q str) -> At<'q, 'v>
+    /// This place, whose errors show `text` without quotes instead of the value; nothing if it is empty.
+    pub fn shown_verbatim<'q>(&self, text: &'q str) -> At<'q, 'v>
     where
         'p: 'q,
     {
-        At { shown: Shown::Form(form), ..*self }
+        At { shown: Shown::Verbatim(text), ..*self }
     }
 
     /// This place, whose errors are those of a stage.
@@ -404,9 +404,10 @@ impl<'v> At<'_, 'v> {
         errors.into_iter().for_each(|error| self.push(error));
     }
 
-    /// Calls `report` with this place and another value, which its errors then show.
-    pub fn showing(&self, value: &Value, report: impl FnOnce(At)) {
-        report(At { value, old: None, ..*self });
+    /// Calls `check` with this place and another value, which errors show. Unlike that of [`At::with_value`], the value need not
+    /// outlive the call.
+    pub fn showing(&self, value: &Value, check: impl FnOnce(At)) {
+        check(At { value, old: None, ..*self });
     }
 
     /// The number of errors of the object so far.
@@ -428,7 +429,7 @@ impl<'v> At<'_, 'v> {
             Shown::Value => error(&path, self.value),
             Shown::Go(go) => FieldError { value: internal_json(self.value, go), ..error(&path, &NOTHING) },
             Shown::Text(text) => error(&path, &Value::from(text)),
-            Shown::Form(form) => FieldError { value: form.to_owned(), ..error(&path, &NOTHING) },
+            Shown::Verbatim(text) => FieldError { value: text.to_owned(), ..error(&path, &NOTHING) },
         });
     }
 

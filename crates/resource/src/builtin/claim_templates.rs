@@ -16,7 +16,7 @@ pub fn check(spec: At) {
         None => claims.items().for_each(|claim| claims::spec(claim.field("spec"), ApiGroups::Checked)),
         Some(old) if !is_same(old) => {
             let shown = claims.printed_items("core.PersistentVolumeClaim");
-            claims.in_stage(CheckStage::Change).shown_as(&shown).invalid("field is immutable");
+            claims.in_stage(CheckStage::Change).shown_verbatim(&shown).invalid("field is immutable");
         }
         Some(_) => {}
     }

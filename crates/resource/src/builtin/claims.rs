@@ -24,9 +24,9 @@ pub fn spec(spec: At, groups: ApiGroups) {
         let is_equal =
             ["apiGroup", "kind", "name"].iter().all(|name| source.value.get(name) == reference.value.get(name));
         if !reference.text("namespace").is_empty() {
-            spec.shown_as("{}").invalid("may not be specified when dataSourceRef.namespace is specified");
+            spec.shown_verbatim("{}").invalid("may not be specified when dataSourceRef.namespace is specified");
         } else if !is_equal {
-            spec.shown_as("{}").invalid("must match dataSourceRef");
+            spec.shown_verbatim("{}").invalid("must match dataSourceRef");
         }
     }
     for source in [source, reference].into_iter().filter(At::is_given) {

@@ -55,7 +55,7 @@ pub fn validate_status(at: At) {
             let print = |one: At| machinery::types::published_json(one.value, "meta.v1.Condition");
             let shown: Vec<String> = conditions.items().map(print).collect();
             let shown = if shown.is_empty() { "null".to_owned() } else { format!("[{}]", shown.join(",")) };
-            conditions.shown_as(&shown).invalid(format!("{kind} condition status cannot be reverted"));
+            conditions.shown_verbatim(&shown).invalid(format!("{kind} condition status cannot be reverted"));
             is_final = true;
         }
     }
@@ -88,7 +88,7 @@ fn has(list: At, name: &str) -> bool {
 /// An `Invalid value` error that shows a list as kube-apiserver prints it in its internal type.
 fn invalid_list(list: At, go: &str, why: &str) {
     let shown = if list.items().len() == 0 { "null".to_owned() } else { list.printed_items(go) };
-    list.shown_as(&shown).invalid(why);
+    list.shown_verbatim(&shown).invalid(why);
 }
 
 /// The responders in the order in which they become active: by priority, then by the labels of the domain from the last

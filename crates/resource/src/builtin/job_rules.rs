@@ -95,7 +95,7 @@ pub fn validate_status(job: At) {
         let counter = status.field(name);
         if number(counter) < before(counter) {
             let why = format!("cannot decrease the {name} counter");
-            counter.shown_as(&number(counter).to_string()).invalid(why);
+            counter.shown_verbatim(&number(counter).to_string()).invalid(why);
         }
     }
     let (active, ready) = (status.field("active"), status.field("ready"));
@@ -147,10 +147,10 @@ fn conditions(status: At) {
     let all = status.field("conditions");
     let before = status.old.unwrap_or(&Value::Null);
     for kind in ["Complete", "Failed"].into_iter().filter(|kind| is_true(before, kind) && !has(kind)) {
-        all.shown_as("").invalid(format!("cannot disable the terminal {kind}=True condition"));
+        all.shown_verbatim("").invalid(format!("cannot disable the terminal {kind}=True condition"));
     }
     for (.., why) in EXCLUSIVE.into_iter().filter(|(one, other, _)| has(one) && has(other)) {
-        all.shown_as("").invalid(why);
+        all.shown_verbatim("").invalid(why);
     }
     let (completed, started) = (status.field("completionTime"), status.field("startTime"));
     match (completed.is_given(), has("Complete")) {
@@ -164,10 +164,11 @@ fn conditions(status: At) {
         completed.invalid("must be equal to or after `startTime`");
     }
     if has("Failed") && !has("FailureTarget") {
-        all.shown_as("").invalid("cannot set Failed=True condition without the FailureTarget=true condition");
+        all.shown_verbatim("").invalid("cannot set Failed=True condition without the FailureTarget=true condition");
     }
     if has("Complete") && !has("SuccessCriteriaMet") {
-        all.shown_as("").invalid("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
+        all.shown_verbatim("")
+            .invalid("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
     }
     if (has("Complete") || has("Failed")) && !started.is_given() {
         started.required("startTime is required for finished job");

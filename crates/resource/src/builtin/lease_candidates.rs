@@ -10,17 +10,18 @@ const OLDEST: &str = "OldestEmulationVersion";
 
 pub fn validate(at: At) {
     let spec = at.field("spec");
-    let [name, given, compared] = ["leaseName", "binaryVersion", "emulationVersion"].map(|name| spec.field(name));
-    name.require_text("");
-    let emulation = version(compared);
-    given.require_text("");
-    let binary = version(given);
-    let are_given = !given.as_text().is_empty() && !compared.as_text().is_empty();
+    let [lease_name, binary_at, emulation_at] =
+        ["leaseName", "binaryVersion", "emulationVersion"].map(|name| spec.field(name));
+    lease_name.require_text("");
+    let emulation = version(emulation_at);
+    binary_at.require_text("");
+    let binary = version(binary_at);
+    let are_given = !binary_at.as_text().is_empty() && !emulation_at.as_text().is_empty();
     if are_given && is_less(binary.as_ref(), emulation.as_ref()) {
-        given.invalid("must be greater than or equal to `emulationVersion`");
+        binary_at.invalid("must be greater than or equal to `emulationVersion`");
     }
     strategy(spec, emulation.as_ref());
-    name.or_empty().immutable();
+    lease_name.or_empty().immutable();
 }
 
 /// Whether a version is less than another one. One that is absent or malformed counts as the zero version.
@@ -44,6 +45,7 @@ fn strategy(spec: At, emulation: Option<&Version>) {
     if given.is_empty() {
         return strategy.required("");
     }
+    // as in kube-apiserver, an emulation version that is malformed or 0.0.0 counts as missing
     if given == OLDEST && !is_less(None, emulation) && !is_less(emulation, None) {
         spec.field("emulationVersion").required("must be specified when `strategy` is 'OldestEmulationVersion'");
     }

@@ -27,7 +27,7 @@ pub fn validate(at: At) {
         named(group, names::dns1123_subdomain(group.as_text()));
     }
     if spec.old.is_some_and(|old| old != spec.value) {
-        spec.shown_as(&go_struct(&[("Resource", resource.value.clone())])).invalid("field is immutable");
+        spec.shown_verbatim(&go_struct(&[("Resource", resource.value.clone())])).invalid("field is immutable");
     }
 }
 
@@ -62,7 +62,7 @@ pub fn validate_status(at: At) {
         (is(old, "Failed") && !is(new, "Failed"), "Failed condition cannot be set to false once it is true"),
     ];
     for (_, why) in impossible.into_iter().filter(|(found, _)| *found) {
-        status.field("conditions").shown_as(&go_conditions(status)).invalid(why);
+        status.field("conditions").shown_verbatim(&go_conditions(status)).invalid(why);
     }
 }
 

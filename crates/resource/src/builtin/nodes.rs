@@ -41,7 +41,7 @@ pub fn validate(at: At) {
     let old_provider = provider.old_text();
     if !old_provider.is_empty() && old_provider != provider.as_text() {
         let why = if provider.as_text().is_empty() { "cleared" } else { "modified" };
-        provider.shown_as("null").invalid(format!("field cannot be {why} once set"));
+        provider.shown_verbatim("null").invalid(format!("field cannot be {why} once set"));
     }
     let external = at.field("spec.externalID");
     if external.is_update() && external.old_text() != external.as_text() {

@@ -66,7 +66,7 @@ pub fn validate(at: At) {
         [false, true, true] => pod_keys::check(spec),
         _ => {
             let why = "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
-            spec.shown_as("").invalid(why);
+            spec.shown_verbatim("").invalid(why);
         }
     }
 }
@@ -118,7 +118,7 @@ fn requested(at: At) {
         return at.too_long(REQUEST_BYTES_MAX);
     }
     let parsed = request_pem::parse(&der).and_then(|request| Ok((RequestKey::of(&request)?, request)));
-    let Ok((key, request)) = parsed else { return at.shown_as("").invalid("must be a valid PKCS#10 CSR") };
+    let Ok((key, request)) = parsed else { return at.shown_verbatim("").invalid("must be a valid PKCS#10 CSR") };
     match key {
         RequestKey::Ecdsa(curve) if !["P-256", "P-384", "P-521"].contains(&curve) => {
             at.shown_as_text(&format!("curve {curve}"))
@@ -128,9 +128,9 @@ fn requested(at: At) {
             at.shown_as_text(&format!("{bits}-bit modulus")).invalid("RSA keys must have modulus size 3072 or 4096");
         }
         RequestKey::Other => {
-            at.shown_as("").invalid("unknown public key type; supported types are Ed25519, ECDSA, and RSA");
+            at.shown_verbatim("").invalid("unknown public key type; supported types are Ed25519, ECDSA, and RSA");
         }
-        _ if request_pem::verify(&request).is_err() => at.shown_as("").invalid("invalid signature"),
+        _ if request_pem::verify(&request).is_err() => at.shown_verbatim("").invalid("invalid signature"),
         _ => {}
     }
 }
@@ -155,13 +155,13 @@ pub fn validate_status(at: At) {
     let before = status.old.unwrap_or(&Value::Null);
     if is_in(before, &FINAL) {
         if status.value != before {
-            status.shown_as("").invalid("immutable after PodCertificateRequest is issued, denied, or failed");
+            status.shown_verbatim("").invalid("immutable after PodCertificateRequest is issued, denied, or failed");
         }
     } else if is_in(status.value, &FINAL[1..]) {
         let others = ["certificateChain", "notBefore", "beginRefreshAt", "notAfter"];
         if others.iter().any(|name| status.has(name) && *status.field(name).value != Value::from("")) {
             status
-                .shown_as("")
+                .shown_verbatim("")
                 .invalid("non-condition status fields must be empty when denying or failing the PodCertificateRequest");
         }
     } else if is_in(status.value, &FINAL[..1]) {
@@ -171,7 +171,7 @@ pub fn validate_status(at: At) {
         let of = schema::shape::named("certificates.v1beta1.PodCertificateRequestStatus");
         if !schema::shape::same_fields(status.value, before, of, &[]) {
             status
-                .shown_as("")
+                .shown_verbatim("")
                 .invalid("status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"");
         }
     }
@@ -238,13 +238,13 @@ fn requested_key(spec: At) -> Option<Vec<u8>> {
     if request.is_empty() && !key.is_empty() {
         let parsed = pod_keys::parse(&key);
         if parsed.is_none() {
-            spec.field("pkixPublicKey").shown_as("").invalid("must be a valid PKIX-serialized public key");
+            spec.field("pkixPublicKey").shown_verbatim("").invalid("must be a valid PKIX-serialized public key");
         }
         return parsed.map(|info| info.raw.to_vec());
     }
     let parsed = request_pem::parse(&request);
     if parsed.is_err() {
-        spec.field("stubPKCS10Request").shown_as("").invalid("must be a valid PKCS#10 CSR");
+        spec.field("stubPKCS10Request").shown_verbatim("").invalid("must be a valid PKCS#10 CSR");
     }
     parsed.ok().map(|request| request.certification_request_info.subject_pki.raw.to_vec())
 }
@@ -313,7 +313,10 @@ fn time(status: At, leaf: &X509Certificate<'_>, spec: At) {
     }
     let lifetime = end - start;
     let wrong_lifetime = |why: String| {
-        status.field("certificateChain").shown_as(&lifetime.saturating_mul(1_000_000_000).to_string()).invalid(why);
+        status
+            .field("certificateChain")
+            .shown_verbatim(&lifetime.saturating_mul(1_000_000_000).to_string())
+            .invalid(why);
     };
     if lifetime < SECONDS_MIN {
         return wrong_lifetime("leaf certificate lifetime must be >= 1 hour".to_owned());

@@ -33,7 +33,7 @@ pub fn take_additions(new: &mut Value, old: &Value, spec: At) {
 fn added_selectors(at: At) {
     let before = at.old.and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
     if before.into_iter().any(|(key, value)| at.value.get(key) != Some(value)) {
-        at.shown_as(&at.value.to_json())
+        at.shown_verbatim(&at.value.to_json())
             .invalid("only additions to spec.nodeSelector are allowed (no mutations or deletions)");
     }
 }
@@ -45,7 +45,7 @@ fn added_terms(affinity: At) {
     let before = terms.old_items();
     if !before.is_empty() && before.len() != now.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        return terms.shown_as(&terms.printed_items("core.NodeSelectorTerm")).invalid(why);
+        return terms.shown_verbatim(&terms.printed_items("core.NodeSelectorTerm")).invalid(why);
     }
     for (term, _) in terms.items().zip(before).filter(|(term, before)| !only_adds(term.value, before)) {
         term.shown_as_go("core.NodeSelectorTerm").invalid("only additions are allowed (no mutations or deletions)");

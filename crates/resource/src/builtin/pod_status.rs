@@ -119,7 +119,7 @@ fn pod_addresses(status: At) {
     let all: Vec<&str> = status.texts("podIPs", "ip");
     if status.text("podIP").is_empty() && !all.is_empty() {
         let why = "podIP and podIPs must either both be set or both be unset";
-        status.field("podIPs").shown_as(&shown_addresses(&all)).invalid(why);
+        status.field("podIPs").shown_verbatim(&shown_addresses(&all)).invalid(why);
     }
 }
 
@@ -150,7 +150,7 @@ fn addresses(status: At, name: &str) {
     }
     let is_dual = given.len() == 2 && matches!(families[..], [Some(one), Some(other)] if one != other);
     if !is_dual {
-        all.shown_as(&shown_addresses(&given)).invalid("may specify no more than one IP for each IP family");
+        all.shown_verbatim(&shown_addresses(&given)).invalid("may specify no more than one IP for each IP family");
     }
 }
 

@@ -153,7 +153,7 @@ fn audit_annotations(spec: At, policy: &str, scope: Scope<'_>) {
             [("Key", field("key")), ("ValueExpression", field("valueExpression"))].into()
         };
         let why = format!("must not have more than {} auditAnnotations", limits::AUDIT_ANNOTATIONS_MAX);
-        annotations.shown_as(&annotations.items().map(shown).collect::<Value>().to_json()).invalid(why);
+        annotations.shown_verbatim(&annotations.items().map(shown).collect::<Value>().to_json()).invalid(why);
     }
     let mut known = HashSet::new();
     for annotation in annotations.items() {

@@ -157,7 +157,7 @@ fn selector(selector: At, hard: At) {
                     }
                     let shown = shown(selector);
                     shown_bytes += shown.len();
-                    all.shown_as(&shown).invalid(MISFIT);
+                    all.shown_verbatim(&shown).invalid(MISFIT);
                 }
                 if operator.as_text() != "Exists" && !matches!(*name, "PriorityClass" | "VolumeAttributesClass") {
                     operator.invalid(ONLY_EXISTS);
@@ -177,7 +177,7 @@ fn selector(selector: At, hard: At) {
         }
     }
     let names: Vec<&str> = selector.texts("matchExpressions", "scopeName");
-    conflicts(&names).for_each(|why| all.shown_as(&shown(selector)).invalid(why));
+    conflicts(&names).for_each(|why| all.shown_verbatim(&shown(selector)).invalid(why));
 }
 
 pub fn validate_status(at: At) {

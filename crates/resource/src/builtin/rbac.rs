@@ -49,7 +49,7 @@ pub fn validate_cluster_role(at: At) {
         let before = selector.count();
         label_selector(selector);
         if selector.count() > before {
-            selector.shown_as("null").invalid("invalid label selector.");
+            selector.shown_verbatim("null").invalid("invalid label selector.");
         }
     }
 }
@@ -69,7 +69,7 @@ pub fn validate_binding(at: At, scope: RoleScope) {
         let field = |name: &str| Value::from(reference.text(name));
         let shown = [("APIGroup", field("apiGroup")), ("Kind", field("kind")), ("Name", field("name"))];
         let why = if at.release() >= Release::V1_37 { "field is immutable" } else { "cannot change roleRef" };
-        reference.in_stage(CheckStage::Change).shown_as(&go_struct(&shown)).invalid(why);
+        reference.in_stage(CheckStage::Change).shown_verbatim(&go_struct(&shown)).invalid(why);
     }
 }
 

@@ -102,12 +102,12 @@ fn attributes(spec: At) {
     let (resource, url) = (spec.field("resourceAttributes"), spec.field("nonResourceAttributes"));
     match (resource.is_given(), url.is_given()) {
         (one, other) if one != other => {}
-        _ if spec.release() >= Release::V1_37 => spec.shown_as(&shown_path(url)).invalid(ONE),
+        _ if spec.release() >= Release::V1_37 => spec.shown_verbatim(&shown_path(url)).invalid(ONE),
         (true, _) => {
             let why = "cannot be specified in combination with resourceAttributes";
-            url.shown_as(&shown_path(url)).invalid(why);
+            url.shown_verbatim(&shown_path(url)).invalid(why);
         }
-        (false, _) => resource.shown_as(&shown_path(url)).invalid(ONE),
+        (false, _) => resource.shown_verbatim(&shown_path(url)).invalid(ONE),
     }
 }
 
@@ -126,7 +126,7 @@ fn metadata(review: At) {
     };
     if review.entries_of("metadata").any(|(key, at)| !own(key) && is_set(at.value)) {
         let why = if is_local { "must be empty except for namespace" } else { "must be empty" };
-        metadata.shown_as(&machinery::types::published_json(metadata.value, "meta.v1.ObjectMeta")).invalid(why);
+        metadata.shown_verbatim(&machinery::types::published_json(metadata.value, "meta.v1.ObjectMeta")).invalid(why);
     }
 }
 
@@ -137,7 +137,7 @@ pub fn validate_local(review: At) {
         resource.field_or_empty("namespace").invalid("must match metadata.namespace");
     }
     if url.is_given() {
-        url.shown_as(&shown_path(url)).invalid("disallowed on this kind of request");
+        url.shown_verbatim(&shown_path(url)).invalid("disallowed on this kind of request");
     }
 }
 

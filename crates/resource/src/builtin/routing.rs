@@ -177,7 +177,7 @@ pub fn validate_service_cidr(at: At) {
     }
     if given.len() > 2 {
         let shown = json!({"CIDRs": (Value::Array(given.to_vec()))});
-        return ranges.shown_as(&shown.to_json()).invalid("may only hold up to 2 values");
+        return ranges.shown_verbatim(&shown.to_json()).invalid("may only hold up to 2 values");
     }
     range_families(ranges);
 }

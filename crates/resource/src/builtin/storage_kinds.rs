@@ -130,6 +130,6 @@ pub fn validate_attachment(at: At) {
     }
     let spec = at.field("spec");
     if spec.old.is_some_and(|old| old != spec.value) {
-        spec.in_stage(CheckStage::Change).shown_as("null").invalid("field is immutable");
+        spec.in_stage(CheckStage::Change).shown_verbatim("null").invalid("field is immutable");
     }
 }

@@ -95,7 +95,7 @@ fn has_group(claim: &Value) -> bool {
 fn basic_amount(at: At) {
     let number = Quantity::of(at.value).map_or(0, |amount| amount.units());
     if number < 0 {
-        at.shown_as(&number.to_string()).invalid("must be a valid resource quantity");
+        at.shown_verbatim(&number.to_string()).invalid("must be a valid resource quantity");
     }
 }
 
@@ -244,7 +244,7 @@ fn volume_changes(spec: At, old: &Value) {
         let shown = if affinity.is_given() { print(affinity) } else { "null".to_owned() };
         let why = "field is immutable, except for updating from beta label to GA";
         let path = FieldPath::new("nodeAffinity");
-        affinity.with_path(&path).in_stage(CheckStage::Change).shown_as(&shown).invalid(why);
+        affinity.with_path(&path).in_stage(CheckStage::Change).shown_verbatim(&shown).invalid(why);
     }
 }
 

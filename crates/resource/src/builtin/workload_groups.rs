@@ -26,7 +26,7 @@ pub fn validate_workload(at: At) {
         shown.invalid(format!("maximum template hierarchy depth is {LEVELS_MAX}"));
     }
     if let Some(why) = different_priorities(spec.value) {
-        spec.shown_as("null").invalid(why);
+        spec.shown_verbatim("null").invalid(why);
     }
     spec.items_of(COMPOSITES).for_each(without_children);
 }

@@ -47,9 +47,10 @@ pub enum Body {
     /// A list that is encoded completely before it is sent.
     Parts {
         parts: VecDeque<Bytes>,
+        /// Counts all parts as unsent until the body is dropped.
         _held: UnsentBytes,
     },
-    /// A watch, which has no size to report.
+    /// A watch. Its size is not observed.
     Stream(NextPiece),
     /// A document that is encoded while it is sent.
     Document(NextPiece, Size),
@@ -57,7 +58,7 @@ pub enum Body {
     Relayed(Incoming),
 }
 
-/// The number of bytes sent of a document.
+/// Counts the bytes of a document as they are sent.
 #[derive(Default)]
 pub struct Size {
     bytes: usize,
@@ -78,12 +79,14 @@ impl Body {
         Body::Parts { _held: UnsentBytes::new(parts.iter().map(Bytes::len).sum()), parts }
     }
 
-    /// The body, which keeps `guard` until it is sent or dropped.
+    /// Keeps `guard` until a streamed body ([`Body::Stream`], [`Body::Document`]) is sent or dropped. For all others, which need nothing
+    /// more of the server, `guard` is dropped at once.
     pub fn guarded(self, guard: Box<dyn Send>) -> Body {
         self.followed(guard, |_, _| {})
     }
 
-    /// The body, of which `tap` gets a copy.
+    /// Passes the bytes of the body to `tap`: those of a complete body now, those of a stream as they are sent. A relayed body is not
+    /// tapped.
     pub fn tapped(self, tap: Arc<dyn Tap>) -> Body {
         match &self {
             Body::Full(bytes) => tap.received(bytes),
@@ -93,7 +96,8 @@ impl Body {
         self.followed(tap, |tap, bytes| tap.received(bytes))
     }
 
-    /// The body, whose pieces are passed to a function with `follower`, which is kept until it is sent or dropped.
+    /// Calls `follow` with `follower` and each piece of a stream. `follower` lives as long as the stream; for other bodies it is dropped
+    /// at once.
     fn followed<T: Send + 'static>(self, follower: T, follow: fn(&T, &Bytes)) -> Body {
         match self {
             Body::Stream(piece) => Body::Stream(followed(piece, follower, follow)),
@@ -102,7 +106,7 @@ impl Body {
         }
     }
 
-    /// Whether the body waits for room in its connection.
+    /// Whether the body is polled only while its connection has room. A `Full` body is one buffer, which is in memory anyway.
     fn is_streamed(&self) -> bool {
         matches!(self, Body::Parts { .. } | Body::Stream(_) | Body::Document(..) | Body::Relayed(_))
     }

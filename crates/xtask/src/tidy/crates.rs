@@ -10,7 +10,8 @@ use super::{ARCHITECTURE, Problem, tables};
 
 const HEADER: [&str; 3] = ["crate", "depends on", "holds"];
 
-/// Crates by the name of their directory, each with the workspace crates that it depends on, sorted.
+/// Crates by the name of their directory, each with the workspace crates in its `[dependencies]`, sorted. What only tests and build
+/// scripts depend on does not count.
 pub type Crates = BTreeMap<String, Vec<String>>;
 
 /// Reads the manifests, by `cargo metadata`.
@@ -19,7 +20,11 @@ pub fn read(root: &Path) -> Result<Crates, String> {
     let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
     let output = Command::new(cargo).current_dir(root).args(arguments).output();
     let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
-    let metadata = machinery::value::decode(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let metadata = machinery::value::decode(&output.stdout)
+        .map_err(|error| format!("cannot decode the output of cargo metadata: {error}"))?;
     Ok(crates_of(&metadata))
 }
 
@@ -27,6 +32,7 @@ fn crates_of(metadata: &Value) -> Crates {
     let name = |directory: &str| directory.rsplit('/').next().unwrap_or_default().to_owned();
     let mut crates = Crates::new();
     for package in metadata.items_at(&["packages"]) {
+        // cargo metadata has null as the kind of a normal dependency
         let normal = |dependency: &&Value| dependency.get("kind").is_none_or(Value::is_null);
         let local = |dependency: &Value| dependency.get("path").and_then(Value::as_str).map(name);
         let mut names: Vec<String> =
@@ -58,7 +64,11 @@ pub fn check(document: &str, crates: &Crates) -> Vec<Problem> {
             None => problems.push(Problem::new(ARCHITECTURE, row.line, format!("there is no crate {name}"))),
             Some(found) if *found != named => {
                 let found = if found.is_empty() { "no crate".to_owned() } else { found.join(", ") };
-                problems.push(Problem::new(ARCHITECTURE, row.line, format!("{name} depends on {found}")));
+                problems.push(Problem::new(
+                    ARCHITECTURE,
+                    row.line,
+                    format!("the row of {name} should list as dependencies: {found}"),
+                ));
             }
             Some(_) => {}
         }
@@ -95,7 +105,7 @@ mod tests {
         assert!(shown("| `cel` | - | x |\n| `schema` | machinery, cel | x |\n").is_empty());
         assert_eq!(
             shown("| cel | - | x |\n| schema | cel | x |\n"),
-            ["ARCHITECTURE.md:4: schema depends on cel, machinery"]
+            ["ARCHITECTURE.md:4: the row of schema should list as dependencies: cel, machinery"]
         );
         let missing = shown("| cel | - | x |\n| etcd | - | x |\n");
         assert_eq!(missing.len(), 2, "{missing:?}");

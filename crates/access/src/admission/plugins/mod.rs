@@ -1,4 +1,5 @@
-//! The admission plugins of kube-apiserver that are part of the server: a table with a row for each, in kube-apiserver's order.
+//! kube-apiserver's admission plugins: a table with a row for each, in kube-apiserver's order, including those that have no effect
+//! here and those that another module implements.
 //!
 //! A plugin handles writes of built-in kinds. In the first phase it may change the object (`admit`), in the second it may
 //! only reject it (`validate`).
@@ -37,8 +38,9 @@ pub use selection::{EnabledPlugins, PluginFlags};
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub release: Release,
-    /// The time that Pods tolerate nodes that are not ready, and those that are unreachable.
+    /// How long Pods tolerate a node that is not ready.
     pub not_ready_seconds: i64,
+    /// How long Pods tolerate a node that is unreachable.
     pub unreachable_seconds: i64,
     pub pod_security: PodSecurity,
 }
@@ -105,7 +107,7 @@ impl PluginRequest<'_> {
         self.attributes.operation == Operation::Create
     }
 
-    /// The object that is validated.
+    /// The new object; null in a deletion. `admit` has it as an argument, with what other plugins have changed.
     fn object(&self) -> &Value {
         self.attributes.object.unwrap_or(&Value::Null)
     }
@@ -119,7 +121,7 @@ impl PluginRequest<'_> {
 /// How a plugin is implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Implementation {
-    /// By the functions of its row.
+    /// By the functions in its row of [`PLUGINS`].
     Row,
     /// In another part of admission.
     Elsewhere,
@@ -130,7 +132,7 @@ enum Implementation {
 /// A resource whose writes a plugin handles: group, plural, subresource.
 type Handled = (&'static str, &'static str, &'static str);
 
-/// A permission that a write requires: a verb for a signer, and the error message without it.
+/// A permission that a write requires: `verb` on `signer`. `refusal` is the error message for a user who lacks it.
 pub struct Needed {
     pub verb: &'static str,
     pub signer: String,
@@ -145,10 +147,10 @@ pub struct Awaited {
 }
 
 impl Awaited {
-    /// Returns when the object exists, or after [`limits::ACCOUNT_LOOKS`] checks of 100 to 200 ms each.
+    /// Returns when the object exists, or after [`limits::AWAITED_CHECKS`] checks with 100 to 200 ms after each.
     async fn wait(&self, call: &PluginRequest<'_>) {
         let objects = call.attributes.cluster.objects.collection(&self.group.into(), &self.plural.into());
-        for _ in 0..limits::ACCOUNT_LOOKS {
+        for _ in 0..limits::AWAITED_CHECKS {
             if objects.get(&self.path).is_some() {
                 return;
             }
@@ -169,12 +171,13 @@ struct Plugin {
     awaits: Option<fn(&PluginRequest<'_>, &Value) -> Option<Awaited>>,
     /// Changes the object of a write, or rejects the write.
     admit: Option<fn(&PluginRequest<'_>, &mut Value) -> Decision>,
-    /// Rejects a valid object.
+    /// May reject the object, which has passed validation.
     validate: Option<fn(&PluginRequest<'_>) -> Decision>,
-    /// The permission that the write requires, if `validate` is `None`.
+    /// The permission that the write requires. Ignored if the row has `validate`.
     needs: Option<fn(&PluginRequest<'_>) -> Option<Needed>>,
 }
 
+/// The defaults of a row; without functions, it does nothing.
 const ROW: Plugin = Plugin {
     name: "",
     by_default: true,
@@ -187,7 +190,7 @@ const ROW: Plugin = Plugin {
     needs: None,
 };
 
-/// A plugin of kube-apiserver that is off by default and has no effect here.
+/// A plugin that is off by default and not implemented: enabling it changes nothing.
 const fn without_effect(name: &'static str) -> Plugin {
     Plugin { name, by_default: false, implementation: Implementation::None, ..ROW }
 }
@@ -342,7 +345,8 @@ static PLUGINS: [Plugin; 39] = [
         admit: Some(nodes::copy_topology),
         ..ROW
     },
-    Plugin { implementation: Implementation::None, ..elsewhere("NodeDeclaredFeatureValidator") },
+    // on by default in kube-apiserver; it compares Pods with features that kubelets declare
+    Plugin { by_default: true, ..without_effect("NodeDeclaredFeatureValidator") },
     Plugin {
         name: "PodResizeValidator",
         resources: &[("", "pods", "resize")],
@@ -373,7 +377,7 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// The enabled plugins that handle a write. No plugin of the table handles custom resources.
+    /// The enabled plugins that handle a write. Rows name only built-in resources.
     fn of<'a>(&'a self, attributes: &'a Attributes<'_>) -> impl Iterator<Item = &'static Plugin> + 'a {
         let all: &'static [Plugin] = if attributes.resource.is_custom() { &[] } else { &PLUGINS };
         all.iter().filter(|plugin| plugin.handles(attributes) && self.selection.runs(plugin.name))
@@ -395,7 +399,7 @@ impl Plugins {
         Ok(())
     }
 
-    /// The second phase: rejects a valid object.
+    /// The second phase: may reject the object, which has passed validation.
     pub async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
         for plugin in self.of(attributes) {
             let step = Step::begin(plugin.name, "validate", attributes.operation);

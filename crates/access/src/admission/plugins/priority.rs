@@ -6,7 +6,7 @@ use super::{Decision, PluginRequest};
 use crate::admission::Operation;
 
 const PREEMPT: &str = "PreemptLowerPriority";
-const GROUP: &str = "scheduling.k8s.io";
+const API_GROUP: &str = "scheduling.k8s.io";
 const PLURAL: &str = "priorityclasses";
 
 pub fn admit(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
@@ -22,8 +22,9 @@ pub fn admit(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
     }
 }
 
-/// How messages name a kind with a priority.
+/// A kind whose objects have a priority.
 struct Prioritized {
+    /// Its name in messages.
     what: &'static str,
     /// Whether its preemption policy depends on a feature gate.
     is_gated: bool,
@@ -44,11 +45,11 @@ fn keep(old: &Value, pod: &mut Value) {
     }
 }
 
-fn resolve(call: &PluginRequest<'_>, pod: &mut Value, kind: &Prioritized) -> Decision {
-    let name = pod.str_at(&["spec", "priorityClassName"]);
+fn resolve(call: &PluginRequest<'_>, object: &mut Value, kind: &Prioritized) -> Decision {
+    let name = object.str_at(&["spec", "priorityClassName"]);
     let class = match name {
         "" => default_class(call),
-        name => match call.get(GROUP, PLURAL, name) {
+        name => match call.get(API_GROUP, PLURAL, name) {
             Some(class) => Some(class),
             None => return Err(format!("no PriorityClass with name {name} was found").into()),
         },
@@ -58,7 +59,7 @@ fn resolve(call: &PluginRequest<'_>, pod: &mut Value, kind: &Prioritized) -> Dec
         Some(class) => class.get("preemptionPolicy").and_then(Value::as_str).map(str::to_owned),
         None => Some(PREEMPT.to_owned()),
     };
-    if let Some(given) = pod.at(&["spec", "priority"]).and_then(Value::as_int)
+    if let Some(given) = object.at(&["spec", "priority"]).and_then(Value::as_int)
         && given != priority
     {
         let what = kind.what;
@@ -67,27 +68,27 @@ fn resolve(call: &PluginRequest<'_>, pod: &mut Value, kind: &Prioritized) -> Dec
             _ => format!("priority set in the {what} ({given}) must match the priority computed ({priority}) based on the priority class set in the spec"),
         }.into());
     }
-    let is_off = kind.is_gated && !call.attributes.cluster.registry.gates().is_on("PodGroupPreemptionPolicy");
-    let policy = policy.filter(|_| !is_off);
-    let given = pod.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str);
+    let omits_policy = kind.is_gated && !call.attributes.cluster.registry.gates().is_on("PodGroupPreemptionPolicy");
+    let policy = policy.filter(|_| !omits_policy);
+    let given = object.at(&["spec", "preemptionPolicy"]).and_then(Value::as_str);
     if let (Some(policy), Some(given)) = (&policy, given)
         && given != policy
     {
         return Err(format!("the string value of PreemptionPolicy ({given}) must not be provided in {} spec; priority admission controller computed {policy} from the given PriorityClass name", kind.what).into());
     }
     if let Some(class) = class {
-        pod.set_at(&["spec", "priorityClassName"], Value::from(class.str_at(&["metadata", "name"])));
+        object.set_at(&["spec", "priorityClassName"], Value::from(class.str_at(&["metadata", "name"])));
     }
-    pod.set_at(&["spec", "priority"], Value::Int(priority));
+    object.set_at(&["spec", "priority"], Value::Int(priority));
     if let Some(policy) = policy {
-        pod.set_at(&["spec", "preemptionPolicy"], Value::from(policy));
+        object.set_at(&["spec", "preemptionPolicy"], Value::from(policy));
     }
     Ok(())
 }
 
 /// The default class: of several, the one with the lowest value.
 fn default_class(call: &PluginRequest<'_>) -> Option<Value> {
-    let classes = call.all(GROUP, PLURAL).into_iter().map(|stored| stored.body.to_value(stored.revision));
+    let classes = call.all(API_GROUP, PLURAL).into_iter().map(|stored| stored.body.to_value(stored.revision));
     let defaults = classes.filter(|class| class.get("globalDefault").and_then(Value::as_bool) == Some(true));
     defaults.min_by_key(|class| class.get("value").and_then(Value::as_int).unwrap_or_default())
 }

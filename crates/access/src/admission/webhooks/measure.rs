@@ -16,7 +16,7 @@ pub fn called(hook: &Hook, operation: Operation, elapsed: Duration, failure: Opt
     let (kind, operation) = (hook.kind.in_metrics(), operation.as_str());
     let (code, rejection) = match failure {
         Some(Failure::Refused(status)) => (status.code, Some(("no_error", status.code))),
-        Some(Failure::Failed(_)) => (0, Some(("apiserver_internal_error", 0))),
+        Some(Failure::Unconditional(_)) => (0, Some(("apiserver_internal_error", 0))),
         Some(Failure::Calling(error)) if hook.on_failure == FailurePolicy::Fail => {
             (error.code, Some(("calling_webhook_error", error.code)))
         }

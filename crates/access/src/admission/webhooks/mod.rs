@@ -62,6 +62,7 @@ pub enum HookKind {
 }
 
 impl HookKind {
+    /// The `type` of kube-apiserver's metrics, where the two differ in form.
     fn in_metrics(self) -> &'static str {
         match self {
             HookKind::Mutating => "admit",
@@ -76,11 +77,19 @@ impl HookKind {
         }
     }
 
-    /// The layer and the name of calls in traces.
-    fn in_traces(self) -> (Layer, &'static str) {
+    /// The layer of its calls in the annotations of audit events.
+    fn layer(self) -> Layer {
         match self {
-            HookKind::Mutating => (Layer::MutatingWebhooks, "Call mutating webhook"),
-            HookKind::Validating => (Layer::ValidatingWebhooks, "Call validating webhook"),
+            HookKind::Mutating => Layer::MutatingWebhooks,
+            HookKind::Validating => Layer::ValidatingWebhooks,
+        }
+    }
+
+    /// The name of its calls in traces.
+    fn span_name(self) -> &'static str {
+        match self {
+            HookKind::Mutating => "Call mutating webhook",
+            HookKind::Validating => "Call validating webhook",
         }
     }
 }
@@ -107,8 +116,8 @@ enum Failure {
     /// The call failed, or its response is not valid: `failurePolicy` decides.
     Calling(CallError),
     Refused(Status),
-    /// The webhook may not be called for this write, or its patch cannot be applied.
-    Failed(Status),
+    /// The webhook does not support dry runs, or its patch cannot be applied: the write is rejected whatever `failurePolicy` is.
+    Unconditional(Status),
 }
 
 impl Hook {
@@ -179,7 +188,7 @@ impl Hook {
         let elapsed = started.elapsed();
         measure::called(self, attributes.operation, elapsed, result.as_ref().err());
         if let Some(audit_context) = attributes.audit_context {
-            audit_context.took(self.kind.in_traces().0, elapsed);
+            audit_context.took(self.kind.layer(), elapsed);
         }
         result
     }
@@ -194,14 +203,14 @@ impl Hook {
     ) -> Result<Option<Value>, Failure> {
         if attributes.dry_run && !self.dry_run {
             let why = format!("admission webhook \"{}\" does not support dry run", self.name);
-            return Err(Failure::Failed(Status::bad_request(why)));
+            return Err(Failure::Unconditional(Status::bad_request(why)));
         }
         let Some(review_version) = self.version else {
             let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
             return Err(Failure::Calling(CallError { why: why.to_owned(), code: 400 }));
         };
         let (uid, body) = review::request(review_version, attributes, version, objects);
-        let (_, name) = self.kind.in_traces();
+        let name = self.kind.span_name();
         let span_attributes = || {
             trace::attributes([
                 ("configuration", &self.configuration),
@@ -225,7 +234,7 @@ impl Hook {
         }
         let Some(after) = response.patched(&self.name, &objects.object)? else { return Ok(None) };
         let decoded = patched::decoded(attributes, version, &objects.object, after, Unknown::Dropped);
-        let decoded = decoded.map_err(|why| Failure::Failed(Status::internal(why)))?;
+        let decoded = decoded.map_err(|why| Failure::Unconditional(Status::internal(why)))?;
         attributes.annotate_request(&annotation("patch.webhook", place), || {
             let patch = response.patch();
             self.annotated([("patch", patch), ("patchType", Value::from("JSONPatch"))])
@@ -243,7 +252,7 @@ impl Hook {
     fn apply_failure_policy(&self, failure: Failure, attributes: &Attributes<'_>, place: Place) -> Result<(), Status> {
         static FAILURES: Notices = Notices::new();
         let CallError { why, .. } = match failure {
-            Failure::Refused(status) | Failure::Failed(status) => return Err(status),
+            Failure::Refused(status) | Failure::Unconditional(status) => return Err(status),
             Failure::Calling(error) => error,
         };
         if let Some(more) = FAILURES.due(&self.name) {
@@ -251,7 +260,7 @@ impl Hook {
                 FailurePolicy::Fail => "failing closed",
                 FailurePolicy::Ignore => "failing open",
             };
-            tracing::warn!(webhook = %self.name, %why, more, "{effect}");
+            tracing::warn!(webhook = %self.name, %why, more, "calling a webhook failed, {effect}");
         }
         if self.on_failure == FailurePolicy::Fail {
             return Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)));
@@ -329,7 +338,8 @@ impl Webhooks {
         MutatingWebhooks { in_force: self.mutating.in_force(reach), client: &self.client }
     }
 
-    /// Calls the validating webhooks in parallel; the error is the rejection of the first in order.
+    /// Calls the validating webhooks in parallel. An error of matching is returned before any of them is called; otherwise the error
+    /// is that of the first webhook, in order, that rejects the write.
     pub async fn validate(&self, attributes: &Attributes<'_>, reach: SourceScope) -> Result<(), Status> {
         let in_force = self.validating.in_force(reach);
         let mut calls = vec![];

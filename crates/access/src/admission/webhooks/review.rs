@@ -144,14 +144,14 @@ impl Response<'_> {
         }
         if object.is_null() {
             let why = "attempted to modify the object, which is not supported for this operation";
-            return Err(Failure::Failed(Status::internal(format!("admission webhook \"{webhook}\" {why}"))));
+            return Err(Failure::Unconditional(Status::internal(format!("admission webhook \"{webhook}\" {why}"))));
         }
         if self.patch_type != "JSONPatch" {
             let why = format!("failed calling webhook \"{webhook}\": unsupported patch type \"{}\"", self.patch_type);
-            return Err(Failure::Failed(Status::internal(why)));
+            return Err(Failure::Unconditional(Status::internal(why)));
         }
         let applied = json_patch::apply_or_report(object.clone(), &patch);
-        applied.map(Some).map_err(|why| Failure::Failed(Status::internal(why)))
+        applied.map(Some).map_err(|why| Failure::Unconditional(Status::internal(why)))
     }
 }
 

@@ -159,7 +159,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
             _ => return None,
         };
         let declared =
-            list.value.place.is_some().then(|| self.declared(self.step(list.value.place, DeclStep::Items))).flatten();
+            list.value.origin.is_some().then(|| self.declared(self.step(list.value.origin, DeclStep::Items))).flatten();
         Some((declared.unwrap_or(Range::UNKNOWN), item))
     }
 

@@ -1,7 +1,8 @@
 //! The estimated cost of an expression, computed when it is compiled.
 //!
 //! The numbers are those of cel-go's checker and of Kubernetes' estimator, quirks included. Declarations bound the sizes of
-//! values; the table of costs derives the cost of a call and the size of its result from the sizes of its arguments.
+//! values; each overload of [`crate::library`] has a function that derives the cost of a call and the size of its result from the
+//! sizes of its arguments.
 
 pub(super) mod calls;
 mod parts;
@@ -23,9 +24,9 @@ pub(crate) use parts::piece;
 /// Bounds of a cost, in cost units of Kubernetes, or of a size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// At most [`Range::max`].
     pub min: u64,
-    /// The most; `u64::MAX` if there is no bound.
+    /// `u64::MAX` if there is no bound.
     pub max: u64,
 }
 
@@ -76,7 +77,7 @@ struct Entries {
 /// The bounds of a value that are known before the evaluation.
 #[derive(Clone, Copy, Default)]
 struct Facts<'d> {
-    place: Origin<'d>,
+    origin: Origin<'d>,
     size: Option<Range>,
     entries: Option<Entries>,
 }
@@ -97,6 +98,7 @@ struct Estimated<'d> {
 /// variables in scope.
 struct Estimator<'c, 'd> {
     checked: &'c Checked,
+    /// The declaration of the first variable that has one: `self` of rules, `object` of policies.
     root: Option<&'d Decl>,
     /// The variables of the macros around the node, the innermost last.
     scope: Vec<(&'c Text, Facts<'d>)>,
@@ -147,7 +149,7 @@ fn total<'e, 'd: 'e>(base: u64, nodes: impl Iterator<Item = &'e Estimated<'d>>) 
     nodes.fold(Range::fixed(base), |sum, node| sum.plus(node.cost))
 }
 
-/// Facts.
+/// What is known of values.
 impl<'c, 'd> Estimator<'c, 'd> {
     fn new(env: &'d Environment, checked: &'c Checked) -> Estimator<'c, 'd> {
         let root = env.variables.iter().find_map(|variable| variable.decl.as_deref());
@@ -158,24 +160,24 @@ impl<'c, 'd> Estimator<'c, 'd> {
         self.checked.type_of(expr.id)
     }
 
-    /// The origin of a child. A step from an unknown origin leads to the root, since kube-apiserver mistakes the name
-    /// of the step for the name of a variable.
-    fn step(&self, place: Origin<'d>, step: DeclStep<'_>) -> Origin<'d> {
-        match place {
+    /// The origin of a child. kube-apiserver looks it up by a path, whose first name it takes for that of the variable. From an
+    /// unknown origin the step is the only name of the path, so that the child is taken for the root.
+    fn step(&self, origin: Origin<'d>, step: DeclStep<'_>) -> Origin<'d> {
+        match origin {
             None => Some(self.root),
             Some(decl) => Some(decl.and_then(|decl| decl.step(step))),
         }
     }
 
-    /// The bound of the size by the declaration of an origin.
-    fn declared(&self, place: Origin<'d>) -> Option<Range> {
-        place.flatten().map(|decl| Range { min: 0, max: decl.elements_max })
+    /// The bounds of the size that a declaration sets; `None` without a declaration.
+    fn declared(&self, origin: Origin<'d>) -> Option<Range> {
+        origin.flatten().map(|decl| Range { min: 0, max: decl.elements_max })
     }
 
     /// The bounds of a node's value by its origin and its type.
-    fn facts_at(&self, place: Origin<'d>, expr: &Expr) -> Facts<'d> {
-        let size = self.declared(place).or_else(|| is_scalar(self.t(expr)).then_some(ONE));
-        Facts { place, size, entries: None }
+    fn facts_at(&self, origin: Origin<'d>, expr: &Expr) -> Facts<'d> {
+        let size = self.declared(origin).or_else(|| is_scalar(self.t(expr)).then_some(ONE));
+        Facts { origin, size, entries: None }
     }
 
     /// The bounds of the variable `name` if it is in scope, else those of the value at `otherwise`.
@@ -183,14 +185,14 @@ impl<'c, 'd> Estimator<'c, 'd> {
         match self.scope.iter().rfind(|(known, _)| *known == name) {
             None => self.facts_at(otherwise, expr),
             Some((_, variable)) => {
-                let facts = self.facts_at(variable.place, expr);
+                let facts = self.facts_at(variable.origin, expr);
                 Facts { size: facts.size.or(variable.size), entries: variable.entries, ..facts }
             }
         }
     }
 }
 
-/// Nodes.
+/// The estimate of each kind of node.
 impl<'c, 'd> Estimator<'c, 'd> {
     fn node(&mut self, expr: &'c Expr) -> Estimated<'d> {
         let estimated = match &expr.kind {
@@ -200,7 +202,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
                 Estimated { cost: Range::default(), value: Facts { size, ..Facts::default() } }
             }
             Kind::Ident(name) => Estimated { cost: ONE, value: self.named(name, Some(self.root), expr) },
-            // testing the presence of a field (`has`) costs nothing
+            // `has` adds nothing to the cost of its operand
             Kind::Select { operand, test_only: true, .. } => {
                 Estimated { value: self.facts_at(None, expr), ..self.node(operand) }
             }
@@ -224,18 +226,18 @@ impl<'c, 'd> Estimator<'c, 'd> {
     /// Selecting a field of a map or object costs one unit.
     fn select(&mut self, expr: &'c Expr, operand: &'c Expr, field: &str) -> Estimated<'d> {
         let Estimated { cost, value } = self.node(operand);
-        let place = self.step(value.place, DeclStep::Field(field));
+        let origin = self.step(value.origin, DeclStep::Field(field));
         let has_fields =
             matches!(self.t(operand), Type::Map(_) | Type::Object(_) | Type::Made(_) | Type::Named(_) | Type::Param(_));
         let cost = if has_fields { cost.plus(ONE) } else { cost };
-        Estimated { cost, value: self.facts_at(place, expr) }
+        Estimated { cost, value: self.facts_at(origin, expr) }
     }
 
     fn list(&mut self, items: &'c [Expr]) -> Estimated<'d> {
         let items: Vec<Estimated<'d>> = items.iter().map(|item| self.node(item)).collect();
         let entries = Some(Entries { list: true, key: ONE, value: span(items.iter()) });
         let size = Some(Range::fixed(items.len() as u64));
-        Estimated { cost: total(LIST_LITERAL_COST, items.iter()), value: Facts { place: None, size, entries } }
+        Estimated { cost: total(LIST_LITERAL_COST, items.iter()), value: Facts { origin: None, size, entries } }
     }
 
     fn map(&mut self, entries: &'c [ast::Entry]) -> Estimated<'d> {
@@ -244,7 +246,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
         let cost = total(MAP_LITERAL_COST, keys.iter().chain(&values));
         let size = Some(Range::fixed(entries.len() as u64));
         let entries = Some(Entries { list: false, key: span(keys.iter()), value: span(values.iter()) });
-        Estimated { cost, value: Facts { place: None, size, entries } }
+        Estimated { cost, value: Facts { origin: None, size, entries } }
     }
 
     fn argument(&mut self, expr: &'c Expr) -> Argument<'c, 'd> {
@@ -256,7 +258,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
     fn call(&mut self, expr: &'c Expr, function: &str, target: Option<&'c Expr>, args: &'c [Expr]) -> Estimated<'d> {
         if let ("dyn", [arg]) = (function, args) {
             let Estimated { cost, value } = self.node(arg);
-            return Estimated { cost: cost.plus(ONE), value: Facts { place: None, ..value } };
+            return Estimated { cost: cost.plus(ONE), value: Facts { origin: None, ..value } };
         }
         let args: Vec<Argument<'c, 'd>> = args.iter().map(|arg| self.argument(arg)).collect();
         let overloads = self.checked.overloads(expr.id);
@@ -274,16 +276,17 @@ impl<'c, 'd> Estimator<'c, 'd> {
             value.entries = call.result_entries(overload).or(value.entries);
             if let ("index_list" | "index_map", [operand, ..]) = (overload.id, call.args.as_slice()) {
                 value.size = operand.value.entries.map(|entries| entries.value);
-                value.place = self.step(operand.value.place, DeclStep::Items);
+                value.origin = self.step(operand.value.origin, DeclStep::Items);
             }
-            value.size = value.size.or(self.facts_at(value.place, expr).size);
+            value.size = value.size.or(self.facts_at(value.origin, expr).size);
         }
+        // the costs of overloads include those of the arguments, since some evaluate only a part of them
         let receiver = call.receiver.map_or(Range::default(), |receiver| receiver.cost);
         Estimated { cost: receiver.plus(cost), value }
     }
 }
 
-/// Macros.
+/// Comprehensions, to which macros expand.
 impl<'c, 'd> Estimator<'c, 'd> {
     /// `cel.bind`: the initial value and the result, once each.
     fn binding(&mut self, fold: &'c Comprehension) -> Estimated<'d> {
@@ -293,10 +296,10 @@ impl<'c, 'd> Estimator<'c, 'd> {
         self.scope.pop();
         let value = match &fold.result.kind {
             // kube-apiserver looks the result up where the variable is out of scope
-            Kind::Ident(name) if *name == fold.accu => self.named(name, result.value.place, &fold.result),
+            Kind::Ident(name) if *name == fold.accu => self.named(name, result.value.origin, &fold.result),
             _ => result.value,
         };
-        Estimated { cost: total(0, [&range, &init, &result].into_iter()), value: Facts { place: None, ..value } }
+        Estimated { cost: total(0, [&range, &init, &result].into_iter()), value: Facts { origin: None, ..value } }
     }
 
     /// A loop: the condition and the step once for each item.
@@ -316,6 +319,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
         }
         let mut value = self.facts_at(None, expr);
         match &fold.init.kind {
+            // the result of `all`, `exists` and the like has the size of its initial value
             Kind::Literal(_) => value.size = init.value.size,
             // a list or map that is built has at most one entry for each item
             Kind::List { .. } | Kind::Map(_) => {
@@ -332,12 +336,12 @@ impl<'c, 'd> Estimator<'c, 'd> {
     fn push_items(&mut self, fold: &'c Comprehension, range: &Facts<'d>) {
         let is_list = range.entries.map_or(matches!(self.t(&fold.range), Type::List(_)), |entries| entries.list);
         let key = Facts {
-            place: self.step(range.place, if is_list { DeclStep::Indices } else { DeclStep::Keys }),
+            origin: self.step(range.origin, if is_list { DeclStep::Indices } else { DeclStep::Keys }),
             size: range.entries.map(|entries| entries.key),
             entries: None,
         };
         let value = Facts {
-            place: self.step(range.place, DeclStep::Items),
+            origin: self.step(range.origin, DeclStep::Items),
             size: range.entries.map(|entries| entries.value),
             entries: None,
         };
@@ -348,7 +352,8 @@ impl<'c, 'd> Estimator<'c, 'd> {
     }
 }
 
-/// Whether the comprehension is what `cel.bind` expands to: a loop over nothing.
+/// Whether the comprehension is what `cel.bind` expands to: a loop over an empty list, with a condition that is always false. Its
+/// accumulator has the name that the user has given, unlike those of other macros.
 fn is_binding(fold: &Comprehension) -> bool {
     let is_empty = matches!(&fold.range.kind, Kind::List { items, .. } if items.is_empty());
     let ends_at_once = matches!(fold.condition.kind, Kind::Literal(Literal::Bool(false)));

@@ -26,16 +26,16 @@ enum Source {
 #[derive(Clone)]
 enum Stage {
     Or(&'static str),
-    /// The text if the path finds a value that is set, or if it does not.
+    /// `if` (true) or `unless` (false): replaces the values by the text if the path finds a value that is set, or finds none.
     If(bool, JsonPath, &'static str),
     Each(Template),
-    All(CellOfAll),
+    Combine(Combiner),
 }
 
 type Values<'v> = Vec<Cow<'v, Value>>;
 
-/// Makes one value of all values.
-type CellOfAll = fn(&[Cow<'_, Value>], i64) -> Value;
+/// Combines all values into one. The number is the current time, in microseconds since the Unix epoch.
+type Combiner = fn(&[Cow<'_, Value>], i64) -> Value;
 
 impl Cell {
     pub fn of(function: CellFunction) -> Cell {
@@ -80,7 +80,7 @@ impl Stage {
                 Stage::If(word == "if", JsonPath::parse(path)?, text)
             }
             ("each", template) => Stage::Each(Template::parse(template)?),
-            (_, "") => Stage::All(whole(word).ok_or_else(|| format!("unknown stage {text}"))?),
+            (_, "") => Stage::Combine(combiner(word).ok_or_else(|| format!("unknown stage {text}"))?),
             _ => return Err(format!("unknown stage {text}")),
         })
     }
@@ -94,7 +94,7 @@ impl Stage {
             }
             Stage::Or(_) | Stage::If(..) => values,
             Stage::Each(template) => values.iter().map(|value| Cow::Owned(Value::from(template.text(value)))).collect(),
-            Stage::All(cell) => one(cell(&values, now)),
+            Stage::Combine(combine) => one(combine(&values, now)),
         }
     }
 }
@@ -108,8 +108,8 @@ fn is_set(value: &Value) -> bool {
     }
 }
 
-/// The stages that make one cell of all values.
-fn whole(word: &str) -> Option<CellOfAll> {
+/// The stages that combine all values.
+fn combiner(word: &str) -> Option<Combiner> {
     Some(match word {
         "int" => |values, _| Value::Int(int(values)),
         "flag" => |values, _| Value::Bool(values.first().and_then(|value| value.as_bool()).unwrap_or_default()),
@@ -121,7 +121,7 @@ fn whole(word: &str) -> Option<CellOfAll> {
         "three" => |values, _| Value::from(shortened(&texts(values))),
         "selector" => |values, _| Value::from(first_map(values).map(selector_text).unwrap_or_default()),
         "pairs" => |values, _| Value::from(first_map(values).map(pairs).unwrap_or_default()),
-        "modes" => |values, _| Value::from(texts(values).into_iter().map(abbreviated).collect::<Vec<_>>().join(",")),
+        "modes" => |values, _| Value::from(access_modes(&texts(values))),
         "lowercase" => |values, _| Value::from(first_text(values).to_lowercase()),
         "trim" => |values, _| Value::from(first_text(values).trim()),
         _ => return None,
@@ -158,14 +158,11 @@ fn pairs(map: &Map) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-fn abbreviated(mode: &str) -> &str {
-    match mode {
-        "ReadWriteOnce" => "RWO",
-        "ReadOnlyMany" => "ROX",
-        "ReadWriteMany" => "RWX",
-        "ReadWriteOncePod" => "RWOP",
-        _ => "",
-    }
+/// The access modes of a volume, abbreviated and in an order of their own, as kube-apiserver prints them.
+fn access_modes(given: &[&str]) -> String {
+    let known =
+        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
+    known.into_iter().filter(|(mode, _)| given.contains(mode)).map(|(_, short)| short).collect::<Vec<_>>().join(",")
 }
 
 /// A text with holes.
@@ -180,10 +177,11 @@ enum Piece {
 
 impl Template {
     fn parse(quoted: &'static str) -> Result<Template, String> {
-        let mut rest = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or("no text in quotes")?;
+        let mut rest =
+            quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or("expected a text in quotes")?;
         let mut pieces = vec![];
         while let Some((before, hole)) = rest.split_once('{') {
-            let (hole, after) = hole.split_once('}').ok_or("an open hole")?;
+            let (hole, after) = hole.split_once('}').ok_or("a hole has no closing brace")?;
             pieces.extend([Piece::Text(before), Piece::hole(hole)?]);
             rest = after;
         }
@@ -218,6 +216,7 @@ impl Piece {
                 match found.next().as_deref() {
                     Some(Value::String(text)) if !text.is_empty() => Cow::Owned(format!("{before}{text}")),
                     Some(Value::Int(number)) => Cow::Owned(format!("{before}{number}")),
+                    // an empty text is not absent, nor is a value that has no text: they show nothing
                     Some(_) => Cow::default(),
                     None => Cow::Borrowed(absent),
                 }

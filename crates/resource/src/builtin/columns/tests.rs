@@ -32,9 +32,9 @@ fn bad_lines_are_refused_with_their_number() {
         (" A; string; .a | or;", "2: unknown stage or"),
         (" A; string; .a | if .b[ c;", "2: unterminated array"),
         (" A; string; .a | join .b;", "2: unknown stage join .b"),
-        (" A; string; .a | each .b;", "2: no text in quotes"),
-        (" A; string; \"{.a;", "2: no text in quotes"),
-        (" A; string; \"{.a\";", "2: an open hole"),
+        (" A; string; .a | each .b;", "2: expected a text in quotes"),
+        (" A; string; \"{.a;", "2: expected a text in quotes"),
+        (" A; string; \"{.a\";", "2: a hole has no closing brace"),
     ] {
         let text = format!("# comment\n{lines}").leak();
         assert_eq!(ColumnTable::parse(text).err().unwrap_or_default(), format!("columns.txt:{want}"), "{lines}");
@@ -44,7 +44,7 @@ fn bad_lines_are_refused_with_their_number() {
 #[test]
 fn cells_are_made_in_stages() {
     let object = json!({"a": "x", "n": 3, "empty": "", "list": [{"a": "1", "n": 4}, {"b": "2"}], "map": {"k": "v", "l": "w"},
-        "modes": ["ReadWriteOnce", "ReadOnlyMany"], "texts": ["p", "q", "r", "s", "t"], "on": true});
+        "modes": ["ReadWriteMany", "ReadOnlyMany", "ReadWriteMany", "Other"], "texts": ["p", "q", "r", "s", "t"], "on": true});
     for (cell, want) in [
         (".a", json!("x")),
         (".list[*].n", json!(4)),
@@ -63,7 +63,7 @@ fn cells_are_made_in_stages() {
         (".texts[*] | join | unless .on yes", json!("p,q,r,s,t")),
         (".texts[*] | three", json!("p,q,r + 2 more...")),
         (".map | pairs", json!("k=v,l=w")),
-        (".modes[*] | modes", json!("RWO,ROX")),
+        (".modes[*] | modes", json!("ROX,RWX")),
         ("\" X \" | trim | lowercase", json!("x")),
     ] {
         assert_eq!(Cell::parse(cell).map(|cell| cell.value(&object, 0)), Ok(want), "{cell}");

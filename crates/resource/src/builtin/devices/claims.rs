@@ -165,7 +165,7 @@ fn device_request(request: At) {
     fields::label(request.field("name"));
     match (exactly.is_given(), alternatives.items().len() > 0) {
         (false, false) => request.required(ONE),
-        (true, true) => request.shown_as("null").invalid(format!("{ONE}, but multiple fields are set")),
+        (true, true) => request.shown_verbatim("null").invalid(format!("{ONE}, but multiple fields are set")),
         (true, false) => devices_of(exactly),
         (false, true) => {
             if alternatives.max_items(ALTERNATIVES_MAX) {

@@ -132,7 +132,7 @@ pub fn binding_conditions(object: At) {
     }
     for (missing, given, [name, other]) in [(bound, failed, NAMES), (failed, bound, [NAMES[1], NAMES[0]])] {
         if missing.items().len() == 0 && given.items().len() > 0 {
-            missing.shown_as("null").invalid(format!("{name} are required to use {other}"));
+            missing.shown_verbatim("null").invalid(format!("{name} are required to use {other}"));
         }
     }
 }

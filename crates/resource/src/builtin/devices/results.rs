@@ -69,7 +69,7 @@ pub fn validate_status(at: At) {
     let mut seen = HashSet::new();
     status.items_of("devices").for_each(|device| device_state(device, &allocated));
     for device in status.items_of("devices").filter(|device| !seen.insert(device_id(device.value))) {
-        device.shown_as(&shown_id(device.value)).duplicate();
+        device.shown_verbatim(&shown_id(device.value)).duplicate();
     }
     reservations(at, reserved);
     let allocation = status.field("allocation");
@@ -154,7 +154,7 @@ fn device_state(device: At, allocated: &HashSet<DeviceId<'_>>) {
     identifiers(device);
     share(device);
     if !allocated.contains(&device_id(device.value)) {
-        device.shown_as(&shown_id(device.value)).invalid("must be an allocated device in the claim");
+        device.shown_verbatim(&shown_id(device.value)).invalid("must be an allocated device in the claim");
     }
     device.field("conditions").max_items(CONDITIONS_MAX);
     conditions(device);

@@ -104,7 +104,7 @@ fn nodes(spec: At) {
         let terms = selector.field("nodeSelectorTerms");
         if terms.items().len() != 1 {
             let shown = terms.printed_items("core.NodeSelectorTerm");
-            terms.shown_as(&shown).invalid("must have exactly one node selector term");
+            terms.shown_verbatim(&shown).invalid("must have exactly one node selector term");
         }
     }
     match chosen(spec, &WAYS)[..] {
@@ -153,7 +153,7 @@ const DEVICE_WAYS: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
 
 fn without_nodes(device: At) {
     if DEVICE_WAYS.iter().any(|name| device.has(name)) {
-        device.shown_as("null").invalid("`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
+        device.shown_verbatim("null").invalid("`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec");
     }
 }
 
@@ -194,7 +194,7 @@ fn described(device: At) {
     ] {
         if count > most {
             let why = format!("the total number of {what} must not exceed {most}");
-            device.shown_as(&count.to_string()).invalid(why);
+            device.shown_verbatim(&count.to_string()).invalid(why);
         }
     }
     for (name, value) in device.entries_of("attributes") {
@@ -245,7 +245,7 @@ fn attribute(at: At) {
         at.items_of(name).for_each(|item| check(item, name));
     }
     for name in LISTS.into_iter().filter(|name| at.has(name) && at.list(name).is_empty()) {
-        at.field(name).shown_as("[]").invalid("must not be empty if specified");
+        at.field(name).shown_verbatim("[]").invalid("must not be empty if specified");
     }
 }
 

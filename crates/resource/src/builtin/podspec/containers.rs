@@ -159,7 +159,7 @@ fn sleeps(lifecycle: At, grace: Option<i64>) {
         let seconds = handler.int("sleep.seconds").unwrap_or_default();
         if handler.has("sleep") && !is_other && !(0..=most).contains(&seconds) {
             let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({most})");
-            handler.field("sleep").shown_as(&seconds.to_string()).invalid(why);
+            handler.field("sleep").shown_verbatim(&seconds.to_string()).invalid(why);
         }
     }
 }

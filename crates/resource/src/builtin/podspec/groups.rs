@@ -32,7 +32,9 @@ pub fn eviction_responders(spec: At) {
     }
     let mut known = HashSet::new();
     for responder in spec.items_of("evictionResponders").filter(|responder| !known.insert(responder.text("name"))) {
-        responder.shown_as(&machinery::types::published_json(responder.value, "core.v1.EvictionResponder")).duplicate();
+        responder
+            .shown_verbatim(&machinery::types::published_json(responder.value, "core.v1.EvictionResponder"))
+            .duplicate();
     }
     for responder in spec.items_of("evictionResponders") {
         responder.field("name").check_required_text(|name| {

@@ -41,7 +41,7 @@ fn pod_resource(name: &str, at: At) {
     let before = at.count();
     resource_name(name, at);
     if at.count() == before && !["cpu", "memory"].contains(&name) && !name.starts_with(HUGE_PAGES) {
-        at.shown_as(&json_text(name)).unsupported(&KNOWN);
+        at.shown_verbatim(&json_text(name)).unsupported(&KNOWN);
     }
 }
 
@@ -272,9 +272,9 @@ fn is_container_resource(name: &str) -> bool {
 pub fn resource_name(name: &str, at: At) {
     let (problems, shown) = (names::qualified_name(name), json_text(name));
     if problems.is_empty() && !is_container_resource(name) && !COUNTED.contains(&name) {
-        at.shown_as(&shown).invalid("must be a standard resource type or fully qualified");
+        at.shown_verbatim(&shown).invalid("must be a standard resource type or fully qualified");
     }
-    at.shown_as(&shown).invalid_each(problems);
+    at.shown_verbatim(&shown).invalid_each(problems);
 }
 
 /// Whether a resource name with a domain can also be a quota name, behind the prefix `requests.`.
@@ -286,10 +286,10 @@ fn is_extended(name: &str) -> bool {
 pub fn container_resource(name: &str, at: At) {
     resource_name(name, at);
     if !is_container_resource(name) {
-        at.shown_as(&json_text(name)).invalid("must be a standard resource for containers");
+        at.shown_verbatim(&json_text(name)).invalid("must be a standard resource for containers");
     }
     if name.contains('/') && !name.contains("kubernetes.io/") && !is_extended(name) {
-        at.shown_as(&json_text(name)).invalid("doesn't follow extended resource name standard");
+        at.shown_verbatim(&json_text(name)).invalid("doesn't follow extended resource name standard");
     }
 }
 

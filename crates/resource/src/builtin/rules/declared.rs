@@ -71,7 +71,7 @@ impl Walk {
         let (is_given, was_given) = (is_set(given), is_set(at.old));
         let fixed = |is_broken: bool, why: &str| {
             if is_broken && self.is_update {
-                at.shown_as("null").invalid(why);
+                at.shown_verbatim("null").invalid(why);
             }
         };
         fixed(rules.is_immutable, "field is immutable");

@@ -55,7 +55,7 @@ fn check(at: At, rules: &Rules, go: &GoField) {
     if let (Some(range), Some(number), false) = (&rules.range, number, is_missing)
         && !(range.min..=range.max).contains(&number)
     {
-        at.shown_as(&number.to_string()).invalid(&range.detail);
+        at.shown_verbatim(&number.to_string()).invalid(&range.detail);
     }
     if let Some(text) = at.value.as_str()
         && !rules.values.is_empty()
@@ -88,10 +88,10 @@ fn immutable(at: At, rules: &Rules, go: &GoField) {
     let is_single = go.go_type.container == Container::None;
     let at = at.in_stage(CheckStage::Change);
     let at = match (is_single, go.go_type.base) {
-        _ if rules.is_unshown => return at.shown_as("null").invalid(IMMUTABLE),
+        _ if rules.is_unshown => return at.shown_verbatim("null").invalid(IMMUTABLE),
         (true, GoBase::Text) if !is_pointer(go) => at.or_empty(),
         (true, GoBase::Struct(name @ "meta.v1.LabelSelector")) if at.value.as_object().is_some() => {
-            return at.shown_as(&machinery::types::published_json(at.value, name)).invalid(IMMUTABLE);
+            return at.shown_verbatim(&machinery::types::published_json(at.value, name)).invalid(IMMUTABLE);
         }
         _ => at,
     };

@@ -279,7 +279,7 @@ fn same_ports(spec: At) {
             ("TargetPort", Value::Int(0)),
             ("NodePort", Value::Int(0)),
         ];
-        port.shown_as(&go_struct(&shown)).duplicate();
+        port.shown_verbatim(&go_struct(&shown)).duplicate();
     }
 }
 

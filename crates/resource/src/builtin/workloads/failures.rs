@@ -30,10 +30,10 @@ pub(super) fn failure_policy(spec: At) {
         pod_conditions(rule);
         match (codes.is_some(), rule.list("onPodConditions").is_empty()) {
             (true, false) => {
-                rule.shown_as("").invalid("specifying both OnExitCodes and OnPodConditions is not supported");
+                rule.shown_verbatim("").invalid("specifying both OnExitCodes and OnPodConditions is not supported");
             }
             (false, true) => {
-                rule.shown_as("").invalid("specifying one of OnExitCodes and OnPodConditions is required");
+                rule.shown_verbatim("").invalid("specifying one of OnExitCodes and OnPodConditions is required");
             }
             _ => {}
         }

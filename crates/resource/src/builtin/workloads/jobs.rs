@@ -65,7 +65,7 @@ fn generated(job: At, labels: &Map) {
     let usable = Some(selector.value).filter(|selector| is_usable_selector(selector));
     if usable.and_then(LabelSelector::from_value).is_some_and(|parsed| !is_generated(parsed)) {
         let shown = shown_selector(selector.value);
-        selector.in_stage(CheckStage::Selection).shown_as(&shown).invalid("`selector` not auto-generated");
+        selector.in_stage(CheckStage::Selection).shown_verbatim(&shown).invalid("`selector` not auto-generated");
     }
 }
 
@@ -95,7 +95,7 @@ fn job_changes(spec: At, old: &Value) {
         } else if name == "template" && waits(old) {
             waiting_template(at.field("spec"));
         } else if !form.field(name).is_some_and(|field| same(Some(at.value), at.old, field)) {
-            at.in_stage(CheckStage::Change).shown_as(&shown_part(name, at.value)).invalid("field is immutable");
+            at.in_stage(CheckStage::Change).shown_verbatim(&shown_part(name, at.value)).invalid("field is immutable");
         }
     }
 }
@@ -156,7 +156,7 @@ pub fn validate_cron_job(at: At) {
     let (selector, is_manual) = (spec.field("selector"), spec.field("manualSelector"));
     if selector.is_given() {
         let shown = shown_selector(selector.value);
-        selector.in_stage(CheckStage::Selection).shown_as(&shown).invalid("`selector` will be auto-generated");
+        selector.in_stage(CheckStage::Selection).shown_verbatim(&shown).invalid("`selector` will be auto-generated");
     }
     if spec.is_true("manualSelector") {
         is_manual.unsupported(&["nil", "false"]);

@@ -64,7 +64,9 @@ pub fn validate(at: At) {
         selector_operators(selector);
         if is_empty_selector(selector.value) {
             let kind = if kind == "ReplicaSet" { "deployment".to_owned() } else { kind.to_lowercase() };
-            selector.shown_as(&shown_selector(selector.value)).invalid(format!("empty selector is invalid for {kind}"));
+            selector
+                .shown_verbatim(&shown_selector(selector.value))
+                .invalid(format!("empty selector is invalid for {kind}"));
         }
     } else if kind != "DaemonSet" {
         selector.required("");
@@ -78,7 +80,7 @@ pub fn validate(at: At) {
         |old: &Value| selector.is_given() && same_fields(selector.value, old, named("meta.v1.LabelSelector"), &[]);
     if selector.old.is_some_and(|old| !is_same(old)) {
         let shown = if selector.is_given() { shown_selector(selector.value) } else { "null".to_owned() };
-        selector.in_stage(CheckStage::Change).shown_as(&shown).invalid("field is immutable");
+        selector.in_stage(CheckStage::Change).shown_verbatim(&shown).invalid("field is immutable");
     }
 }
 
@@ -100,7 +102,7 @@ fn of_workload(spec: At, kind: &str, selector: Option<&Value>) {
     if let (Some(selector), None, false) = (selector, usable, is_plain || kind == "DaemonSet") {
         let is_set = kind == "StatefulSet";
         let why = if is_set { "" } else { "invalid label selector" };
-        spec.field("selector").shown_as(&shown_selector(selector)).invalid(why);
+        spec.field("selector").shown_verbatim(&shown_selector(selector)).invalid(why);
         if is_set {
             restarts(own, kind);
         }
