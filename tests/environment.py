@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints a Python command that has the packages of tests/requirements.txt, after installing them below target if they are
-not there.
+"""Prints a Python command that has the packages of tests/requirements.txt, and of further files that are named, after installing
+them below target if they are not there.
 
 A virtual environment needs the module ensurepip, which some distributions package separately. Without it, pip installs the
 packages into a directory. Without pip as well, the script prints what to install and fails.
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-REQUIREMENTS = ROOT / "tests" / "requirements.txt"
+REQUIREMENTS = [ROOT / "tests" / "requirements.txt", *(pathlib.Path(file).resolve() for file in sys.argv[1:])]
 MISSING = """\
 The tests need pytest, and this Python can neither make a virtual environment nor run pip.
 Install one of them, for example: apt-get install python3-venv"""
@@ -23,7 +23,7 @@ Install one of them, for example: apt-get install python3-venv"""
 
 def location():
     """The directory of the environment; its name depends on the requirements and the version of Python."""
-    key = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    key = hashlib.sha256(b"".join(file.read_bytes() for file in REQUIREMENTS) + sys.version.encode()).hexdigest()[:12]
     return ROOT / "target" / "python" / key
 
 
@@ -31,7 +31,8 @@ def install(directory):
     """Installs the requirements into `directory`, which is created only when the installation is complete."""
     unfinished = directory.with_suffix(f".{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
-    options = ["install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--requirement", str(REQUIREMENTS)]
+    options = ["install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+    options += [f"--requirement={file}" for file in REQUIREMENTS]
     if importlib.util.find_spec("ensurepip") and importlib.util.find_spec("venv"):
         subprocess.run([sys.executable, "-m", "venv", str(unfinished)], check=True)
         subprocess.run([str(unfinished / "bin" / "python"), "-m", "pip", *options], check=True)

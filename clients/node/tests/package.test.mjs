@@ -101,6 +101,39 @@ test('processes share a server, which ends with the last of them', async () => {
   await gone(pids[0]);
 });
 
+const SUITE = `
+import { test } from 'node:test';
+import { start } from 'pintle-server';
+
+const maps = '/api/v1/namespaces/default/configmaps';
+const create = (workspace, name) => workspace.request('POST', maps, { metadata: { name } });
+for (let number = 0; number < 250; number++) {
+  test(String(number), async () => {
+    const template = await (await start()).template('built', (workspace) => create(workspace, 'built'));
+    const workspace = await template.fork();
+    // fails if another test has done so
+    await create(workspace, 'own');
+    await workspace.delete();
+  });
+}
+`;
+
+test('a thousand tests in processes beside each other leave nothing', async () => {
+  // below this file, so that the package is found
+  const suite = mkdtempSync(join(import.meta.dirname, 'suite-'));
+  const files = [1, 2, 3, 4].map((number) => join(suite, `${number}.mjs`));
+  for (const file of files) writeFileSync(file, SUITE);
+  // without the variable, a run is not taken for a part of this one
+  const { NODE_TEST_CONTEXT, ...env } = { ...process.env, PINTLE_RUN: 'thousand' };
+  const child = spawn(process.execPath, ['--test', '--test-reporter=tap', '--test-concurrency=4', ...files], { env });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece) => (output += piece));
+  await new Promise((done) => child.once('close', done));
+  rmSync(suite, { recursive: true });
+  assert.match(output, /^# pass 1000$/m);
+  await gone();
+});
+
 test('what is wrong is one line', async () => {
   await assert.rejects(own({ flags: ['--no-such-flag'] }), new PintleError("the server does not start: unexpected argument '--no-such-flag' found"));
   const binary = process.env.PINTLE_BINARY;

@@ -13,6 +13,9 @@ import textwrap
 import time
 
 import pytest
+import yaml
+from kubernetes import client
+from lightkube.resources.core_v1 import Namespace
 
 import pintle_server
 from pintle_server import server as servers
@@ -88,7 +91,6 @@ def test_manifests_are_applied_with_their_definitions_first(server, tmp_path):
         (tmp_path / name).write_text(json.dumps(content))
     with server.workspace() as workspace:
         assert [found["kind"] for found in workspace.apply(tmp_path)] == ["CustomResourceDefinition", "Boat"]
-        yaml = pytest.importorskip("yaml")
         (tmp_path / "more.yaml").write_text("---\n".join([yaml.safe_dump({**BOAT, "metadata": {"name": "vasa"}}), yaml.safe_dump(BOAT)]))
         assert len(workspace.apply(tmp_path / "more.yaml")) == 2
 
@@ -222,22 +224,19 @@ def test_failures_show_the_workspace(place, tmp_path):
 
 
 def test_the_client_of_kubernetes(server):
-    client = pytest.importorskip("kubernetes.client")
     with server.workspace() as workspace:
         names = [found.metadata.name for found in client.CoreV1Api(workspace.kubernetes()).list_namespace().items]
         assert "default" in names
 
 
 def test_kr8s(server):
-    pytest.importorskip("kr8s")
     with server.workspace() as workspace:
         assert "default" in [found.name for found in workspace.kr8s().get("namespaces")]
 
 
 def test_lightkube(server):
-    core = pytest.importorskip("lightkube.resources.core_v1")
     with server.workspace() as workspace:
-        assert "default" in [found.metadata.name for found in workspace.lightkube().list(core.Namespace)]
+        assert "default" in [found.metadata.name for found in workspace.lightkube().list(Namespace)]
 
 
 def test_faults_and_settle(server):
