@@ -188,14 +188,3 @@ test('a clock stops and advances, and a report says what was done', async () => 
   server.stop();
   await gone(server.pid);
 });
-
-test('the client of Kubernetes', async (context) => {
-  const client = await import('@kubernetes/client-node').catch(() => null);
-  if (!client) return context.skip('@kubernetes/client-node is not installed');
-  const server = await own();
-  const workspace = await server.workspace();
-  const api = (await workspace.kubeConfig()).makeApiClient(client.CoreV1Api);
-  assert.ok((await api.listNamespace()).items.some(({ metadata }) => metadata.name === 'default'));
-  server.stop();
-  await gone(server.pid);
-});

@@ -1,0 +1,1 @@
+export default { test: { globalSetup: ['pintle-server/setup'] } };
