@@ -1,16 +1,19 @@
 """Workspaces: tokens, clients, the command line, and servers that keep their data on a disk."""
 
 import base64
+import http.client
 import json
 import os
 import signal
 import subprocess
 import threading
+import time
 import urllib.parse
 
 import pytest
 
-from pintle import eventually
+from metrics import metrics_of, value
+from pintle import eventually, insecure
 
 pytestmark = [pytest.mark.workspaces, pytest.mark.timeout(120)]
 
@@ -331,3 +334,47 @@ def test_what_is_registered_in_one_workspace_concerns_no_other(spaces):
         assert status == created, (prefix, body)
         status, body, _ = spaces.request("GET", f"{prefix}/apis/example.com/v1/things")
         assert status == relayed, (prefix, body)
+
+
+def test_the_load_of_one_workspace_does_not_delay_another(spaces):
+    """500 lists at a time in one workspace, with every right there, and gets in another one."""
+    a, b = create(spaces, "a"), create(spaces, "b")
+    attacker, victim = token_of(spaces, a, "robo"), token_of(spaces, b, "robo")
+    maps = "/api/v1/namespaces/default/configmaps"
+    for i in range(100):
+        spaces.ok("POST", f"{a}{maps}", {"metadata": {"name": f"m{i}"}, "data": {"a": "x" * 100_000}})
+    spaces.ok("POST", f"{b}{maps}", {"metadata": {"name": "m"}})
+    flows = "/apis/flowcontrol.apiserver.k8s.io/v1"
+    rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}]
+    everyone = [{"kind": "Group", "group": {"name": "system:authenticated"}}]
+    spec = {"matchingPrecedence": 2, "priorityLevelConfiguration": {"name": "exempt"}, "rules": [{"subjects": everyone, "resourceRules": rules}]}
+    assert spaces.request("POST", f"{a}{flows}/flowschemas", {"metadata": {"name": "all"}, "spec": spec}, token=attacker)[0] == 201
+    # they are not read, so each list that is being sent keeps its seat
+    lists = [UnreadList(spaces, attacker, a + maps) for _ in range(500)]
+    counts = ["apiserver_flowcontrol_current_executing_requests", "apiserver_flowcontrol_current_inqueue_requests"]
+    eventually(lambda: all(value(metrics_of(spaces)[0], name, priority_level="workspaces") > 30 for name in counts))
+    times = []
+    for _ in range(100):
+        began = time.monotonic()
+        status, body, _ = spaces.request("GET", f"{b}{maps}/m", token=victim)
+        times.append(time.monotonic() - began)
+        assert status == 200, body
+    assert sorted(times)[50] < 0.2 and max(times) < 2, sorted(times)[-10:]
+    spaces.ok("GET", f"{a}{maps}/m1")
+    executing = value(metrics_of(spaces)[0], counts[0], priority_level="workspaces")
+    assert 30 < executing <= 600 / 8, executing
+    for unread in lists:
+        unread.close()
+    eventually(lambda: spaces.request("GET", f"{a}{maps}/m1", token=attacker)[0] == 200)
+
+
+class UnreadList:
+    """Sends a request for a list and reads nothing."""
+
+    def __init__(self, server, token, path):
+        url = urllib.parse.urlparse(server.url)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=60)
+        self.connection.request("GET", path, headers={"Authorization": "Bearer " + token})
+
+    def close(self):
+        self.connection.close()

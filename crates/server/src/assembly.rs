@@ -8,7 +8,7 @@ use access::admission::Admission;
 use access::admission::plugins::Plugins;
 use access::authentication::{Authentication, Realm};
 use access::authorization::{self, Modes};
-use access::flow::Flow;
+use access::flow::{Flow, SeatSupply};
 use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Identity};
@@ -42,7 +42,7 @@ pub struct Blueprint {
     pub service_ranges: Ranges,
     pub controllers: Controllers,
     /// The seats of API priority and fairness, if it is enabled.
-    pub seats: Option<usize>,
+    pub seats: Option<SeatSupply>,
     pub runtime: RuntimeConfig,
     pub gates: FeatureGates,
     /// The identity of the server in the objects of the control plane.
@@ -107,7 +107,8 @@ impl Blueprint {
         let client = Arc::new(self.webhook_client(loaded_objects.clone()));
         let aggregation = Arc::new(Aggregation::new(client.clone(), self.proxy_identity.clone()));
         let admission = Arc::new(Admission::new(self.plugins.clone(), client));
-        let flow = self.seats.map(|seats| Arc::new(Flow::new(seats)));
+        let fork = |base: &Context| base.flow.as_ref().map(|flow| flow.fork());
+        let flow = base.as_deref().and_then(fork).or_else(|| self.seats.clone().map(Flow::new)).map(Arc::new);
         let registry = Arc::new(Registry::new(self.gates.clone()));
         let rbac = base.as_ref().map(|base| base.authorizer.rbac().fork());
         let rbac = Arc::new(rbac.unwrap_or_else(|| authorization::Rbac::new(derived.aggregates())));

@@ -36,6 +36,7 @@ use access::authorization;
 pub use access::authorization::{
     AccessReviewer, AuthorizationMode, DecisionTtl, parse_configuration as parse_authorization,
 };
+use access::flow::SeatSupply;
 use base::metrics::{METRICS, Reload};
 pub use base::request::{FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
@@ -142,7 +143,7 @@ impl Config {
             proxy_identity: self.proxy_identity.take().map(Arc::new),
             service_ranges: self.service_ranges.clone(),
             controllers: self.controllers.clone(),
-            seats: self.priority_and_fairness.then_some(seats),
+            seats: self.priority_and_fairness.then_some(SeatSupply::Own(seats)),
             runtime: self.runtime.clone(),
             gates: self.feature_gates.clone(),
             control_plane,

@@ -42,6 +42,19 @@ pub struct Queuing {
     pub length: usize,
 }
 
+impl Limit {
+    /// The limit of an exempt level that has seats of a pool: it borrows them.
+    pub fn of_exempt() -> Limit {
+        let queuing = Some(Queuing { queues: 16, hand: 4, length: 50 });
+        Limit { shares: 1, lendable: 0.0, borrowing: None, queuing }
+    }
+
+    /// A level without seats of its own.
+    pub fn of_none() -> Limit {
+        Limit { shares: 0, lendable: 0.0, borrowing: None, queuing: None }
+    }
+}
+
 /// A PriorityLevelConfiguration; without limits if it is exempt.
 pub struct PriorityLevel {
     pub name: Text,

@@ -7,6 +7,7 @@
 mod classify;
 pub mod defaults;
 mod seats;
+mod supply;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use resource::builtin::FLOW_GROUP;
 use classify::{PriorityLevel, Schema};
 pub use seats::Seat;
 use seats::Seats;
+pub use supply::{SeatPool, SeatSupply};
 
 /// The uids of the FlowSchema and the level of a request, for the headers of its response.
 #[derive(Clone, Debug)]
@@ -43,7 +45,8 @@ struct FlowObjects {
 /// Classifies requests and assigns seats.
 pub struct Flow {
     configuration: ArcSwap<FlowObjects>,
-    seats: Arc<Seats>,
+    seats: Seats,
+    is_shared: bool,
     /// Serializes changes of the configuration.
     changing: Mutex<()>,
 }
@@ -53,9 +56,40 @@ pub struct Flow {
 pub struct Refused;
 
 impl Flow {
-    /// `seats` is the total of all limited levels; 0 for no limit.
-    pub fn new(seats: usize) -> Flow {
-        Flow { configuration: ArcSwap::default(), seats: Arc::new(Seats::new(seats)), changing: Mutex::default() }
+    /// `supply` has the seats of all limited levels.
+    pub fn new(supply: SeatSupply) -> Flow {
+        let is_shared = supply.is_shared();
+        let flow = Flow {
+            configuration: ArcSwap::default(),
+            seats: Seats::new(supply),
+            is_shared,
+            changing: Mutex::default(),
+        };
+        flow.seats.set_levels(std::iter::empty());
+        flow
+    }
+
+    /// A copy of the configuration, which follows the events of another API from here on, with seats of its own or a share of its own
+    /// of the same pool.
+    pub fn fork(&self) -> Flow {
+        let flow = Flow::new(self.seats.supply());
+        flow.configure(self.configuration.load_full());
+        flow
+    }
+
+    fn configure(&self, objects: Arc<FlowObjects>) {
+        self.seats.set_levels(objects.levels.values().map(|level| (level.name.clone(), level.limit.clone())));
+        self.configuration.store(objects);
+    }
+
+    /// Limits the share of a pool to this number of seats; 0 for no limit.
+    pub fn limit_to(&self, seats: usize) {
+        self.seats.limit_to(seats);
+    }
+
+    /// Whether the seats are a share of a pool.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Observes events, which are passed in order.
@@ -78,8 +112,7 @@ impl Flow {
             },
             _ => return,
         }
-        self.seats.set_levels(next.levels.values().map(|level| (level.name.clone(), level.limit.clone())));
-        self.configuration.store(Arc::new(next));
+        self.configure(Arc::new(next));
     }
 
     /// The FlowSchema that matches a request, and its level. FlowSchemas of absent levels are ignored.
@@ -93,21 +126,35 @@ impl Flow {
     }
 
     /// Waits for a seat for a request. Its classification is returned in any case. Without configuration, every request
-    /// gets a seat.
+    /// gets a seat, unless the seats are a share of a pool. Of that, only the requests of members of `system:masters` take none: those
+    /// who are not impersonated, which `is_master` says of the client itself, since impersonation is up to the API.
     pub async fn admit(
         &self,
         user: &User,
         info: &RequestInfo,
+        is_master: bool,
         wait_max: Duration,
     ) -> (Option<Classification>, Result<Seat, Refused>) {
-        let Some((schema, level)) = self.classify(user, info) else { return (None, Ok(Seat::free())) };
-        let classification = Classification { schema: schema.uid.clone(), level: level.uid.clone() };
-        if level.limit.is_none() {
-            return (Some(classification), Ok(Seat::free()));
+        let classified = self.classify(user, info);
+        let classification = classified
+            .as_ref()
+            .map(|(schema, level)| Classification { schema: schema.uid.clone(), level: level.uid.clone() });
+        let is_free = match &classified {
+            _ if self.is_shared => is_master && user.in_group(User::MASTERS),
+            Some((_, level)) => level.limit.is_none(),
+            None => true,
+        };
+        if is_free {
+            return (classification, Ok(Seat::free()));
         }
-        let flow = schema.flow(user, info);
-        let flow_level = FlowLevel { priority_level: (&level.name).into(), flow_schema: (&schema.name).into() };
-        (Some(classification), self.seats.take(flow_level, &flow, wait_max).await)
+        let (flow, flow_level) = match &classified {
+            Some((schema, level)) => {
+                let flow_level = FlowLevel { priority_level: (&level.name).into(), flow_schema: (&schema.name).into() };
+                (schema.flow(user, info), flow_level)
+            }
+            None => (user.name.to_string(), FlowLevel { priority_level: "".into(), flow_schema: "".into() }),
+        };
+        (classification, self.seats.take(flow_level, &flow, wait_max).await)
     }
 }
 

@@ -17,6 +17,10 @@ use tokio::sync::oneshot;
 
 use super::Refused;
 use super::classify::Limit;
+use super::supply::SeatSupply;
+
+/// The level of a shared supply for requests that no FlowSchema of the API classifies; the name of no object.
+const UNCLASSIFIED: &str = "";
 
 /// A seat, returned when it is dropped.
 #[derive(Debug)]
@@ -34,6 +38,7 @@ impl Drop for Seat {
         if let Some((state, flow_level)) = &self.0 {
             let mut locked = state.lock();
             locked.release(flow_level);
+            locked.measure();
             locked.dispatch(state);
         }
     }
@@ -75,41 +80,67 @@ struct LevelSeats {
     queues: Vec<RequestQueue>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    supply: SeatSupply,
+    /// The seats of the supply for which those of the levels were computed.
     total: usize,
     running: usize,
     levels: HashMap<Text, LevelSeats>,
 }
 
-/// The seats of a server.
+/// The seats of an API.
 #[derive(Debug)]
 pub struct Seats(Arc<Mutex<State>>);
 
 impl Seats {
-    pub fn new(total: usize) -> Seats {
-        Seats(Arc::new(Mutex::new(State { total, ..State::default() })))
+    pub fn new(supply: SeatSupply) -> Seats {
+        let total = supply.seats();
+        Seats(Arc::new(Mutex::new(State { supply, total, running: 0, levels: HashMap::new() })))
     }
 
-    /// Sets the levels; those without a limit need no seats. Requests that are queued in a changed level stay queued.
+    /// The supply without the limit of its share.
+    pub fn supply(&self) -> SeatSupply {
+        let mut supply = self.0.lock().supply.clone();
+        supply.limit_to(0);
+        supply
+    }
+
+    /// Limits the share of a pool to this number of seats; 0 for no limit.
+    pub fn limit_to(&self, seats: usize) {
+        let mut state = self.0.lock();
+        state.supply.limit_to(seats);
+        state.measure();
+        state.dispatch(&self.0);
+    }
+
+    /// Sets the levels; those without a limit need no seats, unless these are a share of a pool. Requests that are queued in a
+    /// changed level stay queued.
     pub fn set_levels(&self, limits: impl Iterator<Item = (Text, Option<Limit>)>) {
         let mut state = self.0.lock();
-        let limits: HashMap<Text, Limit> = limits.filter_map(|(name, limit)| Some((name, limit?))).collect();
+        let is_shared = state.supply.is_shared();
+        let limit = |limit: Option<Limit>| limit.or_else(|| is_shared.then(Limit::of_exempt));
+        let limits = limits.chain(is_shared.then(|| (UNCLASSIFIED.into(), None)));
+        let limits: HashMap<Text, Limit> = limits.filter_map(|(name, of)| Some((name, limit(of)?))).collect();
         state.set(limits);
         state.dispatch(&self.0);
     }
 
     /// Returns a seat of a level for a flow, or waits in a queue for one.
-    pub async fn take(&self, flow_level: FlowLevel, flow: &str, wait_max: Duration) -> Result<Seat, Refused> {
+    pub async fn take(&self, mut flow_level: FlowLevel, flow: &str, wait_max: Duration) -> Result<Seat, Refused> {
         let started = clock::instant();
-        let turn = {
+        let (turn, measured) = {
             let mut state = self.0.lock();
+            state.measure();
+            if state.supply.is_shared() && !state.levels.contains_key(&flow_level.priority_level.0) {
+                flow_level.priority_level = UNCLASSIFIED.into();
+            }
             let level = &flow_level.priority_level.0;
             let Some(level_seats) = state.levels.get(level) else { return Ok(Seat::free()) };
             if state.total == 0 {
                 return Ok(Seat::free());
             }
-            if level_seats.waiting == 0 && state.may_run(level) {
+            let turn = if level_seats.waiting == 0 && state.may_run(level) {
                 state.start(&flow_level);
                 Turn::Started
             } else {
@@ -117,7 +148,8 @@ impl Seats {
                 // requests before it may have been cancelled
                 state.dispatch(&self.0);
                 queued.map_or(Turn::Rejected, Turn::Queued)
-            }
+            };
+            (turn, state.supply.measured(&flow_level).clone())
         };
         let seat = match turn {
             Turn::Started => Ok(Seat(Some((self.0.clone(), flow_level.clone())))),
@@ -127,7 +159,7 @@ impl Seats {
                 _ => Err(Refused),
             },
         };
-        METRICS.flow.seat_requested(&flow_level, seat.is_ok(), started.elapsed());
+        METRICS.flow.seat_requested(&measured, seat.is_ok(), started.elapsed());
         seat
     }
 
@@ -141,25 +173,52 @@ impl Seats {
 
 impl State {
     fn set(&mut self, limits: HashMap<Text, Limit>) {
-        let shares: u64 = limits.values().map(|limit| u64::from(limit.shares)).sum::<u64>().max(1);
         // a removed level stays until it has no executing and queued requests
         self.levels.retain(|name, level| limits.contains_key(name) || level.running + level.waiting > 0);
+        self.levels.values_mut().for_each(|level| level.limit = None);
         for (name, limit) in limits {
             let level = self.levels.entry(name).or_default();
-            let nominal = (self.total as u64 * u64::from(limit.shares)).div_ceil(shares) as usize;
+            // queues take memory, so they are made when a request has to wait
+            if level.waiting == 0 {
+                level.queues = vec![];
+            }
+            level.limit = Some(limit);
+        }
+        self.apportion();
+    }
+
+    /// Takes notice of the seats that the supply has now.
+    fn measure(&mut self) {
+        let total = self.supply.seats();
+        if total != self.total {
+            self.total = total;
+            self.apportion();
+        }
+    }
+
+    /// Divides the seats among the levels.
+    fn apportion(&mut self) {
+        let limits = self.levels.values().filter_map(|level| level.limit.as_ref());
+        let shares: u64 = limits.map(|limit| u64::from(limit.shares)).sum::<u64>().max(1);
+        let is_shared = self.supply.is_shared();
+        for level in self.levels.values_mut() {
+            // a removed level has none of its own
+            let limit = level.limit.clone().unwrap_or_else(Limit::of_none);
+            let seats = self.total as u64 * u64::from(limit.shares);
+            // a share may be smaller than the number of levels, which must not reserve more than all of it
+            let nominal = if is_shared { seats / shares } else { seats.div_ceil(shares) } as usize;
             level.nominal = nominal;
             level.guaranteed = nominal - (nominal as f64 * limit.lendable).round() as usize;
             let borrowing = limit.borrowing.map(|part| nominal + (nominal as f64 * part).round() as usize);
             level.max_seats = borrowing.unwrap_or(usize::MAX);
-            let queues = limit.queuing.map_or(0, |queuing| queuing.queues);
-            if queues > level.queues.len() || level.waiting == 0 {
-                level.queues.resize_with(queues, RequestQueue::default);
-            }
-            level.limit = Some(limit);
         }
     }
 
     fn may_run(&self, name: &Text) -> bool {
+        // each level may execute one request, but any number of levels no more than the share
+        if self.supply.is_shared() && self.running >= self.total {
+            return false;
+        }
         let Some(level) = self.levels.get(name) else { return true };
         if level.running < level.guaranteed.max(1) {
             return true;
@@ -170,25 +229,34 @@ impl State {
     }
 
     fn start(&mut self, flow_level: &FlowLevel) {
+        if self.running == 0 {
+            self.supply.occupied();
+        }
         self.running += 1;
         if let Some(level) = self.levels.get_mut(&flow_level.priority_level.0) {
             level.running += 1;
         }
-        METRICS.flow.executing(flow_level, 1);
+        METRICS.flow.executing(self.supply.measured(flow_level), 1);
     }
 
     fn release(&mut self, flow_level: &FlowLevel) {
         self.running = self.running.saturating_sub(1);
+        if self.running == 0 {
+            self.supply.vacated();
+        }
         if let Some(level) = self.levels.get_mut(&flow_level.priority_level.0) {
             level.running = level.running.saturating_sub(1);
         }
-        METRICS.flow.executing(flow_level, -1);
+        METRICS.flow.executing(self.supply.measured(flow_level), -1);
     }
 
     /// Joins the shortest queue of the flow's hand; `None` if it is full, or if the level has no queues.
     fn enqueue(&mut self, flow_level: &FlowLevel, flow: &str) -> Option<oneshot::Receiver<Seat>> {
         let level = self.levels.get_mut(&flow_level.priority_level.0)?;
         let queuing = level.limit.as_ref()?.queuing?;
+        if queuing.queues > level.queues.len() {
+            level.queues.resize_with(queuing.queues, RequestQueue::default);
+        }
         let hand = deal(flow, level.queues.len(), queuing.hand);
         let length = |index: &usize| level.queues.get(*index).map_or(usize::MAX, |queue| queue.waiting.len());
         let shortest = hand.into_iter().min_by_key(length)?;
@@ -199,7 +267,7 @@ impl State {
         queue.waiting.retain(|waiting| {
             let is_cancelled = waiting.seat.is_closed();
             if is_cancelled {
-                METRICS.flow.waiting(&waiting.flow_level, -1);
+                METRICS.flow.waiting(self.supply.measured(&waiting.flow_level), -1);
             }
             !is_cancelled
         });
@@ -213,7 +281,7 @@ impl State {
         let (seat, receiver) = oneshot::channel();
         queue.waiting.push_back(Waiting { flow_level: flow_level.clone(), seat });
         level.waiting += 1;
-        METRICS.flow.waiting(flow_level, 1);
+        METRICS.flow.waiting(self.supply.measured(flow_level), 1);
         Some(receiver)
     }
 
@@ -249,7 +317,7 @@ impl State {
         queue.served += 1;
         level.waiting = level.waiting.saturating_sub(1);
         let next = queue.waiting.pop_front()?;
-        METRICS.flow.waiting(&next.flow_level, -1);
+        METRICS.flow.waiting(self.supply.measured(&next.flow_level), -1);
         Some(next)
     }
 }

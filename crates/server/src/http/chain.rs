@@ -180,7 +180,11 @@ impl Edge {
                         let response =
                             self.clone().handle_in_time(entry.authorized, until, &parts.headers, body, &mut reply);
                         let response = response.await;
-                        if watching { self.upgraded(response, &mut parts) } else { response }
+                        if watching {
+                            self.upgraded(response, &mut parts)
+                        } else {
+                            entry.slot.kept(self.context.flow.as_deref(), response)
+                        }
                     }
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use access::audit::{self, AuditContext, Layer};
 use access::authentication::{self, CredentialWarnings, Credentials};
 use access::authorization::{Authorized, Refusal, authorize, escape};
-use access::flow::Seat;
+use access::flow::{Flow, Seat};
 use base::metrics::{AttemptResult, METRICS};
 use base::request::{RequestInfo, User, Verb};
 use base::{clock, trace, wording};
@@ -27,14 +27,27 @@ use crate::limits;
 pub(super) struct Entry<'a> {
     pub authorized: Authorized,
     pub until: tokio::time::Instant,
-    _slot: RequestSlot<'a>,
+    pub slot: RequestSlot<'a>,
 }
 
 /// The seat or the in-flight permit that is released when a request has completed.
-#[expect(dead_code, reason = "held for its Drop")]
-enum RequestSlot<'a> {
+#[expect(dead_code, reason = "held for their Drop")]
+pub(super) enum RequestSlot<'a> {
     Counted(Permit<'a>),
     Seated(Seat, CountedRequest),
+}
+
+impl RequestSlot<'_> {
+    /// Keeps a seat of a share until a response that is not a watch is sent, so that no more of them are being sent than the share
+    /// has seats.
+    pub fn kept(self, flow: Option<&Flow>, response: HttpResponse) -> HttpResponse {
+        match self {
+            RequestSlot::Seated(seat, _) if flow.is_some_and(Flow::is_shared) => {
+                response.map(|body| body.guarded(Box::new(seat)))
+            }
+            _ => response,
+        }
+    }
 }
 
 impl Edge {
@@ -92,12 +105,13 @@ impl Edge {
         let span_attributes = || span_of(arrival, &info);
         (reply.span, reply.trace_context) =
             trace::of_request(&arrival.parts.headers, continues_trace(&user), arrival.received, span_attributes);
+        let is_master = user.in_group(User::MASTERS);
         let user = self.impersonate(arrival, user, &info, until, reply).await?;
         if let Some(observation) = &mut reply.observation {
             observation.identified(&user);
         }
         let queued = clock::instant();
-        let slot = self.admit(&user, &info, timeout, reply).await?;
+        let slot = self.admit(&user, &info, is_master, timeout, reply).await?;
         let dequeued = clock::instant();
         let authorized = pin!(self.authorize(user, info));
         let authorized = trace::at(reply.trace_context, authorized);
@@ -113,7 +127,7 @@ impl Edge {
                 respond::text(500, &format!("Internal Server Error: {}: {}\n", quoted(arrival.target()), escape(&why)))
             }
         })?;
-        Ok(Entry { authorized, until, _slot: slot })
+        Ok(Entry { authorized, until, slot })
     }
 
     /// Authenticates the user of a request, then creates the audit context, since the audit policy selects requests by
@@ -188,6 +202,7 @@ impl Edge {
         &'a self,
         user: &User,
         info: &RequestInfo,
+        is_master: bool,
         timeout: std::time::Duration,
         reply: &mut Reply,
     ) -> Result<RequestSlot<'a>, HttpResponse> {
@@ -195,7 +210,7 @@ impl Edge {
             return self.inflight.admit(info, user).map(RequestSlot::Counted).ok_or_else(too_many);
         };
         let running = CountedRequest::begin(info);
-        let (classification, seat) = flow.admit(user, info, limits::FLOW_WAIT_MAX.min(timeout / 4)).await;
+        let (classification, seat) = flow.admit(user, info, is_master, limits::FLOW_WAIT_MAX.min(timeout / 4)).await;
         reply.classification = classification;
         seat.map(|seat| RequestSlot::Seated(seat, running)).map_err(|_| too_many())
     }

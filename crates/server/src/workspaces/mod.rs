@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
 
 use access::audit::Audit;
+use access::flow::{SeatPool, SeatSupply};
 use base::request::FeatureGates;
 use base::task;
 use machinery::{Release, Text, Value};
@@ -71,6 +72,8 @@ struct Pristine {
 /// The workspaces of a server.
 pub struct Workspaces {
     parts: Parts,
+    /// The seats that they share, if API priority and fairness is enabled: as many as `default` has for itself.
+    seats: Option<Arc<SeatPool>>,
     /// The workspace `default`, once it serves.
     home: OnceLock<Weak<Edge>>,
     all: Mutex<HashMap<Text, Arc<Workspace>>>,
@@ -107,8 +110,10 @@ pub async fn start(
 impl Workspaces {
     /// The workspaces of a server, none yet.
     pub fn new(parts: Parts) -> Arc<Workspaces> {
+        let seats = parts.blueprint.seats.as_ref().map(SeatSupply::seats);
+        let seats = seats.map(|seats| Arc::new(SeatPool::new(seats, PLURAL)));
         let (home, all, pristine, found, lost, changed, has_changed, ends) = Default::default();
-        Arc::new(Workspaces { parts, home, all, pristine, found, lost, changed, has_changed, ends })
+        Arc::new(Workspaces { parts, seats, home, all, pristine, found, lost, changed, has_changed, ends })
     }
 
     /// The observer of `default`.

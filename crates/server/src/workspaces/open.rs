@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use access::authentication::Realm;
+use access::flow::SeatSupply;
 use base::{clock, task};
 use futures_util::future::join_all;
 use machinery::{Release, Text};
@@ -103,6 +104,7 @@ impl Workspaces {
         let limit = spec.limits.requests_in_flight;
         let of_workspace = InFlightMax { read_only: limit, mutating: limit };
         let open = Arc::new(OpenCount::new());
+        assembled.context.flow.iter().for_each(|flow| flow.limit_to(limit));
         let edge = Edge::new(EdgeParts {
             context: assembled.context,
             health: self.parts.health.clone(),
@@ -175,8 +177,7 @@ impl Workspaces {
             proxy_identity: None,
             service_ranges: own.service_ranges.clone(),
             controllers: own.controllers.clone(),
-            // the limits of requests in flight of each workspace keep one from another
-            seats: None,
+            seats: self.seats.clone().map(SeatSupply::of),
             runtime,
             gates,
             // a workspace is no server, so it has no Lease of one

@@ -9,6 +9,7 @@ use std::time::Duration;
 use access::audit::Audit;
 use access::authentication::ClientCertificate;
 use access::authorization::{self, AuthorizationMode};
+use access::flow::SeatSupply;
 use base::request::{FeatureGates, User};
 use http::Method;
 use http_body_util::BodyExt as _;
@@ -51,12 +52,17 @@ impl TestServer {
     }
 
     async fn on(store: Arc<dyn Store>) -> TestServer {
+        Self::with(store, None).await
+    }
+
+    /// A server with this number of seats, if API priority and fairness is to be enabled.
+    async fn with(store: Arc<dyn Store>, seats: Option<usize>) -> TestServer {
         let durable = store.size().is_some();
         let storage = Storage::own(store);
         let health = Arc::new(Health::new(storage.store.clone()));
         let audit = Arc::new(Audit::default());
         let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
-        let blueprint = Arc::new(Blueprint { modes, ..Blueprint::default() });
+        let blueprint = Arc::new(Blueprint { modes, seats: seats.map(SeatSupply::Own), ..Blueprint::default() });
         let inflight_max = InFlightMax { read_only: 0, mutating: 0 };
         let request_timeout = Duration::from_secs(60);
         let features = |release| {
@@ -367,6 +373,97 @@ async fn outsiders_learn_nothing_of_workspaces() {
     let of = |path: &'static str| server.call(&max, Method::GET, path, Value::Null);
     let (real, unreal) = (of("/clusters/a/api").await.1, of("/clusters/b/api").await.1);
     assert_eq!(real.replace("\\\"a\\\"", "\\\"b\\\"").replace("\"name\":\"a\"", "\"name\":\"b\""), unreal);
+}
+
+/// Gives a user all rights in a workspace.
+async fn enthrone(server: &TestServer, name: &str, workspace: &str) {
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({"metadata": {"name": name}, "rules": [{"apiGroups": ["workspaces.pintle.dev"],
+        "resources": ["workspaces/content"], "resourceNames": [workspace], "verbs": ["get"]}]});
+    let bound = |role: &str| {
+        json!({"metadata": {"name": name}, "subjects": [{"kind": "User", "name": name}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}})
+    };
+    let below = format!("/clusters/{workspace}{rbac}/clusterrolebindings");
+    for (path, object) in [
+        (format!("{rbac}/clusterroles"), role),
+        (format!("{rbac}/clusterrolebindings"), bound(name)),
+        (below, bound("cluster-admin")),
+    ] {
+        let (code, body) = server.call(&admin(), Method::POST, &path, object).await;
+        assert_eq!(code, 201, "{body}");
+    }
+}
+
+/// The requests of one workspace take no seat of another, and its own objects decide only about its share.
+#[tokio::test]
+async fn a_workspace_takes_no_more_than_its_share_of_the_seats() {
+    let server = TestServer::with(Arc::new(Memory::default()), Some(16)).await;
+    for (name, owner) in [("a", "jane"), ("b", "max")] {
+        server.create(name, json!({})).await;
+        enthrone(&server, owner, name).await;
+    }
+    let (jane, max) = (user("jane"), user("max"));
+    let maps = |workspace: &str| format!("/clusters/{workspace}/api/v1/namespaces/default/configmaps");
+    let text = "x".repeat(600_000);
+    for name in ["one", "two", "three"] {
+        let map = json!({"metadata": {"name": name}, "data": {"text": (text.as_str())}});
+        assert_eq!(server.call(&admin(), Method::POST, &maps("a"), map).await.0, 201);
+    }
+    let flows = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    // all requests of jane are exempt in her workspace, or go to a level whose queues are short
+    let schema = json!({"metadata": {"name": "all"}, "spec": {"matchingPrecedence": 2, "rules": [{
+        "subjects": [{"kind": "User", "user": {"name": "jane"}}], "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"],
+        "resources": ["*"], "clusterScope": true, "namespaces": ["*"]}]}],
+        "priorityLevelConfiguration": {"name": "exempt"}}});
+    let schemas = format!("/clusters/a{flows}/flowschemas");
+    let (code, body) = server.call(&jane, Method::POST, &schemas, schema).await;
+    assert_eq!(code, 201, "{body}");
+    let path = maps("a");
+    let list = || Box::pin(server.send(&jane, Method::GET, &path, &Value::Null));
+    // a list occupies its seat while it is sent: there are two
+    let sending = [list().await, list().await];
+    let mut waiting: Vec<_> = (0..50).map(|_| list()).collect();
+    let all_wait = async |waiting: &mut Vec<_>, path: &str, client: &Arc<Client>| {
+        tokio::select! {
+            biased;
+            _ = futures_util::future::select_all(waiting) => panic!("the share is used up"),
+            (code, _) = server.call(client, Method::GET, path, Value::Null) => assert_eq!(code, 200, "{path}"),
+        }
+    };
+    for _ in 0..20 {
+        all_wait(&mut waiting, &maps("b"), &max).await;
+        all_wait(&mut waiting, &maps("a"), &admin()).await;
+        all_wait(&mut waiting, "/api/v1/namespaces", &admin()).await;
+    }
+    drop(waiting);
+    let level = json!({"metadata": {"name": "narrow"}, "spec": {"type": "Limited", "limited": {
+        "limitResponse": {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": 1}}}}});
+    let levels = format!("/clusters/a{flows}/prioritylevelconfigurations");
+    assert_eq!(server.call(&admin(), Method::POST, &levels, level).await.0, 201);
+    let change = json!({"spec": {"priorityLevelConfiguration": {"name": "narrow"}}});
+    assert_eq!(server.call(&admin(), Method::PATCH, &format!("{schemas}/all"), change).await.0, 200);
+    let mut first = vec![list()];
+    all_wait(&mut first, &maps("b"), &max).await;
+    let refused = list().await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    drop(sending);
+    assert_eq!(first.remove(0).await.status().as_u16(), 200);
+    // a limit of the workspace holds at once
+    assert_eq!(server.change("a", json!({"limits": {"requestsInFlight": 1}})).await.0, 200);
+    let sending = list().await;
+    let mut second = vec![list()];
+    all_wait(&mut second, &maps("b"), &max).await;
+    drop(sending);
+    assert_eq!(second.remove(0).await.status().as_u16(), 200);
+    // the objects of `default` are not those of a workspace, and a workspace begins with those of a new server
+    let names = async |prefix: &str| {
+        let (_, body) = server.get(&format!("{prefix}{flows}/flowschemas")).await;
+        let list = machinery::value::decode(body.as_bytes()).unwrap();
+        list.items_at(&["items"]).iter().map(|item| item.str_at(&["metadata", "name"]).to_owned()).collect::<Vec<_>>()
+    };
+    let (of_home, of_b) = (names("").await, names("/clusters/b").await);
+    assert!(of_home == of_b && of_home.contains(&"catch-all".to_owned()), "{of_b:?}");
 }
 
 #[tokio::test]

@@ -165,6 +165,8 @@ impl Workspace {
         let mut state = self.state.lock();
         let is_reset = spec.reset != state.spec.reset;
         let is_sealed = spec.template && !state.spec.template;
+        let flow = state.opened.as_ref().and_then(|opened| opened.edge.context.flow.as_ref());
+        flow.iter().for_each(|flow| flow.limit_to(spec.limits.requests_in_flight));
         state.spec = spec;
         if is_reset {
             let reset = state.spec.reset.clone();
