@@ -197,7 +197,7 @@ pub struct BranchInfo {
     pub label: Bytes,
 }
 
-/// What a branch begins with, at its newest revision. A revision that is given is the one that it has to have.
+/// What a branch begins with. A revision that is given is the one that the source has to have.
 #[derive(Clone, Copy, Debug)]
 pub enum BranchSource<'a> {
     Nothing,
@@ -205,13 +205,18 @@ pub enum BranchSource<'a> {
     Store(Option<Revision>),
     /// The branch with this id.
     Branch(&'a [u8], Option<Revision>),
+    /// What the branch with this id began with, at its newest revision.
+    Origin(&'a [u8]),
+    /// What the branch with this id, or the store itself, held at an earlier revision.
+    Earlier(Option<&'a [u8]>, &'a Snapshot),
 }
 
 /// Branches: stores with keys and revisions of their own, which are as durable as the store that they belong to. Forks, resets and
 /// deletions are made in the order of the calls, and before all writes that are committed later.
 ///
 /// A fork or a deletion may be lost in a crash, with all later writes of the store and of all branches: then the source is as it
-/// was, and the same fork made again has the same keys.
+/// was, and the same fork made again has the same keys. A fork of an earlier revision is as durable as a write, since it cannot be made
+/// again.
 pub trait Branching: Send + Sync {
     fn branches(&self) -> Vec<BranchInfo>;
 
@@ -220,7 +225,8 @@ pub trait Branching: Send + Sync {
     /// A store in memory with what a branch began with, at the newest revision of the branch.
     fn origin(&self, id: &[u8]) -> Option<Arc<dyn Store>>;
 
-    /// Begins a branch, in place of one with the same id. `None` if there is no such source.
+    /// Begins a branch, in place of one with the same id. `None` if there is no such source. A fork of an earlier revision blocks
+    /// until it is written, and may fail as writes do.
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>>;
 
     /// Begins a branch again with what it began with, at a revision that is later than those before. The store that the branch was

@@ -1,6 +1,6 @@
 //! Branches: keys of their own, which begin as those of the store or of another branch, in the same log. The committer begins them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,10 +8,8 @@ use parking_lot::{Condvar, Mutex};
 
 use super::entry::{NOTHING, ROOT};
 use super::state::{Shared, State};
-use crate::contract::content::Image;
-use crate::contract::content::Number;
-use crate::contract::content::{Map, bytes_of};
-use crate::contract::{BranchInfo, BranchSource, Revision};
+use crate::contract::content::{Image, LiveValue, Map, Number, bytes_of};
+use crate::contract::{BranchInfo, BranchSource, Entry, Revision, Snapshot};
 
 /// What a branch is beside its keys.
 #[derive(Clone, Default)]
@@ -30,7 +28,7 @@ pub struct BranchState {
     pub shared: Arc<Shared>,
     pub lineage: Mutex<Lineage>,
     /// Notified, with the lineage, when the branch has begun or cannot begin.
-    has_begun: Condvar,
+    begins: Condvar,
 }
 
 impl BranchState {
@@ -49,7 +47,7 @@ impl BranchState {
 
     fn new(id: Bytes, label: Bytes, state: State, lineage: Lineage) -> Arc<BranchState> {
         let shared = Arc::new(Shared::new(state));
-        Arc::new(BranchState { id, label, shared, lineage: Mutex::new(lineage), has_begun: Condvar::new() })
+        Arc::new(BranchState { id, label, shared, lineage: Mutex::new(lineage), begins: Condvar::new() })
     }
 
     /// Begins with these keys.
@@ -60,7 +58,7 @@ impl BranchState {
         *self.shared.lock() = State::of(base, bytes, head);
         drop(own);
         self.shared.newest.send_replace(head);
-        self.has_begun.notify_all();
+        self.begins.notify_all();
     }
 
     /// Makes all further writes fail; a branch that has not begun never will.
@@ -72,12 +70,18 @@ impl BranchState {
         let head = state.head;
         drop((state, own));
         self.shared.newest.send_replace(head);
-        self.has_begun.notify_all();
+        self.begins.notify_all();
     }
 
     /// Blocks until the committer has begun the branch, which takes it as long as the writes that it is making.
     pub fn wait(&self) {
-        self.has_begun.wait_while(&mut self.lineage.lock(), |_| self.shared.lock().is_waiting);
+        self.begins.wait_while(&mut self.lineage.lock(), |_| self.shared.lock().is_waiting);
+    }
+
+    /// Blocks until the branch has begun, or cannot begin; returns whether it has.
+    pub fn has_begun(&self) -> bool {
+        self.wait();
+        self.lineage.lock().number > 0
     }
 
     /// What the branch began with; `None` if it could not begin.
@@ -100,8 +104,7 @@ pub enum Turn {
     Fork {
         branch: Arc<BranchState>,
         source: Origin,
-        /// The revision that the source has to have.
-        at: Option<Revision>,
+        share: Share,
         /// The branch that had the same id.
         replaced: Option<Arc<BranchState>>,
     },
@@ -122,11 +125,21 @@ impl Turn {
     }
 }
 
-/// What a branch begins with.
+/// The source of a branch.
 pub enum Origin {
     Nothing,
     Root,
     Branch(Arc<BranchState>),
+}
+
+/// What of its source a branch begins with.
+pub enum Share {
+    /// What the source holds; a revision is the one that it has to have.
+    Newest(Option<Revision>),
+    /// What it began with.
+    Origin,
+    /// These keys, which it held at this revision.
+    Earlier(Map, Revision),
 }
 
 impl Origin {
@@ -136,6 +149,28 @@ impl Origin {
             Origin::Root => ROOT,
             Origin::Branch(branch) => branch.lineage.lock().number,
         }
+    }
+
+    /// The keys of a snapshot of the source. They share nodes and values with those that it holds now.
+    fn earlier(&self, root: &Shared, snapshot: &Snapshot) -> Map {
+        let mut keys = match self {
+            Origin::Nothing => Map::new(),
+            Origin::Root => root.lock().index.fork(),
+            Origin::Branch(branch) => {
+                branch.wait();
+                branch.shared.lock().index.fork()
+            }
+        };
+        let wanted: HashSet<&Bytes> = snapshot.entries.iter().map(|entry| &entry.key).collect();
+        let gone: Vec<Bytes> = keys.keys().filter(|key| !wanted.contains(key)).cloned().collect();
+        gone.iter().for_each(|key| drop(keys.remove(key)));
+        for Entry { key, value, revision } in &snapshot.entries {
+            // no revision is used twice
+            if keys.get(key).is_none_or(|live| live.revision != *revision) {
+                keys.insert(key.clone(), LiveValue { revision: *revision, value: value.clone() });
+            }
+        }
+        keys
     }
 }
 
@@ -161,17 +196,24 @@ impl Branches {
         all.values().map(|branch| BranchInfo { id: branch.id.clone(), label: branch.label.clone() }).collect()
     }
 
-    /// Begins a branch; `None` if there is no such source.
-    pub fn fork(&self, id: &[u8], source: &BranchSource<'_>, label: &[u8]) -> Option<Arc<BranchState>> {
-        let mut all = self.by_id.lock();
-        let (source, at) = match source {
-            BranchSource::Nothing => (Origin::Nothing, None),
-            BranchSource::Store(at) => (Origin::Root, *at),
-            BranchSource::Branch(id, at) => (Origin::Branch(all.get(*id)?.clone()), *at),
+    /// Begins a branch; `None` if there is no such source. `root` is the store itself.
+    pub fn fork(&self, id: &[u8], source: &BranchSource<'_>, label: &[u8], root: &Shared) -> Option<Arc<BranchState>> {
+        let of = |id: &[u8]| self.get(id).map(Origin::Branch);
+        let (source, share) = match source {
+            BranchSource::Nothing => (Origin::Nothing, Share::Newest(None)),
+            BranchSource::Store(at) => (Origin::Root, Share::Newest(*at)),
+            BranchSource::Branch(id, at) => (of(id)?, Share::Newest(*at)),
+            BranchSource::Origin(id) => (of(id)?, Share::Origin),
+            BranchSource::Earlier(id, snapshot) => {
+                let source = id.map_or(Some(Origin::Root), of)?;
+                let share = Share::Earlier(source.earlier(root, snapshot), snapshot.revision);
+                (source, share)
+            }
         };
+        let mut all = self.by_id.lock();
         let branch = BranchState::waiting(id, label);
         let replaced = all.insert(branch.id.clone(), branch.clone());
-        self.turns.lock().push(Turn::Fork { branch: branch.clone(), source, at, replaced });
+        self.turns.lock().push(Turn::Fork { branch: branch.clone(), source, share, replaced });
         Some(branch)
     }
 
@@ -188,6 +230,14 @@ impl Branches {
         let mut all = self.by_id.lock();
         if let Some(branch) = all.remove(id) {
             self.turns.lock().push(Turn::Drop(branch));
+        }
+    }
+
+    /// Removes a branch that could not begin.
+    pub fn forget(&self, branch: &Arc<BranchState>) {
+        let mut all = self.by_id.lock();
+        if all.get(&branch.id).is_some_and(|known| Arc::ptr_eq(known, branch)) {
+            all.remove(&branch.id);
         }
     }
 

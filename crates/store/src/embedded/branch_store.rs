@@ -75,9 +75,7 @@ impl Store for Branch {
     }
 
     fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
-        self.state.wait();
-        let has_begun = self.state.lineage.lock().number > 0;
-        has_begun.then(|| Arc::new(Memory::of(self.state.shared.lock().fork(after))) as Arc<dyn Store>)
+        self.state.has_begun().then(|| Arc::new(Memory::of(self.state.shared.lock().fork(after))) as Arc<dyn Store>)
     }
 
     fn live_bytes(&self) -> Option<u64> {

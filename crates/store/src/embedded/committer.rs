@@ -181,7 +181,21 @@ impl Committer {
         }
         for turn in turns {
             self.grove.take(turn, &self.shared, self.log.head());
+            if self.grove.has_unwritten() {
+                let appended = self.append_unwritten();
+                self.grove.settle(appended);
+            }
         }
+    }
+
+    /// Appends the entries of branches, which are on disk then as writes are. The error is why they are not.
+    fn append_unwritten(&mut self) -> Result<(), String> {
+        if let Some(why) = self.shared.lock().poisoned.clone() {
+            return Err(why);
+        }
+        let appended = self.append_turns();
+        note(&self.shared, appended.clone().err());
+        appended.map_err(|(Failure::Temporary(why) | Failure::Fatal(why))| why)
     }
 
     /// Appends the entries of branches that no write has taken with it.

@@ -49,10 +49,14 @@ pub enum Kind {
     Share = 14,
     /// The records before are what the branch began with.
     Settle = 15,
+    /// A branch begins with what its source held earlier, see `entry`.
+    ForkEarlier = 16,
+    /// A branch begins with what its source began with.
+    ForkOrigin = 17,
 }
 
 /// All kinds.
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 17] = [
     Kind::Put,
     Kind::Delete,
     Kind::Roll,
@@ -68,9 +72,16 @@ const KINDS: [Kind; 15] = [
     Kind::Again,
     Kind::Share,
     Kind::Settle,
+    Kind::ForkEarlier,
+    Kind::ForkOrigin,
 ];
 
 impl Kind {
+    /// Whether a branch begins or ends with the record.
+    pub fn is_turn(self) -> bool {
+        matches!(self, Kind::Fork | Kind::ForkEarlier | Kind::ForkOrigin | Kind::Reset | Kind::Drop)
+    }
+
     fn of(byte: u8) -> Option<Kind> {
         KINDS.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::branch::{BranchState, Lineage, Origin, Turn};
-use super::entry::{BranchEntry, LogEntry};
+use super::branch::{BranchState, Lineage, Origin, Share, Turn};
+use super::entry::{BranchEntry, Difference, ForkOf, LogEntry};
 use super::frame::Kind;
 use super::state::Shared;
 use crate::contract::Revision;
-use crate::contract::content::Images;
-use crate::contract::content::Map;
-use crate::contract::content::Number;
+use crate::contract::content::{Images, Map, Number, bytes_of};
+use crate::limits;
 
 /// An entry that is not in the log yet. What depends on it comes later in the log, so it needs no sync of its own.
 struct Pending {
@@ -23,11 +22,19 @@ struct Pending {
     value: Bytes,
 }
 
+/// A fork of an earlier revision, which begins once it is in the log: what it begins with is nowhere else after a crash.
+struct Unwritten {
+    branch: Arc<BranchState>,
+    lineage: Lineage,
+    head: Revision,
+}
+
 /// The branches that have begun and have not ended.
 #[derive(Default)]
 pub struct Grove {
     all: BTreeMap<Number, Arc<BranchState>>,
     pending: Vec<Pending>,
+    unwritten: Option<Unwritten>,
     /// Whether the log has ever had branches.
     pub is_used: bool,
 }
@@ -35,15 +42,15 @@ pub struct Grove {
 impl Grove {
     pub fn new(branches: impl Iterator<Item = Arc<BranchState>>, is_used: bool) -> Grove {
         let all = branches.map(|branch| (branch.lineage.lock().number, branch.clone())).collect();
-        Grove { all, pending: vec![], is_used }
+        Grove { all, pending: vec![], unwritten: None, is_used }
     }
 
     /// Takes a turn; `head` is the revision of the last entry of the log.
     pub fn take(&mut self, turn: Turn, root: &Shared, head: Revision) {
         self.is_used = true;
         match turn {
-            Turn::Fork { branch, source, at, replaced } => {
-                self.fork(&branch, &source, at, replaced.as_deref(), root, head)
+            Turn::Fork { branch, source, share, replaced } => {
+                self.fork(&branch, &source, share, replaced.as_deref(), root, head)
             }
             Turn::Reset { old, new } => self.reset(&old, &new, head),
             Turn::Drop(branch) => {
@@ -60,30 +67,72 @@ impl Grove {
         &mut self,
         branch: &Arc<BranchState>,
         source: &Origin,
-        at: Option<Revision>,
+        share: Share,
         replaced: Option<&BranchState>,
         root: &Shared,
         log: Revision,
     ) {
         let number = source.number();
-        let (base, base_bytes, head) = match source {
+        let (live, bytes, newest) = match source {
             Origin::Nothing => (Map::new(), 0, 0),
             Origin::Root => content(root),
             Origin::Branch(source) => content(&source.shared),
         };
         // a source that could not begin has no number
         let is_missing = matches!(source, Origin::Branch(_)) && number == 0;
-        if is_missing || at.is_some_and(|at| at != head) {
+        if is_missing || matches!(share, Share::Newest(Some(at)) if at != newest) {
             return branch.end("the source of the branch has changed");
         }
+        let (of, (base, base_bytes), head) = match (share, source) {
+            (Share::Earlier(keys, at), _) => {
+                let differences = Difference::between(&live, &keys);
+                if differences.iter().map(Difference::size).sum::<usize>() > limits::FORK_DIFFERENCE_BYTES_MAX {
+                    return branch.end("too much of the source has changed since then");
+                }
+                let bytes = bytes_of(&keys);
+                (ForkOf::Earlier(differences), (keys, bytes), at)
+            }
+            (Share::Origin, Origin::Branch(source)) => {
+                let lineage = source.lineage.lock();
+                (ForkOf::Origin, (lineage.base.clone(), lineage.base_bytes), newest)
+            }
+            (Share::Newest(_) | Share::Origin, _) => (ForkOf::Newest, (live, bytes), newest),
+        };
+        let is_earlier = matches!(of, ForkOf::Earlier(_));
         let mut begins_at = head;
         if let Some(replaced) = replaced {
             begins_at = begins_at.max(self.end(replaced) + 1);
         }
         let (id, label) = (branch.id.clone(), branch.label.clone());
-        let own = self.push(&BranchEntry::Fork { id, source: number, head: begins_at, label }, log);
-        branch.begin(Lineage { number: own, source: number, base, base_bytes }, begins_at);
-        self.all.insert(own, branch.clone());
+        let own = self.push(&BranchEntry::Fork { id, source: number, of, head: begins_at, label }, log);
+        let lineage = Lineage { number: own, source: number, base, base_bytes };
+        if is_earlier {
+            self.unwritten = Some(Unwritten { branch: branch.clone(), lineage, head: begins_at });
+        } else {
+            self.begin(branch, lineage, begins_at);
+        }
+    }
+
+    fn begin(&mut self, branch: &Arc<BranchState>, lineage: Lineage, head: Revision) {
+        self.all.insert(lineage.number, branch.clone());
+        branch.begin(lineage, head);
+    }
+
+    /// Whether [`Grove::entries`] have to be appended before anything else is done.
+    pub fn has_unwritten(&self) -> bool {
+        self.unwritten.is_some()
+    }
+
+    /// Begins the branch that had to be appended first, or ends it and removes its entry, which is the last one.
+    pub fn settle(&mut self, appended: Result<(), String>) {
+        let Some(Unwritten { branch, lineage, head }) = self.unwritten.take() else { return };
+        match appended {
+            Ok(()) => self.begin(&branch, lineage, head),
+            Err(why) => {
+                self.pending.pop();
+                branch.end(&why);
+            }
+        }
     }
 
     fn reset(&mut self, old: &BranchState, new: &Arc<BranchState>, log: Revision) {

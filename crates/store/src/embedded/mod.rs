@@ -229,8 +229,15 @@ impl Branching for Embedded {
     }
 
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>> {
-        let branch = self.branches.fork(id, &source, label)?;
+        let branch = self.branches.fork(id, &source, label, &self.shared)?;
         self.has_turns();
+        if let BranchSource::Earlier(..) = source
+            && !branch.has_begun()
+        {
+            // nothing of it is in the log
+            self.branches.forget(&branch);
+            return None;
+        }
         Some(self.store_of(branch))
     }
 

@@ -270,7 +270,7 @@ impl Segments<'_> {
                     self.replay.change(Change { revision: next, key: record.key, value: None });
                 }
                 Kind::Put | Kind::Delete => {}
-                Kind::BranchPut | Kind::BranchDelete | Kind::Fork | Kind::Reset | Kind::Drop => {
+                kind if kind.is_turn() || matches!(kind, Kind::BranchPut | Kind::BranchDelete) => {
                     // what the checkpoint covers may be of a branch that is gone
                     if is_new {
                         self.replay.take(&record).ok_or_else(invalid)?;

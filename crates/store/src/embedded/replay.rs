@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
-use super::entry::{BranchEntry, NOTHING, ROOT};
+use super::entry::{BranchEntry, ForkOf, NOTHING, ROOT};
 use super::frame::{Kind, Record};
 use super::images::ImagesReader;
 use super::state::State;
@@ -82,15 +82,19 @@ impl Replay {
         }
         let own = record.revision;
         match BranchEntry::decode(record)? {
-            BranchEntry::Fork { id, source, head, label } => {
-                let base = match source {
+            BranchEntry::Fork { id, source, of, head, label } => {
+                let mut base = match source {
                     ROOT => {
                         self.detach();
                         self.state.index.fork()
                     }
                     NOTHING => Map::new(),
+                    number if of == ForkOf::Origin => self.branches.get(&number)?.base.clone(),
                     number => self.branches.get(&number)?.live.clone(),
                 };
+                if let ForkOf::Earlier(differences) = of {
+                    differences.into_iter().for_each(|difference| difference.apply(&mut base));
+                }
                 // in place of a branch of the same id
                 self.by_id.insert(id.clone(), own).map(|replaced| self.branches.remove(&replaced));
                 let image = Image { number: own, id, source, label, live: base.clone(), base, head };

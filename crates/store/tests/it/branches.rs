@@ -214,6 +214,67 @@ async fn backups_hold_branches() {
     }
 }
 
+#[tokio::test]
+async fn forks_of_earlier_revisions_and_of_origins_are_durable() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), SMALL);
+    let large = "x".repeat(10_000);
+    for (key, value) in [("a", "1"), ("b", large.as_str())] {
+        write(&store, key, Expected::Absent, value).await;
+    }
+    let a = store.begin(b"a", BranchSource::Store(None), b"").unwrap();
+    let earlier = a.snapshot().await.unwrap();
+    let root = store.snapshot().await.unwrap();
+    write(&*a, "a", Expected::At(1), "2").await;
+    write(&*a, "c", Expected::Absent, "3").await;
+    a.commit(delete("b", 2)).await.unwrap();
+    store.commit(delete("b", 2)).await.unwrap();
+    let size = store.size().unwrap();
+    let begun = [
+        ("earlier", BranchSource::Earlier(Some(b"a"), &earlier)),
+        ("of-root", BranchSource::Earlier(None, &root)),
+        ("origin", BranchSource::Origin(b"a")),
+        ("of-earlier", BranchSource::Branch(b"earlier", Some(2))),
+    ];
+    for (id, source) in begun {
+        assert!(store.begin(id.as_bytes(), source, id.as_bytes()).is_some(), "{id}");
+    }
+    let none = BranchSource::Earlier(Some(b"none"), &earlier);
+    assert!(
+        store.begin(b"none", none, b"").is_none() && store.begin(b"none", BranchSource::Origin(b"none"), b"").is_none()
+    );
+    assert!(store.size().unwrap() < size + 3 * large.len() as u64, "only what differs is written");
+    // the fork of an earlier revision is in the log; the others follow with the next write
+    write(&*store.branch(b"origin").unwrap(), "o", Expected::Absent, "o").await;
+    let wanted = pairs(&[("a", "1"), ("b", &large)]);
+    let check = async |store: &Embedded, resets: u64| {
+        for id in ["earlier", "of-root", "of-earlier"] {
+            let branch = store.branch(id.as_bytes()).unwrap();
+            assert_eq!(content(&*branch).await, (2 + resets, wanted.clone()), "{id}");
+        }
+        let origin = store.branch(b"origin").unwrap();
+        assert_eq!(content(&*origin.fork(0).unwrap()).await.1, [&wanted[..], &pairs(&[("o", "o")])].concat());
+        let of_origin = store.origin(b"origin").unwrap();
+        assert_eq!(content(&*of_origin).await.1, wanted);
+    };
+    check(&store, 0).await;
+    drop(a);
+    drop(store);
+    let store = open(directory.path(), SMALL);
+    check(&store, 0).await;
+    for id in ["earlier", "of-root", "of-earlier"] {
+        let branch = store.branch(id.as_bytes()).unwrap();
+        write(&*branch, "later", Expected::Absent, "x").await;
+        // later than the write
+        store.reset(id.as_bytes(), b"").unwrap();
+    }
+    check(&store, 2).await;
+    write(&store, "last", Expected::Absent, "x").await;
+    store.compact(u64::MAX).await.unwrap();
+    drop(store);
+    check(&open(directory.path(), SMALL), 2).await;
+}
+
 async fn content_of(store: &Arc<dyn Store>) -> (u64, Vec<(String, String)>) {
     content(&**store).await
 }

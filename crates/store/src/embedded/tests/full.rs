@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
-use crate::contract::{Expected, Store as _, StoreError, Write};
+use crate::contract::{BranchSource, Branching as _, Expected, Store as _, StoreError, Write};
 use crate::embedded::disk::Disk as _;
 use crate::embedded::writer::Failure;
 use crate::embedded::{Durability, Embedded, Options};
@@ -62,6 +62,30 @@ async fn poisoned_store_is_not_compacted() {
     assert!(matches!(refused, StoreError::Unavailable(ref why) if why.contains("the disk is gone")), "{refused:?}");
     assert_eq!(run.disk.contents(), before);
     assert!(store.follow(0).await.is_ok(), "history is still there");
+}
+
+#[tokio::test]
+async fn a_fork_of_an_earlier_revision_that_is_not_written_does_not_begin() {
+    let run = Run::create();
+    let store = store_on(&run).await;
+    let snapshot = store.snapshot().await.unwrap();
+    store.commit(put("second")).await.unwrap();
+    let begin = |id: &[u8]| store.begin(id, BranchSource::Earlier(None, &snapshot), b"").is_some();
+    let used: usize = run.disk.contents().iter().map(|(_, bytes)| bytes.len()).sum();
+    run.disk.set_room(Some(used));
+    assert!(!begin(b"a") && store.branches().is_empty());
+    run.disk.set_room(None);
+    assert!(begin(b"a") && begin(b"b"));
+    run.disk.fail_sync(true);
+    assert!(!begin(b"c") && store.branch(b"c").is_none());
+    run.disk.fail_sync(false);
+    drop(store);
+    let crashed = Arc::new(run.disk.after_crash(&mut Chance(1)));
+    let store = Embedded::start(Embedded::recover(crashed, OPTIONS, None).unwrap(), None);
+    for id in [b"a", b"b"] {
+        let found = store.branch(id).unwrap().snapshot().await.unwrap();
+        assert_eq!(found.entries, snapshot.entries);
+    }
 }
 
 fn put(key: &str) -> Write {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::sim::{Chance, Sim};
-use crate::contract::content::Image;
-use crate::contract::content::Number;
-use crate::contract::{BranchSource, Change, Revision, StoreError};
+use crate::contract::content::{Image, LiveValue, Number};
+use crate::contract::{BranchSource, Change, Revision, Snapshot, StoreError};
 use crate::embedded::branch::{BranchState, Branches};
-use crate::embedded::entry::{BranchEntry, LogEntry, NOTHING, ROOT};
+use crate::embedded::entry::{BranchEntry, Difference, ForkOf, LogEntry, NOTHING, ROOT};
 use crate::embedded::grove::Grove;
 use crate::embedded::options::{Durability, Options};
 use crate::embedded::state::Shared;
@@ -115,10 +114,7 @@ impl Run {
     /// Makes a random step, often one of branches.
     pub fn step_with_branches(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         match chance.below(3) {
-            0 => {
-                self.turn(chance);
-                Ok(())
-            }
+            0 => self.turn(chance),
             1 => self.write_in_branches(chance),
             _ => self.step(chance),
         }
@@ -165,12 +161,13 @@ impl Run {
     }
 
     /// Begins, resets or ends a branch.
-    fn turn(&mut self, chance: &mut Chance) {
+    fn turn(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         let known = self.known();
         let any = (!known.is_empty()).then(|| known[chance.below(known.len())].clone());
         let number = any.as_ref().map(|branch| branch.lineage.lock().number);
         let label = Bytes::from(vec![b'l'; chance.below(4)]);
-        let turn = match (chance.below(8), &any) {
+        let mut is_earlier = false;
+        let turn = match (chance.below(10), &any) {
             (0, Some(branch)) => {
                 self.branches.remove(&branch.id);
                 BranchEntry::Drop { number: number.unwrap() }
@@ -183,21 +180,41 @@ impl Run {
             (kind, _) => {
                 let id = Bytes::from(format!("branch-{}", chance.below(6)));
                 let replaced = self.branches.get(&id).map(|old| old.shared.head() + 1);
-                let (source, from, head) = match (kind, &any) {
-                    (3, _) => (NOTHING, BranchSource::Nothing, 0),
+                let earlier = kind == 8 && any.is_some() && chance.half();
+                let shared = any.as_ref().filter(|_| earlier).map_or(&self.shared, |branch| &branch.shared);
+                let (snapshot, differences) = earlier_than(shared, chance);
+                let (source, from, of, head) = match (kind, &any) {
+                    (3, _) => (NOTHING, BranchSource::Nothing, ForkOf::Newest, 0),
                     (4 | 5, Some(branch)) => {
-                        (number.unwrap(), BranchSource::Branch(&branch.id, None), branch.shared.head())
+                        let from = BranchSource::Branch(&branch.id, None);
+                        (number.unwrap(), from, ForkOf::Newest, branch.shared.head())
                     }
-                    _ => (ROOT, BranchSource::Store(None), self.shared.head()),
+                    (7, Some(branch)) => {
+                        (number.unwrap(), BranchSource::Origin(&branch.id), ForkOf::Origin, branch.shared.head())
+                    }
+                    (8, _) => {
+                        is_earlier = true;
+                        let id = any.as_ref().filter(|_| earlier).map(|branch| &branch.id[..]);
+                        let source = number.filter(|_| earlier).unwrap_or(ROOT);
+                        let from = BranchSource::Earlier(id, &snapshot);
+                        (source, from, ForkOf::Earlier(differences), snapshot.revision)
+                    }
+                    _ => (ROOT, BranchSource::Store(None), ForkOf::Newest, self.shared.head()),
                 };
-                self.branches.fork(&id, &from, &label).unwrap();
-                BranchEntry::Fork { id, source, head: head.max(replaced.unwrap_or(0)), label }
+                self.branches.fork(&id, &from, &label, &self.shared).unwrap();
+                BranchEntry::Fork { id, source, of, head: head.max(replaced.unwrap_or(0)), label }
             }
         };
         for made in self.branches.take_turns() {
             self.grove.take(made, &self.shared, self.writer.head());
         }
         self.pending.push(Act::Turn(turn));
+        assert_eq!(self.grove.has_unwritten(), is_earlier);
+        if is_earlier {
+            self.send(vec![])?;
+            self.grove.settle(Ok(()));
+        }
+        Ok(())
     }
 
     /// The revision of the next entry that is not a pending one.
@@ -255,6 +272,29 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// What a store may have held earlier, and how that differs from what it holds, by rising keys.
+fn earlier_than(shared: &Shared, chance: &mut Chance) -> (Snapshot, Vec<Difference>) {
+    let Snapshot { revision: head, mut entries } = shared.snapshot();
+    let mut differences = vec![];
+    entries.retain(|entry| {
+        let is_kept = chance.below(4) > 0;
+        if !is_kept {
+            differences.push(Difference { key: entry.key.clone(), live: None });
+        }
+        is_kept
+    });
+    let revision = head.saturating_sub(chance.below(9) as Revision).max(1);
+    for entry in entries.iter_mut().filter(|entry| entry.revision > 1) {
+        if chance.below(4) == 0 {
+            (entry.revision, entry.value) = (entry.revision - 1, Bytes::from(vec![b'e'; chance.below(700)]));
+            let live = LiveValue { revision: entry.revision, value: entry.value.clone() };
+            differences.push(Difference { key: entry.key.clone(), live: Some(live) });
+        }
+    }
+    differences.sort_by(|a, b| a.key.cmp(&b.key));
+    (Snapshot { revision, entries }, differences)
 }
 
 /// A random change of a key, a deletion only if it is there.
@@ -325,12 +365,20 @@ pub fn branches(acts: &[Act]) -> BTreeMap<Number, ModelBranch> {
                 put(&mut branch.live, change);
                 branch.head = change.revision;
             }
-            Act::Turn(BranchEntry::Fork { id, source, head, label }) => {
-                let base = match *source {
+            Act::Turn(BranchEntry::Fork { id, source, of, head, label }) => {
+                let mut base = match *source {
                     NOTHING => Values::new(),
                     ROOT => root.clone(),
+                    source if *of == ForkOf::Origin => all[&source].base.clone(),
                     source => all[&source].live.clone(),
                 };
+                let differences = if let ForkOf::Earlier(differences) = of { &differences[..] } else { &[] };
+                for Difference { key, live } in differences {
+                    match live {
+                        Some(live) => drop(base.insert(key.clone(), (live.revision, live.value.clone()))),
+                        None => drop(base.remove(key)),
+                    }
+                }
                 all.retain(|_, branch| branch.id != *id);
                 let (id, label, live) = (id.clone(), label.clone(), base.clone());
                 all.insert(position, ModelBranch { id, label, base, live, head: *head });
