@@ -3,14 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Weak;
 
+use base::task;
 use bytes::Bytes;
 use machinery::{Release, Text, Value};
 use objects::{Key, Layout};
 use store::{BranchSource, Branching, Content, Snapshot, Store};
 
 use super::definition::{GROUP, PLURAL, Spec};
-use super::label::{Label, pristine_id, wanted_revision};
-use super::workspace::{Fork, Keeping, Origin, Workspace, WorkspaceContent};
+use super::label::{Label, WantedRevision, pristine_id, wanted_revision};
+use super::workspace::{Fork, Keeping, Origin, Workspace, WorkspaceContent, earlier};
 use super::{DEFAULT, Workspaces};
 
 /// A workspace that the server finds when it starts.
@@ -43,12 +44,20 @@ impl Workspaces {
 
     /// Forks `default` in the log.
     pub(super) fn fork_home_in_log(&self, home: &dyn Store, uid: &Text, spec: &Spec) -> Result<Fork, String> {
-        let log = home.branching().ok_or("the store of the workspace \"default\" cannot be forked")?;
-        let at = wanted_revision(DEFAULT, home, spec)?;
+        let log = home.branching().ok_or("the store has no branches")?;
+        let not_forked = "the store of the workspace \"default\" cannot be forked";
+        let wanted = wanted_revision(DEFAULT, home, spec)?;
         let release = self.parts.blueprint.runtime.release;
         let label = Label { release: Some(release), has_workspaces: true, has_begun: true, reset: spec.reset.clone() };
-        let store = log.begin(uid.as_bytes(), BranchSource::Store(at), &label.encode());
-        let store = store.ok_or("the store of the workspace \"default\" cannot be forked")?;
+        let begin = |source| log.begin(uid.as_bytes(), source, &label.encode()).ok_or(not_forked);
+        let store = match wanted {
+            WantedRevision::Newest(at) => begin(BranchSource::Store(at))?,
+            WantedRevision::Earlier(revision) => {
+                let objects = self.home().map(|home| home.context.objects.clone());
+                let snapshot = earlier(DEFAULT, objects.as_ref(), revision)?;
+                task::blocking(|| begin(BranchSource::Earlier(None, &snapshot)))?
+            }
+        };
         let layout = self.layout();
         let objects = Weak::new();
         Ok(Fork::Kept(Origin { store, layout, release, has_workspaces: true, is_complete: true, objects, at: None }))
@@ -100,7 +109,11 @@ impl Workspaces {
     fn put_restored(&self, found: FoundWorkspace, content: WorkspaceContent) {
         let FoundWorkspace { name, uid, spec, status } = found;
         self.ends.lock().extend(spec.end.map(|end| (end, name.clone())));
-        let is_reported = status.str_at(&["url"]) == self.url_of(&name) || status.str_at(&["phase"]) == "Failed";
+        let is_failed = matches!(content, WorkspaceContent::Failed(_));
+        let is_reported = match status.str_at(&["phase"]) {
+            "Failed" => is_failed,
+            _ => !is_failed && status.str_at(&["url"]) == self.url_of(&name),
+        };
         let is_reset = status.str_at(&["reset"]) == spec.reset;
         if !is_reported || !is_reset {
             self.changed.lock().insert(name.clone());

@@ -53,15 +53,23 @@ impl Label {
     }
 }
 
-/// The revision that a source has to have. The error is one line.
-pub fn wanted_revision(name: &str, source: &dyn Store, spec: &Spec) -> Result<Option<Revision>, String> {
-    let Ok(wanted) = spec.revision.parse::<Revision>() else { return Ok(None) };
+/// The revision of a source that is to be forked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedRevision {
+    /// Its newest one, which has to be this one if there is one.
+    Newest(Option<Revision>),
+    Earlier(Revision),
+}
+
+/// The revision of a source that is to be forked. The error is one line.
+pub fn wanted_revision(name: &str, source: &dyn Store, spec: &Spec) -> Result<WantedRevision, String> {
+    let Ok(wanted) = spec.revision.parse::<Revision>() else { return Ok(WantedRevision::Newest(None)) };
     match source.head().now_or_never() {
-        Some(Ok(revision)) if revision != wanted => {
-            let more = if wanted < revision { "; a fork of an earlier one has to be ephemeral" } else { "" };
-            Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {wanted}{more}"))
+        Some(Ok(revision)) if wanted > revision || wanted < revision && spec.of_origin => {
+            Err(format!("workspace {name:?} is at resourceVersion {revision}, not at {wanted}"))
         }
-        _ => Ok(Some(wanted)),
+        Some(Ok(revision)) if wanted < revision => Ok(WantedRevision::Earlier(wanted)),
+        _ => Ok(WantedRevision::Newest(Some(wanted))),
     }
 }
 
@@ -70,15 +78,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_begins_at_the_newest_revision() {
+    fn a_branch_begins_at_the_newest_revision_or_an_earlier_one() {
         let source = store::Memory::with(store::Snapshot { revision: 7, entries: vec![] });
-        let wanted = |revision: &str| {
-            let spec = Spec { revision: revision.to_owned(), ..Spec::default() };
+        let wanted = |revision: &str, of_origin: bool| {
+            let spec = Spec { revision: revision.to_owned(), of_origin, ..Spec::default() };
             wanted_revision("a", &source, &spec)
         };
-        assert_eq!((wanted(""), wanted("7")), (Ok(None), Ok(Some(7))));
-        assert_eq!(wanted("8").unwrap_err(), "workspace \"a\" is at resourceVersion 7, not at 8");
-        assert!(wanted("6").unwrap_err().ends_with("; a fork of an earlier one has to be ephemeral"));
+        use WantedRevision::{Earlier, Newest};
+        for of_origin in [true, false] {
+            assert_eq!(wanted("", of_origin), Ok(Newest(None)));
+            assert_eq!(wanted("7", of_origin), Ok(Newest(Some(7))));
+            assert_eq!(wanted("8", of_origin).unwrap_err(), "workspace \"a\" is at resourceVersion 7, not at 8");
+        }
+        assert_eq!(wanted("6", false), Ok(Earlier(6)));
+        assert_eq!(wanted("6", true).unwrap_err(), "workspace \"a\" is at resourceVersion 7, not at 6");
     }
 
     #[test]

@@ -37,10 +37,12 @@ use definition::{GROUP, PLURAL, Spec};
 use kept::FoundWorkspace;
 pub use kept::workspace_of;
 pub use quick::kubeconfig;
-use workspace::{Fork, Origin, Workspace, WorkspaceContent, revision_of};
+use workspace::{Fork, Origin, Workspace, WorkspaceContent, earlier, revision_of};
 
 /// The name of the workspace at `/`.
 pub const DEFAULT: &str = "default";
+/// Why `default` has no origin that can be forked.
+const BEGAN_EMPTY: &str = "the workspace \"default\" began empty";
 
 /// The optional APIs and the feature gates of a release.
 pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates), String> + Send + Sync>;
@@ -201,9 +203,7 @@ impl Workspaces {
         match home.branching() {
             Some(log) if !spec.ephemeral => match spec.from.as_deref() {
                 None => Ok(Fork::Empty(None)),
-                Some(_) if spec.of_origin => Err("what a workspace began as can be forked in memory only: set \
-                    spec.ephemeral to true"
-                    .to_owned()),
+                Some(DEFAULT) if spec.of_origin => Err(BEGAN_EMPTY.to_owned()),
                 Some(DEFAULT) => self.fork_home_in_log(home, uid, spec),
                 Some(name) => self.source(name)?.fork_in_log(log, uid, spec),
             },
@@ -222,7 +222,7 @@ impl Workspaces {
     fn fork(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
         let Some(name) = &spec.from else { return Ok(Fork::Empty(None)) };
         let fork = match name.as_str() {
-            DEFAULT if spec.of_origin => return Err("the workspace \"default\" began empty".to_owned()),
+            DEFAULT if spec.of_origin => return Err(BEGAN_EMPTY.to_owned()),
             DEFAULT => Fork::Of(self.fork_home(home)?),
             name if spec.of_origin => self.source(name)?.fork_origin(home.branching())?,
             name => self.source(name)?.fork()?,
@@ -245,11 +245,7 @@ impl Workspaces {
             DEFAULT => self.home().map(|home| home.context.objects.clone()),
             name => self.source(name)?.objects(),
         };
-        // a context that was dropped has taken the events with it
-        let snapshot = objects.as_ref().and_then(|objects| task::blocking(|| objects.snapshot_at(revision)));
-        let snapshot = snapshot
-            .ok_or_else(|| format!("workspace {name:?} does not keep what it held at resourceVersion {revision}"))?;
-        let store = Arc::new(Memory::with(snapshot));
+        let store = Arc::new(Memory::with(earlier(name, objects.as_ref(), revision)?));
         let objects = objects.as_ref().map(Arc::downgrade).unwrap_or_default();
         Ok(Fork::Of(Origin { store, objects, at: Some(revision), ..newest.clone() }))
     }

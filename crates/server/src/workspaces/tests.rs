@@ -582,9 +582,11 @@ async fn durable_workspaces_are_there_after_a_crash() {
     let before = list.str_at(&["metadata", "resourceVersion"]).to_owned();
     assert_eq!(server.change("r", json!({"reset": "1"})).await.0, 200);
     assert_eq!(server.put("r", "after").await, 201);
-    let of_origin = json!({"from": {"workspace": "r", "origin": true}, "ephemeral": true});
-    server.create("origin", of_origin).await;
-    assert_eq!(server.names("origin").await, ["one", "three"]);
+    for (name, ephemeral) in [("origin", false), ("origin-in-memory", true)] {
+        let of_origin = json!({"from": {"workspace": "r", "origin": true}, "ephemeral": ephemeral});
+        server.create(name, of_origin).await;
+        assert_eq!(server.names(name).await, ["one", "three"]);
+    }
     server.create("gone", json!({})).await;
     assert_eq!(server.put("gone", "x").await, 201);
     assert_eq!(server.call(&admin(), Method::DELETE, &format!("{WORKSPACES}/gone"), Value::Null).await.0, 200);
@@ -599,6 +601,7 @@ async fn durable_workspaces_are_there_after_a_crash() {
             ("b", vec!["one", "three"]),
             ("c", vec!["four"]),
             ("r", vec!["after", "one", "three"]),
+            ("origin", vec!["one", "three"]),
             ("unused", vec!["later"]),
             ("of-unused", vec![]),
         ] {
@@ -619,10 +622,61 @@ async fn durable_workspaces_are_there_after_a_crash() {
         }
         assert_eq!(server.get("/clusters/gone/version").await.0, 404);
         assert_eq!(server.reported("f", "Failed").await, failed);
-        // of a, b, c, r, unused, of-unused, and the empty APIs of three releases
-        assert_eq!(store.branches().len(), 9);
+        // of a, b, c, r, origin, unused, of-unused, and the empty APIs of three releases
+        assert_eq!(store.branches().len(), 10);
         server.stop.send_replace(true);
     }
+}
+
+#[tokio::test]
+async fn durable_forks_of_earlier_revisions_are_whole_once_they_are_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::on(open(directory.path())).await;
+    let version_of = async |workspace: &str| {
+        let path = format!("/clusters/{workspace}/api/v1/namespaces/default/configmaps");
+        let path = path.strip_prefix("/clusters/default").unwrap_or(&path);
+        let list = machinery::value::decode(server.get(path).await.1.as_bytes()).unwrap();
+        list.str_at(&["metadata", "resourceVersion"]).to_owned()
+    };
+    server.create("a", json!({})).await;
+    server.put("a", "one").await;
+    let version = version_of("a").await;
+    server.put("a", "two").await;
+    let gone = "/clusters/a/api/v1/namespaces/default/configmaps/one";
+    assert_eq!(server.call(&admin(), Method::DELETE, gone, Value::Null).await.0, 200);
+    let of_home = version_of("default").await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    assert_eq!(server.call(&admin(), Method::POST, maps, json!({"metadata": {"name": "later"}})).await.0, 201);
+    let from = |workspace: &str, version: &str| json!({"from": {"workspace": workspace, "resourceVersion": version}});
+    server.create("e", from("a", &version)).await;
+    server.create("h", from("default", &of_home)).await;
+    // nothing is written after them that would be synced
+    let copied = copy(directory.path());
+    for name in ["e", "h"] {
+        server.reported(name, "Ready").await;
+    }
+    assert_eq!((server.names("e").await, server.names("h").await), (vec!["one".to_owned()], vec![]));
+    server.create("none", from("a", "1")).await;
+    let failed = server.reported("none", "Failed").await;
+    assert!(failed.str_at(&["message"]).contains("does not keep what it held at resourceVersion 1"), "{failed:?}");
+
+    let store = open(copied.path());
+    let again = TestServer::on(store.clone()).await;
+    assert_eq!((again.names("e").await, again.names("h").await), (vec!["one".to_owned()], vec![]));
+    assert_eq!(again.names("a").await, ["two"]);
+    assert_eq!((again.put("e", "more").await, again.names("e").await.len()), (201, 2));
+    assert_eq!(again.change("e", json!({"reset": "1"})).await.0, 200);
+    assert_eq!(again.names("e").await, ["one"]);
+    // one that a crash has lost cannot be made again, since the history is gone
+    let uid = again.workspaces.workspace("e").unwrap().uid.clone();
+    let lost = copy(copied.path());
+    drop(again);
+    let store = open(lost.path());
+    store.end(uid.as_bytes());
+    let without = TestServer::on(store).await;
+    let failed = without.reported("e", "Failed").await;
+    assert!(failed.str_at(&["message"]).contains("does not keep what it held"), "{failed:?}");
+    assert_eq!(without.get("/clusters/e/version").await.0, 403);
 }
 
 /// What a crash may leave: the objects of workspaces are ahead of the log of their branches, which has nothing after them.

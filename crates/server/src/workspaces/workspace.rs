@@ -3,17 +3,17 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use base::clock;
+use base::{clock, task};
 use futures_util::FutureExt as _;
 use machinery::{Release, Text};
 use objects::{Frozen, Layout, Objects};
 use parking_lot::Mutex;
-use store::{BranchSource, Branching, Revision, Store};
+use store::{BranchSource, Branching, Revision, Snapshot, Store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::definition::Spec;
-use super::label::{Label, wanted_revision};
+use super::label::{Label, WantedRevision, wanted_revision};
 use crate::http::{Edge, OpenCount};
 
 /// The store that a workspace begins from, and how it is to be read.
@@ -250,14 +250,30 @@ impl Workspace {
                 "workspace {name:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true"
             )),
             WorkspaceContent::Begun { store, origin, .. } => {
-                let at = wanted_revision(name, &**store, spec)?;
+                let wanted = wanted_revision(name, &**store, spec)?;
                 let release = state.spec.release.unwrap_or(origin.release);
                 let has_workspaces = origin.has_workspaces;
-                let label = Label { release: Some(release), has_workspaces, has_begun: true, reset };
-                let source = BranchSource::Branch(self.uid.as_bytes(), at);
-                let store = log.begin(uid.as_bytes(), source, &label.encode()).ok_or_else(not_forked)?;
-                let at = if state.opened.is_some() { None } else { origin.at };
-                Ok(Fork::Kept(state.fork_of(origin, store, at)))
+                let label = Label { release: Some(release), has_workspaces, has_begun: true, reset }.encode();
+                let begin = |source| log.begin(uid.as_bytes(), source, &label).ok_or_else(not_forked);
+                let id = self.uid.as_bytes();
+                match wanted {
+                    _ if spec.of_origin => {
+                        let objects = if origin.at.is_some() { origin.objects.clone() } else { Weak::new() };
+                        let store = begin(BranchSource::Origin(id))?;
+                        Ok(Fork::Kept(Origin { store, release, objects, ..origin.clone() }))
+                    }
+                    WantedRevision::Newest(at) => {
+                        let store = begin(BranchSource::Branch(id, at))?;
+                        let at = if state.opened.is_some() { None } else { origin.at };
+                        Ok(Fork::Kept(state.fork_of(origin, store, at)))
+                    }
+                    WantedRevision::Earlier(revision) => {
+                        let objects = state.opened.as_ref().map(|opened| &opened.edge.context.objects);
+                        let snapshot = earlier(name, objects, revision)?;
+                        let store = task::blocking(|| begin(BranchSource::Earlier(Some(id), &snapshot)))?;
+                        Ok(Fork::Kept(state.fork_of(origin, store, Some(revision))))
+                    }
+                }
             }
             WorkspaceContent::Failed(_) => Err(format!("workspace {name:?} is not ready")),
         }
@@ -341,6 +357,13 @@ impl Workspace {
         let idle = self.state.lock().opened.take_if(|opened| opened.is_idle(after));
         close(idle);
     }
+}
+
+/// What a workspace held at an earlier revision, if its objects keep that. The error is one line.
+pub fn earlier(name: &str, objects: Option<&Arc<Objects>>, revision: Revision) -> Result<Snapshot, String> {
+    // a context that was dropped has taken the events with it
+    let snapshot = objects.and_then(|objects| task::blocking(|| objects.snapshot_at(revision)));
+    snapshot.ok_or_else(|| format!("workspace {name:?} does not keep what it held at resourceVersion {revision}"))
 }
 
 /// Ends watches and controllers.
