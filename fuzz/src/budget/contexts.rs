@@ -76,6 +76,7 @@ const DEFINITION: &[u8] = br#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cu
 const PROPERTIES: &[&[u8]] = &[
     b"\"p#\":{\"type\":\"string\"},",
     b"\"p#\":{\"type\":\"string\",\"default\":\"@\"},",
+    b"\"p#\":{\"type\":\"string\",\"default\":\"a\",\"x-kubernetes-validations\":[{\"rule\":\"self.size() < 9\"}]},",
     b"\"p#\":{\"type\":\"x\"},",
     b"\"p#\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"enum\":[1,2,3]}},\"required\":[\"a\",\"b\"]},",
     b"\"p#\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"k\"],\"items\":{\"type\":\"object\",\"properties\":{\"k\":{\"type\":\"string\"}}}},",
