@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use machinery::value::{decode, skim, write_json, write_json_string};
+use machinery::value::{decode, decode_managed, skim, write_json, write_json_string};
 use machinery::{Map, Text, Value};
 use parking_lot::Mutex;
 use store::Revision;
@@ -176,12 +176,21 @@ impl Body {
 
     /// The decoded object, with its resourceVersion.
     pub fn to_value(&self, revision: Revision) -> Value {
-        let mut value = decode(&self.bytes).unwrap_or_default();
-        if revision > 0 && value.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
-            value.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
-        }
-        value
+        versioned(decode(&self.bytes).unwrap_or_default(), revision)
     }
+
+    /// As [`Body::to_value`], but `fieldsV1` of its managers stays encoded, see [`Value::Encoded`].
+    pub fn to_managed_value(&self, revision: Revision) -> Value {
+        versioned(decode_managed(&self.bytes).unwrap_or_default(), revision)
+    }
+}
+
+/// The object with its resourceVersion.
+fn versioned(mut value: Value, revision: Revision) -> Value {
+    if revision > 0 && value.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
+        value.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
+    }
+    value
 }
 
 fn write_members(map: &Map, out: &mut Vec<u8>, write: &mut dyn FnMut(&str, &Value, &mut Vec<u8>)) {

@@ -73,6 +73,13 @@ impl Resource {
         Ok(())
     }
 
+    /// As [`Resource::read_converted`], for a change: `fieldsV1` of its managers stays encoded, see [`Value::Encoded`].
+    pub async fn read_managed(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value, Status> {
+        self.prepare(&[stored], version).await?;
+        let body = self.rendition(stored, version)?;
+        Ok(body.as_deref().unwrap_or(&stored.body).to_managed_value(stored.revision))
+    }
+
     /// The object in `version`, converted by the webhook if necessary.
     pub async fn read_converted(&self, stored: &Arc<Stored>, version: &Version) -> Result<Value, Status> {
         self.prepare(&[stored], version).await?;

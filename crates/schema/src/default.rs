@@ -44,6 +44,7 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
         Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<usize>(),
         Value::Object(map) => 2 + map.iter().map(|(name, inner)| name.len() + json_bytes(inner) + 4).sum::<usize>(),
         Value::String(text) => text.len() + 2,
+        Value::Encoded(text) => text.len(),
         // not zero, so that many small defaults also reach the limit
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 1,
     }

@@ -1,6 +1,6 @@
 //! `fieldsV1`: a set is encoded and decoded again as the same set, and sets obey the laws of sets.
 
-use machinery::value;
+use machinery::{Value, value};
 use schema::apply::{FieldSet, encode_fields_v1, parse_fields_v1};
 
 use super::Target;
@@ -15,7 +15,9 @@ const SEEDS: &[&[u8]] = &[
 
 fn check(input: &[u8]) {
     let Ok(value) = value::decode(input) else { return };
-    let Ok(set) = parse_fields_v1(&value) else { return };
+    let (read, encoded) = (parse_fields_v1(&value), parse_fields_v1(&Value::Encoded(value.to_json().into())));
+    assert_eq!(format!("{encoded:?}"), format!("{read:?}"), "the text is decoded as another set than the tree");
+    let Ok(set) = read else { return };
     let written = encode_fields_v1(&set);
     let again = parse_fields_v1(&written).expect("the encoded set can't be decoded");
     assert_eq!(again.paths(), set.paths(), "{written}");

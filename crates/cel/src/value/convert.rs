@@ -119,6 +119,10 @@ pub(crate) fn untyped(value: &Value) -> Val<'_> {
             Val::List(List::Json { items, item: Decl::json(), kind })
         }
         Value::Object(map) => Val::Map(Map::Json(map, Decl::json())),
+        Value::Encoded(_) => {
+            debug_assert!(false, "expressions are given decoded objects");
+            Val::Null
+        }
     }
 }
 

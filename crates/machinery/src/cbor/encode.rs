@@ -44,6 +44,7 @@ fn write(value: &Value, out: &mut Encoder<'_>) -> Written {
             out.array(items.len() as u64)?;
             return items.iter().try_for_each(|item| write(item, out));
         }
+        Value::Encoded(text) => return write(&Value::of_encoded(text), out),
         Value::Object(map) => {
             let mut fields: Vec<_> = map.iter().collect();
             // sorted by length, since the encoded form of a shorter name begins with a smaller byte

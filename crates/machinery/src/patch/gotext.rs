@@ -11,6 +11,7 @@ pub fn plain(value: &Value) -> String {
         Value::Int(i) => i.to_string(),
         Value::Float(f) => float(*f),
         Value::String(s) => s.to_string(),
+        Value::Encoded(text) => plain(&Value::of_encoded(text)),
         Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
             let fields: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect();
@@ -25,6 +26,7 @@ pub fn text(value: &Value) -> String {
     match value {
         Value::String(s) => s.to_string(),
         Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Encoded(json) => text(&Value::of_encoded(json)),
         Value::Array(items) => format!("[{}]", items.iter().map(inner).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
             let fields: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", inner(v))).collect();
@@ -39,6 +41,7 @@ pub fn source(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::String(s) => quote(s),
+        Value::Encoded(text) => source(&Value::of_encoded(text)),
         Value::Array(items) => {
             format!("[]interface {{}}{{{}}}", items.iter().map(source).collect::<Vec<_>>().join(", "))
         }
@@ -59,7 +62,7 @@ pub fn type_of(value: &Value) -> &'static str {
         Value::Float(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        Value::Object(_) | Value::Encoded(_) => "map[string]interface {}",
     }
 }
 

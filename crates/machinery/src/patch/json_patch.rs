@@ -188,6 +188,7 @@ pub fn apply_if_tested(document: Value, patch: &JsonPatch) -> Result<Option<Valu
 
 fn run(document: &mut Value, patch: &JsonPatch) -> Outcome<()> {
     let mut copied = 0;
+    document.decode_parts();
     patch.operations.iter().try_for_each(|operation| step(document, operation, &mut copied))
 }
 

@@ -178,6 +178,7 @@ impl Printer {
                 out.key(key);
                 out.scalar(value);
             }),
+            Value::Encoded(text) => self.scalar(&Value::of_encoded(text)),
             value => {
                 let text = value.to_json();
                 for c in text.chars() {

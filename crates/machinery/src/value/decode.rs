@@ -5,7 +5,7 @@
 
 use super::error::{JsonContext, JsonError, JsonProblem};
 use super::keys::{KeyOrder, Trace};
-use super::scan::{below, equal, unmarked};
+use super::scan::{below, equal, skip, unmarked};
 use super::{Map, Text, Value};
 pub use crate::limits::JSON_DEPTH_MAX as DEPTH_MAX;
 
@@ -39,6 +39,14 @@ pub fn decode_every(bytes: &[u8]) -> Value {
     decoder.document().unwrap_or_default()
 }
 
+/// Decodes an object that this server has encoded. `fieldsV1` of its managedFields becomes [`Value::Encoded`].
+pub fn decode_managed(bytes: &[u8]) -> Result<Value, JsonError> {
+    Decoder { encoded: &FIELDS, ..Decoder::new(bytes) }.document()
+}
+
+/// The path to `fieldsV1`: the depth of each object on it, and the field that it goes on with.
+const FIELDS: [(usize, &str); 3] = [(1, "metadata"), (2, "managedFields"), (4, "fieldsV1")];
+
 /// The order of all keys of a document, up to the first syntax error.
 pub fn key_order(bytes: &[u8]) -> KeyOrder {
     trace(bytes, Some(KeyOrder::default())).order.unwrap_or_default()
@@ -62,11 +70,13 @@ struct Decoder<'a> {
     trace: Option<Trace>,
     /// Whether duplicate fields are kept, see [`decode_every`].
     every: bool,
+    /// What is left of the path to values that stay encoded; empty if there are none below.
+    encoded: &'static [(usize, &'static str)],
 }
 
 impl<'a> Decoder<'a> {
     fn new(bytes: &'a [u8]) -> Decoder<'a> {
-        Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: false }
+        Decoder { bytes, at: 0, depth: 0, duplicated: false, overflow: None, trace: None, every: false, encoded: &[] }
     }
 
     fn document(&mut self) -> Result<Value, JsonError> {
@@ -158,7 +168,7 @@ impl<'a> Decoder<'a> {
                     trace.report_duplicate();
                 }
             }
-            let value = self.value()?;
+            let value = self.field(&key)?;
             if let Some(trace) = &mut self.trace {
                 trace.leave();
             }
@@ -177,6 +187,31 @@ impl<'a> Decoder<'a> {
         }
         let duplicated = &mut self.duplicated;
         Ok(Value::Object(Map::from_entries(entries, |_| *duplicated = true)))
+    }
+
+    /// Decodes the value of the field `key`.
+    fn field(&mut self, key: &str) -> Result<Value, JsonError> {
+        let before = self.encoded;
+        let Some(rest) = before.split_first().and_then(|(next, rest)| (*next == (self.depth, key)).then_some(rest))
+        else {
+            return self.value();
+        };
+        self.encoded = rest;
+        let value = if rest.is_empty() { self.encoded() } else { self.value() };
+        self.encoded = before;
+        value
+    }
+
+    /// Passes over an object.
+    fn encoded(&mut self) -> Result<Value, JsonError> {
+        let end = if self.peek() == Some(b'{') { skip(self.bytes, self.at) } else { None };
+        match end.and_then(|end| std::str::from_utf8(&self.bytes[self.at..end]).ok()) {
+            Some(text) => {
+                self.at += text.len();
+                Ok(Value::Encoded(text.into()))
+            }
+            None => self.value(),
+        }
     }
 
     fn array(&mut self) -> Result<Value, JsonError> {
@@ -354,6 +389,7 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json;
 
     #[test]
     fn documents_round_trip() {
@@ -371,6 +407,29 @@ mod tests {
         ];
         for (text, want) in cases {
             assert_eq!(decode(text).unwrap().to_json(), want);
+        }
+    }
+
+    #[test]
+    fn only_fields_of_managers_stay_encoded() {
+        let entry = r#"{"fieldsV1":{"f:a\"}":{}},"manager":"m","other":{"fieldsV1":{}}}"#;
+        let text = format!(
+            r#"{{"metadata":{{"managedFields":[{entry}],"x":[{entry}]}},"spec":{{"managedFields":[{entry}]}}}}"#
+        );
+        let value = decode_managed(text.as_bytes()).unwrap();
+        assert_eq!(value.to_json(), text);
+        assert_eq!(format!("{value:?}").matches("Encoded").count(), 1);
+        let mut whole = decode(text.as_bytes()).unwrap();
+        assert_eq!([&value, &whole], [&whole, &value]);
+        whole.set_at(&["metadata", "managedFields"], json!([{"fieldsV1": {"f:b": {}}}]));
+        assert_ne!(value, whole);
+        assert_ne!(whole, value);
+        let mut decoded = value.clone();
+        decoded.decode_parts();
+        assert_eq!(decoded, value);
+        assert!(!format!("{decoded:?}").contains("Encoded"));
+        for other in [r#"{"metadata":{"managedFields":[{"fieldsV1":null}]}}"#, r#"{"metadata":{"managedFields":{}}}"#] {
+            assert_eq!(format!("{:?}", decode_managed(other.as_bytes())), format!("{:?}", decode(other.as_bytes())));
         }
     }
 

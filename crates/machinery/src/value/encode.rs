@@ -13,6 +13,7 @@ pub fn write_json(value: &Value, out: &mut Vec<u8>) {
         Value::Int(i) => out.extend_from_slice(itoa::Buffer::new().format(*i).as_bytes()),
         Value::Float(f) => out.extend_from_slice(float_text(*f).as_bytes()),
         Value::String(s) => write_json_string(s, out),
+        Value::Encoded(text) => out.extend_from_slice(text.as_bytes()),
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {

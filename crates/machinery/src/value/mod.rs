@@ -13,7 +13,7 @@ pub mod shortest;
 pub mod skim;
 
 pub(crate) use decode::lossy;
-pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_strict, key_order};
+pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_managed, decode_strict, key_order};
 pub use encode::{float_text, quote, write_json, write_json_string};
 pub use error::{JsonContext, JsonError, JsonProblem};
 pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
@@ -23,7 +23,7 @@ pub use map::{Map, find_sorted};
 pub type Text = smol_str::SmolStr;
 
 /// One JSON value. Maps are sorted vectors, see [`Map`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub enum Value {
     /// `null`
     #[default]
@@ -40,6 +40,27 @@ pub enum Value {
     Array(Vec<Value>),
     /// An object, sorted by key.
     Object(Map),
+    /// An object as its compact JSON, sorted by key. Only `fieldsV1` of managedFields has this form: it has as many nodes as
+    /// the object that it describes, and nearly every write passes it on unread.
+    Encoded(Text),
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::Array(a), Value::Array(b)) => a == b,
+            (Value::Object(a), Value::Object(b)) => a == b,
+            (Value::Encoded(a), Value::Encoded(b)) if a == b => true,
+            (Value::Encoded(text), other @ (Value::Object(_) | Value::Encoded(_)))
+            | (other @ Value::Object(_), Value::Encoded(text)) => Value::of_encoded(text) == *other,
+            _ => false,
+        }
+    }
 }
 
 impl Value {
@@ -48,7 +69,22 @@ impl Value {
         Value::Object(Map::new())
     }
 
-    /// Whether there is an empty list or map anywhere in the value.
+    /// The object that the text of [`Value::Encoded`] stands for.
+    pub fn of_encoded(text: &str) -> Value {
+        decode(text.as_bytes()).unwrap_or_default()
+    }
+
+    /// Decodes every part that is [`Value::Encoded`], so that paths lead into it.
+    pub fn decode_parts(&mut self) {
+        match self {
+            Value::Array(items) => items.iter_mut().for_each(Value::decode_parts),
+            Value::Object(map) => map.values_mut().for_each(Value::decode_parts),
+            Value::Encoded(text) => *self = Value::of_encoded(text),
+            _ => {}
+        }
+    }
+
+    /// Whether there is an empty list or map anywhere in the value, but for [`Value::Encoded`], of which no form omits any.
     #[must_use]
     pub fn has_empty(&self) -> bool {
         match self {
@@ -169,7 +205,7 @@ impl Value {
             Value::Float(_) => "number",
             Value::String(_) => "string",
             Value::Array(_) => "array",
-            Value::Object(_) => "object",
+            Value::Object(_) | Value::Encoded(_) => "object",
         }
     }
 

@@ -1,4 +1,5 @@
-//! The search for the first byte of a string that needs care: eight bytes at a time, since most strings have none.
+//! The search for the first byte of a string that needs care: eight bytes at a time, since most strings have none. And the end of
+//! a value that is not decoded.
 
 /// The number of bytes in a word.
 const WORD: usize = size_of::<u64>();
@@ -38,6 +39,55 @@ pub(super) fn below(word: u64, bound: u8) -> u64 {
 /// Sets `bits` in each byte of a word.
 pub(super) fn with_bits(word: u64, bits: u8) -> u64 {
     word | (LOW * u64::from(bits))
+}
+
+/// The position after the value that begins at `at`.
+pub(super) fn skip(bytes: &[u8], at: usize) -> Option<usize> {
+    match bytes.get(at)? {
+        b'"' => skip_string(bytes, at),
+        b'{' | b'[' => skip_container(bytes, at),
+        _ => {
+            let length = bytes[at..].iter().position(|b| matches!(b, b',' | b'}' | b']')).unwrap_or(bytes.len() - at);
+            (length > 0).then_some(at + length)
+        }
+    }
+}
+
+/// The position after the array or object that begins at `at`. Brackets are only counted: the encoder has balanced
+/// them.
+fn skip_container(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    let mut at = at;
+    loop {
+        match bytes.get(at)? {
+            b'"' => {
+                at = skip_string(bytes, at)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// The position after the string that begins at `at`.
+pub(super) fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
+    if *bytes.get(at)? != b'"' {
+        return None;
+    }
+    let mut at = at + 1;
+    loop {
+        at += unmarked(bytes.get(at..)?, |word| equal(word, b'"') | equal(word, b'\\'));
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
 }
 
 #[cfg(test)]

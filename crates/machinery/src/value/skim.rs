@@ -6,7 +6,7 @@
 use crate::limits::SKIM_DEPTH_MAX;
 use std::ops::Range;
 
-use super::scan::{equal, unmarked};
+use super::scan::{skip, skip_string};
 use super::{Map, Text, Value, decode};
 
 /// One field of an object, with the positions of its key and its value.
@@ -78,55 +78,6 @@ pub fn find(bytes: &[u8], name: &str) -> Option<usize> {
         fields.ended(skip(bytes, start)?)?;
     }
     None
-}
-
-/// The position after the value that begins at `at`.
-fn skip(bytes: &[u8], at: usize) -> Option<usize> {
-    match bytes.get(at)? {
-        b'"' => skip_string(bytes, at),
-        b'{' | b'[' => skip_container(bytes, at),
-        _ => {
-            let length = bytes[at..].iter().position(|b| matches!(b, b',' | b'}' | b']')).unwrap_or(bytes.len() - at);
-            (length > 0).then_some(at + length)
-        }
-    }
-}
-
-/// The position after the array or object that begins at `at`. Brackets are only counted: the encoder has balanced
-/// them.
-fn skip_container(bytes: &[u8], at: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut at = at;
-    loop {
-        match bytes.get(at)? {
-            b'"' => {
-                at = skip_string(bytes, at)?;
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-        at += 1;
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-}
-
-/// The position after the string that begins at `at`.
-fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
-    if *bytes.get(at)? != b'"' {
-        return None;
-    }
-    let mut at = at + 1;
-    loop {
-        at += unmarked(bytes.get(at..)?, |word| equal(word, b'"') | equal(word, b'\\'));
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            _ => at += 2,
-        }
-    }
 }
 
 /// A key as text.

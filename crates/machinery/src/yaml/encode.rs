@@ -124,6 +124,7 @@ impl Emitter {
                 self.indent(indent);
                 self.block(value, indent);
             }
+            Value::Encoded(text) => self.field(&Value::of_encoded(text), indent),
             other => {
                 self.push(" ");
                 self.scalar(other, indent);
@@ -140,6 +141,8 @@ impl Emitter {
             Value::Float(f) => self.push(&number(*f)),
             Value::Array(_) => self.push("[]"),
             Value::Object(_) => self.push("{}"),
+            // JSON is YAML
+            Value::Encoded(text) => self.push(text),
             Value::String(text) => self.string(text, indent, Folding::Allowed),
         }
     }

@@ -95,7 +95,7 @@ fn as_decoded(value: &mut Value, left: &mut usize) -> bool {
             }
             take(25)
         }
-        Value::String(text) => take(text.len()),
+        Value::String(text) | Value::Encoded(text) => take(text.len()),
         Value::Array(items) => take(0) && items.iter_mut().all(|item| as_decoded(item, left)),
         Value::Object(fields) => {
             let names: usize = fields.keys().map(|name| name.len() + 3).sum();

@@ -24,7 +24,7 @@ fn rank(value: &Value) -> u8 {
         Value::String(_) => 1,
         Value::Bool(_) => 2,
         Value::Array(_) => 3,
-        Value::Object(_) => 4,
+        Value::Object(_) | Value::Encoded(_) => 4,
         Value::Null => 5,
     }
 }
@@ -39,6 +39,10 @@ pub fn compare_values(a: &Value, b: &Value) -> Ordering {
         }
         (Value::String(a), Value::String(b)) => a.as_str().cmp(b.as_str()),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Encoded(text), other @ (Value::Object(_) | Value::Encoded(_))) => {
+            compare_values(&Value::of_encoded(text), other)
+        }
+        (other @ Value::Object(_), Value::Encoded(text)) => compare_values(other, &Value::of_encoded(text)),
         (Value::Array(a), Value::Array(b)) => {
             let first = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|o| o.is_ne());
             first.unwrap_or_else(|| a.len().cmp(&b.len()))
@@ -128,6 +132,7 @@ fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
             write!(out, "{k}=")?;
             write_value(v, out)
         }),
+        Value::Encoded(text) => write_value(&Value::of_encoded(text), out),
         Value::Bool(b) => write!(out, "{b}"),
         Value::Int(i) => write!(out, "{i}"),
     }
@@ -409,6 +414,9 @@ impl FromIterator<(PathElement, SetNode)> for FieldSet {
     /// The entries may come in any order. Nodes of equal elements are merged.
     fn from_iter<I: IntoIterator<Item = (PathElement, SetNode)>>(iter: I) -> FieldSet {
         let mut sorted: Vec<_> = iter.into_iter().filter(|(_, node)| !node.is_empty()).collect();
+        if sorted.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return FieldSet { entries: sorted };
+        }
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut entries: Vec<(PathElement, SetNode)> = Vec::with_capacity(sorted.len());
         for (element, node) in sorted {

@@ -2,8 +2,9 @@
 
 use super::error::ManagedFieldsError;
 use super::fieldpath::{FieldSet, PathElement, SetNode};
-use machinery::value::{decode, write_json, write_json_string};
-use machinery::{Map, Text, Value};
+use machinery::value::{DEPTH_MAX, decode, write_json, write_json_string};
+use machinery::{Text, Value};
+use std::borrow::Cow;
 
 /// The largest integer that is exact as a float. Path elements are decoded as floats.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
@@ -35,23 +36,49 @@ fn key_text(element: &PathElement) -> Text {
     Text::from(String::from_utf8_lossy(&out))
 }
 
-/// The JSON object of a set.
+/// The JSON object of a set, which stays encoded.
 pub fn encode(set: &FieldSet) -> Value {
-    with_children(Vec::with_capacity(set.iter().len()), set)
+    let mut out = Vec::with_capacity(256);
+    write_node(set, false, &mut out);
+    Value::Encoded(String::from_utf8(out).unwrap_or_default().into())
 }
 
-fn encode_node(SetNode { member, children }: &SetNode) -> Value {
-    let has_self = *member && !children.is_empty();
-    let mut entries = Vec::with_capacity(children.iter().len() + usize::from(has_self));
-    if has_self {
-        entries.push((Text::new_static("."), Value::object()));
+/// Writes the object of a node. `is_member` says that the node itself belongs to the set, which an empty object says already.
+fn write_node(children: &FieldSet, is_member: bool, out: &mut Vec<u8>) {
+    out.push(b'{');
+    if is_member && !children.is_empty() {
+        out.extend_from_slice(b"\".\":{}");
     }
-    with_children(entries, children)
-}
-
-fn with_children(mut entries: Vec<(Text, Value)>, children: &FieldSet) -> Value {
-    entries.extend(children.iter().map(|(element, node)| (key_text(element), encode_node(node))));
-    Value::Object(Map::from_entries(entries, |_| {}))
+    let write_below = |SetNode { member, children }: &SetNode, out: &mut Vec<u8>| {
+        out.push(b':');
+        write_node(children, *member, out);
+    };
+    // elements are in the order of their values, keys in that of their texts, in which fields come first
+    let (mut others, mut is_first) = (vec![], out.last() == Some(&b'{'));
+    let mut separate = |out: &mut Vec<u8>| {
+        if !std::mem::take(&mut is_first) {
+            out.push(b',')
+        }
+    };
+    for (element, node) in children.iter() {
+        let PathElement::TypeField(name) = element else {
+            others.push((key_text(element), node));
+            continue;
+        };
+        separate(out);
+        out.extend_from_slice(b"\"f");
+        let quote = out.len();
+        write_json_string(name, out);
+        out[quote] = b':';
+        write_below(node, out);
+    }
+    others.sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+    for (key, node) in others {
+        separate(out);
+        write_json_string(&key, out);
+        write_below(node, out);
+    }
+    out.push(b'}');
 }
 
 /// Converts a number in a path element to a float, as upstream's decoder does. Large integers lose precision.
@@ -87,13 +114,145 @@ fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
     }
 }
 
-/// Decodes the JSON object of a set.
-///
-/// # Errors
-///
-/// The value is not an object of objects, or one of its keys is malformed.
+/// A set, and its JSON object if that is how [`encode`] writes it.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    set: FieldSet,
+    text: Option<Text>,
+}
+
+impl Fields {
+    /// Decodes the JSON object of a set.
+    ///
+    /// # Errors
+    ///
+    /// The value is not an object of objects, or one of its keys is malformed.
+    pub fn parse(value: &Value) -> Result<Fields, ManagedFieldsError> {
+        let Value::Encoded(text) = value else { return Ok(parse(value)?.into()) };
+        let mut reader = FieldsReader { text, at: 0, is_normal: true };
+        match reader.node(1) {
+            Some(node) if reader.at == text.len() => {
+                Ok(Fields { set: node.children, text: reader.is_normal.then(|| text.clone()) })
+            }
+            // the tree has the error
+            _ => Ok(parse(&Value::of_encoded(text))?.into()),
+        }
+    }
+
+    /// The JSON object of the set.
+    pub fn to_value(&self) -> Value {
+        self.text.as_ref().map_or_else(|| encode(&self.set), |text| Value::Encoded(text.clone()))
+    }
+
+    /// The set, to change it.
+    pub fn to_mut(&mut self) -> &mut FieldSet {
+        self.text = None;
+        &mut self.set
+    }
+
+    pub fn into_set(self) -> FieldSet {
+        self.set
+    }
+}
+
+impl From<FieldSet> for Fields {
+    fn from(set: FieldSet) -> Fields {
+        Fields { set, text: None }
+    }
+}
+
+impl std::ops::Deref for Fields {
+    type Target = FieldSet;
+
+    fn deref(&self) -> &FieldSet {
+        &self.set
+    }
+}
+
+/// Decodes compact JSON, without a tree of values between text and set. Its functions return `None` for anything else.
+struct FieldsReader<'a> {
+    text: &'a str,
+    at: usize,
+    /// Whether the text is the one that [`encode`] writes, as far as it has been read.
+    is_normal: bool,
+}
+
+impl<'a> FieldsReader<'a> {
+    fn is_next(&self, token: u8) -> bool {
+        self.text.as_bytes().get(self.at) == Some(&token)
+    }
+
+    fn take(&mut self, token: u8) -> Option<()> {
+        self.is_next(token).then(|| self.at += 1)
+    }
+
+    fn node(&mut self, depth: usize) -> Option<SetNode> {
+        self.take(b'{').filter(|()| depth <= DEPTH_MAX)?;
+        if self.take(b'}').is_some() {
+            return Some(SetNode { member: true, children: FieldSet::new() });
+        }
+        let (mut children, mut member, mut before) = (vec![], false, Cow::Borrowed(""));
+        loop {
+            let key = self.key()?;
+            // a key that is repeated, or before a smaller one
+            self.is_normal &= before < key;
+            if key == "." {
+                member = true;
+                self.is_normal &= self.text[self.at..].starts_with("{}");
+                self.node(depth + 1)?;
+            } else {
+                let element = parse_key(&key).ok()?;
+                self.is_normal &= match &element {
+                    Some(PathElement::TypeField(_)) => true,
+                    Some(element) => key_text(element) == *key,
+                    None => false,
+                };
+                let node = self.node(depth + 1)?;
+                children.extend(element.map(|element| (element, node)));
+            }
+            before = key;
+            if self.take(b'}').is_some() {
+                break;
+            }
+            self.take(b',')?;
+        }
+        let count = children.len();
+        let children: FieldSet = children.into_iter().collect();
+        self.is_normal &= count > 0 && count == children.iter().len();
+        Some(SetNode { member: member || children.is_empty(), children })
+    }
+
+    /// A key and the colon behind it.
+    fn key(&mut self) -> Option<Cow<'a, str>> {
+        let start = self.at;
+        self.take(b'"')?;
+        let mut has_escapes = false;
+        while !self.is_next(b'"') {
+            let is_escape = self.is_next(b'\\');
+            has_escapes |= is_escape;
+            self.at += if is_escape { 2 } else { 1 };
+            self.text.as_bytes().get(self.at)?;
+        }
+        self.at += 1;
+        let quoted = self.text.get(start..self.at)?;
+        self.take(b':')?;
+        if !has_escapes {
+            return Some(Cow::Borrowed(&quoted[1..quoted.len() - 1]));
+        }
+        let Ok(Value::String(key)) = decode(quoted.as_bytes()) else { return None };
+        let mut normal = Vec::with_capacity(quoted.len());
+        write_json_string(&key, &mut normal);
+        self.is_normal &= normal == quoted.as_bytes();
+        Some(Cow::Owned(key.to_string()))
+    }
+}
+
+/// As [`Fields::parse`], for the set alone.
 pub fn parse(value: &Value) -> Result<FieldSet, ManagedFieldsError> {
-    parse_node(value).map(|node| node.children)
+    match value {
+        Value::Encoded(_) => Fields::parse(value).map(Fields::into_set),
+        value => parse_node(value).map(|node| node.children),
+    }
 }
 
 fn parse_node(value: &Value) -> Result<SetNode, ManagedFieldsError> {
@@ -117,31 +276,40 @@ fn parse_node(value: &Value) -> Result<SetNode, ManagedFieldsError> {
 mod tests {
     use super::*;
 
-    fn roundtrip(text: &str) -> String {
-        parse(&decode(text.as_bytes()).expect("JSON")).map_or_else(|e| e.to_string(), |set| encode(&set).to_json())
+    fn roundtrip(fields: &Value) -> String {
+        Fields::parse(fields).map_or_else(|e| e.to_string(), |fields| fields.to_value().to_json())
     }
 
     #[test]
     fn sets_read_and_write() {
-        let same = [
+        let normal = [
+            "{}",
             r#"{"f:a":{}}"#,
             r#"{"f:a":{".":{},"f:b":{}},"f:c":{"f:d":{}}}"#,
-            r#"{"f:l":{"k:{\"a\":1,\"b\":\"x\"}":{".":{},"f:a":{}},"v:\"s\"":{},"v:1":{}}}"#,
-            r#"{"f:l":{"i:0":{}}}"#,
-            "{}",
+            r#"{"f:l":{"i:0":{},"k:{\"a\":1,\"b\":\"x\"}":{".":{},"f:a":{}},"v:\"aA\"":{},"v:\"s\"":{},"v:10":{},"v:2":{}}}"#,
+            r#"{"f:\\\u003c\u2028":{},"f:é":{}}"#,
         ];
-        for text in same {
-            assert_eq!(roundtrip(text), text);
-        }
         let other = [
             (r#"{"f:a":{".":{}}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":{".":{"f:x":{}},"f:b":{}}}"#, r#"{"f:a":{".":{},"f:b":{}}}"#),
+            (r#"{"f:b":{},"f:a":{}}"#, r#"{"f:a":{},"f:b":{}}"#),
+            (r#"{"f:a": {}}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:a":null}"#, r#"{"f:a":{}}"#),
+            (r#"{"f:\u0061":{}}"#, r#"{"f:a":{}}"#),
             (r#"{"f:a":{"x:b":{}}}"#, r#"{"f:a":{}}"#),
             (r#"{"f:a":{"k:{\"b\":1,\"a\":2}":{}}}"#, r#"{"f:a":{"k:{\"a\":2,\"b\":1}":{}}}"#),
+            (r#"{"f:a":{"v:1":{},"v:1.0":{"f:b":{}}}}"#, r#"{"f:a":{"v:1":{".":{},"f:b":{}}}}"#),
+            (r#"{"f:a":{"v:9007199254740993":{}}}"#, r#"{"f:a":{"v:9007199254740992":{}}}"#),
             (r#"{"fa":{}}"#, r#"the key "fa" has no colon"#),
             (r#"{"f":{}}"#, "a key of fieldsV1 is too short"),
+            (r#"{"f:a":{"f:b":1}}"#, "fieldsV1 holds something other than objects"),
         ];
-        for (text, want) in other {
-            assert_eq!(roundtrip(text), want);
+        let cases = normal.map(|text| (text, text, true)).into_iter();
+        for (text, want, is_normal) in cases.chain(other.map(|(text, want)| (text, want, false))) {
+            let (tree, encoded) = (Value::of_encoded(text), Value::Encoded(text.into()));
+            assert_eq!([roundtrip(&tree), roundtrip(&encoded)], [want, want], "{text}");
+            let kept = Fields::parse(&encoded).is_ok_and(|fields| fields.text.is_some());
+            assert_eq!(kept, is_normal, "{text}");
         }
     }
 }

@@ -152,10 +152,9 @@ fn live_or_given(live: Option<&Value>, given: Option<Value>, request: &Request<'
             _ => {}
         }
     }
-    match (Owners::parse(stored), given) {
-        (Ok(owners), Some(given)) if Some(&given) == stored => (owners, Some(given)),
-        (Ok(owners), _) => (owners, stored.cloned()),
-        (Err(_), _) => (Owners::default(), None),
+    match Owners::parse(stored) {
+        Ok(owners) => (owners, stored.cloned()),
+        Err(_) => (Owners::default(), None),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::ManagedFieldsError;
 use super::fieldpath::FieldSet;
-use super::fields_v1;
+use super::fields_v1::Fields;
 pub use crate::limits::UPDATE_ENTRIES_MAX;
 use machinery::time::{parse_rfc3339, rfc3339};
 use machinery::value::quote;
@@ -90,7 +90,7 @@ pub(crate) struct Owner {
     pub version: Text,
     /// Seconds since the epoch.
     pub time: Option<i64>,
-    pub set: FieldSet,
+    pub set: Fields,
 }
 
 /// All entries, in no particular order.
@@ -133,8 +133,8 @@ fn parse_entry(index: usize, entry: &Value) -> Result<Owner, ManagedFieldsError>
         text => Some(parse_rfc3339(text).ok_or(ManagedFieldsError::InvalidTime)?.0),
     };
     let set = match entry.get("fieldsV1") {
-        None | Some(Value::Null) => FieldSet::new(),
-        Some(fields) => fields_v1::parse(fields)?,
+        None | Some(Value::Null) => Fields::default(),
+        Some(fields) => Fields::parse(fields)?,
     };
     let (manager, subresource) = (text_of(entry, "manager")?, text_of(entry, "subresource")?);
     Ok(Owner { identity: Identity::new(&manager, operation, &version, &subresource), version, time, set })
@@ -306,7 +306,7 @@ impl UniqueOwners {
             match (merged, self.get_mut(&ancient)) {
                 (Some(merged), Some(owner)) => {
                     owner.time = merged.time;
-                    merged_sets.entry(version).or_default().push(merged.set);
+                    merged_sets.entry(version).or_default().push(merged.set.into_set());
                 }
                 // as in upstream, an entry that would be merged into itself is removed
                 (Some(_), None) => drop(merged_sets.remove(&version)),
@@ -317,8 +317,8 @@ impl UniqueOwners {
         for (version, mut sets) in merged_sets {
             let ancient = Identity::new("ancient-changes", Operation::Update, &version, "");
             if let Some(owner) = self.get_mut(&ancient) {
-                sets.push(std::mem::take(&mut owner.set));
-                owner.set = FieldSet::union_of(sets);
+                sets.push(std::mem::take(&mut owner.set).into_set());
+                owner.set = FieldSet::union_of(sets).into();
             }
         }
     }
@@ -329,7 +329,7 @@ impl Owner {
         let mut entry = json!({
             "apiVersion": (self.version.clone()),
             "fieldsType": "FieldsV1",
-            "fieldsV1": (fields_v1::encode(&self.set)),
+            "fieldsV1": (self.set.to_value()),
             "operation": (self.identity.operation.as_str()),
         });
         if let Value::Object(map) = &mut entry {
@@ -358,7 +358,7 @@ mod tests {
             let identity = Identity::new(&format!("u{i:02}"), Operation::Update, "v1", "");
             let name = format!("f{i:02}");
             let set = FieldSet::of_fields(&[&[name.as_str()]]);
-            owners.0.push(Owner { identity, version: "v1".into(), time: Some(i), set });
+            owners.0.push(Owner { identity, version: "v1".into(), time: Some(i), set: set.into() });
         }
         assert!(owners.cap(&Identity::new("nobody", Operation::Update, "v1", "")));
         assert_eq!(owners.0.len(), UPDATE_ENTRIES_MAX);
@@ -391,7 +391,7 @@ mod tests {
         assert!(owners.cap(&Identity::new("m1", Operation::Update, "v1", "")));
         assert_eq!(owners.0.len(), UPDATE_ENTRIES_MAX);
         let fields = (0..300_000).map(|i| (format!("i:{i}").into(), Value::object()));
-        let set = fields_v1::parse(&Value::Object(fields.collect())).unwrap();
+        let set = super::super::fields_v1::parse(&Value::Object(fields.collect())).unwrap();
         assert_eq!(set.iter().len(), 300_000);
         assert!(set.iter().is_sorted_by(|(a, _), (b, _)| a < b));
     }

@@ -78,7 +78,7 @@ fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_
         if let Some(types) = write.versions.types(&owner.version)
             && let Some(set) = reconcile(types, &owner.set)
         {
-            owner.set = set;
+            owner.set = set.into();
             ownership = Ownership::Changed;
         }
         kept.push(owner);
@@ -143,9 +143,10 @@ fn take_changes(
             }
             if conflicting || owner.set.intersects(&changes.removed) {
                 ownership = Ownership::Changed;
-                owner.set.remove(&changes.added);
-                owner.set.remove(&changes.modified);
-                owner.set.remove(&changes.removed);
+                let set = owner.set.to_mut();
+                set.remove(&changes.added);
+                set.remove(&changes.modified);
+                set.remove(&changes.removed);
             }
             kept.push(owner);
         }
@@ -184,12 +185,12 @@ pub(crate) fn update(
     if own.is_empty() {
         return Ok(Ownership::Changed);
     }
-    let previous = owners.take(writer).map(|o| o.set).unwrap_or_default();
+    let previous = owners.take(writer).map(|o| o.set.into_set()).unwrap_or_default();
     owners.0.push(Owner {
         identity: writer.clone(),
         version: write.version.clone(),
         time: Some(write.time),
-        set: own.union(previous),
+        set: own.union(previous).into(),
     });
     Ok(Ownership::Changed)
 }
@@ -225,7 +226,7 @@ pub(crate) fn apply(
     }
     let last = owners.take(writer);
     let fresh = last.as_ref().is_none_or(|last| last.version != *write.version);
-    owners.0.push(Owner { identity: writer.clone(), version: write.version.clone(), time, set });
+    owners.0.push(Owner { identity: writer.clone(), version: write.version.clone(), time, set: set.into() });
     if let Some(last) = &last {
         object = prune(write, object, &owners, writer, last)
             .map_err(|why| Failure::Other(format!("failed to prune fields: {why}")))?;
@@ -237,14 +238,14 @@ pub(crate) fn apply(
     };
     let changed = has_null_list || !same_object(live, &object);
     if let Some(own) = owners.get_mut(writer) {
-        own.set.remove(&UNTRACKED);
+        own.set.to_mut().remove(&UNTRACKED);
         if changed {
             own.time = Some(write.time);
         }
     }
     let count = owners.0.len();
     owners.0.retain(|owner| !owner.set.is_empty());
-    let same_set = || last.as_ref().map(|last| &last.set) == owners.get(writer).map(|own| &own.set);
+    let same_set = || last.as_ref().map(|last| &*last.set) == owners.get(writer).map(|own| &*own.set);
     if changed || fresh || taken == Ownership::Changed || count != owners.0.len() || !same_set() {
         ownership = Ownership::Changed;
     }
@@ -317,8 +318,8 @@ fn keep_owned(
     let mut owned: Vec<(&Text, Vec<FieldSet>)> = vec![];
     for owner in &owners.0 {
         match owned.iter_mut().find(|(version, _)| **version == owner.version) {
-            Some((_, sets)) => sets.push(owner.set.clone()),
-            None => owned.push((&owner.version, vec![owner.set.clone()])),
+            Some((_, sets)) => sets.push(FieldSet::clone(&owner.set)),
+            None => owned.push((&owner.version, vec![FieldSet::clone(&owner.set)])),
         }
     }
     owned.sort_by(|a, b| (a.0 != first).cmp(&(b.0 != first)).then_with(|| a.0.as_str().cmp(b.0.as_str())));

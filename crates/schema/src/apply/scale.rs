@@ -41,7 +41,11 @@ impl ScalePath {
         let owners = Owners::parse(list)?;
         let kept = owners.0.into_iter().filter_map(|owner| {
             let path = path_of(paths, &owner.version)?.as_ref()?;
-            has(&owner.set, path).then(|| Owner { version: SCALE_VERSION.into(), set: set_of(&scale_path()), ..owner })
+            has(&owner.set, path).then(|| Owner {
+                version: SCALE_VERSION.into(),
+                set: set_of(&scale_path()).into(),
+                ..owner
+            })
         });
         Ok(Owners(kept.collect()).into_value())
     }
@@ -64,7 +68,7 @@ impl ScalePath {
             if let Some(path) = path.as_ref().filter(|path| has(&owner.set, path))
                 && scale.take(&owner.identity).is_none()
             {
-                owner.set.remove(&set_of(path));
+                owner.set.to_mut().remove(&set_of(path));
             }
             if !owner.set.is_empty() {
                 kept.insert(owner);
@@ -74,7 +78,7 @@ impl ScalePath {
         for owner in scale.into_owners().0 {
             if let Some(path) = path.filter(|_| has(&owner.set, &scale_path())) {
                 let time = times.get(&owner.identity).copied().flatten();
-                kept.insert(Owner { version: api_version.into(), set: set_of(path), time, ..owner });
+                kept.insert(Owner { version: api_version.into(), set: set_of(path).into(), time, ..owner });
             }
         }
         Ok(kept.into_owners().into_value())

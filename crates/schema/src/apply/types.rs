@@ -131,7 +131,7 @@ impl Atom {
                 Parts { scalar: true, ..none }
             }
             Some(Value::Array(_)) if self.list.is_some() => Parts { list: true, ..none },
-            Some(Value::Object(_)) if self.map.is_some() => Parts { map: true, ..none },
+            Some(Value::Object(_) | Value::Encoded(_)) if self.map.is_some() => Parts { map: true, ..none },
             _ => Parts { map: self.map.is_some(), scalar: self.scalar.is_some(), list: self.list.is_some() },
         }
     }

@@ -36,6 +36,7 @@ fn go(value: &Value) -> (&'static str, String) {
         Value::Int(i) => ("int64", i.to_string()),
         Value::Float(_) => ("float64", shown(value)),
         Value::String(s) => ("string", s.to_string()),
+        Value::Encoded(text) => go(&Value::of_encoded(text)),
         Value::Array(items) => {
             let texts: Vec<String> = items.iter().map(|v| go(v).1).collect();
             ("[]interface {}", format!("[{}]", texts.join(" ")))

@@ -86,7 +86,10 @@ impl Admit<'_> {
         // webhooks and policies see the object as its JSON
         let codec = self.request.strategy.codec();
         let printed = object.as_ref().and_then(|object| codec.printed(object));
-        let (given, object) = if printed.is_some() { (printed, object) } else { (object, None) };
+        let (mut given, object) = if printed.is_some() { (printed, object) } else { (object, None) };
+        given.iter_mut().for_each(Value::decode_parts);
+        let old_decoded = decoded(old);
+        let attributes = self.attributes(None, old_decoded.as_ref(), &warn);
         let changed = Box::pin(self.context.admission.mutate(&attributes, given.clone())).await?;
         match changed {
             Some(object) if given.as_ref() != Some(&object) => {
@@ -148,13 +151,19 @@ impl Admit<'_> {
         }
         // webhooks and policies see the object as its JSON
         let printed = object.and_then(|object| self.request.strategy.storage_codec().printed(object));
-        if printed.is_some() {
-            let name = std::mem::take(&mut attributes.name);
-            attributes = self.attributes(printed.as_ref(), old, &warn);
-            attributes.name = name;
-        }
+        let (object, old) = (decoded(printed.as_ref().or(object)), decoded(old));
+        let name = attributes.name;
+        attributes = self.attributes(object.as_ref(), old.as_ref(), &warn);
+        attributes.name = name;
         Box::pin(admission.validate(&attributes)).await
     }
+}
+
+/// An object as webhooks and policies see it.
+fn decoded(object: Option<&Value>) -> Option<Value> {
+    let mut object = object.cloned()?;
+    object.decode_parts();
+    Some(object)
 }
 
 /// Restores the old managedFields if the object differs only in their times.

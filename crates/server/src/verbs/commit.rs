@@ -161,7 +161,8 @@ impl Write<'_> {
     }
 
     /// The response object of a dry run: encoded in the storage form and decoded again.
-    async fn round_trip(&self, object: Value) -> Result<ResponseObject, Status> {
+    async fn round_trip(&self, mut object: Value) -> Result<ResponseObject, Status> {
+        object.decode_parts();
         let Request { resource, version, strategy, .. } = self.request;
         if !self.request.wants_object && resource.is_same_form(version, resource.storage_version()) {
             // only a conversion can fail

@@ -370,11 +370,11 @@ impl Request {
     /// The object that a write changes, in the version of the endpoint. Dry runs and deletions decode it as a get does,
     /// whose errors have another text.
     async fn read_for_write(&self, stored: &Arc<Stored>, as_get: bool) -> Result<Value, Status> {
-        let read = self.resource.read_converted(stored, &self.version).await;
-        read.map_err(|why| match as_get {
-            true => self.resource.unreadable(stored, why),
-            false => self.resource.undecodable(stored, why),
-        })
+        let (resource, version) = (&self.resource, &self.version);
+        match as_get {
+            true => resource.read_converted(stored, version).await.map_err(|why| resource.unreadable(stored, why)),
+            false => resource.read_managed(stored, version).await.map_err(|why| resource.undecodable(stored, why)),
+        }
     }
 
     /// `group/version` of the request.

@@ -99,7 +99,8 @@ impl ValidationWalk<'_> {
         }
         match types.atom(id).part_of(value) {
             Some(Part::Map(map)) => match value {
-                Value::Null => {}
+                // any object fits the type of `fieldsV1`
+                Value::Null | Value::Encoded(_) => {}
                 Value::Object(fields) => self.map(map, fields, path),
                 other => self.error(path, format!("expected map, got &{{{}}}", gotext::plain(other))),
             },
@@ -136,7 +137,7 @@ impl ValidationWalk<'_> {
             Value::Int(_) | Value::Float(_) => matches!(scalar, Scalar::Numeric | Scalar::Untyped),
             Value::String(_) => matches!(scalar, Scalar::String | Scalar::Untyped),
             Value::Bool(_) => matches!(scalar, Scalar::Boolean | Scalar::Untyped),
-            Value::Array(_) | Value::Object(_) => false,
+            Value::Array(_) | Value::Object(_) | Value::Encoded(_) => false,
         };
         if fits {
             return;

@@ -50,6 +50,7 @@ fn is_empty(value: &Value) -> bool {
         Value::Int(i) => *i == 0,
         Value::Float(f) => *f == 0.0,
         Value::String(s) => s.is_empty(),
+        Value::Encoded(text) => text == "{}",
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => map.is_empty(),
     }

@@ -112,7 +112,7 @@ fn kind(node: &Node, value: &Value, path: &Path<'_>, report: &mut Report) {
             types.has(Types::NUMBER) || types.has(Types::INTEGER) && number::is_integral(*f, report.release)
         }
         Value::Array(_) => types.has(Types::ARRAY),
-        Value::Object(_) => types.has(Types::OBJECT),
+        Value::Object(_) | Value::Encoded(_) => types.has(Types::OBJECT),
         Value::Null => true,
     };
     if fits {
