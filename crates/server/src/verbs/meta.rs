@@ -35,7 +35,12 @@ pub fn fill_system_fields(object: &mut Value) {
 /// What a seed distinguishes objects by: group, kind, namespace and name.
 fn named(object: &Value, name: &str) -> String {
     let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
-    format!("{group}/{}/{}/{name}", object.str_at(&["kind"]), object.str_at(&["metadata", "namespace"]))
+    named_in(group, object.str_at(&["kind"]), object.str_at(&["metadata", "namespace"]), name)
+}
+
+/// What a seed distinguishes an object by.
+pub fn named_in(group: &str, kind: &str, namespace: &str, name: &str) -> String {
+    format!("{group}/{kind}/{namespace}/{name}")
 }
 
 /// Sets the namespace of an object to that of the request. Fails if the object has another one.

@@ -18,6 +18,7 @@ mod deletion;
 mod deliveries;
 mod deposit;
 mod hooks;
+mod image;
 mod inflight;
 mod items;
 mod list;

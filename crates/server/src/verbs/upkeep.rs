@@ -9,7 +9,7 @@ use resource::Resource;
 
 use super::as_server::{SERVER, path_of};
 use super::reconcile::{self, Repair};
-use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
+use super::{Context, Document, PatchKind, Subresource, create, delete, image, patch, stored};
 use crate::limits;
 
 /// The field manager of the default objects of API priority and fairness.
@@ -19,7 +19,7 @@ const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 #[derive(Clone, Copy)]
 pub struct Upkeep {
     /// The field manager.
-    manager: &'static str,
+    pub manager: &'static str,
     /// Whether missing rules and subjects are added to existing objects.
     reconciled: bool,
 }
@@ -98,5 +98,12 @@ async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted:
             Repair::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
         }
     }
-    create(context, &request(http::Method::POST, ""), &Document::json(wanted)).await.map(drop)
+    let request = request(http::Method::POST, "");
+    let Some(object) = image::recorded(&request, manager, wanted) else {
+        return create(context, &request, &Document::json(wanted)).await.map(drop);
+    };
+    match stored::put(context, &resource.key(namespace, name), object, None).await? {
+        Some(_) => Ok(()),
+        None => Err(Status::already_exists(&resource.group, &resource.plural, name)),
+    }
 }
