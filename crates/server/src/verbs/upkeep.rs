@@ -99,7 +99,10 @@ async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted:
         }
     }
     let request = request(http::Method::POST, "");
-    let Some(object) = image::recorded(&request, manager, wanted) else {
+    // policies and webhooks may change or refuse an object that is created again
+    let is_as_recorded = context.admission.none_mutate() && context.admission.none_validate();
+    let recorded = is_as_recorded.then(|| image::recorded(&request, manager, wanted)).flatten();
+    let Some(object) = recorded else {
         return create(context, &request, &Document::json(wanted)).await.map(drop);
     };
     match stored::put(context, &resource.key(namespace, name), object, None).await? {
