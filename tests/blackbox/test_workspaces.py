@@ -368,6 +368,36 @@ def test_the_load_of_one_workspace_does_not_delay_another(spaces):
     eventually(lambda: spaces.request("GET", f"{a}{maps}/m1", token=attacker)[0] == 200)
 
 
+def test_workspaces_of_a_damaged_store_are_salvaged(launch, tmp_path):
+    """What is intact is exported, and the workspace of which something is lost is named."""
+    maps = "/api/v1/namespaces/default/configmaps"
+    with launch("--workspaces", storage="embedded", data_dir=tmp_path / "data") as server:
+        for name in ("a", "b"):
+            create(server, name)
+            for i in range(20):
+                server.ok("POST", f"/clusters/{name}{maps}", {"metadata": {"name": f"{name}-map-{i}"}})
+    (segment,) = (tmp_path / "data" / "log").glob("*.log")
+    content = segment.read_bytes()
+    at = content.index(b'"a-map-7"')
+    segment.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+
+    def salvage(file, *flags):
+        command = [launch.binary, "store", "check", "--data-dir", tmp_path / "data", "--salvage", tmp_path / file, *flags]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    status, output = salvage("default.json")
+    assert status == 1 and "lost: workspace a: some changes are lost; " in output and "workspace b" not in output, output
+    for name, missing in (("a", {"a-map-7"}), ("b", set())):
+        status, output = salvage(f"{name}.json", "--workspace", name)
+        text = (tmp_path / f"{name}.json").read_text()
+        assert {f"{name}-map-{i}" for i in range(20) if f'"{name}-map-{i}"' not in text} == missing, output
+        imported = subprocess.run([launch.binary, "import", tmp_path / f"{name}.json", "--data-dir", tmp_path / name], capture_output=True, text=True)
+        assert imported.returncode == 0, imported.stderr
+    status, output = salvage("none.json", "--workspace", "none")
+    assert status == 1 and 'no workspace "none" is found' in output, output
+
+
 class UnreadList:
     """Sends a request for a list and reads nothing."""
 

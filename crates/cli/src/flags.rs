@@ -286,7 +286,7 @@ pub enum Store {
     /// Verify the checksums of the whole store and print a summary, or the place of the first corruption.
     ///
     /// With --salvage, the objects that can be read from a damaged store are exported. What is lost is printed to stderr, and
-    /// the exit status is 1 if anything is. The directory is never changed.
+    /// the exit status is 1 if anything is; of workspaces, how many objects of each can be read. The directory is never changed.
     Check {
         #[command(flatten)]
         place: Place,
@@ -294,6 +294,10 @@ pub enum Store {
         /// File to export all readable objects to, for "pintle import"; - for stdout.
         #[arg(long, value_name = "FILE")]
         salvage: Option<PathBuf>,
+
+        /// Export the objects of this workspace instead, by its name, or by its uid if its object is lost.
+        #[arg(long, value_name = "NAME", requires = "salvage")]
+        workspace: Option<String>,
 
         #[command(flatten)]
         encryption: EncryptionFlags,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use machinery::json;
 use server::{Layout, transfer};
-use store::{Salvaged, Summary};
+use store::{Salvaged, SalvagedBranch, Snapshot, Summary};
 
 use crate::backups;
 use crate::count::counted;
@@ -17,7 +17,9 @@ use crate::{limits, logs};
 /// Runs the task and prints its result. The error is one line.
 pub fn run(task: &Store) -> Result<(), String> {
     match task {
-        Store::Check { place, salvage: Some(file), encryption, .. } => salvage(&place.data_dir, file, encryption),
+        Store::Check { place, salvage: Some(file), workspace, encryption, .. } => {
+            salvage(&place.data_dir, file, workspace.as_deref(), encryption)
+        }
         Store::Check { place, salvage: None, output, .. } => check(&place.data_dir, *output),
         Store::Backup { place, file } => backups::back_up(&place.place.data_dir, &place.directory(), file),
         Store::Restore { place, file, bump_revision } => backups::restore(file, &place.data_dir, *bump_revision),
@@ -56,11 +58,61 @@ fn check(directory: &Path, form: TextOrJson) -> Result<(), String> {
     logs::print(format!("{text}\n").as_bytes())
 }
 
+/// The workspaces of a salvaged store, by name; by uid if their objects are lost.
+struct Workspaces(Vec<(String, Option<SalvagedBranch>)>);
+
+impl Workspaces {
+    fn of(salvaged: &Salvaged, layout: &Layout) -> Workspaces {
+        let mut branches: Vec<_> = salvaged.branches.iter().filter(|branch| !server::is_pristine(&branch.id)).collect();
+        let mut all = vec![];
+        for (name, uid) in server::workspaces_in(&salvaged.snapshot, layout) {
+            let place = branches.iter().position(|branch| uid.as_ref().is_ok_and(|uid| branch.id == uid.as_bytes()));
+            all.push((name.to_string(), place.map(|place| branches.swap_remove(place).clone())));
+        }
+        let unknown = branches.into_iter();
+        all.extend(unknown.map(|branch| (String::from_utf8_lossy(&branch.id).into_owned(), Some(branch.clone()))));
+        Workspaces(all)
+    }
+
+    fn snapshot(&self, name: &str) -> Result<Snapshot, String> {
+        let found = self.0.iter().find(|(known, _)| known == name && !name.is_empty());
+        let (_, branch) = found.ok_or_else(|| format!("no workspace {name:?} is found"))?;
+        let branch = branch.as_ref().ok_or_else(|| format!("no objects of the workspace {name:?} are found"))?;
+        Ok(branch.snapshot.clone())
+    }
+
+    /// A line for each workspace of which something may be lost.
+    fn losses(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|(name, branch)| match branch {
+            None => Some(format!(
+                "workspace {name}: no objects are found; it is ephemeral, has not been used, or they are lost"
+            )),
+            Some(SalvagedBranch { snapshot, is_incomplete: true, .. }) => {
+                let objects = counted(snapshot.entries.len(), "object");
+                let how = if name.is_empty() { "" } else { "; to export them, add --workspace and its name" };
+                let name =
+                    if name.is_empty() { "a workspace whose beginning is lost" } else { &format!("workspace {name}") };
+                Some(format!("{name}: some changes are lost; {objects} can be read{how}"))
+            }
+            Some(_) => None,
+        })
+    }
+}
+
 /// Exports what can be read from a damaged data directory, and names what cannot. The error is one line.
-fn salvage(directory: &Path, file: &Path, encryption: &EncryptionFlags) -> Result<(), String> {
+fn salvage(directory: &Path, file: &Path, workspace: Option<&str>, encryption: &EncryptionFlags) -> Result<(), String> {
     refuse_existing(file)?;
     let layout = encryption.to_layout(Layout::own())?;
-    let Salvaged { snapshot, losses, more } = store::salvage(directory).map_err(|error| error.to_string())?;
+    let salvaged = store::salvage(directory).map_err(|error| error.to_string())?;
+    let workspaces = Workspaces::of(&salvaged, &layout);
+    let Salvaged { snapshot, mut losses, more, .. } = salvaged;
+    let snapshot = match workspace {
+        None => snapshot,
+        Some(name) => workspaces.snapshot(name)?,
+    };
+    if !losses.is_empty() && workspace.is_none() {
+        losses.extend(workspaces.losses());
+    }
     let (chosen, unreadable) = transfer::choose_readable(&snapshot, &layout);
     let lost = losses.len() + more + unreadable.len();
     let lines = losses.iter().chain(unreadable.iter().take(limits::UNREADABLE_NAMED));
@@ -79,5 +131,32 @@ fn salvage(directory: &Path, file: &Path, encryption: &EncryptionFlags) -> Resul
              an earlier state, if any",
             directory.display()
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_workspaces_are_named() {
+        let branch = |is_incomplete| {
+            let entries = vec![store::Entry { key: "k".into(), value: "v".into(), revision: 1 }];
+            let snapshot = Snapshot { revision: 1, entries };
+            Some(SalvagedBranch { id: "uid".into(), snapshot, is_incomplete })
+        };
+        let all = [("whole", branch(false)), ("part", branch(true)), ("none", None), ("", branch(true))];
+        let workspaces = Workspaces(all.map(|(name, branch)| (name.to_owned(), branch)).into());
+        let losses: Vec<String> = workspaces.losses().collect();
+        assert_eq!(
+            losses,
+            [
+                "workspace part: some changes are lost; 1 object can be read; to export them, add --workspace and its name",
+                "workspace none: no objects are found; it is ephemeral, has not been used, or they are lost",
+                "a workspace whose beginning is lost: some changes are lost; 1 object can be read",
+            ]
+        );
+        let found = ["whole", "part", "none", "", "other"].map(|name| workspaces.snapshot(name).is_ok());
+        assert_eq!(found, [true, true, false, false, false]);
     }
 }

@@ -64,7 +64,7 @@ pub use testing::report_checks;
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
 use workspaces::Workspaces;
-pub use workspaces::{kubeconfig, workspace_of};
+pub use workspaces::{is_pristine, kubeconfig, workspace_of, workspaces_in};
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;

@@ -14,5 +14,5 @@ pub use contract::{
 };
 pub use embedded::{
     BackupFile, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored, Salvaged,
-    Summary, check, content, create_directory, restore, salvage, snapshot, write_backup,
+    SalvagedBranch, Summary, check, content, create_directory, restore, salvage, snapshot, write_backup,
 };

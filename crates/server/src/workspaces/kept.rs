@@ -22,16 +22,30 @@ pub struct FoundWorkspace {
     pub status: Value,
 }
 
+/// The names and the uids of the workspaces whose objects a store holds: the ids of their branches. Each error is one line.
+pub fn workspaces_in<'a>(
+    snapshot: &'a Snapshot,
+    layout: &'a Layout,
+) -> impl Iterator<Item = (Text, Result<String, String>)> + 'a {
+    let is_it = |key: &Key| key.group == GROUP && key.plural == PLURAL;
+    let places = snapshot.entries.iter().map(|entry| (layout.find(&entry.key), entry));
+    places.filter_map(move |(place, entry)| {
+        let place = place.filter(|place| is_it(&place.key))?;
+        let name = place.key.path.clone();
+        let uid = layout.open(&place, entry.value.clone()).and_then(|opened| {
+            let object = machinery::value::decode(&opened.value);
+            let object = object.map_err(|error| format!("workspace {:?}: {error}", name.as_str()))?;
+            Ok(object.str_at(&["metadata", "uid"]).to_owned())
+        });
+        Some((name, uid))
+    })
+}
+
 /// The objects of a workspace in what a data directory holds. The error is one line.
 pub fn workspace_of(content: &Content, layout: &Layout, name: &str) -> Result<Snapshot, String> {
-    let is_it = |key: &Key| key.group == GROUP && key.plural == PLURAL && key.path == name;
-    let entries = content.snapshot.entries.iter();
-    let mut found =
-        entries.filter_map(|entry| Some((layout.find(&entry.key).filter(|place| is_it(&place.key))?, entry)));
-    let (place, entry) = found.next().ok_or_else(|| format!("there is no workspace {name:?}"))?;
-    let opened = layout.open(&place, entry.value.clone())?;
-    let object = machinery::value::decode(&opened.value).map_err(|error| format!("workspace {name:?}: {error}"))?;
-    let branch = content.branch(object.str_at(&["metadata", "uid"]).as_bytes());
+    let found = workspaces_in(&content.snapshot, layout).find(|(known, _)| known == name);
+    let (_, uid) = found.ok_or_else(|| format!("there is no workspace {name:?}"))?;
+    let branch = content.branch(uid?.as_bytes());
     branch
         .ok_or_else(|| format!("workspace {name:?} has no objects on the disk: it is ephemeral, or has not been used"))
 }

@@ -9,6 +9,11 @@ use super::definition::Spec;
 /// The ids of the empty APIs begin with this, which is no part of a uid.
 const PRISTINE: &str = "pristine ";
 
+/// Whether this is the id of a branch that has an empty API.
+pub fn is_pristine(id: &[u8]) -> bool {
+    id.starts_with(PRISTINE.as_bytes())
+}
+
 /// The id of the branch that has the empty API of a release. Another version of the server makes another one.
 pub fn pristine_id(release: Release) -> String {
     format!("{PRISTINE}{release} {}", env!("CARGO_PKG_VERSION"))

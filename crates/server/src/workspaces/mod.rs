@@ -35,7 +35,8 @@ use crate::verbs::Context;
 
 use definition::{GROUP, PLURAL, Spec};
 use kept::FoundWorkspace;
-pub use kept::workspace_of;
+pub use kept::{workspace_of, workspaces_in};
+pub use label::is_pristine;
 pub use quick::kubeconfig;
 use workspace::{Fork, Origin, Workspace, WorkspaceContent, earlier, revision_of};
 

@@ -7,7 +7,7 @@
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `writer`,
 //! `entries` and `images` (the bytes of a checkpoint, and of its branches), `replay`, `recovery`, `checkpoint`, `format` (the directory),
-//! `offline` (check, backup, restore), `salvage`; above them `index`, `state`, `branch` and `grove` (branches as the committer sees them),
+//! `offline` (check, backup, restore), `salvage_branches`, `salvage`; above them `index`, `state`, `branch` and `grove` (branches as the committer sees them),
 //! `committer`, `follower`, `memory`, `branch_store`.
 
 use crate::limits;
@@ -34,6 +34,7 @@ mod options;
 mod recovery;
 mod replay;
 mod salvage;
+mod salvage_branches;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -67,6 +68,7 @@ pub use memory::Memory;
 pub use offline::{Summary, check, content, snapshot};
 pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage};
+pub use salvage_branches::SalvagedBranch;
 
 /// Why a data directory can't be opened. The text is one clear line.
 #[derive(Debug)]

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use super::disk::{Directory, Disk};
 use super::files::{checkpoint_name, revision_in, segment_name};
 use super::frame::{self, FILE_HEADER, FrameAt, Header, Kind, Record, Whole};
+use super::salvage_branches::{BranchSalvage, SalvagedBranch};
 use super::{OpenError, format, mark, offline};
+use crate::contract::content::Content;
 use crate::contract::{Entry, Revision, Snapshot};
 use crate::limits;
 
@@ -27,6 +29,15 @@ pub struct Salvaged {
     pub losses: Vec<String>,
     /// The number of further losses.
     pub more: usize,
+    /// What is left of the branches.
+    pub branches: Vec<SalvagedBranch>,
+}
+
+impl Salvaged {
+    fn whole(content: Content) -> Salvaged {
+        let branches = content.branches.iter().flat_map(|images| &images.branches).map(SalvagedBranch::whole).collect();
+        Salvaged { snapshot: content.snapshot, losses: vec![], more: 0, branches }
+    }
 }
 
 /// Reads everything that is intact in the store of a data directory, and changes nothing.
@@ -35,8 +46,8 @@ pub struct Salvaged {
 ///
 /// There is no log, its directory cannot be read, or its format is that of another version.
 pub fn salvage(directory: &Path) -> Result<Salvaged, OpenError> {
-    if let Ok(snapshot) = offline::snapshot(directory) {
-        return Ok(Salvaged { snapshot, losses: vec![], more: 0 });
+    if let Ok(content) = offline::content(directory) {
+        return Ok(Salvaged::whole(content));
     }
     let mut losses = Losses::default();
     match format::is_initialized(directory) {
@@ -67,12 +78,15 @@ impl Losses {
 
     /// A part of a file, and the records that it seems to hold.
     fn add_bytes(&mut self, name: &str, bytes: &Range<u64>, records: &[Record]) {
-        let names = |record: &&Record| matches!(record.kind, Kind::Put | Kind::Delete);
-        let keys: Vec<String> = records
-            .iter()
-            .filter(names)
-            .map(|record| format!("{} (revision {})", record.key.escape_ascii(), record.revision))
-            .collect();
+        let lost_key = |record: &Record| match record.kind {
+            Kind::Put | Kind::Delete => Some(format!("{} (revision {})", record.key.escape_ascii(), record.revision)),
+            Kind::BranchPut | Kind::BranchDelete => {
+                let (_, revision, key) = record.in_branch()?;
+                Some(format!("{} (revision {revision} of a branch)", key.escape_ascii()))
+            }
+            _ => None,
+        };
+        let keys: Vec<String> = records.iter().filter_map(lost_key).collect();
         let named = keys.iter().take(limits::LOST_KEYS_MAX).cloned().collect::<Vec<_>>().join(", ");
         let keys = match keys.len().saturating_sub(limits::LOST_KEYS_MAX) {
             0 if named.is_empty() => String::new(),
@@ -158,7 +172,7 @@ impl Newest {
         let value = match record.kind {
             Kind::Put => Some(Bytes::copy_from_slice(&record.value)),
             Kind::Delete => None,
-            // the records of branches, see [`Salvaged::branches`]
+            // the records of branches, see `BranchSalvage`
             _ => return,
         };
         self.head = self.head.max(record.revision);
@@ -185,8 +199,9 @@ fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
     let mut names = disk.list()?;
     names.sort();
     let mut newest = Newest::default();
+    let mut branches = BranchSalvage::default();
     let checkpoints: Vec<Revision> = names.iter().filter_map(|name| revision_in(name, ".checkpoint")).collect();
-    let base = read_checkpoints(disk, &checkpoints, &mut newest, &mut losses);
+    let base = read_checkpoints(disk, &checkpoints, &mut newest, &mut branches, &mut losses);
     let mut seen = vec![];
     let stopped = mark::read(disk).unwrap_or_else(|error| {
         losses.add(error.to_string());
@@ -203,7 +218,10 @@ fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
             for record in &frame.records {
                 match record.kind {
                     Kind::Roll => rolled = Some(record.revision),
-                    _ if record.revision > base => newest.take(record),
+                    _ if record.revision > base => {
+                        newest.take(record);
+                        branches.take(record);
+                    }
                     _ => {}
                 }
             }
@@ -218,21 +236,32 @@ fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
     add_gaps(checkpoints.last().copied().unwrap_or(0), seen, proven, &mut losses);
     newest.head = newest.head.max(base);
     let Losses { lines, more } = losses;
-    Ok(Salvaged { snapshot: newest.snapshot(), losses: lines, more })
+    Ok(Salvaged { snapshot: newest.snapshot(), losses: lines, more, branches: branches.finish() })
 }
 
 /// Reads the newest intact checkpoint and the intact parts of newer ones. Returns the revision of the intact
 /// checkpoint, or 0.
-fn read_checkpoints(disk: &dyn Disk, revisions: &[Revision], newest: &mut Newest, losses: &mut Losses) -> Revision {
+fn read_checkpoints(
+    disk: &dyn Disk,
+    revisions: &[Revision],
+    newest: &mut Newest,
+    branches: &mut BranchSalvage,
+    losses: &mut Losses,
+) -> Revision {
     for revision in revisions.iter().rev().copied() {
         let name = checkpoint_name(revision);
         let Scan { first, frames, is_whole } = scan(disk, &name, losses);
         let records = || frames.iter().flat_map(|frame| &frame.records);
         records().for_each(|record| newest.take(record));
         let ended = records().any(|record| record.kind == Kind::End);
+        let but_ends = || records().filter(|record| record.kind != Kind::End);
         if is_whole && first == Some(revision) && ended {
+            // parts of newer checkpoints are of no use to branches that are whole
+            *branches = BranchSalvage::default();
+            branches.take_checkpoint(revision, but_ends());
             return revision;
         }
+        branches.take_part(but_ends());
         if is_whole {
             losses.add(format!("log/{name}: its end is missing"));
         }
@@ -259,7 +288,8 @@ pub fn salvage_disk(disk: &dyn Disk) -> Salvaged {
     match super::recovery::read(disk) {
         Ok(found) => {
             let snapshot = Snapshot { revision: found.head, entries: found.replay.state.live() };
-            Salvaged { snapshot, losses: vec![], more: 0 }
+            let branches = found.replay.branches.values().map(SalvagedBranch::whole).collect();
+            Salvaged { snapshot, losses: vec![], more: 0, branches }
         }
         Err(_) => read(disk, Losses::default()).unwrap(),
     }

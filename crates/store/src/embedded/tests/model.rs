@@ -340,6 +340,19 @@ pub struct ModelBranch {
     head: Revision,
 }
 
+impl ModelBranch {
+    /// Whether this is its id and its revision.
+    pub fn is(&self, id: &Bytes, head: Revision) -> bool {
+        self.id == id && self.head == head
+    }
+
+    /// Whether it holds just these keys.
+    pub fn holds(&self, snapshot: &Snapshot) -> bool {
+        let held = snapshot.entries.iter().map(|entry| (entry.key.clone(), (entry.revision, entry.value.clone())));
+        held.collect::<Values>() == self.live
+    }
+}
+
 impl From<Image> for ModelBranch {
     fn from(image: Image) -> ModelBranch {
         let values = |map: crate::contract::content::Map| {

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::damage::{log, log_with_branches};
-use super::model::{Run, live};
+use super::model::{Act, Run, branches, live};
 use super::sim::{Chance, Sim};
-use crate::contract::Revision;
+use crate::contract::{Change, Revision};
+use crate::embedded::entry::{BranchEntry, Difference, ForkOf};
 use crate::embedded::files::Segment;
 use crate::embedded::frame::{FILE_HEADER, FRAME_HEADER};
 use crate::embedded::salvage::{Salvaged, salvage_disk};
@@ -21,7 +22,54 @@ fn salvaged(run: &Run, contents: &[(String, Vec<u8>)]) -> Salvaged {
         let written = run.acknowledged[entry.revision as usize - 1].change().unwrap();
         assert_eq!((&written.key, &written.value), (&entry.key, &Some(entry.value.clone())));
     }
+    let written: BTreeSet<_> = run.acknowledged.iter().flat_map(values_of).collect();
+    for entry in found.branches.iter().flat_map(|branch| &branch.snapshot.entries) {
+        assert!(written.contains(&(entry.key.clone(), entry.value.clone())), "{entry:?}");
+    }
     found
+}
+
+/// The keys and values that an entry of the log has.
+fn values_of(act: &Act) -> Vec<(Bytes, Bytes)> {
+    let change = |change: &Change| Some((change.key.clone(), change.value.clone()?));
+    match act {
+        Act::Change(made) | Act::InBranch(_, made) => change(made).into_iter().collect(),
+        Act::Turn(BranchEntry::Fork { of: ForkOf::Earlier(differences), .. }) => {
+            let value = |of: &Difference| Some((of.key.clone(), of.live.as_ref()?.value.clone()));
+            differences.iter().filter_map(value).collect()
+        }
+        Act::Turn(_) => vec![],
+    }
+}
+
+/// A branch that is not called incomplete has what was written to it, unless its end is lost.
+#[test]
+fn branches_of_a_damaged_log_are_found() {
+    let (mut right, mut incomplete) = (0, 0);
+    for seed in 0..12 {
+        let run = log_with_branches(seed);
+        let whole = run.disk.contents();
+        let wanted = branches(&run.acknowledged);
+        let found = salvaged(&run, &whole);
+        assert_eq!(found.branches.len(), wanted.len());
+        assert!(found.branches.iter().all(|branch| !branch.is_incomplete), "a whole log has whole branches");
+        let mut chance = Chance(seed);
+        for file in 0..whole.len() {
+            for byte in (seed as usize..whole[file].1.len()).step_by(97) {
+                let mut contents = whole.clone();
+                contents[file].1[byte] ^= 1 << chance.below(8);
+                for branch in salvaged(&run, &contents).branches {
+                    let known = wanted.values().find(|known| known.is(&branch.id, branch.snapshot.revision));
+                    incomplete += usize::from(branch.is_incomplete);
+                    if let (Some(known), false) = (known, branch.is_incomplete) {
+                        assert!(known.holds(&branch.snapshot), "byte {byte} of {}, {:?}", whole[file].0, branch.id);
+                        right += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(right > 100 && incomplete > 100, "{right} {incomplete}");
 }
 
 fn revisions(found: &Salvaged) -> BTreeMap<Bytes, Revision> {
