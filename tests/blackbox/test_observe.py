@@ -61,7 +61,7 @@ def test_failures_are_logged_at_level_0(launch):
         for number in range(3):
             assert server.request("POST", MAPS, {"metadata": {"name": f"refused-{number}"}})[0] == 500
             assert server.request("GET", MAPS, token="unknown")[0] == 401
-        (closed,) = entries(server, "failing closed")
+        (closed,) = entries(server, "failed calling webhook, failing closed")
         assert closed["webhook"] == "a.hooks.example.com" and "connection refused" in closed["why"] and closed["more"] == 0, closed
         (refused,) = entries(server, "a bearer token was refused")
         assert "invalid bearer token" in refused["why"], refused

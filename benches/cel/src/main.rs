@@ -4,9 +4,9 @@
 //! time. Each crate reads values in its own form: ours reads the decoded object, theirs a value made of it, whose conversion
 //! is a measure of its own.
 
-use machinery::{FieldPath, Value, value::decode};
+use machinery::{FieldPath, Release, Value, value::decode};
 use ours::rules::{Options, Rules, Validation};
-use ours::{Decl, Environment, Program, Val, from_json};
+use ours::{Decl, Environment, Program, SchemaOf, Val, from_json};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -157,9 +157,9 @@ fn ten_rules<'m>(object: &'m Value, schema: &Value) -> Measure<'m> {
     let mut definition = schema.clone();
     let rules = TEN.iter().map(|rule| Value::from([("rule", Value::from(*rule))])).collect();
     definition.set_at(&["x-kubernetes-validations"], rules);
-    let (rules, errors) = Rules::compile(&definition, &FieldPath::root(), &Options::default());
-    assert!(errors.is_empty(), "{errors:?}");
-    let rules = rules.expect("rules");
+    let errors = Rules::check(&definition, &FieldPath::root(), &Options::default());
+    assert!(errors.fields.is_empty() && errors.expressions.is_empty(), "{errors:?}");
+    let rules = Rules::of(&definition, SchemaOf::Resource, Release::default()).expect("rules");
     assert!(rules.validate(object, &Validation::default()).errors.is_empty());
     let programs: Vec<_> = TEN.iter().map(|rule| theirs::Program::compile(rule).expect("a rule")).collect();
     let mut context = theirs::Context::default();

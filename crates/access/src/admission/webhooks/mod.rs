@@ -260,7 +260,7 @@ impl Hook {
                 FailurePolicy::Fail => "failing closed",
                 FailurePolicy::Ignore => "failing open",
             };
-            tracing::warn!(webhook = %self.name, %why, more, "calling a webhook failed, {effect}");
+            tracing::warn!(webhook = %self.name, %why, more, "failed calling webhook, {effect}");
         }
         if self.on_failure == FailurePolicy::Fail {
             return Err(Status::internal(format!("failed calling webhook \"{}\": {why}", self.name)));
