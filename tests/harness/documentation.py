@@ -105,8 +105,11 @@ class Shell:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        # the servers that the commands have started belong to bash's group of processes
+    def __exit__(self, failure, *_):
+        if failure is None:
+            # servers write to the directory until they have ended
+            self.execute("kill $(jobs -p) 2> /dev/null; wait")
+        # what the commands have started belongs to bash's group of processes
         os.killpg(self.bash.pid, signal.SIGTERM)
         self.bash.stdin.close()
         self.bash.stdout.read()
