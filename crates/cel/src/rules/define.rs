@@ -165,7 +165,7 @@ impl RuleNode {
 /// What the rules of a schema are walked for.
 #[derive(Clone, Copy)]
 enum Purpose<'o> {
-    /// To find what is wrong with them.
+    /// To report their errors and costs.
     Check(&'o Checks<'o>),
     /// To run them on objects.
     Run(Functions),
@@ -231,7 +231,7 @@ pub(super) fn running(schema: &Value, schema_of: SchemaOf, minor: u32) -> Option
     root.map(|root| Rules { root })
 }
 
-/// Compiles the rules. Returns what is wrong with them, and the cost of each expression.
+/// Compiles the rules. Returns their errors, and the cost of each expression.
 pub(super) fn check(schema: &Value, path: &FieldPath, options: &Options) -> (RuleErrors, Vec<Observed>) {
     let (mut fields, mut malformed) = (vec![], Nodes::new());
     check_all_fields(schema, path, &mut fields, &mut malformed);

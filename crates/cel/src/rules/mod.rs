@@ -18,6 +18,7 @@ pub use crate::limits::MESSAGE_BYTES_MAX;
 pub use crate::limits::OBJECT_COST_MAX;
 use crate::node::Program;
 pub use explain::{Bound, Estimate, Explanation};
+use machinery::value::find_sorted;
 use machinery::{FieldError, FieldPath, Release, Text, Value};
 use std::sync::{Arc, LazyLock};
 
@@ -83,6 +84,7 @@ struct RuleNode {
     /// If set, no rule of the node can be evaluated, and a validation reports this error instead.
     broken: Option<&'static str>,
     rules: LazyLock<Vec<Rule>, CompileRules>,
+    /// Sorted by name, as the next list is.
     properties: Vec<(Text, RuleNode)>,
     /// Fields that the validation of an object skips, as upstream does for fields without a type. Only [`RulesAt::field`] reaches
     /// them, to test their defaults.
@@ -181,7 +183,7 @@ pub struct Verdict {
     pub cost: u64,
 }
 
-/// What is wrong with the rules of a schema.
+/// The errors of the rules of a schema.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct RuleErrors {
@@ -199,8 +201,9 @@ impl<'a> RulesAt<'a> {
     /// The rules of a field, including one that the validation of an object skips.
     pub fn field(self, name: &str) -> Option<RulesAt<'a>> {
         let RuleNode { properties, own_properties, .. } = self.0;
-        let found = properties.iter().chain(own_properties).find(|(field, _)| field == name);
-        found.map(|(_, node)| RulesAt(node))
+        let of =
+            |fields: &'a [(Text, RuleNode)]| Some(RulesAt(&fields[find_sorted(fields, name, |(field, _)| field)?].1));
+        of(properties).or_else(|| of(own_properties))
     }
 
     /// The rules of the items of a list.

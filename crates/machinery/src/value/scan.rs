@@ -1,5 +1,5 @@
-//! The search for the first byte of a string that needs care: eight bytes at a time, since most strings have none. And the end of
-//! a value that is not decoded.
+//! Scanning of encoded JSON: for the first byte of a string that needs care, eight bytes at a time, since most strings have none; and
+//! for the end of a value that is not decoded.
 
 /// The number of bytes in a word.
 const WORD: usize = size_of::<u64>();

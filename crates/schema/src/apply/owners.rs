@@ -349,6 +349,7 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields_v1;
     use super::*;
 
     #[test]
@@ -391,7 +392,7 @@ mod tests {
         assert!(owners.cap(&Identity::new("m1", Operation::Update, "v1", "")));
         assert_eq!(owners.0.len(), UPDATE_ENTRIES_MAX);
         let fields = (0..300_000).map(|i| (format!("i:{i}").into(), Value::object()));
-        let set = super::super::fields_v1::parse(&Value::Object(fields.collect())).unwrap();
+        let set = fields_v1::parse(&Value::Object(fields.collect())).unwrap();
         assert_eq!(set.iter().len(), 300_000);
         assert!(set.iter().is_sorted_by(|(a, _), (b, _)| a < b));
     }

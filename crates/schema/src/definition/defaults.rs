@@ -211,3 +211,41 @@ fn surround(default: &Value, steps: &[Step]) -> Value {
     }
     Value::Object(map)
 }
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn defaults_are_tested_by_the_rules_at_and_below_them() {
+        let rule = json!([{"rule": "self != 'bad'"}]);
+        let text = json!({"type": "string", "x-kubernetes-validations": (rule)});
+        let with_default = |schema: &Value, default: Value| {
+            let mut schema = schema.clone();
+            schema.set_at(&["default"], default);
+            schema
+        };
+        let object = json!({"type": "object", "properties": {"t": (text.clone()), "b": {"type": "boolean"}}});
+        let untyped = json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {
+            "t": (with_default(&text, json!("bad")))
+        }});
+        let list = json!({"type": "array", "items": (with_default(&text, json!("bad")))});
+        let bad = "failed rule: self != 'bad'";
+        for (what, field, want) in [
+            ("a good text", with_default(&text, json!("good")), vec![]),
+            ("the node itself", with_default(&text, json!("bad")), vec!["properties[a].default"]),
+            ("a node below", with_default(&object, json!({"t": "bad"})), vec!["properties[a].default.t"]),
+            ("a node that the default does not have", with_default(&object, json!({"b": true})), vec![]),
+            ("a field of a value without a type", untyped, vec!["properties[a].properties[t].default"]),
+            ("an item", list, vec!["properties[a].items.default"]),
+        ] {
+            let schema = json!({"type": "object", "properties": {"a": (field)}});
+            let errors = validate(&schema, &FieldPath::root(), &Options::for_create(Release::NEWEST));
+            let found: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+            assert_eq!(found, want, "{what}: {errors:?}");
+            assert!(errors.iter().all(|error| error.detail == bad || error.value.contains(bad)), "{what}: {errors:?}");
+        }
+    }
+}
