@@ -83,7 +83,7 @@ impl Defaulter {
         }
     }
 
-    /// Replaces a null that is not allowed by the default, and sets the defaults below the value.
+    /// Replaces null by the default where null is not allowed, and sets the defaults below the value.
     fn value(&mut self, value: &mut Value, node: &Node) {
         if value.is_null()
             && !node.nullable

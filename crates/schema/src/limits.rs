@@ -2,7 +2,7 @@
 
 use machinery::value::PATHS_BYTES_MAX;
 
-/// The minimum size in bytes that an error about a list counts with, which bounds how many are reported.
+/// The least number of bytes that an error about a list counts as, which bounds how many are reported.
 pub(crate) const ERROR_BYTES_MIN: usize = 100;
 
 /// Bytes of the schema errors that are kept for one object; the last error may exceed this. Each error has the value,
@@ -42,6 +42,6 @@ pub(crate) const TYPE_DEPTH_MAX: usize = 500;
 /// all of it need be; Kubernetes adds them all, and then fails to store the object.
 pub const DEFAULTED_BYTES_MAX: usize = 2 * 1536 * 1024;
 
-/// How often the shape of a Go struct contains itself. Deeper values are taken as they are: Workloads with more than
-/// four levels of templates are refused.
+/// How often the schema of a Go struct contains itself. Deeper values are not described, which no valid object has:
+/// kube-apiserver refuses Workloads with more than four levels of templates.
 pub(crate) const LEVELS_MAX: usize = 5;

@@ -41,7 +41,7 @@ pub(crate) fn validate(value: &Value, node: &Node, path: &Path<'_>, errors: &mut
     }
 }
 
-/// A key for each item. Two items have the same key exactly if they are equal; an integer and a float differ.
+/// A key of a value. Two values have the same key exactly if they are equal; an integer and a float differ.
 pub(crate) fn identity(value: &Value) -> String {
     match value {
         Value::Float(f) if *f == 0.0 => "f0".to_owned(),

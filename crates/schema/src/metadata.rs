@@ -123,7 +123,7 @@ pub fn validate_before_update(new: &Value, old: &Value, context: MetadataContext
     let found = errors.len();
     validate_common(new, &path, release, &mut errors);
     if errors.len() == found {
-        // the rules that depend on the new metadata alone have found nothing
+        // the rules for the new metadata alone have just found nothing
         validate_change(new, old, &path, release, &mut errors);
     } else {
         validate_update(new, old, &path, release, &mut errors);
@@ -136,8 +136,8 @@ pub(crate) fn segment_prefix_problems(text: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// The rules for a change of metadata, in upstream's order. Before, the server restores fields that clients may leave
-/// out.
+/// The rules for a change of metadata, in upstream's order. The server has already restored the fields that clients may
+/// leave out.
 pub fn validate_update(new: &Value, old: &Value, path: &FieldPath, release: Release, errors: &mut Vec<FieldError>) {
     validate_change(new, old, path, release, errors);
     labels(new, &path.child("labels"), errors);

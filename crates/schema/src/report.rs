@@ -216,7 +216,7 @@ impl Report {
 }
 
 impl FailedCheck {
-    /// A hash of the parts of an error that make it different from others.
+    /// A hash of the parts by which errors count as equal.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.kind as u8, &self.name, &self.detail).hash(&mut hasher);

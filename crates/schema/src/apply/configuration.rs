@@ -24,14 +24,14 @@ pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &C
     validate(types, object, Duplicates::Allowed).map_err(unfit("original object"))?;
     let mut merged =
         merge(types, object, value).map_err(|errors| format!("failed to merge patch: {}", errors_text(&errors)))?;
-    // an empty list adds nothing, and is removed if the object has no such list
+    // an empty list of the configuration adds nothing, not even itself
     for path in empty {
         let path: Vec<&str> = path.iter().map(Text::as_str).collect();
         if merged.at(&path).and_then(Value::as_array).is_some_and(<[Value]>::is_empty) {
             merged.remove_at(&path);
         }
     }
-    // managedFields take no part in the merge: those of the object stay
+    // the merge skips managedFields
     if let Some(owners) = list_of(object) {
         merged.set_at(&MANAGED_FIELDS, owners.clone());
     }
@@ -46,7 +46,6 @@ fn atomic(types: &TypeSchema, id: TypeId, value: &Value, path: &mut String, foun
         (Some(Part::List(list)), Value::Array(_)) if list.is_atomic() => found.add(|| path.clone()),
         (Some(Part::Map(map)), Value::Object(fields)) => {
             for (name, field) in fields.iter() {
-                // only declared fields count
                 if let Some(child) = map.field(name).map(|field| field.node) {
                     path.push('.');
                     path.push_str(name);

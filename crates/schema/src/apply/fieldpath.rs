@@ -1,5 +1,5 @@
-//! Sets of field paths, as in `fieldsV1`: a trie with sorted entries. A path is a member of the set if its node says
-//! so.
+//! Sets of field paths, as in `fieldsV1`: a trie with sorted entries. A path belongs to the set if its node is a member;
+//! other nodes are only on the way to members.
 
 use machinery::{Text, Value};
 use std::cmp::Ordering;
@@ -112,7 +112,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// Writes a value as printed paths show it.
+/// Writes a value in the form that it has in printed paths.
 fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),
@@ -139,7 +139,7 @@ fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
 }
 
 impl Display for PathElement {
-    /// Prints the element as messages show it: `.name`, `[key="a",k2=1]`, `[="value"]`, `[0]`.
+    /// The form in messages: `.name`, `[key="a",k2=1]`, `[="value"]`, `[0]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TypeField(name) => write!(f, ".{name}"),
@@ -250,7 +250,7 @@ impl FieldSet {
         }
     }
 
-    /// Puts `node` in the place of what an element of the set holds.
+    /// Replaces the node of `element`, if the set has the element.
     pub fn replace(&mut self, element: &PathElement, node: SetNode) {
         if let Ok(at) = self.entries.binary_search_by(|(e, _)| e.cmp(element)) {
             self.entries[at].1 = node;

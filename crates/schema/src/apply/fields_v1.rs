@@ -43,7 +43,7 @@ pub fn encode(set: &FieldSet) -> Value {
     Value::Encoded(String::from_utf8(out).unwrap_or_default().into())
 }
 
-/// Writes the object of a node. `is_member` says that the node itself belongs to the set, which an empty object says already.
+/// Writes the object of a node. A member with children has the key `.`; without children, the empty object says it.
 fn write_node(children: &FieldSet, is_member: bool, out: &mut Vec<u8>) {
     out.push(b'{');
     if is_member && !children.is_empty() {
@@ -53,7 +53,7 @@ fn write_node(children: &FieldSet, is_member: bool, out: &mut Vec<u8>) {
         out.push(b':');
         write_node(children, *member, out);
     };
-    // elements are in the order of their values, keys in that of their texts, in which fields come first
+    // the set is sorted by value, but the object by text, where `f:` comes first
     let (mut others, mut is_first) = (vec![], out.last() == Some(&b'{'));
     let mut separate = |out: &mut Vec<u8>| {
         if !std::mem::take(&mut is_first) {
@@ -114,7 +114,7 @@ fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
     }
 }
 
-/// A set, and its JSON object if that is how [`encode`] writes it.
+/// A set, with the text that it was decoded from if [`encode`] would write the same.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     set: FieldSet,
@@ -134,7 +134,7 @@ impl Fields {
             Some(node) if reader.at == text.len() => {
                 Ok(Fields { set: node.children, text: reader.is_normal.then(|| text.clone()) })
             }
-            // the tree has the error
+            // decoding a tree gives the error
             _ => Ok(parse(&Value::of_encoded(text))?.into()),
         }
     }
@@ -144,7 +144,7 @@ impl Fields {
         self.text.as_ref().map_or_else(|| encode(&self.set), |text| Value::Encoded(text.clone()))
     }
 
-    /// The set, to change it.
+    /// The set, for changes, after which the text is not kept.
     pub fn to_mut(&mut self) -> &mut FieldSet {
         self.text = None;
         &mut self.set
@@ -194,7 +194,7 @@ impl<'a> FieldsReader<'a> {
         let (mut children, mut member, mut before) = (vec![], false, Cow::Borrowed(""));
         loop {
             let key = self.key()?;
-            // a key that is repeated, or before a smaller one
+            // not if a key is repeated or out of order
             self.is_normal &= before < key;
             if key == "." {
                 member = true;

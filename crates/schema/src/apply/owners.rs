@@ -140,7 +140,7 @@ fn parse_entry(index: usize, entry: &Value) -> Result<Owner, ManagedFieldsError>
     Ok(Owner { identity: Identity::new(&manager, operation, &version, &subresource), version, time, set })
 }
 
-/// Whether the list in a request resets managedFields, which a single empty entry does.
+/// Whether the list in a request resets managedFields, as a list of one empty entry does.
 pub(crate) fn is_reset(list: Option<&Value>) -> bool {
     const KNOWN: [&str; 7] = ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
     match list.and_then(Value::as_array) {
@@ -163,8 +163,7 @@ impl Owners {
         Ok(owners.into_owners())
     }
 
-    /// Whether no entry of the list that they were decoded from is missing. If one owner has two entries, only the
-    /// later one is kept.
+    /// Whether every entry of the decoded list was kept. If one owner has two entries, only the later one is.
     pub fn are_all_of(&self, list: &Value) -> bool {
         list.as_array().is_none_or(|entries| entries.len() == self.0.len())
     }

@@ -50,8 +50,8 @@ impl ScalePath {
         Ok(Owners(kept.collect()).into_value())
     }
 
-    /// The managedFields of the resource after a write through its Scale has left `scale` there. `api_version` is that
-    /// of the request.
+    /// The managedFields of the resource after a write through its Scale, which now has the managedFields `scale`.
+    /// `api_version` is that of the request.
     pub fn to_resource(
         list: Option<&Value>,
         scale: Option<&Value>,

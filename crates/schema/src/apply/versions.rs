@@ -1,4 +1,4 @@
-//! The versions in which entries of managedFields are, and objects converted to these versions.
+//! Objects converted to the versions of managedFields entries.
 
 use super::fieldpath::FieldSet;
 use super::typed::{Duplicates, errors_text, validate};

@@ -1,6 +1,6 @@
 //! v1beta1 definitions: conversion from and to v1, and the defaults of v1beta1.
 //!
-//! Fields that v1 has in every version are top-level fields of v1beta1, if they are equal in all versions.
+//! What v1 states for each version, such as the schema, is at the top level in v1beta1 if all versions agree.
 
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Map, Value};

@@ -28,7 +28,7 @@ impl ApiVersion {
     }
 }
 
-/// Lists and maps of which nothing remains if they are empty.
+/// Lists and maps that are dropped if they are empty.
 const HIDDEN_IF_EMPTY: [&[&str]; 6] = [
     &["metadata", "annotations"],
     &["metadata", "finalizers"],
@@ -49,7 +49,7 @@ pub struct Decoded {
 /// `… cannot be handled as a CustomResourceDefinition: ` in the response 400; which of several is reported depends on
 /// their order in the document ([`shape::first_error`]).
 ///
-/// What validation sees though no JSON of a definition shows it, such as empty lists, stays visible;
+/// Keeps what validation sees although no encoded definition has it, such as empty lists;
 /// [`to_stored`](super::to_stored) drops it.
 pub fn decode(body: &Value, version: ApiVersion) -> Result<Decoded, Vec<TypeError>> {
     decode_as(body, version, Keys::Included)
@@ -65,7 +65,7 @@ pub fn decode_as(body: &Value, version: ApiVersion, keys: Keys) -> Result<Decode
         });
     }
     let mut definition = read.value;
-    // validation finds nothing in these fields if they are empty, and hidden fields have no owner
+    // validation has nothing to find in them, and they must not get an owner, since responses do not have them
     for field in HIDDEN_IF_EMPTY {
         let is_empty = |value: &Value| match value {
             Value::Array(items) => items.is_empty(),

@@ -1,4 +1,4 @@
-//! Validates defaults: each must be pruned, well-formed as metadata, and valid in its own node.
+//! Validates defaults: each must have no unknown fields, be well-formed if it is metadata, and be valid for its node.
 
 use cel::SchemaOf;
 use cel::rules::{Rules, RulesAt};

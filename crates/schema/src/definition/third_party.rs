@@ -123,8 +123,8 @@ fn skeleton(registration: &Value, names: &ThirdPartyNames, complete: impl Fn(&mu
     })
 }
 
-/// Whether a definition would keep what a ThirdPartyResource serves after its deletion. The error says what prevents
-/// it.
+/// Whether a definition would go on serving the objects of a ThirdPartyResource once that is deleted. The error says why
+/// not.
 pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(), String> {
     let names = ThirdPartyNames::parse(registration.str_at(&["metadata", "name"]))?;
     let want = |what: &str, found: &str, wanted: &str| match found == wanted {
@@ -165,7 +165,7 @@ mod tests {
     use super::super::{ApiVersion, decode, prepare_for_create, validate_create};
     use super::*;
 
-    /// The seed's pseudo code: from the kind to the name.
+    /// The part of the name that stands for a kind.
     fn dashed(kind: &str) -> String {
         let inner = |(i, c): (usize, char)| {
             let dash = (i > 0 && c.is_ascii_uppercase()).then_some('-');
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn new_log_segment_keeps_all_content() {
+    fn definitions_of_the_same_names_keep_third_party_resources() {
         let registration =
             json!({"metadata": {"name": "cron-tab.stable.example.com"}, "versions": [{"name": "v1"}, {"name": "v2"}]});
         let successor = successor_of_third_party(&registration).unwrap();

@@ -41,7 +41,7 @@ struct Bound {
 
 impl Bound {
     fn of(schema: &Value, key: &str) -> Bound {
-        // a minimum of no characters, items or fields is none
+        // a minLength, minItems or minProperties of 0 bounds nothing
         let nothing = |value: &&Value| key.starts_with("min") && key != "minimum" && value.as_float() == Some(0.0);
         let value = schema.get(key).filter(|value| !nothing(value));
         let exclusive = match key {

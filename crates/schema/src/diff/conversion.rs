@@ -27,7 +27,7 @@ fn has_webhook(definition: &Value) -> bool {
     definition.str_at(&["spec", "conversion", "strategy"]) == "Webhook"
 }
 
-/// Served versions that differ from each other, unless they did so before. A webhook can convert between them, which only a
+/// Adds the differences between served versions, unless they were there before. Whether a webhook converts them, only a
 /// review can show.
 fn differences(old: &Value, new: &Value, changes: &mut FoundChanges) {
     let (before, has_webhook) = (versions::pairs(old), has_webhook(new));

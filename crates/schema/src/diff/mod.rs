@@ -139,7 +139,7 @@ fn refusals(old: &Value, new: &Value, changes: &mut FoundChanges) {
     }
     for error in definition::validate_update(&update, old, Release::NEWEST) {
         let known = changes.found.iter().any(|known| known.severity == Severity::Breaking && known.path == error.field);
-        // stored versions are compared by themselves, and other fields there are not part of a manifest
+        // manifests have no status, and stored versions are compared separately
         let is_of_spec = error.field.starts_with("spec");
         if !known && is_of_spec {
             changes.add(&checks::REFUSED, &error.field, format!("the API server refuses the update: {error}"));

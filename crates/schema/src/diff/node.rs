@@ -43,7 +43,7 @@ fn node(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) {
     }
     let (before, after) = (type_name(old), type_name(new));
     if before != after {
-        // nothing else of the two can be compared
+        // the other keywords of different types cannot be compared
         changes.add(&checks::TYPE_CHANGED, path, format!("the type changes from {before} to {after}"));
         return;
     }
@@ -188,7 +188,7 @@ fn properties(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) 
     }
 }
 
-/// The fields that are gone, with the fields that are new and have the same schema, where that is the only one of both.
+/// The new name of each renamed field: one field with its schema is gone, and one is added.
 fn renamings<'a>(gone: &[(&'a str, &Value)], added: &[(&'a str, &Value)]) -> BTreeMap<&'a str, &'a str> {
     let mut by_schema: BTreeMap<String, [Vec<&str>; 2]> = BTreeMap::new();
     for (side, fields) in [gone, added].into_iter().enumerate() {

@@ -79,7 +79,7 @@ fn terms(rules: &[Value]) -> Vec<Term> {
     let of = |(rule, value): (usize, &Value)| {
         let expression = text(value, "rule").trim();
         let found = conjuncts(expression).unwrap_or_else(|| vec![expression.to_owned()]);
-        // a rule about the former value may be evaluated without one, which is another meaning
+        // with optionalOldSelf, a rule means something else: it is evaluated without an old value, too
         let optional = value.get("optionalOldSelf") == Some(&Value::Bool(true));
         let mark = if optional { "optionalOldSelf: " } else { "" };
         found.into_iter().map(move |term| Term { normal: format!("{mark}{term}"), rule })
@@ -153,7 +153,7 @@ fn is_same_expression(one: &Value, other: &Value) -> bool {
     one == other || conjuncts(one).is_some_and(|terms| Some(terms) == conjuncts(other))
 }
 
-/// Whether two terms belong to rules that report the same, or one of which is looser than the other.
+/// Whether two terms belong to the same rule: one with the same message, or a looser one.
 fn is_same_rule(before: &[Value], after: &[Value], former: &Term, term: &Term) -> bool {
     let messages = |rules: &[Value], term: &Term| -> Vec<String> {
         let rule = rules.get(term.rule);
@@ -173,7 +173,7 @@ fn is_looser(former: &str, term: &str) -> bool {
     before.len() < after.len() && before.iter().all(|alternative| after.contains(alternative))
 }
 
-/// What a rule with the same expression reports.
+/// Compares what two rules with the same expression report.
 fn details(place: &Place<'_>, old: &Value, new: &Value, changes: &mut FoundChanges) {
     let rule = text(new, "rule");
     for (key, check) in [
@@ -189,7 +189,7 @@ fn details(place: &Place<'_>, old: &Value, new: &Value, changes: &mut FoundChang
     }
 }
 
-/// The cost of a rule follows the bounds of what it reads.
+/// Adds the rise of a rule's estimated cost, which follows the bounds of what the rule reads.
 fn cost_change(place: &Place<'_>, rule: &Value, costs: [Option<u64>; 2], changes: &mut FoundChanges) {
     if let [Some(before), Some(after)] = costs
         && after > before

@@ -148,8 +148,8 @@ fn selectable_fields(old: &Value, new: &Value, changes: &mut FoundChanges) {
     }
 }
 
-/// What is lost from each served version of a definition to the next. What is lost on the way between any two versions is lost
-/// in one of these steps.
+/// What is lost from each served version of a definition to the next; what is lost between any two is lost in one of these
+/// steps.
 pub(super) fn pairs(definition: &Value) -> Vec<Change> {
     let mut served: Vec<&Value> = versions(definition).iter().filter(|version| flag(version, "served")).collect();
     served.sort_by(|a, b| machinery::priority::kube_aware(b.str_at(&["name"]), a.str_at(&["name"])));

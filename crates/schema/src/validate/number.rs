@@ -10,7 +10,7 @@ use crate::path::Path;
 use crate::program::{Node, Range};
 use crate::report::{Report, shown};
 
-/// The largest integer up to which each one is exact as a float.
+/// Integers up to this one are exact as floats.
 const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// Whether a float counts as an integer, which it does if it is close enough to one and exactly representable.

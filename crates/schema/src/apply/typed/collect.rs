@@ -6,7 +6,7 @@ use super::item_element;
 use machinery::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The paths of leaves, of list items, and of map entries whose fields are not declared.
+/// The paths of leaves, of list items, and of undeclared fields of maps.
 pub(crate) fn collect(types: &TypeSchema, value: &Value) -> FieldSet {
     node(types, types.root(), value).children
 }
@@ -58,7 +58,7 @@ fn items_of(types: &TypeSchema, list: &ListType, items: &[Value]) -> FieldSet {
     nodes.collect()
 }
 
-/// The set, in which the declared fields on the way to a member also become members.
+/// The set, with the declared fields on the way to each member added.
 pub(crate) fn with_declared_fields(types: &TypeSchema, set: &FieldSet) -> FieldSet {
     declared(types, Some(types.root()), set)
 }

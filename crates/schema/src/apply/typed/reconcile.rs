@@ -13,7 +13,7 @@ fn is_deduced(types: &TypeSchema, map: &MapType) -> bool {
     map.fields.is_empty() && map.element.is_some_and(untyped)
 }
 
-/// What replaces a node, which is a `member` itself or not, and has these children; `None` if nothing changes.
+/// What replaces a node with these children; `None` if nothing changes. `member`: whether the node itself is in the set.
 fn node(types: &TypeSchema, id: TypeId, member: bool, children: &FieldSet) -> Option<SetNode> {
     let atom = types.atom(id);
     let whole = atom.parts(None);

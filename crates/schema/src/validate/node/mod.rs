@@ -233,7 +233,8 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
     }
 }
 
-/// The old value of the field `name` of the object at `path`. The type of the object as a whole is always checked.
+/// The old value of the field `name` of the object at `path`. `kind` and `apiVersion` of the whole object have none, so
+/// that their errors are never tolerated.
 fn old_member<'a>(
     node: &Node,
     name: &str,
