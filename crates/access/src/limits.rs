@@ -51,6 +51,6 @@ pub const OWNED_RULES_MAX: usize = 100_000;
 pub const RULE_LOOKUPS_MAX: usize = 20_000_000;
 /// Bytes of the rules that a SelfSubjectRulesReview lists; kube-apiserver has no limit. It is twice the largest role.
 pub const LISTED_RULES_BYTES_MAX: usize = 3 << 20;
-/// The least number of shares that the seats of a pool are divided into: no API takes more than one of them, so that a get of
-/// another one waits for the processor behind few requests.
+/// The least number of shares that the seats of a pool are divided into. No API takes more than one of them, so that a
+/// request to another API waits for the processor behind few requests.
 pub const POOL_SHARES_MIN: usize = 8;

@@ -138,13 +138,13 @@ impl Attributes<'_> {
         [("group", text(self.group())), ("version", text(&version.name)), ("resource", text(self.plural()))].into()
     }
 
-    /// Whether the objects are versions of the resource, unlike those of some subresources.
+    /// Whether the objects are in a version of the resource. Those of some subresources, such as Scale, are not.
     pub fn is_versioned(&self) -> bool {
         let own_kind = self.resource.own_subresource(self.subresource).and_then(OwnSubresource::kind);
         self.subresource != "scale" && own_kind.is_none()
     }
 
-    /// The request, for expressions and webhooks, without its objects; `version` is the matched one.
+    /// The request, for expressions and webhooks, without its objects; `version` is the one in which a rule matched.
     pub fn request(&self, version: &Version) -> Value {
         let mut request = Map::new();
         request.insert("kind", self.kind(version));

@@ -36,18 +36,18 @@ impl Outcomes {
             Ok(Val::Bool(false)) | Err(_) => Outcomes::FALSE,
             Ok(_) => Outcomes::OTHER,
         };
-        // most evaluations result in what others have, and a write would take the cache line from other cores
+        // most results have been noted before, and a write would take the cache line from other cores
         if self.0.load(Ordering::Relaxed) & bit == 0 {
             self.0.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// Whether it was true, or had a value that is not a boolean.
+    /// Whether an evaluation was true, or had a value that is not a boolean.
     pub fn was_true(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (Outcomes::TRUE | Outcomes::OTHER) != 0
     }
 
-    /// Whether it was false, has failed, or had a value that is not a boolean.
+    /// Whether an evaluation was false, failed, or had a value that is not a boolean.
     pub fn was_false(&self) -> bool {
         self.0.load(Ordering::Relaxed) & (Outcomes::FALSE | Outcomes::OTHER) != 0
     }

@@ -134,8 +134,8 @@ impl Matching {
         in_namespace.then_some(version)
     }
 
-    /// The version of the request if a rule has it, else the first other version that a rule has, where equivalent versions
-    /// match too.
+    /// The version of the request if a rule names it; otherwise, with `matchPolicy: Equivalent`, the first version that a
+    /// rule names.
     fn version_in<'a>(&self, rules: &[MatchRule], attributes: &Attributes<'a>) -> Option<&'a Version> {
         if rules.iter().any(|rule| rule.matches(attributes, attributes.version)) {
             return Some(attributes.version);
@@ -190,17 +190,17 @@ impl FailurePolicy {
 
 /// The policies that see a write. No policy sees reviews, and only policies from manifests see writes of policies and
 /// bindings.
-pub fn reach_of_policies(attributes: &Attributes<'_>) -> Option<SourceScope> {
+pub fn scope_of_policies(attributes: &Attributes<'_>) -> Option<SourceScope> {
     let is_policy = attributes.group() == GROUP && POLICIES.contains(&attributes.plural().as_str());
     (!attributes.resource.is_review()).then_some(if is_policy { SourceScope::Manifests } else { SourceScope::All })
 }
 
 /// The webhooks that see a write. With the feature gate ExcludeAdmissionWebhookVirtualResources, no webhook sees
 /// reviews. Only webhooks from manifests see writes of policies and webhook configurations.
-pub fn reach_of_webhooks(attributes: &Attributes<'_>) -> Option<SourceScope> {
+pub fn scope_of_webhooks(attributes: &Attributes<'_>) -> Option<SourceScope> {
     let sees_reviews = !attributes.resource.gates.webhooks_without_reviews();
     let plural = attributes.plural().as_str();
     let is_configuration = POLICIES.contains(&plural) || WEBHOOKS.contains(&plural);
-    let reach = if is_configuration && attributes.group() == GROUP { SourceScope::Manifests } else { SourceScope::All };
-    (sees_reviews || !attributes.resource.is_review()).then_some(reach)
+    let scope = if is_configuration && attributes.group() == GROUP { SourceScope::Manifests } else { SourceScope::All };
+    (sees_reviews || !attributes.resource.is_review()).then_some(scope)
 }

@@ -119,10 +119,10 @@ impl Admission {
 
     /// Mutating admission: returns the object, `None` for a deletion. Runs before validation.
     pub async fn mutate(&self, attributes: &Attributes<'_>, object: Option<Value>) -> Result<Option<Value>, Status> {
-        let reach = matching::reach_of_policies(attributes).filter(|_| self.runs("MutatingAdmissionPolicy"));
-        let policies = reach.map(|reach| self.policies.mutating(reach));
-        let reach = matching::reach_of_webhooks(attributes).filter(|_| self.runs("MutatingAdmissionWebhook"));
-        let webhooks = reach.map(|reach| self.webhooks.mutating(reach));
+        let scope = matching::scope_of_policies(attributes).filter(|_| self.runs("MutatingAdmissionPolicy"));
+        let policies = scope.map(|scope| self.policies.mutating(scope));
+        let scope = matching::scope_of_webhooks(attributes).filter(|_| self.runs("MutatingAdmissionWebhook"));
+        let webhooks = scope.map(|scope| self.webhooks.mutating(scope));
         if policies.is_none() && webhooks.is_none() {
             return Ok(object);
         }
@@ -136,17 +136,17 @@ impl Admission {
     }
 
     async fn validate_all(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
-        if let Some(reach) = matching::reach_of_policies(attributes)
+        if let Some(scope) = matching::scope_of_policies(attributes)
             && self.runs("ValidatingAdmissionPolicy")
         {
             let step = Step::begin("ValidatingAdmissionPolicy", "validate", attributes.operation);
-            step.end(self.policies.validate(attributes, reach).await)?;
+            step.end(self.policies.validate(attributes, scope).await)?;
         }
-        if let Some(reach) = matching::reach_of_webhooks(attributes)
+        if let Some(scope) = matching::scope_of_webhooks(attributes)
             && self.runs("ValidatingAdmissionWebhook")
         {
             let step = Step::begin("ValidatingAdmissionWebhook", "validate", attributes.operation);
-            step.end(self.webhooks.validate(attributes, reach).await)?;
+            step.end(self.webhooks.validate(attributes, scope).await)?;
         }
         Ok(())
     }

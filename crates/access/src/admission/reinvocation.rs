@@ -38,8 +38,8 @@ impl<K: Ord> Reinvocation<K> {
         }
     }
 
-    /// Records that the object has been changed. It is called before [`Self::mark_invoked`] for the one that has changed it, which is
-    /// not due by its own change.
+    /// Records that the object has been changed. Call this before [`Self::mark_invoked`] for the policy or webhook that has
+    /// changed it, which is not invoked again because of its own change.
     pub fn changed(&mut self, round: &mut Round) {
         self.due.append(&mut self.invoked);
         round.again = true;

@@ -27,10 +27,10 @@ pub struct EffectiveSources<T> {
 }
 
 impl<T: Default> Sources<T> {
-    pub fn in_force(&self, reach: SourceScope) -> EffectiveSources<T> {
+    pub fn in_force(&self, scope: SourceScope) -> EffectiveSources<T> {
         EffectiveSources {
             manifests: self.manifests.load_full(),
-            api: (reach == SourceScope::All).then(|| self.api.load_full()),
+            api: (scope == SourceScope::All).then(|| self.api.load_full()),
         }
     }
 

@@ -60,7 +60,7 @@ impl ClientCertificate {
         matches!(self, ClientCertificate::Valid { proxy: true, not_after, .. } if clock::machine_seconds() <= *not_after)
     }
 
-    /// Remaining validity of a certificate that names a user.
+    /// The remaining validity of the certificate, in seconds.
     pub fn seconds_left(&self) -> Option<i64> {
         match self {
             ClientCertificate::Valid { not_after, .. } => Some(not_after - clock::machine_seconds()),

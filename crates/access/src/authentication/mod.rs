@@ -84,7 +84,7 @@ pub struct CredentialWarnings {
 /// The error of an unknown token. As in kube-apiserver, it also precedes more specific errors.
 const INVALID_TOKEN: &str = "invalid bearer token";
 
-/// The exact 401.
+/// kube-apiserver's 401.
 pub fn unauthorized() -> Status {
     Status::new(Reason::Unauthorized, "Unauthorized")
 }

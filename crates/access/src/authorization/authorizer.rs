@@ -45,7 +45,7 @@ pub struct UserRules {
 /// The authorizers of a server, which may be replaced.
 pub type Modes = Arc<ArcSwap<Vec<AuthorizationMode>>>;
 
-/// The holder of authorizers.
+/// Makes authorizers replaceable.
 pub fn modes(modes: Vec<AuthorizationMode>) -> Modes {
     Arc::new(ArcSwap::from_pointee(modes))
 }

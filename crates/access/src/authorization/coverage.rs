@@ -180,7 +180,7 @@ impl<'a> OwnedRules<'a> {
         self.any(first, rule.items(), |owned| owned.covers_rule(rule))
     }
 
-    /// Whether a condition, which costs some lookups, holds for one of the candidates of a part.
+    /// Whether `covers` is true for one of the candidates of a part. Each call counts as `cost` lookups.
     fn any(
         &mut self,
         part: Part<'_>,

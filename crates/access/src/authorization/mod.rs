@@ -57,7 +57,7 @@ pub struct AccessAttributes<'a> {
     pub labels: Selection<'a>,
 }
 
-/// The raw selector.
+/// A field or label selector, as the request has it.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Selection<'a> {
     #[default]
@@ -68,7 +68,7 @@ pub enum Selection<'a> {
 }
 
 impl<'a> AccessAttributes<'a> {
-    /// The same resource, with another verb.
+    /// The attributes of a verb on the resource of a request and the object `name`.
     pub fn of_resource(info: &'a RequestInfo, verb: &'a str, name: &'a str) -> AccessAttributes<'a> {
         AccessAttributes {
             verb,
@@ -170,7 +170,7 @@ pub async fn require(
     if decision.allowed() { Ok(decision) } else { Err(refusal(user, attributes, &decision.reason())) }
 }
 
-/// Escapes a text of a request for messages.
+/// Escapes a text of a request as HTML, as kube-apiserver does in messages, since a browser may show them.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -43,7 +43,7 @@ pub struct Queuing {
 }
 
 impl Limit {
-    /// The limit of an exempt level that has seats of a pool: it borrows them.
+    /// The limit of an exempt level whose seats come from a pool: it may borrow all of them.
     pub fn of_exempt() -> Limit {
         let queuing = Some(Queuing { queues: 16, hand: 4, length: 50 });
         Limit { shares: 1, lendable: 0.0, borrowing: None, queuing }

@@ -125,9 +125,9 @@ impl Flow {
         Some((schema.clone(), level.clone()))
     }
 
-    /// Waits for a seat for a request. Its classification is returned in any case. Without configuration, every request
-    /// gets a seat, unless the seats are a share of a pool. Of that, only the requests of members of `system:masters` take none: those
-    /// who are not impersonated, which `is_master` says of the client itself, since impersonation is up to the API.
+    /// Waits for a seat for a request. Its classification is returned in any case. A request of an exempt level or without
+    /// a FlowSchema needs no seat, unless seats come from a pool: then only those of `system:masters` need none. `is_master`
+    /// says whether the client itself is a member: objects of the API could let it impersonate one.
     pub async fn admit(
         &self,
         user: &User,

@@ -187,7 +187,7 @@ impl State {
         self.apportion();
     }
 
-    /// Takes notice of the seats that the supply has now.
+    /// Divides the seats again if the supply has another number of them now.
     fn measure(&mut self) {
         let total = self.supply.seats();
         if total != self.total {
@@ -215,7 +215,7 @@ impl State {
     }
 
     fn may_run(&self, name: &Text) -> bool {
-        // each level may execute one request, but any number of levels no more than the share
+        // a level may always execute one request, but all of them together no more than the share of a pool
         if self.supply.is_shared() && self.running >= self.total {
             return false;
         }

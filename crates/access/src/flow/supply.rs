@@ -16,7 +16,7 @@ pub struct SeatPool {
     seats: usize,
     /// How many APIs occupy seats.
     busy: AtomicUsize,
-    /// What metrics count the requests as: objects of APIs must not lead to series of their own.
+    /// The labels of all requests in metrics, since the levels of every API would be too many series.
     measured_as: FlowLevel,
 }
 
@@ -83,7 +83,7 @@ impl SeatSupply {
         }
     }
 
-    /// What metrics count a request as.
+    /// The labels of a request in metrics.
     pub fn measured<'a>(&'a self, of: &'a FlowLevel) -> &'a FlowLevel {
         match self {
             SeatSupply::Own(_) => of,

@@ -30,7 +30,7 @@ pub fn admit(call: &PluginRequest<'_>, pod: &mut Value) -> Decision {
     Ok(())
 }
 
-/// The tolerations of both lists. One that tolerates nothing but what another one tolerates too is left out.
+/// The tolerations of both lists, without those that another one includes.
 pub fn merged(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
     let mut merged: Vec<Value> = vec![];

@@ -266,13 +266,13 @@ impl Policies {
     }
 
     /// The mutating policies of a write.
-    pub fn mutating(&self, reach: SourceScope) -> EffectiveSources<PolicySnapshot> {
-        self.mutating.in_force(reach)
+    pub fn mutating(&self, scope: SourceScope) -> EffectiveSources<PolicySnapshot> {
+        self.mutating.in_force(scope)
     }
 
     /// Applies the validating policies: rejects the write, or adds warnings and audit annotations.
-    pub async fn validate(&self, attributes: &Attributes<'_>, reach: SourceScope) -> Result<(), Status> {
-        let in_force = self.validating.in_force(reach);
+    pub async fn validate(&self, attributes: &Attributes<'_>, scope: SourceScope) -> Result<(), Status> {
+        let in_force = self.validating.in_force(scope);
         let mut findings = Findings::default();
         for bound in in_force.bound() {
             apply(attributes, bound, &mut findings).await?;

@@ -143,7 +143,7 @@ pub async fn apply(
         }
     }
     let changed = copies.into_result(&attributes).await?;
-    // as in kube-apiserver, an object counts as changed even if a mutation has not changed it
+    // as in kube-apiserver, an object counts as changed even if the mutations left it as it was
     if let Some(object) = &changed {
         reinvocation.changed(round);
         if let Some(why) = patched::conversion_error(&attributes, object) {

@@ -58,7 +58,7 @@ impl<'a> Devices<'a> {
         })
     }
 
-    /// Whether a quota counts this name for ResourceClaims. The number of stored claims is not meant.
+    /// Whether a quota limits ResourceClaims by this name. The name for the number of stored claims is not among these.
     pub fn counts(&self, name: &str) -> bool {
         name.ends_with(OF_CLASS) || self.counts_extended(name)
     }

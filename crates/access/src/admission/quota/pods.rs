@@ -19,7 +19,7 @@ const OF_PODS: [&str; 10] = [
 ];
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Whether a quota counts this name for Pods. The number of stored Pods, `count/pods`, is not meant.
+/// Whether a quota limits Pods by this name, apart from `count/pods`, the number of stored Pods.
 pub fn is_of_pods(name: &str) -> bool {
     let requested = name.strip_prefix("requests.");
     // an extended resource has the domain of its vendor before the `/`
@@ -54,7 +54,7 @@ pub fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
     used
 }
 
-/// The names of requests and limits in quotas.
+/// Requests and limits, under their names in quotas.
 fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut used = Amounts::new();
     for (name, amount) in requests {
@@ -72,7 +72,7 @@ fn container_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
     used
 }
 
-/// The names of a quota for which containers of a Pod lack the required amount, each with those containers.
+/// The names of a quota whose amounts some containers of a Pod must state and do not, each with those containers.
 pub fn missing(pod: &Value, names: &[&str]) -> Vec<(String, String)> {
     const REQUIRED: [&str; 6] = ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
     let has_pod_resources = ["requests", "limits"].iter().any(|field| pod.at(&["spec", "resources", field]).is_some());

@@ -62,7 +62,7 @@ pub enum HookKind {
 }
 
 impl HookKind {
-    /// The `type` of kube-apiserver's metrics, where the two differ in form.
+    /// The label `type` in metrics.
     fn in_metrics(self) -> &'static str {
         match self {
             HookKind::Mutating => "admit",
@@ -334,14 +334,14 @@ impl Webhooks {
     }
 
     /// The mutating webhooks of a write.
-    pub fn mutating(&self, reach: SourceScope) -> MutatingWebhooks<'_> {
-        MutatingWebhooks { in_force: self.mutating.in_force(reach), client: &self.client }
+    pub fn mutating(&self, scope: SourceScope) -> MutatingWebhooks<'_> {
+        MutatingWebhooks { in_force: self.mutating.in_force(scope), client: &self.client }
     }
 
     /// Calls the validating webhooks in parallel. An error of matching is returned before any of them is called; otherwise the error
     /// is that of the first webhook, in order, that rejects the write.
-    pub async fn validate(&self, attributes: &Attributes<'_>, reach: SourceScope) -> Result<(), Status> {
-        let in_force = self.validating.in_force(reach);
+    pub async fn validate(&self, attributes: &Attributes<'_>, scope: SourceScope) -> Result<(), Status> {
+        let in_force = self.validating.in_force(scope);
         let mut calls = vec![];
         for (index, hook) in in_force.hooks().enumerate() {
             if let Some((version, objects)) = hook.wants(attributes).await? {

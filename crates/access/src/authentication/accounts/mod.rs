@@ -47,7 +47,7 @@ pub struct AccountOptions {
     pub issuers: Vec<String>,
     /// The audiences of this server; empty for the issuers.
     pub audiences: Vec<String>,
-    /// Seconds that a token may be good for; 0 for any number.
+    /// The longest lifetime of a token, in seconds; 0 for no limit.
     pub max_expiration: i64,
     /// Whether the tokens that kubelets request for Pods last for a year, see [`limits::EXTENDED_SECONDS`].
     pub extend_expiration: bool,
@@ -76,7 +76,7 @@ pub struct Accounts {
     uses: Arc<Uses>,
 }
 
-/// Accounts of their own, whose tokens no other accounts accept, although the keys are the same.
+/// ServiceAccounts apart from the server's own. They share its keys, but neither accepts the tokens of the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Realm {
     /// The path of its API, which is appended to the issuers, so that others who verify tokens can distinguish them.
@@ -178,7 +178,7 @@ impl Accounts {
         &self.audiences
     }
 
-    /// Seconds that a token may be good for; 0 for any number.
+    /// The longest lifetime of a token, in seconds; 0 for no limit.
     pub fn max_expiration(&self) -> i64 {
         self.inner.max_expiration
     }
@@ -319,7 +319,7 @@ impl Accounts {
         })
     }
 
-    /// The claims of a token that one of the keys has signed; `None` if it has an issuer of others.
+    /// The claims of a token that one of the keys has signed; `None` if its issuer is not this server.
     fn verified_claims(&self, token: &str) -> Option<Result<Arc<AccountClaims>, String>> {
         let digest = base::digest::sha256(token.as_bytes());
         let verified = || self.inner.verified.lock();
@@ -350,7 +350,7 @@ impl Accounts {
         json!({"keys": keys})
     }
 
-    /// The document at `/.well-known/openid-configuration`; `None` if the issuer is not a valid one of OpenID Connect.
+    /// The document at `/.well-known/openid-configuration`; `None` if the issuer is no HTTPS URL, as OpenID Connect requires.
     pub async fn configuration(&self) -> Option<Value> {
         let issuer = self.issuers.first().filter(|issuer| issuer.starts_with("https://"))?.clone();
         let keys = self.keys().await.verifying;

@@ -383,7 +383,7 @@ fn rejects_files_without_keys() {
     };
     let cases = [
         (String::new(), "file cannot be used: it holds no key"),
-        (pem("PUBLIC KEY", b"no"), "file cannot be used: it is no public key"),
+        (pem("PUBLIC KEY", b"no"), "file cannot be used: it is not a public key"),
         (pem("PRIVATE KEY", b"no"), "file cannot be used: its private key cannot be used"),
         (pem("CERTIFICATE", b"no"), "file cannot be used: it holds a broken certificate"),
         (rsa_pem(), ""),

@@ -38,7 +38,7 @@ struct LastRead {
     failure: String,
 }
 
-/// The keys for signatures of a JSON Web Key Set (RFC 7517, section 5).
+/// The signature keys of a JSON Web Key Set (RFC 7517, section 5).
 pub fn of_set(set: &Value) -> Arc<[PublicKey]> {
     set.items_at(&["keys"]).iter().filter_map(PublicKey::of_jwk).collect()
 }

@@ -26,7 +26,7 @@ pub struct PublicKey {
 
 impl PublicKey {
     fn of_der(der: &[u8]) -> Result<PublicKey, String> {
-        let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| "it is no public key".to_owned())?;
+        let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| "it is not a public key".to_owned())?;
         let family = match info.parsed() {
             Ok(Parsed::RSA(_)) => Some(Family::Rsa),
             Ok(Parsed::EC(_)) => {
@@ -181,7 +181,7 @@ pub fn public_keys(pem: &[u8]) -> Result<Vec<PublicKey>, String> {
 /// The sections of a PEM file that can be keys.
 fn sections(pem: &[u8]) -> Result<Vec<(SectionKind, Vec<u8>)>, String> {
     let parsed: Result<Vec<(SectionKind, Vec<u8>)>, _> = <(SectionKind, Vec<u8>)>::pem_slice_iter(pem).collect();
-    let sections = parsed.map_err(|_| "it is no PEM file".to_owned())?;
+    let sections = parsed.map_err(|_| "it is not a PEM file".to_owned())?;
     let key_kinds = [
         SectionKind::PublicKey,
         SectionKind::Certificate,
