@@ -47,7 +47,7 @@ const DESCRIPTORS: [(&str, &str); 7] = [
 pub enum Schedule {
     /// `@every DURATION`.
     Every(Duration),
-    /// The times whose numbers are in all fields.
+    /// The times that match the fields.
     At(Fields),
 }
 

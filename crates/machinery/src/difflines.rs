@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// If the new text has at least this many lines, no match begins at a line that is more than one in a hundred of them
+/// If the new text has at least this many lines, no match begins at a line that makes up more than a hundredth of them
 /// (difflib's "autojunk").
 const FREQUENT_FROM: usize = 200;
 

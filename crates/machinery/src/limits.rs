@@ -19,7 +19,7 @@ pub(crate) const SKIM_DEPTH_MAX: usize = 64;
 /// Collections of YAML may nest this deep, in brackets or by indentation; the value of go-yaml.
 pub const YAML_DEPTH_MAX: usize = 10_000;
 
-/// Characters of a key without `?`, which also ends on its line; the value of YAML 1.1.
+/// Characters of a key without `?`, which must also end on its line; the value of YAML 1.1.
 pub(crate) const SIMPLE_KEY_CHARACTERS_MAX: usize = 1024;
 
 /// Digits of each part of the version in `%YAML`; the value of go-yaml.

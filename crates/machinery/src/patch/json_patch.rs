@@ -1,7 +1,7 @@
 //! JSON Patch (RFC 6902) with the quirks of the library that kube-apiserver uses.
 //!
 //! Indices may be negative; `replace` of a missing field adds it; `copy` of a missing field copies null; a pointer
-//! without leading slash loses its first segment; only `test` and `replace` know the whole document.
+//! without leading slash loses its first segment; only `test` and `replace` accept the pointer to the whole document.
 
 pub use crate::limits::COPY_BYTES_MAX;
 pub use crate::limits::OPERATIONS_MAX;
@@ -44,8 +44,7 @@ pub struct JsonPatch {
 ///
 /// # Errors
 ///
-/// The bytes are not JSON, the operations do not have the form that they must have, or there are more than
-/// [`OPERATIONS_MAX`].
+/// The bytes are not JSON, an operation is malformed, or there are more than [`OPERATIONS_MAX`].
 pub fn decode_patch(bytes: &[u8], unknown: Unknown) -> Result<JsonPatch, PatchError> {
     let patch = match unknown {
         Unknown::Reported => decode_reporting(bytes)?,

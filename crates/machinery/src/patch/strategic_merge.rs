@@ -250,12 +250,12 @@ fn check_length(items: usize) -> Result<(), Failure> {
     }
 }
 
-/// What the items of a list are known by.
+/// What identifies the items of a list.
 #[derive(Clone, Copy)]
 enum Identity<'k> {
-    /// They are objects, and this field identifies them.
+    /// This field: they are objects.
     Field(&'k str),
-    /// They are no objects, so that the whole value does.
+    /// Their value: they are not objects.
     Value,
 }
 

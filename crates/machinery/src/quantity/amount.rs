@@ -29,8 +29,8 @@ pub(super) fn raised(value: i64, power: u32) -> Option<i64> {
     if value == 0 { Some(0) } else { value.checked_mul(10i64.checked_pow(power)?) }
 }
 
-/// `value` times ten to the `power`, as Go's `positiveScaleInt64` has it: the powers that it multiplies by at once wrap
-/// around, and the others, by which it multiplies step by step, end with zero.
+/// `value` times ten to the `power`, with the overflows of Go's `positiveScaleInt64`: some powers are one multiplication,
+/// which wraps around; others are repeated multiplications, after which zero is left.
 fn scaled_up(value: i64, power: u32) -> i64 {
     let overflowed = || match power {
         1 | 2 | 3 | 6 | 9 if value != i64::MIN => value.wrapping_mul(10i64.pow(power)),

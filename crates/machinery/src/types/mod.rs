@@ -14,9 +14,9 @@
 //! from strings and `^` for an embedded struct; `=` and a name follow if Go has its own name for the type. *Printed* is `!` for
 //! a field that JSON always shows, `?` for a pointer, `?!` for a pointer that is shown as null, `*` for a struct that is left
 //! out when it is zero; other fields are left out when they are empty. *List-type* is `atomic`, `set` or `map:` and the keys.
-//! `parameter:` has the name that the v2 document gives to a query parameter; a `bare` field is a reference without a description
-//! in OpenAPI; `enum:` has its values, in which `%20` stands for a blank. Lines in front of the structs have the OpenAPI names of packages (`package`), and the schemas of types that are encoded
-//! in their own way (`schema`).
+//! `parameter:` has the name of a query parameter in the OpenAPI v2 document; a `bare` field is a reference without a
+//! description in OpenAPI; `enum:` lists the values of a string, with `%20` for blanks. The lines before the structs have the
+//! OpenAPI names of packages (`package`), and the schemas of types that have an encoding of their own (`schema`).
 //!
 //! `unpublished.txt` has further types in the same format.
 

@@ -84,7 +84,8 @@ impl Value {
         }
     }
 
-    /// Whether there is an empty list or map anywhere in the value, but for [`Value::Encoded`], of which no form omits any.
+    /// Whether there is an empty list or map anywhere in the value outside of [`Value::Encoded`], where they are never
+    /// omitted.
     #[must_use]
     pub fn has_empty(&self) -> bool {
         match self {

@@ -7,8 +7,8 @@ const WORD: usize = size_of::<u64>();
 const LOW: u64 = u64::from_ne_bytes([1; WORD]);
 const HIGH: u64 = LOW << 7;
 
-/// The length of the longest prefix of `bytes` in which no byte is marked. `marks` sets the highest bit of each byte of a word
-/// that ends the prefix, as [`equal`] and [`below`] do, and marks no space.
+/// The length of the longest prefix of `bytes` in which no byte is marked. `marks` sets the highest bit of each byte of a
+/// word that ends the prefix, as [`equal`] and [`below`] do. It must not mark spaces, which fill up the last word.
 pub(super) fn unmarked(bytes: &[u8], marks: impl Fn(u64) -> u64) -> usize {
     let first = |word: [u8; WORD]| marks(u64::from_le_bytes(word)).trailing_zeros() as usize / WORD;
     let mut at = 0;

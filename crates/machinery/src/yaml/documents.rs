@@ -5,8 +5,7 @@ pub fn begins_document(line: &[u8]) -> bool {
     line.strip_prefix(b"---").is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
 }
 
-/// The documents of a text, each with the marker that it begins with. The first has none, and may be empty, if the text begins
-/// without one.
+/// The documents of a text, each with its marker. Text before the first marker is one too, and so is an empty text.
 pub fn documents(text: &str) -> Vec<&str> {
     let (mut documents, mut begun, mut at) = (vec![], 0, 0);
     for line in text.split_inclusive('\n') {

@@ -20,12 +20,12 @@ struct SimpleKey {
     mark: Mark,
 }
 
-/// The tokens that may become keys, each with its index in the possible keys. Their numbers ascend.
+/// The numbers of the tokens that may become keys, ascending, each with the index of its [`SimpleKey`].
 #[derive(Default)]
 struct Candidates(VecDeque<(usize, usize)>);
 
 impl Candidates {
-    /// That of the first token of the queue. Earlier tokens are forgotten.
+    /// The index for `first`, the first token of the queue. Earlier tokens are forgotten.
     fn of(&mut self, first: usize) -> Option<usize> {
         while self.0.front().is_some_and(|(token, _)| *token < first) {
             self.0.pop_front();
