@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The value of an optional element or entry, if it has one. `place` is which of both.
+/// The value of an optional element or entry, if it has one; `place` names it in the error.
 fn optional<'a>(value: Val<'a>, place: &str) -> Result<Option<Val<'a>>> {
     match value {
         Val::Optional(value) => Ok(value.map(|value| (*value).clone())),

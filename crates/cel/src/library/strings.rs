@@ -5,7 +5,7 @@ use crate::regex::Regex;
 use crate::value::{Error, Result, Str, Val};
 use crate::work;
 
-/// A function of the receiver and, if it is a string as well, the first argument.
+/// The receiver and the first argument, which must be strings.
 fn two<'v, 'a>(args: &'v [Val<'a>]) -> Result<(&'v Str<'a>, &'v Str<'a>)> {
     match args {
         [Val::String(a), Val::String(b), ..] => Ok((a, b)),

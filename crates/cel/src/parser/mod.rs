@@ -48,7 +48,7 @@ const MEMBERS: Set = set(&[DOT, LBRACKET]);
 const IDENTS: Set = set(&[IDENT, ESC_IDENT]);
 const OPT_FIELD: Set = IDENTS | set(&[QUESTION]);
 
-/// The tokens that end a rule.
+/// Why a rule ends early.
 enum Stop {
     /// An error that is reported or will be: the rule ends and recovers.
     Mismatch,

@@ -9,7 +9,7 @@ pub struct Error(std::sync::Arc<Failure>);
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     text: Text,
-    reach: FailureScope,
+    scope: FailureScope,
 }
 
 /// The extent of a failure.
@@ -28,7 +28,7 @@ enum FailureScope {
 impl Error {
     #[cold]
     pub(crate) fn new(text: impl Into<Text>) -> Error {
-        Error(std::sync::Arc::new(Failure { text: text.into(), reach: FailureScope::Here }))
+        Error(std::sync::Arc::new(Failure { text: text.into(), scope: FailureScope::Here }))
     }
 
     /// The error of a function whose overloads do not accept the arguments.
@@ -40,34 +40,34 @@ impl Error {
     /// As [`Error::overload`], with a text that names the function.
     #[cold]
     pub(crate) fn overload_of(text: impl Into<Text>) -> Error {
-        Error(std::sync::Arc::new(Failure { text: text.into(), reach: FailureScope::Overload }))
+        Error(std::sync::Arc::new(Failure { text: text.into(), scope: FailureScope::Overload }))
     }
 
     /// Whether no overload of a function accepts the arguments.
     pub fn is_overload(&self) -> bool {
-        self.0.reach == FailureScope::Overload
+        self.0.scope == FailureScope::Overload
     }
 
     #[cold]
     pub(crate) fn cancelled() -> Error {
         let text = Text::new_static("operation cancelled: actual cost limit exceeded");
-        Error(std::sync::Arc::new(Failure { text, reach: FailureScope::Budget }))
+        Error(std::sync::Arc::new(Failure { text, scope: FailureScope::Budget }))
     }
 
     /// An error that ends the evaluation, where cel-go panics.
     #[cold]
     pub(crate) fn broken(text: impl Into<Text>) -> Error {
-        Error(std::sync::Arc::new(Failure { text: text.into(), reach: FailureScope::Evaluation }))
+        Error(std::sync::Arc::new(Failure { text: text.into(), scope: FailureScope::Evaluation }))
     }
 
     /// Whether the error ends the evaluation, so that `&&` and `||` do not absorb it.
     pub(crate) fn is_fatal(&self) -> bool {
-        !matches!(self.0.reach, FailureScope::Here | FailureScope::Overload)
+        !matches!(self.0.scope, FailureScope::Here | FailureScope::Overload)
     }
 
     /// Whether the evaluation ended because of its cost limit, its work limit or its interrupt.
     pub fn is_cancelled(&self) -> bool {
-        self.0.reach == FailureScope::Budget
+        self.0.scope == FailureScope::Budget
     }
 
     /// The message.

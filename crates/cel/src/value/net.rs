@@ -97,7 +97,7 @@ pub(crate) fn v4_fields(whole: &str, part: &str) -> Parsed<[u8; 4]> {
     Ok(fields)
 }
 
-/// The error of an address, and its offset.
+/// The error of an address; `at` is the text from where it is invalid.
 pub(crate) fn refuse<T>(whole: &str, message: &str, at: &str) -> Parsed<T> {
     let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
     Err(format!("ParseAddr({}): {message}{at}", quote(whole)))
@@ -138,7 +138,7 @@ impl<'a> Groups<'a> {
         self.colon()
     }
 
-    /// The last four bytes may be written as IPv4.
+    /// Parses the last four bytes, written as an IPv4 address.
     pub(crate) fn dotted(&mut self) -> Parsed<()> {
         if self.gap.is_none() && self.bytes.len() != 12 {
             return self.refuse("embedded IPv4 address must replace the final 2 fields of the address");
