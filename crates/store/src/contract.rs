@@ -111,9 +111,9 @@ pub trait Changes: Send {
     /// The next batch; waits until there is one. After [`StoreError::Compacted`] this follower has missed changes.
     fn next(&mut self) -> BoxFuture<'_, Result<Batch, StoreError>>;
 
-    /// From now on a commit returns only when this reader has asked for the batch behind it, so that the writer finds its change
-    /// applied and is woken once instead of twice. One reader at a time has this effect, as long as it lives. Whether an engine
-    /// does it is its own choice: one that learns of changes from elsewhere does not, and writers wait for the revision.
+    /// Makes commits return only when this reader has asked for the batch after theirs, so that a writer finds its change
+    /// applied, and is woken once instead of twice. Of several readers, the latest one has this effect, until it is dropped. An
+    /// engine that learns of changes from elsewhere may ignore this; then writers have to wait for the revision.
     fn precede_writers(&mut self) {}
 }
 
@@ -150,9 +150,9 @@ pub trait Store: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// A store in memory with the live keys of this one. It counts on from the newest revision, or from `after` if that is later.
-    /// Later changes of one are not seen by the other, history is not copied, and values are shared. `None` if the engine does not
-    /// keep its keys in memory.
+    /// A store in memory with the live keys of this one, whose revisions go on from the newest one, or from `after` if that is
+    /// later. Neither sees later changes of the other; history is not copied, and values are shared. `None` if the engine does
+    /// not keep its keys in memory.
     fn fork(&self, after: Revision) -> Option<Arc<dyn Store>> {
         let _ = after;
         None
@@ -197,7 +197,7 @@ pub struct BranchInfo {
     pub label: Bytes,
 }
 
-/// What a branch begins with. A revision that is given is the one that the source has to have.
+/// What a branch begins with. If a revision is given, it must be the newest one of the source.
 #[derive(Clone, Copy, Debug)]
 pub enum BranchSource<'a> {
     Nothing,
@@ -229,8 +229,8 @@ pub trait Branching: Send + Sync {
     /// until it is written, and may fail as writes do.
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>>;
 
-    /// Begins a branch again with what it began with, at a revision that is later than those before. The store that the branch was
-    /// takes no more writes. `None` if there is no such branch.
+    /// Resets a branch to what it began with, at a later revision than all before. Stores that were returned for the branch
+    /// before take no more writes. `None` if there is no such branch.
     fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<dyn Store>>;
 
     /// All that the store and its branches hold, at one moment.

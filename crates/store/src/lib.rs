@@ -1,7 +1,8 @@
 //! Revisioned bytes: the [`Store`] contract, and the engines for a directory of this machine and for memory.
 //!
 //! Invariants: the crate knows neither JSON nor Kubernetes. A write is durable, then visible, then acknowledged, in that
-//! order, unless a caller defers the syncs of writes that it does not pass on. Revisions rise with each write and are never used twice. Start with [`contract`].
+//! order, unless a caller defers the sync of writes that no client learns of. Revisions rise with each write and are never used
+//! twice. Start with [`contract`].
 
 pub mod contract;
 mod embedded;

@@ -25,7 +25,7 @@ pub const QUEUE_MAX: usize = 4096;
 /// Bytes of the records of one frame of a checkpoint: the committer writes at the same time, so a checkpoint is written
 /// in small pieces.
 pub const CHECKPOINT_FRAME_BYTES: usize = 256 << 10;
-/// Bytes of what an earlier revision had otherwise, which a fork of it writes at once; a frame holds less than 4 GiB.
+/// Bytes of the differences that a fork of an earlier revision writes at once; a frame holds less than 4 GiB.
 pub const FORK_DIFFERENCE_BYTES_MAX: usize = 1 << 30;
 /// Bytes of the records of one frame of the log, unless a single record is larger: a reader keeps a whole frame in
 /// memory.

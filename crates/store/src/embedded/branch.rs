@@ -1,4 +1,5 @@
-//! Branches: keys of their own, which begin as those of the store or of another branch, in the same log. The committer begins them.
+//! Branches: each begins with the keys of the store or of another branch, and has keys of its own from then on, in the same
+//! log. The committer begins them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::state::{Shared, State};
 use crate::contract::content::{Image, LiveValue, Map, Number, bytes_of};
 use crate::contract::{BranchInfo, BranchSource, Entry, Revision, Snapshot};
 
-/// What a branch is beside its keys.
+/// The number and the origin of a branch.
 #[derive(Clone, Default)]
 pub struct Lineage {
     /// 0 until the branch has begun.
@@ -73,7 +74,7 @@ impl BranchState {
         self.begins.notify_all();
     }
 
-    /// Blocks until the committer has begun the branch, which takes it as long as the writes that it is making.
+    /// Blocks until the committer has begun the branch, which it does once it has completed the writes that it is making.
     pub fn wait(&self) {
         self.begins.wait_while(&mut self.lineage.lock(), |_| self.shared.lock().is_waiting);
     }
@@ -99,8 +100,8 @@ impl BranchState {
     }
 }
 
-/// What the committer has still to do with branches.
-pub enum Turn {
+/// A change of the branches that the committer has yet to make.
+pub enum BranchOperation {
     Fork {
         branch: Arc<BranchState>,
         source: Origin,
@@ -115,12 +116,12 @@ pub enum Turn {
     Drop(Arc<BranchState>),
 }
 
-impl Turn {
-    /// Ends what would begin.
+impl BranchOperation {
+    /// Ends the branch that would begin.
     pub fn fail(&self, why: &str) {
         match self {
-            Turn::Fork { branch, .. } | Turn::Reset { new: branch, .. } => branch.end(why),
-            Turn::Drop(_) => {}
+            BranchOperation::Fork { branch, .. } | BranchOperation::Reset { new: branch, .. } => branch.end(why),
+            BranchOperation::Drop(_) => {}
         }
     }
 }
@@ -134,7 +135,7 @@ pub enum Origin {
 
 /// What of its source a branch begins with.
 pub enum Share {
-    /// What the source holds; a revision is the one that it has to have.
+    /// What the source holds. If a revision is given, it must be the newest one of the source.
     Newest(Option<Revision>),
     /// What it began with.
     Origin,
@@ -151,7 +152,7 @@ impl Origin {
         }
     }
 
-    /// The keys of a snapshot of the source. They share nodes and values with those that it holds now.
+    /// The keys of a snapshot of the source, which share nodes and values with the current ones.
     fn earlier(&self, root: &Shared, snapshot: &Snapshot) -> Map {
         let mut keys = match self {
             Origin::Nothing => Map::new(),
@@ -165,7 +166,7 @@ impl Origin {
         let gone: Vec<Bytes> = keys.keys().filter(|key| !wanted.contains(key)).cloned().collect();
         gone.iter().for_each(|key| drop(keys.remove(key)));
         for Entry { key, value, revision } in &snapshot.entries {
-            // no revision is used twice
+            // an equal revision means an equal value: none is used twice
             if keys.get(key).is_none_or(|live| live.revision != *revision) {
                 keys.insert(key.clone(), LiveValue { revision: *revision, value: value.clone() });
             }
@@ -174,17 +175,17 @@ impl Origin {
     }
 }
 
-/// The branches of a store by id, and the turns of the committer.
+/// The branches of a store by id, and the operations that the committer has yet to make.
 #[derive(Default)]
 pub struct Branches {
     by_id: Mutex<HashMap<Bytes, Arc<BranchState>>>,
-    turns: Mutex<Vec<Turn>>,
+    operations: Mutex<Vec<BranchOperation>>,
 }
 
 impl Branches {
     pub fn new(branches: impl Iterator<Item = Arc<BranchState>>) -> Branches {
         let by_id = branches.map(|branch| (branch.id.clone(), branch)).collect();
-        Branches { by_id: Mutex::new(by_id), turns: Mutex::default() }
+        Branches { by_id: Mutex::new(by_id), operations: Mutex::default() }
     }
 
     pub fn get(&self, id: &[u8]) -> Option<Arc<BranchState>> {
@@ -213,7 +214,7 @@ impl Branches {
         let mut all = self.by_id.lock();
         let branch = BranchState::waiting(id, label);
         let replaced = all.insert(branch.id.clone(), branch.clone());
-        self.turns.lock().push(Turn::Fork { branch: branch.clone(), source, share, replaced });
+        self.operations.lock().push(BranchOperation::Fork { branch: branch.clone(), source, share, replaced });
         Some(branch)
     }
 
@@ -222,14 +223,14 @@ impl Branches {
         let old = all.get(id)?.clone();
         let new = BranchState::waiting(id, label);
         all.insert(new.id.clone(), new.clone());
-        self.turns.lock().push(Turn::Reset { old, new: new.clone() });
+        self.operations.lock().push(BranchOperation::Reset { old, new: new.clone() });
         Some(new)
     }
 
     pub fn remove(&self, id: &[u8]) {
         let mut all = self.by_id.lock();
         if let Some(branch) = all.remove(id) {
-            self.turns.lock().push(Turn::Drop(branch));
+            self.operations.lock().push(BranchOperation::Drop(branch));
         }
     }
 
@@ -241,8 +242,8 @@ impl Branches {
         }
     }
 
-    /// The turns since the last call, in order.
-    pub fn take_turns(&self) -> Vec<Turn> {
-        std::mem::take(&mut *self.turns.lock())
+    /// The operations since the last call, in order.
+    pub fn take_operations(&self) -> Vec<BranchOperation> {
+        std::mem::take(&mut *self.operations.lock())
     }
 }

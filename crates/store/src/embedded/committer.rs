@@ -11,7 +11,7 @@ use super::branch::{BranchState, Branches};
 use super::checkpoint;
 use super::entry::LogEntry;
 use super::format;
-use super::grove::Grove;
+use super::live_branches::LiveBranches;
 use super::options::Durability;
 use super::state::{self, Shared, State};
 use super::writer::{Failure, Writer};
@@ -29,8 +29,8 @@ pub enum Job {
         write: Write,
         reply: state::Reply,
     },
-    /// Branches have turns to take.
-    Turns,
+    /// Wakes the committer for operations of branches.
+    BranchOperations,
     /// All live keys, at one moment.
     Content {
         reply: oneshot::Sender<(Snapshot, Option<Images>)>,
@@ -73,9 +73,9 @@ type Waiting = Vec<Written>;
 pub struct Committer {
     pub shared: Arc<Shared>,
     pub branches: Arc<Branches>,
-    pub grove: Grove,
+    pub live_branches: LiveBranches,
     pub log: Writer,
-    /// The directory, which is of a later format from its first branch on.
+    /// The directory, whose format is raised before its first branch.
     pub directory: Option<PathBuf>,
 }
 
@@ -101,8 +101,8 @@ impl Committer {
                 self.rest();
             }
         }
-        self.take_turns();
-        let _ = self.append_turns();
+        self.apply_branch_operations();
+        let _ = self.append_branch_entries();
         if let Some(log) = self.working_log() {
             // every acknowledged write already has the durability that was promised
             let _ = log.close();
@@ -140,14 +140,14 @@ impl Committer {
     }
 
     fn serve(&mut self, group: &mut Vec<Job>) {
-        // They were called for before the writes to new branches. The writes of the group to their sources are not acknowledged, so
-        // a fork may precede them.
-        self.take_turns();
+        // Writes to a new branch follow its fork. Writes of the group to the source of a fork are not acknowledged yet, so the
+        // fork may precede them.
+        self.apply_branch_operations();
         let mut writes = vec![];
         for job in group.drain(..) {
             match job {
                 Job::Write { branch, write, reply } => writes.push(Written { branch, write, reply }),
-                Job::Turns => {}
+                Job::BranchOperations => {}
                 Job::Content { reply } => {
                     self.commit_all(std::mem::take(&mut writes));
                     let _ = reply.send(self.content());
@@ -165,47 +165,49 @@ impl Committer {
     /// All live keys, at the revision of the log.
     fn content(&self) -> (Snapshot, Option<Images>) {
         // entries that are not in the log yet have revisions already
-        let revision = self.grove.next(self.log.head()) - 1;
-        let images = self.grove.is_used.then(|| self.grove.images(&self.shared, revision));
+        let revision = self.live_branches.next(self.log.head()) - 1;
+        let images = self.live_branches.is_used.then(|| self.live_branches.images(&self.shared, revision));
         let snapshot = self.shared.snapshot();
         (Snapshot { revision: if images.is_some() { revision } else { snapshot.revision }, ..snapshot }, images)
     }
 
     /// Begins, resets and ends branches.
-    fn take_turns(&mut self) {
-        let turns = self.branches.take_turns();
-        if let (Some(directory), false, false) = (&self.directory, turns.is_empty(), self.grove.is_used)
+    fn apply_branch_operations(&mut self) {
+        let operations = self.branches.take_operations();
+        if let (Some(directory), false, false) = (&self.directory, operations.is_empty(), self.live_branches.is_used)
             && let Err(error) = format::allow_branches(directory)
         {
-            return turns.iter().for_each(|turn| turn.fail(&format!("the file FORMAT cannot be written: {error}")));
+            return operations
+                .iter()
+                .for_each(|operation| operation.fail(&format!("the file FORMAT cannot be written: {error}")));
         }
-        for turn in turns {
-            self.grove.take(turn, &self.shared, self.log.head());
-            if self.grove.has_unwritten() {
+        for operation in operations {
+            self.live_branches.take(operation, &self.shared, self.log.head());
+            if self.live_branches.has_unwritten() {
                 let appended = self.append_unwritten();
-                self.grove.settle(appended);
+                self.live_branches.settle(appended);
             }
         }
     }
 
-    /// Appends the entries of branches, which are on disk then as writes are. The error is why they are not.
+    /// Appends the entries of branches, as durably as writes. The error is one line.
     fn append_unwritten(&mut self) -> Result<(), String> {
         if let Some(why) = self.shared.lock().poisoned.clone() {
             return Err(why);
         }
-        let appended = self.append_turns();
+        let appended = self.append_branch_entries();
         note(&self.shared, appended.clone().err());
         appended.map_err(|(Failure::Temporary(why) | Failure::Fatal(why))| why)
     }
 
-    /// Appends the entries of branches that no write has taken with it.
-    fn append_turns(&mut self) -> Result<(), Failure> {
-        let entries: Vec<LogEntry<'_>> = self.grove.entries().collect();
+    /// Appends the entries of branches that have not been appended with a write.
+    fn append_branch_entries(&mut self) -> Result<(), Failure> {
+        let entries: Vec<LogEntry<'_>> = self.live_branches.entries().collect();
         if entries.is_empty() || self.shared.lock().poisoned.is_some() {
             return Ok(());
         }
         self.log.append(&entries)?;
-        self.grove.appended();
+        self.live_branches.appended();
         Ok(())
     }
 
@@ -241,7 +243,7 @@ impl Committer {
 
     fn commit_round(&mut self, round: Waiting) -> Vec<Reply> {
         let mut replies = Vec::with_capacity(round.len());
-        let mut next = self.grove.next(self.log.head());
+        let mut next = self.live_branches.next(self.log.head());
         let mut parts = vec![];
         let poisoned = self.shared.lock().poisoned.clone();
         for (branch, writes) in by_branch(round) {
@@ -259,7 +261,8 @@ impl Committer {
         if parts.is_empty() {
             return replies;
         }
-        let entries: Vec<LogEntry<'_>> = self.grove.entries().chain(parts.iter().flat_map(Part::entries)).collect();
+        let entries: Vec<LogEntry<'_>> =
+            self.live_branches.entries().chain(parts.iter().flat_map(Part::entries)).collect();
         let appended = self.log.append(&entries);
         drop(entries);
         note(&self.shared, appended.clone().err());
@@ -269,7 +272,7 @@ impl Committer {
             replies.extend(accepted.map(|(reply, _)| (reply, failed())));
             return replies;
         }
-        self.grove.appended();
+        self.live_branches.appended();
         for Part { branch, changes, accepted, .. } in parts {
             let shared = branch.as_ref().map_or(&*self.shared, |branch| &*branch.shared);
             let mut state = shared.lock();
@@ -296,19 +299,19 @@ impl Committer {
         }
         let before = self.forget(before);
         let files = self.log.files.clone();
-        let turn = files.begin_checkpoint();
-        let Some(turn) =
-            turn.filter(|_| checkpoint::is_worthwhile(&files, before, self.log.options().checkpoint_bytes))
+        let guard = files.begin_checkpoint();
+        let Some(guard) =
+            guard.filter(|_| checkpoint::is_worthwhile(&files, before, self.log.options().checkpoint_bytes))
         else {
             return drop(reply.send(Ok(())));
         };
         // a checkpoint must not be ahead of the log after a crash
-        let synced = self.append_turns().and_then(|()| self.log.sync());
+        let synced = self.append_branch_entries().and_then(|()| self.log.sync());
         note(&self.shared, synced.clone().err());
         if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = synced {
             return drop(reply.send(Err(StoreError::Unavailable(why))));
         }
-        let images = self.grove.is_used.then(|| self.grove.images(&self.shared, self.log.head()));
+        let images = self.live_branches.is_used.then(|| self.live_branches.images(&self.shared, self.log.head()));
         let shared = self.shared.clone();
         let work = move || {
             let superseded =
@@ -316,12 +319,12 @@ impl Committer {
             let gone: HashSet<Revision> = superseded.iter().map(|(_, record)| *record).collect();
             let is_shared = |key: &bytes::Bytes, value: &LiveValue| shared.lock().has(key, value, before);
             let branches = images.as_ref().map(|images| (images, &is_shared as _));
-            let written = checkpoint::write(&turn.0, before, &gone, branches);
+            let written = checkpoint::write(&guard.0, before, &gone, branches);
             if written.is_ok() {
                 // the committer has only appended to the other end meanwhile
                 shared.lock().superseded.drain(..superseded.len());
             }
-            drop(turn);
+            drop(guard);
             let _ = reply.send(written);
         };
         // if no thread can be started, a later compaction writes the checkpoint
@@ -333,7 +336,7 @@ impl Committer {
     fn forget(&self, before: Revision) -> Revision {
         let log = self.log.head();
         let mut state = self.shared.lock();
-        if !self.grove.is_used {
+        if !self.live_branches.is_used {
             return state.forget(before);
         }
         let before = state.forget(before.max(log.saturating_sub(limits::HISTORY_BESIDE_BRANCHES)));

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The number of a branch is the revision of its fork or reset; that of the store itself is 0, and a source of [`NOTHING`] is an
-//! empty one. A branch begins at revision `head`, with what its source holds, or began with, or held earlier: then the differences turn
-//! what it holds into that. A difference of revision 0 removes a key.
+//! empty one. A branch begins at revision `head`, with what its source holds (`fork`), began with (`fork origin`), or held
+//! earlier (`fork earlier`): the differences lead from what the source holds to that. A difference of revision 0 removes a key.
 
 use bytes::Bytes;
 use imbl::ordmap::DiffItem;
@@ -62,7 +62,7 @@ impl<'a> LogEntry<'a> {
     }
 }
 
-/// A key that a source held otherwise at an earlier revision; `None` if the key was absent.
+/// A key whose value in the source was another one at an earlier revision; `None` if the key was absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub key: Bytes,
@@ -116,7 +116,7 @@ impl BranchEntry {
         }
     }
 
-    /// `None` if the record is of another kind, or has not the form of its kind.
+    /// `None` if the record is of another kind, or malformed.
     pub fn decode(record: &Record) -> Option<BranchEntry> {
         let label = |at: usize| record.value.get(at..).map(Bytes::copy_from_slice);
         let number = || (record.key.len() == 8).then(|| u64_at(&record.key, 0));
@@ -173,7 +173,7 @@ impl Difference {
         16 + self.key.len() + self.live.as_ref().map_or(0, |live| live.value.len())
     }
 
-    /// What turns `now` into `earlier`.
+    /// The differences that lead from `now` to `earlier`.
     pub fn between(now: &Map, earlier: &Map) -> Vec<Difference> {
         let all = now.diff(earlier).map(|item| match item {
             DiffItem::Add(key, live) | DiffItem::Update { new: (key, live), .. } => {
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_decoded_as_they_were_encoded() {
+    fn entries_are_decoded_as_they_were_encoded() {
         let fork = |of: ForkOf, label: &'static str| BranchEntry::Fork {
             id: "a".into(),
             source: 7,
@@ -227,7 +227,7 @@ mod tests {
             Difference { key: "a".into(), live: None },
             Difference { key: "c".into(), live: Some(LiveValue { revision: 4, value: Bytes::new() }) },
         ];
-        for turn in [
+        for entry in [
             fork(ForkOf::Newest, "text"),
             fork(ForkOf::Origin, ""),
             fork(ForkOf::Earlier(vec![]), "text"),
@@ -236,9 +236,9 @@ mod tests {
             BranchEntry::Reset { number: 3, head: 4, label: "x".into() },
             BranchEntry::Drop { number: u64::MAX },
         ] {
-            let (kind, key, value) = turn.encode();
+            let (kind, key, value) = entry.encode();
             let record = Record { kind, revision: 1, key, value };
-            assert_eq!(BranchEntry::decode(&record), Some(turn));
+            assert_eq!(BranchEntry::decode(&record), Some(entry));
             let short = Record { key: record.key.slice(..record.key.len() / 2), value: Bytes::new(), ..record };
             assert_eq!(BranchEntry::decode(&short), None);
         }

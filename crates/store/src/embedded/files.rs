@@ -266,7 +266,7 @@ pub fn each_record(
         for record in frame.records {
             match record.kind {
                 Kind::End if !ended && record.revision == header.first => ended = true,
-                kind if kind.is_turn() || matches!(kind, Kind::Delete | Kind::Roll | Kind::End) => {
+                kind if kind.is_branch_operation() || matches!(kind, Kind::Delete | Kind::Roll | Kind::End) => {
                     return Err(checksum_mismatch(name, frame.offset));
                 }
                 _ if !ended => take(record)?,

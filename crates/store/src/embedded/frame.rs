@@ -77,8 +77,8 @@ const KINDS: [Kind; 17] = [
 ];
 
 impl Kind {
-    /// Whether a branch begins or ends with the record.
-    pub fn is_turn(self) -> bool {
+    /// Whether the record begins or ends a branch.
+    pub fn is_branch_operation(self) -> bool {
         matches!(self, Kind::Fork | Kind::ForkEarlier | Kind::ForkOrigin | Kind::Reset | Kind::Drop)
     }
 

@@ -1,5 +1,5 @@
-//! The branches of a checkpoint. Each is written as what differs from another one that is written before it, if there is one that
-//! it shares most with, and each value once. Reading restores what they share.
+//! The branches of a checkpoint. Each is written as its differences from one written before it, where one is likely to share
+//! most of its keys, and each value is written once. Readers share keys and values in the same way.
 //!
 //! ```text
 //! branches   revision of the log up to which they hold; value = head u64  compacted u64, of the store itself
@@ -82,8 +82,8 @@ pub fn write<A: Appending>(out: &mut Entries<A>, images: &Images, is_shared: &Is
     Ok(())
 }
 
-/// The revision and the value of a record in a copy of its checkpoint for a store whose revisions go on from `revision`, which is
-/// raised by `bump`, as are those of its branches.
+/// The revision and the value that a record of a backup has in the restored store, which begins at `revision`. The heads of its
+/// branches are raised by `bump`.
 pub fn raised(record: &Record, revision: Revision, bump: Revision) -> (Revision, Bytes) {
     match record.kind {
         Kind::Branches => (revision, [revision.to_be_bytes(), revision.to_be_bytes()].concat().into()),
@@ -148,7 +148,7 @@ pub struct ImagesReader {
     pub images: Option<(Revision, Revision, Revision)>,
     pub branches: BTreeMap<Number, Image>,
     current: Option<Number>,
-    /// What the current branch began with has been read.
+    /// Whether all that the current branch began with has been read.
     is_settled: bool,
     values: Vec<Bytes>,
 }

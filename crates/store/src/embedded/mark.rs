@@ -1,4 +1,4 @@
-//! The mark of a stop in good order: the revision that the log reached. A log that ends before it has lost acknowledged writes,
+//! The mark of a clean shutdown: the revision that the log reached. A log that ends before it has lost acknowledged writes,
 //! which its own bytes do not show if it was cut between two frames. Since revisions only rise, an old mark stays true.
 
 use std::io;

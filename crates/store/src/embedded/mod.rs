@@ -7,8 +7,8 @@
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `writer`,
 //! `entries` and `images` (the bytes of a checkpoint, and of its branches), `replay`, `recovery`, `checkpoint`, `format` (the directory),
-//! `offline` (check, backup, restore), `salvage_branches`, `salvage`; above them `index`, `state`, `branch` and `grove` (branches as the committer sees them),
-//! `committer`, `follower`, `memory`, `branch_store`.
+//! `offline` (check, backup, restore), `salvage_branches`, `salvage`; above them `index`, `state`, `branch`, `live_branches` (those of
+//! the committer), `committer`, `follower`, `memory`, `branch_store`.
 
 use crate::limits;
 
@@ -24,9 +24,9 @@ mod files;
 mod follower;
 mod format;
 mod frame;
-mod grove;
 mod images;
 mod index;
+mod live_branches;
 mod mark;
 mod memory;
 mod offline;
@@ -56,7 +56,7 @@ use branch_store::Branch;
 use committer::{Committer, Job, submit};
 use disk::{Directory, Disk};
 use files::Files;
-use grove::Grove;
+use live_branches::LiveBranches;
 use recovery::Found;
 use state::Shared;
 use writer::Writer;
@@ -160,18 +160,18 @@ impl Embedded {
         let files = Arc::new(Files::new(disk, listed, lock));
         let is_used = replay.has_branched;
         let branches: Vec<_> = replay.branches.into_values().map(BranchState::recovered).collect();
-        let grove = Grove::new(branches.iter().cloned(), is_used);
+        let live_branches = LiveBranches::new(branches.iter().cloned(), is_used);
         let branches = Branches::new(branches.into_iter());
         let writer = Writer::new(files, options, file, head);
-        Ok(Recovered { shared: Shared::new(replay.state), branches, grove, writer })
+        Ok(Recovered { shared: Shared::new(replay.state), branches, live_branches, writer })
     }
 
     fn start(recovered: Recovered, directory: Option<PathBuf>) -> Embedded {
-        let Recovered { shared, branches, grove, writer: log } = recovered;
+        let Recovered { shared, branches, live_branches, writer: log } = recovered;
         let (shared, branches) = (Arc::new(shared), Arc::new(branches));
         let files = log.files.clone();
         let (jobs, receiver) = mpsc::channel(limits::QUEUE_MAX);
-        let committer = Committer { shared: shared.clone(), branches: branches.clone(), grove, log, directory };
+        let committer = Committer { shared: shared.clone(), branches: branches.clone(), live_branches, log, directory };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
         let thread = thread.expect("the operating system gives us a thread at start");
         Embedded { shared, branches, jobs, files, committer: Some(thread) }
@@ -182,16 +182,16 @@ impl Embedded {
     }
 
     /// Wakes the committer.
-    fn has_turns(&self) {
+    fn wake_committer(&self) {
         // if its queue is full, it is awake
-        let _ = self.jobs.try_send(Job::Turns);
+        let _ = self.jobs.try_send(Job::BranchOperations);
     }
 
     fn read_history(&self, revisions: u64) -> Result<Snapshot, StoreError> {
         let files = &self.files;
         // a checkpoint that is being written will remove the oldest files
         let compacted = || StoreError::Compacted(self.shared.lock().compacted);
-        let _turn = files.begin_checkpoint().ok_or_else(compacted)?;
+        let _guard = files.begin_checkpoint().ok_or_else(compacted)?;
         let checkpoint = files.lock().checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.revision);
         let revision = {
             let state = self.shared.lock();
@@ -213,7 +213,7 @@ impl Embedded {
 struct Recovered {
     shared: Shared,
     branches: Branches,
-    grove: Grove,
+    live_branches: LiveBranches,
     writer: Writer,
 }
 
@@ -232,7 +232,7 @@ impl Branching for Embedded {
 
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>> {
         let branch = self.branches.fork(id, &source, label, &self.shared)?;
-        self.has_turns();
+        self.wake_committer();
         if let BranchSource::Earlier(..) = source
             && !branch.has_begun()
         {
@@ -245,7 +245,7 @@ impl Branching for Embedded {
 
     fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<dyn Store>> {
         let branch = self.branches.reset(id, label)?;
-        self.has_turns();
+        self.wake_committer();
         Some(self.store_of(branch))
     }
 
@@ -258,7 +258,7 @@ impl Branching for Embedded {
 
     fn end(&self, id: &[u8]) {
         self.branches.remove(id);
-        self.has_turns();
+        self.wake_committer();
     }
 }
 

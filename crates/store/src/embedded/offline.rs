@@ -23,7 +23,7 @@ pub struct Summary {
     pub compacted: Revision,
     /// The log ends in an incomplete write: its server crashed during the write, or is writing it now.
     pub torn: bool,
-    /// The revision at the last stop in good order; writes after it were made by a server that was killed or is still running.
+    /// The revision at the last clean shutdown; later writes were made by a server that was killed or is still running.
     pub stopped: Option<Revision>,
 }
 

@@ -26,7 +26,7 @@ pub struct Found {
     pub cut: usize,
     /// Revisions up to here are known to have been synced.
     pub proven: Revision,
-    /// The revision at the last stop in good order.
+    /// The revision at the last clean shutdown.
     pub stopped: Option<Revision>,
 }
 
@@ -87,7 +87,7 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     Ok(Found { listed, replay, head, stale, torn, cut, proven, stopped })
 }
 
-/// Refuses a log that ends before the revision that it had at the last stop in good order.
+/// Refuses a log that ends before the revision that it had at the last clean shutdown.
 fn check_end(listed: &Listed, head: Revision, stopped: Option<Revision>) -> Result<(), StoreError> {
     match (stopped, listed.segments.last()) {
         (Some(stopped), Some(last)) if head < stopped => {
@@ -270,7 +270,7 @@ impl Segments<'_> {
                     self.replay.change(Change { revision: next, key: record.key, value: None });
                 }
                 Kind::Put | Kind::Delete => {}
-                kind if kind.is_turn() || matches!(kind, Kind::BranchPut | Kind::BranchDelete) => {
+                kind if kind.is_branch_operation() || matches!(kind, Kind::BranchPut | Kind::BranchDelete) => {
                     // what the checkpoint covers may be of a branch that is gone
                     if is_new {
                         self.replay.take(&record).ok_or_else(invalid)?;

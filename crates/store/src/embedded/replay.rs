@@ -18,7 +18,7 @@ use crate::contract::{Change, Revision};
 pub struct Replay {
     pub state: State,
     pub branches: BTreeMap<Number, Image>,
-    /// Their numbers.
+    /// The numbers of the branches.
     by_id: HashMap<Bytes, Number>,
     /// The checkpoint has the branches at this revision of the log.
     pub branches_at: Revision,

@@ -75,7 +75,9 @@ impl BranchSalvage {
             Kind::BranchPut | Kind::BranchDelete if record.revision > self.replay.branches_at => {
                 return self.change(record);
             }
-            kind if kind.is_turn() && record.revision > self.replay.branches_at => return self.turn(record),
+            kind if kind.is_branch_operation() && record.revision > self.replay.branches_at => {
+                return self.operation(record);
+            }
             Kind::Put => Some(record.value.clone()),
             Kind::Delete => None,
             _ => return,
@@ -119,7 +121,7 @@ impl BranchSalvage {
         }
     }
 
-    fn turn(&mut self, record: &Record) {
+    fn operation(&mut self, record: &Record) {
         let is_incomplete = match BranchEntry::decode(record) {
             Some(BranchEntry::Fork { source: ROOT, .. }) => self.has_gap,
             Some(BranchEntry::Fork { source, of, head, .. }) => {

@@ -10,7 +10,7 @@ use crate::contract::content::{Image, LiveValue, Number};
 use crate::contract::{BranchSource, Change, Revision, Snapshot, StoreError};
 use crate::embedded::branch::{BranchState, Branches};
 use crate::embedded::entry::{BranchEntry, Difference, ForkOf, LogEntry, NOTHING, ROOT};
-use crate::embedded::grove::Grove;
+use crate::embedded::live_branches::LiveBranches;
 use crate::embedded::options::{Durability, Options};
 use crate::embedded::state::Shared;
 use crate::embedded::writer::{Failure, Writer};
@@ -24,7 +24,7 @@ pub const OPTIONS: Options = Options { durability: Durability::Sync, segment_byt
 pub enum Act {
     Change(Change),
     InBranch(Number, Change),
-    Turn(BranchEntry),
+    Branch(BranchEntry),
 }
 
 /// A log, and the entries that were sent to it.
@@ -33,7 +33,7 @@ pub struct Run {
     pub shared: Shared,
     pub writer: Writer,
     branches: Branches,
-    grove: Grove,
+    live_branches: LiveBranches,
     /// Entries that were acknowledged; the entry of revision `n` is at index `n - 1`.
     pub acknowledged: Vec<Act>,
     /// Entries that were sent and not acknowledged.
@@ -59,8 +59,8 @@ impl Run {
     }
 
     pub fn of(disk: Sim, recovered: Recovered, acknowledged: Vec<Act>) -> Run {
-        let Recovered { shared, branches, grove, writer } = recovered;
-        Run { disk, shared, writer, branches, grove, acknowledged, incomplete: vec![], pending: vec![] }
+        let Recovered { shared, branches, live_branches, writer } = recovered;
+        Run { disk, shared, writer, branches, live_branches, acknowledged, incomplete: vec![], pending: vec![] }
     }
 
     /// Asserts that the incomplete write has taken effect as a whole or not at all, and adopts the outcome.
@@ -98,7 +98,7 @@ impl Run {
     }
 
     fn found_branches(&self) -> BTreeMap<Number, ModelBranch> {
-        let images = self.grove.images(&self.shared, self.writer.head());
+        let images = self.live_branches.images(&self.shared, self.writer.head());
         images.branches.into_iter().map(|image| (image.number, ModelBranch::from(image))).collect()
     }
 
@@ -114,7 +114,7 @@ impl Run {
     /// Makes a random step, often one of branches.
     pub fn step_with_branches(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         match chance.below(3) {
-            0 => self.turn(chance),
+            0 => self.operate(chance),
             1 => self.write_in_branches(chance),
             _ => self.step(chance),
         }
@@ -161,13 +161,13 @@ impl Run {
     }
 
     /// Begins, resets or ends a branch.
-    fn turn(&mut self, chance: &mut Chance) -> Result<(), Failure> {
+    fn operate(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         let known = self.known();
         let any = (!known.is_empty()).then(|| known[chance.below(known.len())].clone());
         let number = any.as_ref().map(|branch| branch.lineage.lock().number);
         let label = Bytes::from(vec![b'l'; chance.below(4)]);
         let mut is_earlier = false;
-        let turn = match (chance.below(10), &any) {
+        let entry = match (chance.below(10), &any) {
             (0, Some(branch)) => {
                 self.branches.remove(&branch.id);
                 BranchEntry::Drop { number: number.unwrap() }
@@ -205,21 +205,21 @@ impl Run {
                 BranchEntry::Fork { id, source, of, head: head.max(replaced.unwrap_or(0)), label }
             }
         };
-        for made in self.branches.take_turns() {
-            self.grove.take(made, &self.shared, self.writer.head());
+        for made in self.branches.take_operations() {
+            self.live_branches.take(made, &self.shared, self.writer.head());
         }
-        self.pending.push(Act::Turn(turn));
-        assert_eq!(self.grove.has_unwritten(), is_earlier);
+        self.pending.push(Act::Branch(entry));
+        assert_eq!(self.live_branches.has_unwritten(), is_earlier);
         if is_earlier {
             self.send(vec![])?;
-            self.grove.settle(Ok(()));
+            self.live_branches.settle(Ok(()));
         }
         Ok(())
     }
 
     /// The revision of the next entry that is not a pending one.
     fn next(&self) -> Revision {
-        self.grove.next(self.writer.head())
+        self.live_branches.next(self.writer.head())
     }
 
     /// Appends the pending entries and these, as the committer does.
@@ -230,13 +230,13 @@ impl Run {
         let rest = rest.iter().zip(first..).map(|(act, position)| match act {
             Act::Change(change) => LogEntry::from(change),
             Act::InBranch(number, change) => LogEntry::in_branch(*number, position, change),
-            Act::Turn(_) => panic!("turns are pending first"),
+            Act::Branch(_) => panic!("entries of branches are pending first"),
         });
-        let entries: Vec<LogEntry<'_>> = self.grove.entries().chain(rest).collect();
+        let entries: Vec<LogEntry<'_>> = self.live_branches.entries().chain(rest).collect();
         if !entries.is_empty() {
             self.writer.append(&entries)?;
         }
-        self.grove.appended();
+        self.live_branches.appended();
         self.pending.clear();
         self.acknowledged.append(&mut self.incomplete);
         Ok(())
@@ -248,7 +248,7 @@ impl Run {
         let mut state = self.shared.lock();
         let before = before.min(state.head).max(state.compacted);
         state.compacted = before;
-        let is_quiet = self.grove.is_used && before == state.head;
+        let is_quiet = self.live_branches.is_used && before == state.head;
         drop(state);
         self.send(vec![])?;
         self.writer.sync()?;
@@ -260,7 +260,7 @@ impl Run {
         let superseded: Vec<_> = state.superseded.iter().take_while(|(at, _)| *at <= before).copied().collect();
         let gone = superseded.iter().map(|(_, record)| *record).collect();
         drop(state);
-        let images = self.grove.is_used.then(|| self.grove.images(&self.shared, self.writer.head()));
+        let images = self.live_branches.is_used.then(|| self.live_branches.images(&self.shared, self.writer.head()));
         let is_shared = |key: &Bytes, value: &_| self.shared.lock().has(key, value, before);
         let images = images.as_ref().map(|images| (images, &is_shared as _));
         let written = checkpoint::write(&self.writer.files, before, &gone, images);
@@ -378,7 +378,7 @@ pub fn branches(acts: &[Act]) -> BTreeMap<Number, ModelBranch> {
                 put(&mut branch.live, change);
                 branch.head = change.revision;
             }
-            Act::Turn(BranchEntry::Fork { id, source, of, head, label }) => {
+            Act::Branch(BranchEntry::Fork { id, source, of, head, label }) => {
                 let mut base = match *source {
                     NOTHING => Values::new(),
                     ROOT => root.clone(),
@@ -396,12 +396,12 @@ pub fn branches(acts: &[Act]) -> BTreeMap<Number, ModelBranch> {
                 let (id, label, live) = (id.clone(), label.clone(), base.clone());
                 all.insert(position, ModelBranch { id, label, base, live, head: *head });
             }
-            Act::Turn(BranchEntry::Reset { number, head, label }) => {
+            Act::Branch(BranchEntry::Reset { number, head, label }) => {
                 let old = all.remove(number).unwrap();
                 let (live, label) = (old.base.clone(), label.clone());
                 all.insert(position, ModelBranch { live, label, head: *head, ..old });
             }
-            Act::Turn(BranchEntry::Drop { number }) => drop(all.remove(number).unwrap()),
+            Act::Branch(BranchEntry::Drop { number }) => drop(all.remove(number).unwrap()),
         }
     }
     all

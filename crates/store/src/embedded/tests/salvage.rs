@@ -34,11 +34,11 @@ fn values_of(act: &Act) -> Vec<(Bytes, Bytes)> {
     let change = |change: &Change| Some((change.key.clone(), change.value.clone()?));
     match act {
         Act::Change(made) | Act::InBranch(_, made) => change(made).into_iter().collect(),
-        Act::Turn(BranchEntry::Fork { of: ForkOf::Earlier(differences), .. }) => {
+        Act::Branch(BranchEntry::Fork { of: ForkOf::Earlier(differences), .. }) => {
             let value = |of: &Difference| Some((of.key.clone(), of.live.as_ref()?.value.clone()));
             differences.iter().filter_map(value).collect()
         }
-        Act::Turn(_) => vec![],
+        Act::Branch(_) => vec![],
     }
 }
 

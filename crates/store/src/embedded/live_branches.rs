@@ -1,4 +1,4 @@
-//! The branches as the committer sees them: it alone begins, resets and ends them, so that their content and the order of the log
+//! The branches of the committer, which alone begins, resets and ends them, so that their content and the order of the log
 //! agree.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::branch::{BranchState, Lineage, Origin, Share, Turn};
+use super::branch::{BranchOperation, BranchState, Lineage, Origin, Share};
 use super::entry::{BranchEntry, Difference, ForkOf, LogEntry};
 use super::frame::Kind;
 use super::state::Shared;
@@ -31,7 +31,7 @@ struct Unwritten {
 
 /// The branches that have begun and have not ended.
 #[derive(Default)]
-pub struct Grove {
+pub struct LiveBranches {
     all: BTreeMap<Number, Arc<BranchState>>,
     pending: Vec<Pending>,
     unwritten: Option<Unwritten>,
@@ -39,21 +39,21 @@ pub struct Grove {
     pub is_used: bool,
 }
 
-impl Grove {
-    pub fn new(branches: impl Iterator<Item = Arc<BranchState>>, is_used: bool) -> Grove {
+impl LiveBranches {
+    pub fn new(branches: impl Iterator<Item = Arc<BranchState>>, is_used: bool) -> LiveBranches {
         let all = branches.map(|branch| (branch.lineage.lock().number, branch.clone())).collect();
-        Grove { all, pending: vec![], unwritten: None, is_used }
+        LiveBranches { all, pending: vec![], unwritten: None, is_used }
     }
 
-    /// Takes a turn; `head` is the revision of the last entry of the log.
-    pub fn take(&mut self, turn: Turn, root: &Shared, head: Revision) {
+    /// Carries out an operation; `head` is the revision of the last entry of the log.
+    pub fn take(&mut self, operation: BranchOperation, root: &Shared, head: Revision) {
         self.is_used = true;
-        match turn {
-            Turn::Fork { branch, source, share, replaced } => {
+        match operation {
+            BranchOperation::Fork { branch, source, share, replaced } => {
                 self.fork(&branch, &source, share, replaced.as_deref(), root, head)
             }
-            Turn::Reset { old, new } => self.reset(&old, &new, head),
-            Turn::Drop(branch) => {
+            BranchOperation::Reset { old, new } => self.reset(&old, &new, head),
+            BranchOperation::Drop(branch) => {
                 let number = branch.lineage.lock().number;
                 if self.all.remove(&number).is_some() {
                     self.push(&BranchEntry::Drop { number }, head);
@@ -118,7 +118,7 @@ impl Grove {
         branch.begin(lineage, head);
     }
 
-    /// Whether [`Grove::entries`] have to be appended before anything else is done.
+    /// Whether [`LiveBranches::entries`] have to be appended before anything else is done.
     pub fn has_unwritten(&self) -> bool {
         self.unwritten.is_some()
     }
@@ -156,9 +156,9 @@ impl Grove {
     }
 
     /// Adds an entry, and returns its revision in the log.
-    fn push(&mut self, turn: &BranchEntry, log: Revision) -> Revision {
+    fn push(&mut self, entry: &BranchEntry, log: Revision) -> Revision {
         let position = self.next(log);
-        let (kind, key, value) = turn.encode();
+        let (kind, key, value) = entry.encode();
         self.pending.push(Pending { position, kind, key, value });
         position
     }
@@ -176,7 +176,7 @@ impl Grove {
         })
     }
 
-    /// Called when [`Grove::entries`] have been appended.
+    /// Called when [`LiveBranches::entries`] have been appended.
     pub fn appended(&mut self) {
         self.pending.clear();
     }
