@@ -147,8 +147,8 @@ impl Objects {
         states.collect::<Option<_>>().map(Frozen)
     }
 
-    /// What a store held at an earlier revision, as it is in the store. `None` if the events since then are not known any more, or a value
-    /// cannot be sealed.
+    /// What a store held at an earlier revision, encoded as in the store. `None` if the events since then are not known any more,
+    /// or a value cannot be sealed.
     pub fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
         let mut entries = vec![];
         for ((group, plural), collection) in self.all() {

@@ -1,4 +1,4 @@
-//! The objects of a store at one revision, as those of a fork of it, which need not be decoded again.
+//! The decoded objects of a store at one revision, which a fork of the store takes over instead of decoding them again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Frozen {
     }
 }
 
-/// The events that make the objects of a collection from others.
+/// The events that lead from one state of a collection to another.
 pub(super) fn events_between(before: &Root, now: &Root) -> Vec<Event> {
     let is_same = |old: &Arc<Stored>, new: &Arc<Stored>| {
         Arc::ptr_eq(old, new) || (old.revision == new.revision && old.body.bytes == new.body.bytes)

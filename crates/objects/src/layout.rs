@@ -31,7 +31,7 @@ pub trait Transform: Send + Sync {
 
     fn open(&self, place: &Place, value: Bytes) -> Result<Opened, String>;
 
-    /// A number that changes when values of this key would be encoded differently from now on.
+    /// A number that changes when the encoding of values of this key changes.
     fn mark(&self, _key: &Key) -> u64 {
         0
     }

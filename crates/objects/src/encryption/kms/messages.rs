@@ -69,7 +69,7 @@ pub struct EncryptedObject {
     pub data: Vec<u8>,
     #[prost(string, tag = "2")]
     pub key_id: String,
-    /// What the plugin has made of the source of keys.
+    /// The source of keys, encrypted by the plugin.
     #[prost(bytes = "vec", tag = "3")]
     pub source: Vec<u8>,
     #[prost(btree_map = "string, bytes", tag = "4")]
