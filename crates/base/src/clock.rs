@@ -56,12 +56,12 @@ pub fn uuid() -> String {
     uuid_from(random_bytes())
 }
 
-/// The uid of an object, which `of` names.
+/// A uid for the object that `of` names.
 pub fn uid(of: impl FnOnce() -> String) -> String {
     uuid_from(chosen("uid", of))
 }
 
-/// Bytes that belong to a name: random ones, or those that the seed of the [`WorkspaceClock`] gives it.
+/// Random bytes, or, if the [`WorkspaceClock`] has a seed, the next bytes of the sequence for `purpose` and the name that `of` returns.
 fn chosen<const N: usize>(purpose: &str, of: impl FnOnce() -> String) -> [u8; N] {
     let seeded = current().and_then(|clock| clock.seeded(purpose, of));
     seeded.map_or_else(random_bytes, |hash| std::array::from_fn(|index| hash[index]))
@@ -81,7 +81,7 @@ fn uuid_from(mut bytes: [u8; 16]) -> String {
     text
 }
 
-/// The five random characters of a generated name; `of` says which.
+/// The five random characters at the end of a generated name; `of` identifies what is named.
 pub fn name_suffix(of: impl FnOnce() -> String) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     let bytes: [u8; 5] = chosen("suffix", of);
@@ -98,7 +98,7 @@ pub fn random_below(bound: u64) -> u64 {
     u64::from_le_bytes(random_bytes()) % bound.max(1)
 }
 
-/// A number in `0..bound` that clients see; `of` says where.
+/// A number in `0..bound` that clients see, and so comes from the seed if there is one; `of` identifies its use.
 pub fn shown_below(bound: u64, of: impl FnOnce() -> String) -> u64 {
     u64::from_le_bytes(chosen("number", of)) % bound.max(1)
 }

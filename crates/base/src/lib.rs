@@ -1,7 +1,7 @@
-//! The common basis of the rooms of the API server.
+//! What every room of the API server uses.
 //!
-//! `configuration`, `digest`, `limits`, `metrics` and `wording` import none of the others, `clock` hashes with `digest`, and tasks have
-//! clocks; `deadline`, `notice`, `request`, `trace` and `webhook` import those.
+//! Modules import only from earlier lines: `configuration`, `digest`, `limits`, `metrics`, `wording`; then `clock`; then `task`; then
+//! `deadline`, `notice`, `request`, `trace` and `webhook`.
 
 pub mod clock;
 pub mod configuration;

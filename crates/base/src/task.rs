@@ -28,7 +28,7 @@ where
     }
 }
 
-/// A future that a task can be made of.
+/// A future that can be spawned.
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Runs a future as a part of the calling task. If the caller is dropped before its end, it goes on in a task of its own.
@@ -41,7 +41,7 @@ where
     std::future::poll_fn(|context| unfinished.poll(context)).await
 }
 
-/// [`finish`], with a clock, and with the message of a panic as the error, so that the caller survives it.
+/// Like [`finish`], with the given clock. A panic of the future becomes an error with its message.
 pub async fn finish_caught<T: Send + 'static>(
     name: &'static str,
     clock: Option<Arc<WorkspaceClock>>,
@@ -67,7 +67,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
 /// A future that goes on in a task of its own if this is dropped before its end.
 struct Unfinished<T: Send + 'static> {
     name: &'static str,
-    /// The clock of the future. When this is dropped, that of the task is gone.
+    /// The clock of the future. The task-local can no longer be read when this is dropped.
     clock: Option<Arc<WorkspaceClock>>,
     future: Option<Boxed<T>>,
 }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impersonation_headers_are_parsed() {
+    fn proxy_headers_name_the_user() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("x-remote-user", "ann"),

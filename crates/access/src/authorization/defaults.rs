@@ -180,7 +180,7 @@ mod tests {
     static NEWEST: LazyLock<FeatureGates> = LazyLock::new(FeatureGates::default);
 
     #[test]
-    fn kind_table_is_well_formed() {
+    fn bootstrap_policy_table_is_well_formed() {
         let counts = [
             (cluster_roles(&NEWEST).count(), cluster_role_bindings(&NEWEST).count()),
             (roles(&NEWEST).count(), role_bindings(&NEWEST).count()),

@@ -1,15 +1,15 @@
-//! What a seed gives instead of randomness.
+//! Reproducible bytes from a seed, in place of random ones.
 
 use std::collections::HashMap;
 
 use crate::{digest, limits};
 
-/// Gives each name a sequence of its own, so that what a name gets does not depend on what happens to others meanwhile.
+/// A sequence of bytes for each name, independent of how often the others are asked for theirs.
 pub struct Sequences {
     seed: i64,
     /// Distinguishes the sequences from those of earlier runs of the same API.
     begin: u64,
-    /// How often a name has been given something, by its hash.
+    /// How many values each name has been given, by the name's hash.
     given: HashMap<[u8; 32], u32>,
 }
 
@@ -43,7 +43,7 @@ mod tests {
     fn names_have_sequences_of_their_own() {
         let (mut one, mut other) = (Sequences::new(7, 0), Sequences::new(7, 0));
         let first = one.next("uid", "a");
-        assert_ne!(one.next("uid", "a"), first, "what exists again is another");
+        assert_ne!(one.next("uid", "a"), first, "an object that is created again gets another uid");
         other.next("uid", "b");
         assert_eq!(other.next("uid", "a"), first, "other names do not matter");
         assert_ne!(other.next("suffix", "a"), first);

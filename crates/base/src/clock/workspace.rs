@@ -1,7 +1,7 @@
 //! The clock of one API, which tests may stop and advance.
 //!
-//! A task has the clock of the task that has spawned it (`task::spawn`), and the first ones are given it where an API is assembled and
-//! where its requests arrive. So no room between passes it on, and code that has none reads the time of the machine.
+//! The clock is a task-local: set where an API is assembled and where its requests arrive, and inherited by spawned tasks (`task::spawn`),
+//! so that no function has to pass it on. Code outside such tasks reads the machine's clock.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ tokio::task_local! {
     static CLOCK: Arc<WorkspaceClock>;
 }
 
-/// Whether there has been a clock, since otherwise no task has one.
+/// Whether a clock has ever been made. Until then, no task-local needs to be looked up.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
 /// What a clock shows.
@@ -27,12 +27,12 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 pub struct Reading {
     /// In microseconds since the Unix epoch.
     pub shown: i64,
-    /// When the machine's clock showed what, if this one runs; in microseconds since the Unix epoch.
+    /// What the machine's clock showed when this one showed `shown`, in microseconds since the Unix epoch. `None` if this one is stopped.
     pub since: Option<i64>,
 }
 
 impl Reading {
-    /// What it shows when the clock of the machine shows this.
+    /// What the clock shows when the machine's clock shows `machine`.
     pub fn at(&self, machine: i64) -> i64 {
         self.since.map_or(self.shown, |since| self.shown.saturating_add(machine.saturating_sub(since)))
     }
@@ -50,7 +50,7 @@ pub struct WorkspaceClock {
     reading: Mutex<Option<Reading>>,
     sequences: Mutex<Option<Sequences>>,
     changes: watch::Sender<Changes>,
-    /// For each task that acts at times, how many changes it has taken note of.
+    /// For each [`Follower`], how many changes it has handled.
     followers: Mutex<Vec<std::sync::Weak<AtomicU64>>>,
 }
 
@@ -142,8 +142,8 @@ pub fn scoped<T>(clock: Option<&Arc<WorkspaceClock>>, work: impl FnOnce() -> T) 
     }
 }
 
-/// An [`instant`] by which controllers wait: what the clock is put forward by has passed for them. A stopped clock does not stop it, since
-/// the waits bridge what really takes time, such as requests in flight, and nothing could be deleted meanwhile.
+/// The time by which controllers wait: an [`instant`], plus all that the clock has been put forward by. It goes on while the clock is
+/// stopped, since controllers wait for what takes real time, such as requests in flight, and otherwise could delete nothing.
 pub fn moment() -> Instant {
     current().map_or_else(instant, |clock| clock.moment())
 }
@@ -170,9 +170,9 @@ pub struct Follower(Option<Following>);
 
 struct Following {
     changes: watch::Receiver<Changes>,
-    /// The number of changes before what the task is doing.
+    /// The number of changes when the task began what it is doing.
     noted: u64,
-    /// That before the last time that it has had nothing to do.
+    /// The number of changes that the task has handled completely.
     seen: Arc<AtomicU64>,
 }
 
@@ -188,7 +188,7 @@ impl Follower {
         }))
     }
 
-    /// Waits until the clock is changed, and then for the task to call this again. It must have done all that is due before it does.
+    /// Waits until the clock is changed. The caller must have done all that is due: until it calls this again, it counts as lagging.
     pub async fn changed(&mut self) {
         let Some(following) = &mut self.0 else { return std::future::pending().await };
         following.seen.store(following.noted, Ordering::Release);

@@ -1,7 +1,7 @@
-//! The definition of metrics: each stands once, with its type, its name and its description.
+//! A macro that defines metrics with their types, names and descriptions.
 
-/// Defines a struct of metrics, its default, and a method that registers them all. A metric is made by its default, or by what
-/// stands behind `=`. Further fields stand behind `with`.
+/// Defines a struct of metrics, its default, and a method that registers them all. A metric is initialized with its default, or with the
+/// expression after `=`. Fields that are not metrics come after `with`.
 macro_rules! metrics {
     (@new) => { Default::default() };
     (@new $made:expr) => { $made };

@@ -36,7 +36,7 @@ metrics! {
             "apiserver_manifest_admission_config_controller_last_config_info",
             "1, with the hash of the manifests of an admission plugin";
     } with {
-        /// The present labels of that metric.
+        /// The labels that `last_config_info` has now.
         loaded: parking_lot::Mutex<Vec<Loaded>>,
     }
 }

@@ -20,7 +20,7 @@ pub struct RequestSeries {
     counts: Mutex<Vec<(u16, Counter)>>,
 }
 
-/// All of them; there are no more than metrics.
+/// The series by labels. Every entry is also in the metrics, so this map is no larger than they are.
 #[derive(Default)]
 pub struct KnownRequests(RwLock<HashMap<DrySeries, Arc<RequestSeries>>>);
 

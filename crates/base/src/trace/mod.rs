@@ -97,7 +97,7 @@ pub async fn span<F: Future>(
     attributes: impl FnOnce() -> Attributes,
     work: F,
 ) -> F::Output {
-    // pinned here, so that the state of this function holds it once and not for each of both ways to await it
+    // pinned first, since otherwise the state of this function would hold it twice, for each of the two places that await it
     let work = pin!(work);
     let Some(outer) = task::trace().filter(|trace| trace.sampled) else { return work.await };
     let at = Trace { span: clock::random_bytes(), ..outer };

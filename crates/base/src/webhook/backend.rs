@@ -27,11 +27,11 @@ pub struct Backend {
     tls: Result<TlsConnector, String>,
     unverified: Result<TlsConnector, String>,
     /// Pooled connections; some still carry a request.
-    idle: Mutex<Vec<(Address, Connection<Whole>)>>,
+    idle: Mutex<Vec<(Address, Connection<StreamedBody>)>>,
 }
 
 /// A streamed request body.
-type Whole = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+type StreamedBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 impl Backend {
     /// Reads the spec of an APIService: `service`, `caBundle` and `insecureSkipTLSVerify`.
@@ -56,14 +56,14 @@ impl Backend {
         }
     }
 
-    fn take_idle(&self, address: &Address) -> Option<Connection<Whole>> {
+    fn take_idle(&self, address: &Address) -> Option<Connection<StreamedBody>> {
         let mut idle = self.idle.lock();
         idle.retain(|(at, connection)| at == address && !connection.is_closed());
         let ready = idle.iter().position(|(_, connection)| connection.is_ready())?;
         Some(idle.swap_remove(ready).1)
     }
 
-    fn keep(&self, address: &Address, connection: Connection<Whole>) {
+    fn keep(&self, address: &Address, connection: Connection<StreamedBody>) {
         let mut idle = self.idle.lock();
         if idle.len() < limits::WEBHOOK_IDLE_CONNECTIONS {
             idle.push((address.clone(), connection));
@@ -135,14 +135,14 @@ async fn once(
     tls: &Result<TlsConnector, String>,
     backend: &Backend,
     address: &Address,
-    request: Request<Whole>,
+    request: Request<StreamedBody>,
 ) -> Result<Response<Incoming>, String> {
     let mut connection = connect::open(tls, &backend.host, address).await?;
     connection.send(request).await.map_err(|error| error.why)
 }
 
 /// A copy of a request without a body.
-fn again(request: &Request<Whole>) -> Request<Whole> {
+fn again(request: &Request<StreamedBody>) -> Request<StreamedBody> {
     let mut copy = Request::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();

@@ -363,7 +363,7 @@ mod tests {
     use machinery::json;
 
     #[test]
-    fn etcd_endpoints_follow_configuration() {
+    fn webhook_endpoints_follow_configuration() {
         let cases = [
             (json!({"url": "https://a.io"}), "https://a.io", "a.io", 443, "/", "a.io"),
             (json!({"url": "https://a.io:8443/x/y"}), "https://a.io:8443/x/y", "a.io", 8443, "/x/y", "a.io:8443"),

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn api_groups_are_found() {
+    fn capture_groups_are_found() {
         let regex = Regex::new("(?P<a>x+)(y)?").unwrap();
         assert_eq!(regex.captures("_xx").unwrap(), [Some("xx"), Some("xx"), None]);
         assert_eq!(regex.find_iter("xyxxz").collect::<Vec<_>>(), ["xy", "xx"]);

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_messages_match_cel_go() {
+    fn failure_messages_match_the_json_patch_library() {
         let document = r#"{"l":["a"],"m":{},"s":3}"#;
         let cases = [
             (

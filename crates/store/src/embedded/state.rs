@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_output_tail_is_bounded() {
+    fn change_tail_is_bounded() {
         let value = Bytes::from(vec![0; 1 << 20]);
         for (logged, kept) in [(true, 32), (false, 100)] {
             let mut state = State { logged, ..State::default() };

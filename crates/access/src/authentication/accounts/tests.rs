@@ -341,7 +341,7 @@ async fn rejects_foreign_signatures() {
 }
 
 #[tokio::test]
-async fn managed_fields_print_as_sets() {
+async fn public_keys_print_as_a_jwk_set() {
     let (rsa, ec) = (rsa_pem(), ec_pem());
     let options = AccountOptions { keys: vec![("ec".into(), ec.into_bytes())], ..Default::default() };
     let accounts = accounts(options, &rsa);

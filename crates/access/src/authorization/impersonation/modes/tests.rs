@@ -226,7 +226,7 @@ fn nodes_and_accounts_have_groups_of_their_own() {
 }
 
 #[test]
-fn user_agent_is_equal_on_all_servers() {
+fn associated_node_check_is_equal_for_every_node() {
     let shown = ImpersonationMode::AssociatedNode.checked_user(&agent()).into_owned();
     assert_eq!(shown.extra, [(ACCOUNT_KEYS.into(), vec![ACCOUNT_NODE.into(), "x".into()])]);
     assert_eq!(User { extra: agent().extra, ..shown }, agent());
