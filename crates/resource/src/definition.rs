@@ -26,10 +26,6 @@ fn text(value: &Value, path: &[&str]) -> Text {
     }
 }
 
-fn texts(value: &Value, path: &[&str]) -> Vec<Text> {
-    value.texts_at(path).map(Text::from).collect()
-}
-
 fn flag(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
@@ -214,8 +210,8 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
         singular: accepted("singular"),
         kind,
         list_kind: accepted("listKind"),
-        short_names: texts(definition, &["status", "acceptedNames", "shortNames"]),
-        categories: texts(definition, &["status", "acceptedNames", "categories"]),
+        short_names: definition.text_list_at(&["status", "acceptedNames", "shortNames"]),
+        categories: definition.text_list_at(&["status", "acceptedNames", "categories"]),
         namespaced: spec.str_at(&["scope"]) == "Namespaced",
         versions,
         storage,

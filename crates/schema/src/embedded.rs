@@ -81,7 +81,7 @@ fn meta(map: &Map, path: &Path<'_>, release: Release, all: &mut Vec<FieldError>)
     }
     let meta = copy.remove("metadata").unwrap_or_default();
     let generate = meta.str_at(&["generateName"]);
-    let problems = metadata::segment_prefix_problems(generate);
+    let problems = names::path_segment_prefix(generate);
     metadata::invalid_each(&place.child("generateName"), &Value::from(generate), problems, &mut errors);
     let name = meta.str_at(&["name"]);
     if !name.is_empty() {

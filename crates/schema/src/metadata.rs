@@ -102,7 +102,7 @@ pub fn validate_before_update(new: &Value, old: &Value, context: MetadataContext
     let path = FieldPath::new("metadata");
     let mut errors = vec![];
     let generate = new.str_at(&["generateName"]);
-    let problems = segment_prefix_problems(generate);
+    let problems = names::path_segment_prefix(generate);
     invalid_each(&path.child("generateName"), &Value::from(generate), problems, &mut errors);
     let name = new.str_at(&["name"]);
     if name.is_empty() {
@@ -129,11 +129,6 @@ pub fn validate_before_update(new: &Value, old: &Value, context: MetadataContext
         validate_update(new, old, &path, release, &mut errors);
     }
     errors
-}
-
-/// Why a text cannot be the beginning of a path segment.
-pub(crate) fn segment_prefix_problems(text: &str) -> Vec<String> {
-    ["/", "%"].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
 /// The rules for a change of metadata, in upstream's order. The server has already restored the fields that clients may

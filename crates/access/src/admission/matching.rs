@@ -40,10 +40,6 @@ pub struct Matching {
     all_without_rules: bool,
 }
 
-fn texts(value: &Value, key: &str) -> Vec<Text> {
-    value.texts_at(&[key]).map(Text::from).collect()
-}
-
 fn contains(patterns: &[Text], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern == "*" || pattern == text)
 }
@@ -51,12 +47,12 @@ fn contains(patterns: &[Text], text: &str) -> bool {
 impl MatchRule {
     fn all(value: &Value, key: &str) -> Vec<MatchRule> {
         let rule = |rule: &Value| MatchRule {
-            operations: texts(rule, "operations"),
-            groups: texts(rule, "apiGroups"),
-            versions: texts(rule, "apiVersions"),
-            resources: texts(rule, "resources"),
+            operations: rule.text_list_at(&["operations"]),
+            groups: rule.text_list_at(&["apiGroups"]),
+            versions: rule.text_list_at(&["apiVersions"]),
+            resources: rule.text_list_at(&["resources"]),
             scope: rule.str_at(&["scope"]).into(),
-            names: texts(rule, "resourceNames"),
+            names: rule.text_list_at(&["resourceNames"]),
         };
         value.items_at(&[key]).iter().map(rule).collect()
     }

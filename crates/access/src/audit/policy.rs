@@ -69,10 +69,6 @@ pub struct AuditPolicy {
     omits_managed_fields: bool,
 }
 
-fn texts(value: &Value, key: &str) -> Vec<Text> {
-    value.texts_at(&[key]).map(Text::from).collect()
-}
-
 fn stages(value: &Value, path: &FieldPath, errors: &mut ConfigurationErrors) -> Stages {
     value.texts_at(&["omitStages"]).fold(Stages::default(), |all, name| match Stage::parse(name) {
         Some(stage) => all.with(stage),
@@ -128,17 +124,17 @@ impl AuditRule {
         }
         let resources = |value: &Value| Resources {
             group: value.str_at(&["group"]).into(),
-            resources: texts(value, "resources"),
-            names: texts(value, "resourceNames"),
+            resources: value.text_list_at(&["resources"]),
+            names: value.text_list_at(&["resourceNames"]),
         };
         let rule = AuditRule {
             level: level.unwrap_or_default(),
-            users: texts(value, "users"),
-            groups: texts(value, "userGroups"),
-            verbs: texts(value, "verbs"),
+            users: value.text_list_at(&["users"]),
+            groups: value.text_list_at(&["userGroups"]),
+            verbs: value.text_list_at(&["verbs"]),
             resources: value.items_at(&["resources"]).iter().map(resources).collect(),
-            namespaces: texts(value, "namespaces"),
-            urls: texts(value, "nonResourceURLs"),
+            namespaces: value.text_list_at(&["namespaces"]),
+            urls: value.text_list_at(&["nonResourceURLs"]),
             omitted: stages(value, path, errors),
             omits_managed_fields: value.get("omitManagedFields").and_then(Value::as_bool),
         };

@@ -26,7 +26,7 @@ pub use coverage::{TooManyParts, missing};
 pub use decision::Decision;
 pub use impersonation::Impersonation;
 pub use index::{GROUP, GrantedRole, Rbac};
-pub use rules::{PolicyRule, quoted};
+pub use rules::PolicyRule;
 pub use webhook::{AccessReviewer, DecisionTtl};
 
 /// An authorized request.

@@ -1,5 +1,6 @@
 //! Rules of roles: matching and coverage.
 
+use machinery::value::quote_list;
 use machinery::{Text, Value};
 
 use super::AccessAttributes;
@@ -29,7 +30,7 @@ fn url_covers(url: &str, path: &str) -> bool {
 
 impl PolicyRule {
     pub fn parse(value: &Value) -> PolicyRule {
-        let texts = |name: &str| -> Vec<Text> { value.texts_at(&[name]).map(Text::from).collect() };
+        let texts = |name| value.text_list_at(&[name]);
         PolicyRule {
             verbs: texts("verbs"),
             groups: texts("apiGroups"),
@@ -105,15 +106,9 @@ impl std::fmt::Display for PolicyRule {
             ("Verbs", &self.verbs),
         ];
         let given = parts.iter().filter(|(_, list)| !list.is_empty());
-        let shown: Vec<String> = given.map(|(name, list)| format!("{name}:{}", quoted(list))).collect();
+        let shown: Vec<String> = given.map(|(name, list)| format!("{name}:{}", quote_list(list))).collect();
         write!(f, "{{{}}}", shown.join(", "))
     }
-}
-
-/// Formats a list like Go's `%q`.
-pub fn quoted(list: &[Text]) -> String {
-    let items: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
-    format!("[{}]", items.join(" "))
 }
 
 #[cfg(test)]

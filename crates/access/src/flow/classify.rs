@@ -88,10 +88,6 @@ struct Rules {
     paths: Vec<PathRule>,
 }
 
-fn texts(value: &Value, key: &str) -> Vec<Text> {
-    value.texts_at(&[key]).map(Text::from).collect()
-}
-
 fn contains(patterns: &[Text], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern == "*" || pattern == text)
 }
@@ -146,13 +142,16 @@ impl Rules {
             ),
         };
         let resource = |rule: &Value| ResourceRule {
-            verbs: texts(rule, "verbs"),
-            groups: texts(rule, "apiGroups"),
-            resources: texts(rule, "resources"),
-            namespaces: texts(rule, "namespaces"),
+            verbs: rule.text_list_at(&["verbs"]),
+            groups: rule.text_list_at(&["apiGroups"]),
+            resources: rule.text_list_at(&["resources"]),
+            namespaces: rule.text_list_at(&["namespaces"]),
             cluster: rule.get("clusterScope") == Some(&Value::Bool(true)),
         };
-        let path = |rule: &Value| PathRule { verbs: texts(rule, "verbs"), urls: texts(rule, "nonResourceURLs") };
+        let path = |rule: &Value| PathRule {
+            verbs: rule.text_list_at(&["verbs"]),
+            urls: rule.text_list_at(&["nonResourceURLs"]),
+        };
         Rules {
             subjects: value.items_at(&["subjects"]).iter().map(subject).collect(),
             resources: value.items_at(&["resourceRules"]).iter().map(resource).collect(),

@@ -1,8 +1,8 @@
 //! Canonical JSON: compact, sorted, escaped and formatted as Go's encoder does it.
 
-use super::Value;
 use super::scan::{below, equal, unmarked, with_bits};
 use super::shortest::{decimal, scientific};
+use super::{Text, Value};
 
 /// Appends `value` as compact JSON.
 pub fn write_json(value: &Value, out: &mut Vec<u8>) {
@@ -124,6 +124,12 @@ pub fn quote(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// `texts` as Go prints a slice of strings with `%q`.
+pub fn quote_list(texts: &[Text]) -> String {
+    let all: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+    format!("[{}]", all.join(" "))
 }
 
 /// Approximates Go's `strconv.IsPrint`: false for control and format characters, spaces other than U+0020, private use and

@@ -14,7 +14,7 @@ pub mod skim;
 
 pub(crate) use decode::lossy;
 pub use decode::{DEPTH_MAX, Decoded, decode, decode_every, decode_managed, decode_strict, key_order};
-pub use encode::{float_text, quote, write_json, write_json_string};
+pub use encode::{float_text, quote, quote_list, write_json, write_json_string};
 pub use error::{JsonContext, JsonError, JsonProblem};
 pub use keys::{KeyOrder, PATHS_BYTES_MAX, Paths, STRICT_ERRORS_MAX};
 pub use map::{Map, find_sorted};
@@ -172,6 +172,11 @@ impl Value {
     /// The texts in the list below `path`.
     pub fn texts_at<'a>(&'a self, path: &[&str]) -> impl Iterator<Item = &'a str> + use<'a> {
         self.items_at(path).iter().filter_map(Value::as_str)
+    }
+
+    /// Copies of the texts in the list below `path`.
+    pub fn text_list_at(&self, path: &[&str]) -> Vec<Text> {
+        self.texts_at(path).map(Text::from).collect()
     }
 
     /// Sets the value at `path`. Values on the way that are absent or not objects are replaced by objects.

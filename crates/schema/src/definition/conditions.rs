@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use machinery::url::Url;
-use machinery::{FieldError, FieldPath, Map, Text, Value};
+use machinery::{FieldError, FieldPath, Map, Text, Value, status};
 
 use super::openapi::{list, text};
 use super::{conversion, structural};
@@ -174,7 +174,7 @@ pub fn naming(definition: &Value, taken: &[&Taken]) -> Option<Naming> {
             let problems = short_name_problems(requested, accepted, used, &in_use);
             let from = if problems.is_empty() { requested } else { accepted };
             if !problems.is_empty() {
-                conflict = Some(("ShortNamesConflict", aggregate_texts(problems)));
+                conflict = Some(("ShortNamesConflict", status::aggregate(&problems)));
             }
             copy(key, from, &mut names);
             continue;
@@ -260,18 +260,10 @@ pub fn has_bad_bundle(definition: &Value) -> bool {
     text(conversion, "strategy") == "Webhook" && !bundle.is_empty() && conversion::ca_bundle_problem(bundle).is_some()
 }
 
-/// The texts of errors as Go aggregates them: without repetitions, and in brackets if there are several.
+/// See [`status::aggregate`].
 pub(super) fn aggregate(errors: &[FieldError]) -> String {
-    aggregate_texts(errors.iter().map(ToString::to_string).collect())
-}
-
-fn aggregate_texts(texts: Vec<String>) -> String {
-    let mut reported = HashSet::new();
-    let unique: Vec<String> = texts.into_iter().filter(|text| reported.insert(text.clone())).collect();
-    match unique.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    }
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    status::aggregate(&texts)
 }
 
 /// Whether a definition preserves unknown fields. Only then may its schemas be non-structural. Any other definition

@@ -33,7 +33,7 @@ pub(crate) fn is_integral(f: f64, release: Release) -> bool {
 /// Converts a float to an integer as Go does: truncates toward zero, and returns the smallest integer for what does not
 /// fit.
 pub(crate) fn truncated(f: f64) -> i64 {
-    if fits_i64(f) { f as i64 } else { i64::MIN }
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) { f as i64 } else { i64::MIN }
 }
 
 impl Range {
@@ -72,10 +72,6 @@ impl Range {
             _ => true,
         }
     }
-}
-
-fn fits_i64(f: f64) -> bool {
-    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f)
 }
 
 /// Checks a number against the range of its type, then against multiples and bounds. A multiple or bound that is out of

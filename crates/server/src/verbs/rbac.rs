@@ -1,10 +1,10 @@
 //! Prevention of privilege escalation: a user can write a role or a binding only if they have all permissions that it grants.
 
-use access::authorization::{AccessAttributes, PolicyRule, missing, quoted, require};
+use access::authorization::{AccessAttributes, PolicyRule, missing, require};
 use base::request::{User, Verb};
 use base::task;
 use machinery::status::aggregate;
-use machinery::value::quote;
+use machinery::value::{quote, quote_list};
 use machinery::{Status, Value};
 
 use super::{Context, Request};
@@ -128,7 +128,7 @@ fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[Poli
     let mut lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
     lines.sort();
     lines.dedup();
-    let (name, groups) = (quote(&user.name), quoted(&user.groups));
+    let (name, groups) = (quote(&user.name), quote_list(&user.groups));
     let lines = lines.join("\n");
     let mut why =
         format!("user {name} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{lines}");

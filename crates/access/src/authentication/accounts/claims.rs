@@ -1,6 +1,7 @@
 //! The claims of tokens, with the types that go-jose gives them: a signed token whose claims have other types is refused.
 
 use base::metrics::METRICS;
+use machinery::value::quote_list;
 use machinery::{Text, Value};
 
 use super::CredentialWarnings;
@@ -53,7 +54,7 @@ impl AccountClaims {
         let wanted = if wanted.is_empty() { own } else { wanted };
         let accepted: Vec<Text> = given.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
         if accepted.is_empty() {
-            let (given, wanted) = (quoted(given), quoted(wanted));
+            let (given, wanted) = (quote_list(given), quote_list(wanted));
             return Err(format!("token audiences {given} is invalid for the target audiences {wanted}"));
         }
         Ok(accepted)
@@ -90,12 +91,6 @@ impl AccountClaims {
             }
         }
     }
-}
-
-/// A list of texts as Go prints it with `%q`.
-pub fn quoted(list: &[Text]) -> String {
-    let all: Vec<String> = list.iter().map(|text| machinery::value::quote(text)).collect();
-    format!("[{}]", all.join(" "))
 }
 
 fn text(claims: &Value, name: &str) -> Result<Text, String> {

@@ -25,7 +25,6 @@ use base::metrics::METRICS;
 use base::request::User;
 pub use bound::{Bound, Reference};
 use claims::AccountClaims;
-pub use claims::quoted;
 use objects::{Objects, Stored};
 pub use secrets::{LAST_USED, Uses};
 

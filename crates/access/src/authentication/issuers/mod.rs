@@ -8,6 +8,7 @@ mod keys;
 
 use base::clock;
 use base::request::User;
+use machinery::value::quote_list;
 use machinery::{Text, Value};
 
 use super::jose::{Algorithm, Unverified};
@@ -45,7 +46,7 @@ impl Issuer {
         let audiences = texts(token.claims.get("aud"));
         if !audiences.iter().any(|audience| self.audiences.contains(audience)) {
             let wanted = machinery::value::quote(self.audiences.first().map_or("", Text::as_str));
-            return Err(format!("oidc: expected audience {wanted} got {}", super::accounts::quoted(&audiences)));
+            return Err(format!("oidc: expected audience {wanted} got {}", quote_list(&audiences)));
         }
         check_times(&token.claims, clock::machine_seconds())?;
         let keys = self.keys.for_token(token.key_id()).await?;

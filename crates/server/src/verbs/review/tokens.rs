@@ -3,15 +3,11 @@
 use access::authentication::{Bound, Reference};
 use base::clock;
 use machinery::field::{FieldError, FieldPath};
-use machinery::{Status, Text, Value};
+use machinery::{Status, Value};
 use objects::Stored;
 
 use crate::verbs::admit::Admit;
 use crate::verbs::{Context, Request};
-
-fn texts(object: &Value, path: &[&str]) -> Vec<Text> {
-    object.texts_at(path).map(Text::from).collect()
-}
 
 /// Authenticates the token of a TokenReview and sets its user and audiences.
 pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {
@@ -21,7 +17,7 @@ pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Statu
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
     admit.validate(Some(&object), None).await?;
-    let audiences = texts(&object, &["spec", "audiences"]);
+    let audiences = object.text_list_at(&["spec", "audiences"]);
     let status: Value = match context.authentication.token(&context.objects, token, &audiences).await {
         Ok(identity) => [
             ("audiences", identity.audiences.iter().map(Value::from).collect()),
@@ -53,7 +49,7 @@ pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status
         return Err(Status::conflict(group, kind, name, &why));
     }
     let accounts = &context.authentication.accounts;
-    let mut audiences = texts(&object, &["spec", "audiences"]);
+    let mut audiences = object.text_list_at(&["spec", "audiences"]);
     if audiences.is_empty() {
         audiences = accounts.audiences().to_vec();
     }
