@@ -134,7 +134,8 @@ fn check_field_types(response: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that the response is a ConversionReview of the requested version. `v1beta1` does not check it.
+/// Checks that the response is a ConversionReview of the requested version. A `v1beta1` response may have another
+/// type.
 fn check_type(api_version: &str, given_version: &str, given_kind: &str) -> Result<(), String> {
     if given_version == api_version && given_kind == "ConversionReview" || !api_version.ends_with("/v1") {
         return Ok(());
@@ -153,7 +154,7 @@ fn check_type(api_version: &str, given_version: &str, given_kind: &str) -> Resul
     Err(format!("expected webhook response of {api_version}, Kind=ConversionReview, got {shown}, Kind={given_kind}"))
 }
 
-/// The error of one object in a conversion response.
+/// Why one object in a conversion response is rejected.
 enum ConvertedObjectError {
     /// The converted value is not an object. The error has no prefix.
     Unreadable(String),

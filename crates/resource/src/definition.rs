@@ -259,7 +259,7 @@ fn terminating(definition: &Value, release: Release) -> bool {
     }
 }
 
-/// The part of a version that follows from its own entry in `spec.versions`.
+/// Builds the part of a version that follows from its own entry in `spec.versions`.
 fn version(value: &Value, schema: Bytes) -> Version {
     let mut version = Version::encoded(text(value, &["name"]), schema);
     version.served = flag(value, "served");

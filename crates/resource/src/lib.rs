@@ -1,8 +1,8 @@
 //! The model of a served resource, shared by custom resources and built-in kinds.
 //!
-//! Invariants: this room handles the bodies of requests, but neither users nor HTTP. A [`Resource`] is immutable; a
-//! change of its CRD creates a new one and retires the old, which ends its watches. Programs are compiled on first use
-//! and live as long as a version with that schema.
+//! Invariants: this crate handles the bodies of requests, but neither users nor HTTP. A [`Resource`] is immutable;
+//! a change of its CRD creates a new one and retires the old, which ends its watches. Programs are compiled on
+//! first use and live as long as a version with that schema.
 
 mod api_services;
 mod body;

@@ -2,8 +2,8 @@
 
 /// Match conditions of a webhook.
 pub const MATCH_CONDITIONS_MAX: usize = 64;
-/// Bytes of objects that a webhook converts in one call, unless one object has more; kube-apiserver converts what it
-/// reads object by object.
+/// Bytes of objects that a webhook converts in one call, unless one object has more; kube-apiserver converts the
+/// objects that it reads one by one.
 pub const CONVERSION_BYTES: usize = 4 << 20;
 /// Seconds that a conversion may take.
 pub const CONVERSION_SECONDS: u64 = 30;
@@ -26,8 +26,8 @@ pub const REPEATED_BYTES_MAX: usize = 1 << 20;
 pub const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 pub const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 
-/// Warnings after which no further pairs of ports or paths of a Pod are compared; kube-apiserver compares all, and
-/// sends fewer.
+/// Warnings after which no further pairs of ports or paths of a Pod are compared; kube-apiserver compares all
+/// pairs, but sends fewer warnings.
 pub const WARNINGS_MAX: usize = 1000;
 /// Errors about one list of `HOST:PORT` pairs, each of which repeats the list; kube-apiserver has one for each pair.
 pub const HOST_PORTS_REPORTED: usize = 16;

@@ -10,7 +10,7 @@ use super::body::{Document, Strict, type_text, typed_version};
 use super::builtin::{self, BuiltIn};
 use super::{group_version, limits, unknown_kind};
 
-/// The kinds that a document may contain: some of a group, in version `v1`.
+/// The kinds that a document may contain: some kinds of a group, in version `v1`.
 #[derive(Clone, Copy)]
 pub struct ManifestKinds {
     pub group: &'static str,

@@ -63,7 +63,7 @@ pub struct Facts {
     pub stored: Bytes,
 }
 
-/// A served resource: what it is, which contexts share, and where its objects are.
+/// A served resource: its facts, which contexts share, and its objects.
 #[derive(Clone)]
 pub struct Resource {
     facts: Arc<Facts>,
@@ -91,7 +91,7 @@ impl Resource {
         Resource { facts: Arc::new(facts), collection, retired: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// A resource with the facts of one of another context.
+    /// A resource that shares the facts of a resource of another context.
     pub fn sharing(facts: Arc<Facts>, objects: &Objects) -> Resource {
         let collection = objects.collection(&facts.storage_group(), &facts.plural);
         Resource { facts, collection, retired: Arc::new(watch::Sender::new(false)) }
@@ -107,7 +107,7 @@ impl Resource {
         &self.facts
     }
 
-    /// The facts, to complete a resource that is not served yet.
+    /// The facts, which can be changed as long as the resource is not served.
     pub fn facts_mut(&mut self) -> &mut Facts {
         Arc::make_mut(&mut self.facts)
     }
@@ -203,7 +203,7 @@ impl Facts {
     }
 }
 
-/// What follows from the kind for its endpoints.
+/// What follows from the facts for the endpoints.
 impl Facts {
     /// The verbs that discovery lists.
     pub fn verbs(&self) -> Vec<&'static str> {
@@ -216,12 +216,12 @@ impl Facts {
         self.verbs().contains(&"deletecollection")
     }
 
-    /// The subresources of this kind alone.
+    /// The subresources that only this kind has.
     pub fn own_subresources(&self) -> &'static [OwnSubresource] {
         self.built_in.map_or(&[], |row| &row.subresources)
     }
 
-    /// A subresource of this kind alone.
+    /// A subresource that only this kind has.
     pub fn own_subresource(&self, name: &str) -> Option<&'static OwnSubresource> {
         self.built_in.and_then(|row| row.own_subresource(name))
     }

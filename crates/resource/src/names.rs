@@ -11,7 +11,7 @@ pub struct Named {
     accepted: Value,
     /// `spec.names` differs from `status.acceptedNames`.
     wanting: bool,
-    /// The served versions in the spec, as long as the CRD itself is not served.
+    /// The served versions in the spec, while the CRD itself is not served.
     announced: Vec<Text>,
 }
 
@@ -81,7 +81,7 @@ impl Names {
         definition::naming(definition, &taken)
     }
 
-    /// Groups and versions of CRDs that are not served: discovery lists them nevertheless.
+    /// Groups and versions of CRDs that are not served. Discovery lists them nevertheless.
     pub fn announced(&self) -> BTreeSet<(Text, Text)> {
         let groups = self.lock();
         let pairs = groups.iter().flat_map(|(group, names)| {

@@ -10,7 +10,7 @@ use objects::Objects;
 use super::names::{Named, Names};
 use super::{Resource, Version, builtin, shared};
 
-/// The resource and the names of the CRD of a group and plural.
+/// What serves a group and plural: the resource, and the names of its CRD.
 pub struct Defined {
     /// The served resource; `None` while names are not accepted.
     pub resource: Option<Resource>,
@@ -21,7 +21,7 @@ pub struct Defined {
 /// Resources by group and plural.
 pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
 
-/// The holder of the current snapshot.
+/// The current snapshot.
 #[derive(Default)]
 pub struct Registry {
     gates: FeatureGates,

@@ -9,8 +9,8 @@ use machinery::status::Reason;
 /// The behaviour of the endpoints of a resource.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Serving {
-    /// Each path has a route for each of its methods, which refuses a request before its options and its body are read.
-    /// Without routes, one handler takes requests of any form, and the verb refuses them.
+    /// Each path has a route for each of its methods, which refuses a request before its options and its body are
+    /// read. Without routes, one handler takes every request, and the verb refuses it.
     pub routes: bool,
     /// Objects can be encoded in protobuf.
     pub protobuf: bool,
@@ -19,8 +19,9 @@ pub struct Serving {
     /// Lists are those of Go's `unstructured.UnstructuredList`: their items have `apiVersion` and `kind`, and their
     /// metadata always `continue`.
     pub unstructured: bool,
-    /// The verbs in the order of discovery, and those of a resource that is being deleted.
+    /// The verbs in the order of discovery.
     pub(super) verbs: &'static [&'static str],
+    /// The verbs of a resource that is being deleted.
     pub(super) terminating_verbs: &'static [&'static str],
 }
 

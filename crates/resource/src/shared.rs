@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::conversion::Conversion;
 use super::model::Facts;
 
-/// By the address of the bytes, which no others can have, since the facts keep them in memory.
+/// By the address of the bytes. The facts keep the bytes in memory, so no others can have this address.
 static SHARED: LazyLock<Mutex<HashMap<usize, Weak<Facts>>>> = LazyLock::new(Mutex::default);
 
 fn address(stored: &Bytes) -> usize {
@@ -29,7 +29,7 @@ pub fn offer(facts: &Arc<Facts>) {
         return;
     }
     let mut shared = SHARED.lock();
-    // each doubling removes what is gone, so that an offer takes constant time on average
+    // entries without facts are removed whenever the size doubles, so that an offer takes constant time on average
     if shared.len().is_power_of_two() {
         shared.retain(|_, facts| facts.strong_count() > 0);
     }

@@ -1,8 +1,8 @@
 //! How kube-apiserver lays objects out in etcd: keys, and values as JSON or protobuf.
 //!
 //! Built-in kinds are stored as protobuf in the `k8s\0` envelope, CRDs and custom resources as JSON with a final
-//! newline. Either encoding is read for any kind. CRDs are written as v1beta1, which kube-apiserver prefers for being
-//! shorter, although it serves v1 alone; v1 is read too.
+//! newline. Either encoding is read for any kind. CRDs are written as v1beta1, the version that kube-apiserver
+//! prefers because it is shorter, although it serves only v1; v1 is read too.
 
 use std::sync::Arc;
 

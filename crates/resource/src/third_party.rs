@@ -49,7 +49,7 @@ pub fn defined(
     Defined { resource: registered.or(defined.resource), ..defined }
 }
 
-/// The ThirdPartyResources of a group with the names parsed from their own, sorted by name.
+/// The ThirdPartyResources of a group, each with the names parsed from its own name, sorted by name.
 pub fn registrations(objects: &Objects, group: &str) -> Vec<(ThirdPartyNames, Arc<Stored>)> {
     let (root, _) = objects.collection(&THIRD_PARTY_GROUP.into(), &THIRD_PARTY_RESOURCES.into()).latest();
     let named = |(name, stored): (&Text, &Arc<Stored>)| Some((ThirdPartyNames::parse(name).ok()?, stored.clone()));

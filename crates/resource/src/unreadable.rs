@@ -32,8 +32,8 @@ impl Resource {
         Status::untyped(why.code, format!("object not decodable revision={}: {}", stored.revision, why.message))
     }
 
-    /// The error of a list some of whose objects cannot be read. Where no webhook could make them readable,
-    /// kube-apiserver's watch cache does not start, from which it takes all lists but pages of all objects (`is_page`).
+    /// The error of a list some of whose objects cannot be read. Unless a webhook could make them readable,
+    /// kube-apiserver's watch cache, which serves all lists except pages of all objects (`is_page`), does not start.
     pub fn unreadable_list(&self, unreadable: &[(&Stored, Status)], is_page: bool, why: Status) -> Status {
         if !self.has_corrupt_objects() || unreadable.is_empty() {
             return why;

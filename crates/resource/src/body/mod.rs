@@ -58,8 +58,8 @@ impl Document {
         Document::new(value.to_json(), Format::Json)
     }
 
-    /// A short JSON document without duplicate fields that has been decoded. Errors quote its text, which is encoded when it is
-    /// needed, unless it is given.
+    /// A short JSON document without duplicate fields that has been decoded. `text` is what errors quote; without
+    /// it, the value is encoded when an error needs its text.
     pub fn decoded(value: Arc<Value>, text: Option<Bytes>) -> Document {
         Document { text: text.map(OnceLock::from).unwrap_or_default(), format: Format::Json, value: Some(value) }
     }
@@ -69,12 +69,12 @@ impl Document {
         self.text.get_or_init(|| self.value.as_ref().map(|value| value.to_json().into()).unwrap_or_default())
     }
 
-    /// Whether the text has more bytes than that. One that has been decoded is short.
+    /// Whether the text has more bytes than that. A document that was passed decoded is short.
     pub fn is_longer_than(&self, bytes: usize) -> bool {
         self.text.get().is_some_and(|text| text.len() > bytes)
     }
 
-    /// The JSON text whose order errors follow. It is empty in other formats, whose decoders sort fields.
+    /// The JSON text, in whose order errors are reported. Empty for other formats, whose decoders sort fields.
     pub fn json_text(&self) -> bytes::Bytes {
         if self.format == Format::Json { self.bytes().clone() } else { Bytes::new() }
     }

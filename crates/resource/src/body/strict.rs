@@ -36,8 +36,8 @@ impl Strict {
         Strict { duplicates, ..Strict::default() }
     }
 
-    /// From now on, paths of unknown fields have neither the keys of maps nor escapes, like those of a strategic merge
-    /// patch.
+    /// Leaves the keys of maps and escapes out of the paths of unknown fields that are found from now on, as in
+    /// those of a strategic merge patch.
     pub fn omit_keys(&mut self) {
         self.keys = Keys::Omitted;
     }

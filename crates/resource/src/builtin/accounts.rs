@@ -4,7 +4,7 @@ use machinery::Value;
 
 use super::at::At;
 
-/// Warns of an annotation that is deprecated, unless the object had it.
+/// Warns about a deprecated annotation, unless the old object had it too.
 pub fn warnings(at: At) {
     let annotations = at.field("metadata.annotations");
     let given = annotations.entry("kubernetes.io/enforce-mountable-secrets");
@@ -13,7 +13,7 @@ pub fn warnings(at: At) {
     }
 }
 
-/// Reduces references to secrets to their name.
+/// Reduces references to Secrets to their names.
 pub fn prepare(object: &mut Value, _old: Option<&Value>) {
     let Some(secrets) = object.get_mut("secrets").and_then(Value::as_array_mut) else { return };
     for secret in secrets {

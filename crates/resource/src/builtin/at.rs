@@ -15,8 +15,8 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::types::internal_json;
 use machinery::{Map, Release, Value};
 
-/// The kind of check that has found an error. Where several functions of kube-apiserver check one field, the order of their errors
-/// depends on it: see `order` in `rules/rules.txt`.
+/// The kind of check that found an error. Where several functions of kube-apiserver check one field, `order` in
+/// `rules/rules.txt` sorts their errors by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckStage {
     /// The checks of the field itself.
@@ -26,21 +26,21 @@ pub enum CheckStage {
     Rule,
     /// A check of the field together with others.
     Across,
-    /// Whether the selector of a Job fits the labels of its template.
+    /// Whether the selector of a Job matches the labels of its template.
     Selection,
-    /// What a Pod or a template checks of its spec after all checks of the spec itself.
+    /// Checks of a spec that belong to the Pod or template around it, made after all checks of the spec itself.
     Whole,
     /// The checks of which fields an update of a Pod may change.
     Update,
     /// The check of an immutable field. Its errors come last where no order names it.
     Change,
-    /// The ports of a Pod on the network of its host.
+    /// The host ports of a Pod with `hostNetwork`.
     HostPorts,
-    /// Containers that are processes of a Windows host.
+    /// Host-process containers on Windows.
     HostProcess,
-    /// What a Pod with a user namespace of its own cannot have.
+    /// Fields that a Pod with a user namespace of its own cannot have.
     HostUsers,
-    /// What the operating system of a Pod does not support.
+    /// Fields that the operating system of a Pod does not support.
     System,
 }
 
@@ -60,7 +60,7 @@ impl CheckStage {
     ];
 }
 
-/// An error, and what has found it.
+/// An error, and the check that found it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     pub error: FieldError,
@@ -94,7 +94,7 @@ pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: i
     found_in(object, old, release, check).into_iter().map(|found| found.error).collect()
 }
 
-/// As [`errors_of`], with what has found each error.
+/// As [`errors_of`], with the check that found each error.
 pub fn found_in(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<Found> {
     let report = Report::new(release);
     check(report.root(object, old));
@@ -133,15 +133,15 @@ pub struct At<'p, 'v> {
     stage: CheckStage,
 }
 
-/// What errors show of the value.
+/// How errors show the value.
 #[derive(Clone, Copy)]
 enum Shown<'p> {
     Value,
     /// The value as the JSON of a Go type.
     Go(&'static str),
-    /// This text, quoted as the value of a string is.
+    /// This text, quoted like the value of a string.
     Text(&'p str),
-    /// These characters, without quotes.
+    /// This text, without quotes.
     Verbatim(&'p str),
 }
 
@@ -151,10 +151,10 @@ enum Place<'p, 'v> {
     Path(&'p FieldPath),
     Field(&'p At<'p, 'v>, &'p str),
     Index(&'p At<'p, 'v>, usize),
-    /// An item of a list that is a field.
+    /// An item of a list field.
     Item(&'p At<'p, 'v>, &'p str, usize),
     Key(&'p At<'p, 'v>, &'p str),
-    /// An entry of a map that is a field.
+    /// An entry of a map field.
     Entry(&'p At<'p, 'v>, &'p str, &'p str),
 }
 
@@ -219,7 +219,7 @@ impl<'p, 'v> At<'p, 'v> {
         self.below(Place::Key(self, key), self.value.get(key).unwrap_or(&NOTHING), old)
     }
 
-    /// The places of the items of a list that is a field.
+    /// The places of the items of a list field.
     pub fn items_of<'q>(&'q self, name: &'q str) -> impl DoubleEndedIterator<Item = At<'q, 'v>> + use<'q, 'p, 'v> {
         let items = self.list(name).iter().enumerate();
         items.map(move |(i, value)| self.below(Place::Item(self, name, i), value, None))
@@ -230,7 +230,7 @@ impl<'p, 'v> At<'p, 'v> {
         (0..self.value.as_array().map_or(0, <[Value]>::len)).map(|i| self.item(i))
     }
 
-    /// The keys and places of the entries of a map that is a field.
+    /// The keys and places of the entries of a map field.
     pub fn entries_of<'q>(&'q self, name: &'q str) -> impl Iterator<Item = (&'v str, At<'q, 'v>)> + use<'q, 'p, 'v> {
         find(self.value, name)
             .as_object()
@@ -344,7 +344,7 @@ impl<'v> At<'_, 'v> {
         find(self.value, name).as_bool() == Some(true)
     }
 
-    /// The items of a list that is a field; none if it is absent.
+    /// The items of a list field; none if it is absent.
     pub fn list(&self, name: &str) -> &'v [Value] {
         find(self.value, name).as_array().unwrap_or_default()
     }
@@ -404,8 +404,8 @@ impl<'v> At<'_, 'v> {
         errors.into_iter().for_each(|error| self.push(error));
     }
 
-    /// Calls `check` with this place and another value, which errors show. Unlike that of [`At::with_value`], the value need not
-    /// outlive the call.
+    /// Calls `check` with this place and another value for errors to show. Unlike with [`At::with_value`], the
+    /// value need not outlive the call.
     pub fn showing(&self, value: &Value, check: impl FnOnce(At)) {
         check(At { value, old: None, ..*self });
     }
@@ -415,7 +415,7 @@ impl<'v> At<'_, 'v> {
         self.report.errors.borrow().len()
     }
 
-    /// The errors that a check finds at this place. They are returned instead of being reported.
+    /// The errors that `check` finds at this place, returned instead of reported.
     pub fn apart(&self, check: impl FnOnce(At<'_, 'v>)) -> Vec<FieldError> {
         let report = Report::new(self.report.release);
         check(At { report: &report, ..*self });
@@ -573,7 +573,7 @@ impl<'v> At<'_, 'v> {
         }
     }
 
-    /// Requires a list of at most this many items, and returns whether it is.
+    /// Requires a list of at most this many items, and returns whether it is that short.
     pub fn max_items(&self, items_max: usize) -> bool {
         let count = self.value.as_array().map_or(0, <[Value]>::len);
         if count > items_max {
@@ -599,7 +599,7 @@ impl<'v> At<'_, 'v> {
 
 /// Validators without places.
 impl At<'_, '_> {
-    /// Calls a validator that takes a value, its path and a list of errors, as those of other crates do.
+    /// Calls a validator of another crate, which takes a value, its path and a list of errors.
     pub fn call(&self, check: impl FnOnce(&Value, &FieldPath, &mut Vec<FieldError>)) {
         let mut errors = vec![];
         check(self.value, &self.path(), &mut errors);

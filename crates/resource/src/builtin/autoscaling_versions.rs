@@ -97,8 +97,8 @@ fn in_order(value: &Value) -> String {
     }
 }
 
-/// A behavior with the field names of v2, converted from the names of kube-apiserver's internal type, which writes null
-/// for fields that are not set.
+/// Converts a behavior from the field names of kube-apiserver's internal type, which writes null for fields that
+/// are not set, to those of v2.
 fn published(behavior: Value) -> Value {
     match behavior {
         Value::Array(items) => Value::Array(items.into_iter().map(published).collect()),

@@ -44,8 +44,8 @@ pub struct Part {
     pub prepare: fn(&mut Value, &Value),
     pub validate: fn(At),
     pub warnings: fn(At),
-    /// The fields that the endpoint does not write, for managedFields. If a status has none, they follow from the facts
-    /// of the kind.
+    /// The fields that the endpoint does not write, so that managedFields do not record them. For a status, `None`
+    /// means those that follow from the facts of the kind.
     pub reset: Option<fn() -> &'static FieldSet>,
 }
 
@@ -166,10 +166,10 @@ impl std::fmt::Debug for Part {
     }
 }
 
-/// How the server itself writes the consequences of a posted object.
+/// How the server itself writes what follows from a posted object, such as a binding.
 pub static AS_SERVER: Part = Part { prepare: keep_owners, reset: Some(|| &NO_RESETS), ..Part::PLAIN };
 
-/// Writes by the server itself have no owner.
+/// Keeps managedFields as they are, since writes by the server itself have no field manager.
 fn keep_owners(object: &mut Value, old: &Value) {
     restore(object, old, &["metadata", "managedFields"]);
 }

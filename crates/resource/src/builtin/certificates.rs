@@ -212,7 +212,8 @@ fn conditions(status: At) {
     }
 }
 
-/// Reports conditions of types that an update must not remove, or must not add.
+/// Reports conditions that an update wrongly removes or adds. `is_wrong` compares the new number of a type with the
+/// old.
 fn changed(status: At, kinds: &[&str], what: &str, is_wrong: fn(&usize, &usize) -> bool) {
     let before = status.old.unwrap_or(&Value::Null);
     for kind in kinds.iter().filter(|kind| is_wrong(&count(status.value, kind), &count(before, kind))) {

@@ -11,7 +11,7 @@ use super::checks::{labels, selector_operators};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ApiGroups {
     Checked,
-    /// The stored object has some, which may be invalid.
+    /// The stored object has API groups, which may be invalid: they are not checked.
     AsStored,
 }
 
@@ -87,7 +87,8 @@ const FORBIDDEN_METADATA: [&str; 13] = [
     "managedFields",
 ];
 
-/// Whether a field has another value than the zero value of its Go type; empty lists and numbers of pointers do.
+/// Whether a field differs from the zero value of its Go type. Empty lists differ from it, and so does zero behind
+/// a pointer.
 fn is_not_zero(metadata: &Value, name: &str) -> bool {
     metadata.get(name).is_some_and(|value| match value {
         Value::Null => false,

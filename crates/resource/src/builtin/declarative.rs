@@ -1,4 +1,4 @@
-//! The rules of declarative validation (KEP-5073) that 1.37 enforces: those that its types mark as beta.
+//! Declarative validation (KEP-5073): the rules that 1.37 enforces, which its types mark as beta.
 
 use std::collections::HashSet;
 
@@ -9,13 +9,13 @@ use super::BuiltIn;
 use super::at::errors_of;
 use super::rules::{self, Pass};
 
-/// The first release that enforces them.
+/// The first release that enforces the rules.
 const SINCE: Release = Release::V1_37;
 
 impl BuiltIn {
-    /// What declarative validation makes of the errors of the other rules: those that were found twice are dropped, and
-    /// those that it finds itself come after all others, without a detail. It is about objects in their own version,
-    /// while the other rules may be about their stored form.
+    /// Merges the errors of hand-written validation with those of declarative validation. Of an error that both
+    /// report, the declarative one stays; declarative errors come last. Declarative rules check objects in their
+    /// own version, hand-written ones may check the stored form.
     pub fn declared_errors(
         &self,
         object: &Value,

@@ -65,7 +65,7 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The same in `v1beta1`, which Kubernetes 1.7 to 1.21 served.
+/// As [`prepare`], for `v1beta1`, which Kubernetes 1.7 to 1.21 served.
 pub fn prepare_beta(beta: &mut Value, old: Option<&Value>) {
     match old {
         None => definition::prepare_beta_for_create(beta),

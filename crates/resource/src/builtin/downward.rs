@@ -5,7 +5,7 @@ use machinery::quantity::Quantity;
 
 use super::at::At;
 
-/// The fields of a Pod that a variable may show, beside single labels and annotations.
+/// The fields of a Pod that a variable may show, besides single labels and annotations.
 pub const VARIABLES: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -86,7 +86,7 @@ pub fn field_path(reference: At, shown: &[&str]) {
         None if field.is_empty() || shown.contains(&field) => return,
         None => {}
     }
-    // what the downward API knows and not every place may show
+    // fields that the downward API knows but this place may not show
     const OTHERS: [&str; 5] =
         ["metadata.labels", "metadata.annotations", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
     match OTHERS.contains(&field) || VARIABLES.contains(&field) {

@@ -1,4 +1,4 @@
-//! EvictionRequests and Evictions (`lifecycle.k8s.io`): Pods that are to be evicted, and who is doing that.
+//! EvictionRequests and Evictions (`lifecycle.k8s.io`): the Pods to evict, and the responders that evict them.
 //!
 //! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
 

@@ -41,8 +41,8 @@ fn is_shared(kind: &str) -> bool {
     UNVERSIONED.contains(&kind) || OPTIONS.contains(&kind)
 }
 
-/// An object of a known type, decoded as that: a kind, a list, or a type of `meta/v1`. None if the Go type has no row
-/// and is not in the table of types.
+/// Decodes an object of a known type, which is a kind, a list, or a type of `meta/v1`. `None` if the Go type has no
+/// row and is not in the table of types.
 pub fn shape(api_version: &str, kind: &str, object: &Value) -> Option<Shaped> {
     if is_shared(kind) {
         return meta_shape(kind, object);
@@ -51,12 +51,12 @@ pub fn shape(api_version: &str, kind: &str, object: &Value) -> Option<Shaped> {
         return Some(row.shape(object));
     }
     let item = kind.strip_suffix("List").and_then(|item| row_of(api_version, item));
-    // the table has no shape of CRDs, which decode parts of themselves
+    // the table has no shape for CRDs, which have a decoder of their own
     let is_shaped = is_known(api_version, kind) && !item.is_some_and(|row| row.is_definition());
     if is_shaped { shape_of_type(&message_name(api_version, kind), object) } else { None }
 }
 
-/// An object of a type of `meta/v1`, decoded as that. None if the type is not in the table of types.
+/// Decodes an object of a type of `meta/v1`. `None` if the type is not in the table of types.
 pub fn meta_shape(kind: &str, object: &Value) -> Option<Shaped> {
     shape_of_type(&format!("meta.v1.{kind}"), object)
 }

@@ -32,7 +32,7 @@ pub fn named(name: &str) -> Option<Format> {
     })
 }
 
-/// Formats count bytes where the rules that are written by hand say characters.
+/// Declared formats say bytes where hand-written validation says characters.
 fn in_bytes(problems: Vec<String>) -> Vec<String> {
     problems
         .into_iter()
@@ -46,7 +46,7 @@ fn in_bytes(problems: Vec<String>) -> Vec<String> {
         .collect()
 }
 
-/// The problems of a subdomain whose letters may be of either case, and are given in lower case.
+/// The problems of a subdomain that may have capital letters. `lower` is the name in lower case.
 pub fn caseless(lower: &str) -> Vec<String> {
     const CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     let shown = |why: String| {

@@ -3,7 +3,7 @@
 use super::kinds;
 use super::table::{KindGroup, groups};
 
-/// Whether a group is one of built-in kinds.
+/// Whether a group has built-in kinds.
 pub fn is_built_in_group(group: &str) -> bool {
     kinds().any(|built_in| built_in.group == group)
 }

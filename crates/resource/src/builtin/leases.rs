@@ -4,7 +4,7 @@ use machinery::Value;
 
 use super::at::At;
 
-/// Coordinated leader election is disabled: its fields are dropped.
+/// Drops the fields of coordinated leader election, which is disabled.
 pub fn prepare(object: &mut Value, _old: Option<&Value>) {
     for field in ["strategy", "preferredHolder"] {
         object.remove_at(&["spec", field]);

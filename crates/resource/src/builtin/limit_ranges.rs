@@ -57,8 +57,9 @@ fn names(item: At) {
 
 type Named = (&'static str, &'static str);
 
-/// Comparisons of amounts of a resource: the list that an error names, that whose amount it shows, and the lists of the
-/// lesser and the greater amount with what errors call them. Pods have only the first.
+/// Comparisons of amounts: the list at whose path an error is reported, the list whose amount it shows, and the
+/// lists that must have the lesser and the greater amount, each with its name in errors. For Pods, only the first
+/// applies.
 const ORDERED: [(&str, &str, Named, Named); 6] = [
     ("min", "min", ("min", "min value"), ("max", "max value")),
     ("defaultRequest", "defaultRequest", ("min", "min value"), REQUEST),

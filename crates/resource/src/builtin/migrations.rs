@@ -1,5 +1,5 @@
-//! StorageVersionMigration (KEP-4192): a request to rewrite all objects of a resource. Served if
-//! `--runtime-config` enables it, as in kube-apiserver 1.35; stored in v1beta1, which 1.35 can read.
+//! StorageVersionMigration (KEP-4192): a request to rewrite all objects of a resource. Objects are stored in
+//! v1beta1, which 1.35 can read.
 
 use machinery::{Release, Value, names};
 

@@ -315,7 +315,7 @@ impl BuiltIn {
     pub fn to_stored(&self, object: Value) -> Value {
         let object = match self.definition() {
             None => shape::read_stored(&object, self.structure()),
-            // of either version, see the conversion
+            // for v1beta1, the conversion below reads the fields
             Some(ApiVersion::V1) => schema::definition::to_stored(&object),
             Some(ApiVersion::V1Beta1) => object,
         };

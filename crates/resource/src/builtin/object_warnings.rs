@@ -34,7 +34,7 @@ pub fn former_label(key: &str) -> Option<&'static str> {
     FORMER_LABELS.iter().find(|(label, _)| *label == key).map(|(_, why)| *why)
 }
 
-/// Warns about a label at a place that is a key.
+/// Warns if the text at this place is the key of a deprecated label.
 pub fn former_key(at: At) {
     if let Some(why) = former_label(at.as_text()) {
         at.warn(format!("{} is {why}", at.as_text()));

@@ -42,7 +42,7 @@ pub fn validate(at: At) {
     }
     signer(spec.field("signerName"));
     annotations(spec.field("unverifiedUserAnnotations"));
-    // the names of Nodes have a named type in Go
+    // in Go, names of Nodes are of a named type here, which errors show as JSON
     for (name, uid) in [
         (spec.field("podName"), "podUID"),
         (spec.field("serviceAccountName"), "serviceAccountUID"),

@@ -10,8 +10,8 @@ const AFFINITY: [&str; 2] = ["affinity", "nodeAffinity"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const TERMS: &str = "nodeSelectorTerms";
 
-/// Checks that the `spec` of a Pod that had gates only adds to where the Pod may run, and sets these fields of `new`, a
-/// copy, back to those of `old`. A Pod without gates stays as it is.
+/// Checks that the `spec` of a Pod that had gates only adds to where the Pod may run, and sets these fields back to
+/// those of `old` in `new`, a copy. A Pod without gates stays as it is.
 pub fn take_additions(new: &mut Value, old: &Value, spec: At) {
     if list(old, "schedulingGates").is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! ResourceQuota as an object.
+//! The validation of ResourceQuotas.
 
 use std::collections::BTreeSet;
 

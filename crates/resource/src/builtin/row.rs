@@ -216,7 +216,7 @@ pub struct BuiltIn {
     pub(super) go_type: OnceLock<&'static str>,
     /// The shape of the Go type, set when it is first needed.
     pub(super) structure: OnceLock<&'static Struct>,
-    /// The rules of that type, once they were needed: a write looks at them several times.
+    /// The rules of the Go type, set when they are first needed: a write looks them up several times.
     pub(super) ruled: OnceLock<Option<&'static Ruled>>,
     pub behaviour: &'static Behaviour,
 }

@@ -14,8 +14,7 @@ pub fn row_of(api_version: &str, kind: &str) -> Option<&'static BuiltIn> {
     registered().find(|row| row.kind == kind && row.api_version == api_version)
 }
 
-/// The built-in kinds that are served, each with all its versions that are, in their order in discovery. Their objects
-/// are stored as each row says.
+/// The built-in kinds that are served, each with its served versions, in the order of discovery.
 pub fn served(config: &RuntimeConfig) -> Vec<Vec<&'static BuiltIn>> {
     let of_kind = |versions: &'static [BuiltIn]| versions.iter().filter(|row| config.serves(row)).collect();
     let all = rows().chunk_by(PartialEq::eq).map(of_kind);

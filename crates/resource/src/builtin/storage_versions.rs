@@ -27,8 +27,8 @@ pub fn validate_status(at: At) {
     conditions(status);
 }
 
-/// Validates what one server reports. Of `repeated_bytes`, the bytes of decodable versions that errors repeat, there is
-/// a bound.
+/// Validates what one server reports. `repeated_bytes` counts the bytes of decodable versions that errors repeat,
+/// up to a bound.
 fn check_server(server: At, repeated_bytes: &mut usize) {
     let (encoding, decodable) = (server.field("encodingVersion"), server.field("decodableVersions"));
     server.field("apiServerID").check_text(names::dns1123_subdomain);
@@ -78,7 +78,7 @@ fn version_problems(api_version: &str) -> Vec<String> {
     all
 }
 
-/// The version in which all servers encode is to be stated.
+/// Requires the version in which all servers encode, if they agree.
 fn common_version(status: At) {
     let servers = status.list("storageVersions");
     let first = servers.first().map(|server| text(server, "encodingVersion"));

@@ -1,4 +1,5 @@
-//! Workloads, PodGroups and CompositePodGroups (`scheduling.k8s.io`), which define what Pods are scheduled together.
+//! Workloads, PodGroups and CompositePodGroups (`scheduling.k8s.io`), which define which Pods are scheduled
+//! together.
 //!
 //! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
 

@@ -207,8 +207,8 @@ impl BuiltInCodec {
         shaped.error.map_or(Ok(()), Err)
     }
 
-    /// The other version or group of the kind that the body names, if it does. The body is decoded as that before it is
-    /// rejected.
+    /// The other version or group of the kind that the body names, if it does. The body is decoded as that version
+    /// before it is rejected.
     fn sibling(&self, object: &Value) -> Option<&'static BuiltIn> {
         let api_version = object.str_at(&["apiVersion"]);
         if object.str_at(&["kind"]) == self.row.kind { builtin::sibling(self.row, api_version) } else { None }
@@ -299,7 +299,7 @@ impl BuiltInCodec {
         }
     }
 
-    /// The error of a body that is a list or an object of another built-in kind: it is decoded as what it is, and then
+    /// The error of a body that is a list or an object of another built-in kind, which decodes as its own type but
     /// cannot be converted. CRDs and APIServices have schemes of their own, in which no other kinds are registered.
     fn other_kind_error(
         &self,

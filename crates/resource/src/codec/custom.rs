@@ -93,7 +93,7 @@ impl Codec for CustomCodec {
         if let Some(why) = why {
             return Err(self.bad_metadata(object, None, why));
         }
-        // malformed metadata is dropped, as when the object is read
+        // malformed metadata is dropped, as in reads
         self.coerce(object, Malformed::Drop).map_err(|why| Status::untyped(500, why))?;
         self.default(object)
     }

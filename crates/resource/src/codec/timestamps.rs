@@ -1,8 +1,9 @@
 //! The times of `metadata.managedFields` in an update that changes nothing else.
 //!
-//! The field manager compares an object with the body of a request, and sets the time of the writer's entry when they
-//! differ. What the endpoint resets afterwards (`status`, `uid`, `creationTimestamp`), it cannot know. An update of
-//! which only such times remain gets the stored times back, so that it equals the stored object and is not written.
+//! The field manager compares an object with the body of a request, and sets the time of the writer's entry when
+//! they differ. It cannot know what the endpoint resets afterwards (`status`, `uid`, `creationTimestamp`). An
+//! update in which only such times remain gets the stored times back, so that it equals the stored object and is
+//! not written.
 
 use machinery::{Text, Value};
 
@@ -16,8 +17,8 @@ const RESET: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "n
 /// The fields that an update takes from an object that is being deleted.
 const RESET_IN_DELETION: [&str; 2] = ["deletionGracePeriodSeconds", "deletionTimestamp"];
 
-/// Gives `object`, the prepared update of `old`, the times of `old`'s managedFields if it differs from `old` in nothing
-/// but these times.
+/// Gives `object`, the prepared update of `old`, the times of `old`'s managedFields if nothing but these times
+/// differs.
 pub fn restore(codec: &dyn Codec, object: &mut Value, old: &Value) {
     let (Some(new_list), Some(old_list)) = (object.at(&MANAGED_FIELDS), old.at(&MANAGED_FIELDS)) else { return };
     if new_list == old_list || !entries_equal(new_list, old_list) {
@@ -39,16 +40,16 @@ fn entries_equal(new: &Value, old: &Value) -> bool {
     new.len() == old.len() && new.iter().zip(old).all(|(new, old)| timeless(new).eq(timeless(old)))
 }
 
-/// What kube-apiserver takes for changed in an applied custom resource, although nothing is stored of it: it compares
-/// the object with the stored one before it coerces it, so that `labels: null` and `finalizers: []` are differences,
-/// and those of the metadata of embedded resources count as a generation.
+/// What kube-apiserver counts as changed in an applied custom resource although nothing of it is stored. It
+/// compares the object with the stored one before it coerces it, so that `labels: null` and `finalizers: []` are
+/// differences, and such differences in the metadata of embedded resources increment the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncoerced {
-    /// What the update resets anyway, or nothing.
+    /// Nothing, or only what the update resets anyway.
     Same,
-    /// Fields that no generation counts.
+    /// Fields that do not increment the generation.
     Differs,
-    /// Fields that a generation counts.
+    /// Fields that increment the generation.
     Counts,
 }
 
@@ -76,7 +77,7 @@ pub fn count_generation(object: &mut Value, old: &Value) {
     object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
 }
 
-/// Whether two objects have the same fields, but for those that `skip` names.
+/// Whether two objects have the same fields, except for those that `skip` names.
 fn equal_but(a: Option<&Value>, b: Option<&Value>, skip: impl Fn(&str) -> bool) -> bool {
     fn fields(object: Option<&Value>, skip: impl Fn(&str) -> bool) -> impl Iterator<Item = (&Text, &Value)> {
         let fields = object.and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);

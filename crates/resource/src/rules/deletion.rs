@@ -29,11 +29,11 @@ pub struct Deletion {
 /// How a deletion proceeds with an object that has been marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grace {
-    /// The kind is not deleted gracefully.
+    /// The kind has no graceful deletion.
     None,
-    /// The object is already waiting, and no longer than the request asks for.
+    /// The object is waiting already, for no longer than the request asks for.
     Pending,
-    /// The object is to be removed after so many seconds.
+    /// The object is to be removed after this many seconds.
     Seconds(i64),
 }
 
@@ -41,13 +41,13 @@ pub enum Grace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependents {
     Collected,
-    /// Objects of the kind own nothing.
+    /// Objects of the kind have no dependents.
     Ignored,
     /// Dependents count only once the object is being deleted, since the first DELETE is specific to the kind.
     CollectedOnceDeleting,
 }
 
-/// Which layer of kube-apiserver checks the preconditions of a deletion, on which the message of the conflict depends.
+/// Which layer of kube-apiserver checks the preconditions of a deletion. The message of the conflict depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preconditions {
     Registry,
@@ -74,7 +74,7 @@ pub fn is_deleting(object: &Value) -> bool {
     object.at(&["metadata", "deletionTimestamp"]).is_some_and(|t| !t.is_null())
 }
 
-/// For how many seconds an object stays that is being deleted gracefully.
+/// The seconds for which an object that is being deleted gracefully stays.
 pub fn grace_seconds(object: &Value) -> i64 {
     object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default()
 }

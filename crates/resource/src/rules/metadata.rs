@@ -17,8 +17,8 @@ pub enum OnCreate {
     Included,
 }
 
-/// A check of metadata that a kind adds to those of every update. As in kube-apiserver, an error that two checks find
-/// is reported twice.
+/// A check of metadata that a kind makes in addition to those of every update. As in kube-apiserver, an error that
+/// both find is reported twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUpdate {
     /// Validates the metadata as a whole.
@@ -93,8 +93,8 @@ impl MetadataRules {
         self.without_repetitions(errors, release)
     }
 
-    /// Since 1.37, the metadata of custom resources has declarative validation. Each of its checks drops errors that
-    /// were found twice.
+    /// Drops errors that were found twice from the metadata of custom resources, as declarative validation does
+    /// since 1.37.
     fn without_repetitions(&self, mut errors: Vec<FieldError>, release: Release) -> Vec<FieldError> {
         if !self.standard_finalizers && release >= Release::V1_37 {
             drop_repetitions(&mut errors);
@@ -153,7 +153,7 @@ impl MetadataRules {
         let (empty, release) = (Value::object(), context.release);
         let (new, old) = (object.get("metadata").unwrap_or(&empty), old.get("metadata").unwrap_or(&empty));
         let (path, mut errors) = (FieldPath::new("metadata"), validate_before_update(new, old, context));
-        // the kind repeats checks of every update; where those found nothing, there is nothing to report twice
+        // the kind repeats the checks of every update; if those found nothing, there is nothing to report twice
         let is_valid = errors.is_empty();
         for check in checks {
             let mut own = vec![];

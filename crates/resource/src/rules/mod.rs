@@ -14,7 +14,7 @@ pub enum Subresource {
     None,
     Status,
     Scale,
-    /// One that the kind has in its row, by name.
+    /// A subresource from the row of the kind, by name.
     Own(&'static str),
 }
 

@@ -13,13 +13,13 @@ use crate::rules::metadata;
 /// Strategy of the main endpoint of built-in kinds.
 pub struct BuiltInStrategy(pub BuiltInCodec);
 
-/// Strategy of their status subresource.
+/// Strategy of the status subresource of built-in kinds.
 pub struct BuiltInStatus(pub BuiltInCodec);
 
 /// Strategy of a subresource that writes a part of the object.
 pub struct PartStrategy(pub BuiltInCodec, pub &'static Part);
 
-/// Whether an update changes no field that a generation counts: empty lists are like absent ones.
+/// Whether an update changes no field that the generation counts. Empty lists equal absent ones.
 fn is_same(row: &BuiltIn, object: &Value, old: &Value) -> bool {
     schema::shape::same_fields(object, old, row.structure(), &UNCOUNTED)
 }
@@ -62,7 +62,7 @@ impl Strategy for BuiltInStrategy {
     fn warnings_on_create(&self, object: &Value) -> Vec<String> {
         let (row, gates) = (self.0.row, &self.0.at.resource.gates);
         let warnings = row.warnings(&row.checked_form(object), None, self.0.release());
-        // a new object is refused where the gate is on
+        // where the gate is on, a new object is refused instead
         let reserved = row.reserved_name_warning(object, gates).filter(|_| !gates.admission_manifests());
         reserved.into_iter().chain(warnings).collect()
     }

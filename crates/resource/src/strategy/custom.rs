@@ -13,7 +13,7 @@ use crate::rules::metadata::{self, MetadataRules};
 /// Strategy of the main endpoint of custom resources.
 pub struct CustomStrategy(pub CustomCodec);
 
-/// Strategy of their status subresource.
+/// Strategy of the status subresource of custom resources.
 pub struct CustomStatus(pub CustomCodec);
 
 impl Strategy for CustomStrategy {
@@ -119,7 +119,7 @@ fn prior(at: &Endpoint, metadata: Vec<FieldError>, object: &Value) -> Prior {
     if types.is_empty() { Prior::Metadata(metadata) } else { Prior::TypeMeta(types) }
 }
 
-/// As [`prior`], for an update: errors of the type follow those that every update can have.
+/// As [`prior`], for an update: errors of the type follow the errors that every update can have.
 fn prior_to_update(at: &Endpoint, metadata: Vec<FieldError>, object: &Value, old: &Value) -> Prior {
     match prior(at, metadata, object) {
         Prior::TypeMeta(types) => {

@@ -1,7 +1,7 @@
 //! Strategies: how an endpoint prepares, validates and warns about the objects that are written through it.
 //!
-//! A [`Strategy`] is implemented once for custom resources and once for the table of built-in kinds, for each with its
-//! subresources. The verbs know kinds only through it. The rules of a single kind are in its row.
+//! [`Strategy`] is implemented once for custom resources and once for the table of built-in kinds, each with its
+//! subresources. The verbs know kinds only through this trait. The rules of a single kind are in its row.
 
 mod builtin;
 mod custom;
@@ -77,7 +77,7 @@ pub trait Strategy: Send + Sync {
     /// Canonicalizes a changed object before field ownership is computed.
     fn canonicalize(&self, _object: &mut Value) {}
 
-    /// The fields that this endpoint resets in objects of a version, so that writers do not own them.
+    /// The fields that this endpoint resets in objects of a version, so that managedFields do not record them.
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet>;
 
     /// Whether PUT creates an object that does not exist.
@@ -118,8 +118,8 @@ pub fn strategy(resource: &Arc<Resource>, version: &Arc<Version>, subresource: S
     }
 }
 
-/// Makes `object` the result of a status update: the stored object with the status and the managedFields of `object`,
-/// and with its other metadata unless the endpoint keeps that of the stored object.
+/// Makes `object` the result of a status update: the stored object with the status and the managedFields of
+/// `object`. `metadata_rule` says which other metadata is taken from `object`.
 fn with_status_of(object: &mut Value, old: &Value, metadata_rule: StatusMetadata) {
     let writes_metadata = metadata_rule != StatusMetadata::Kept;
     let managed_fields = object.remove_at(&["metadata", "managedFields"]);
@@ -135,8 +135,8 @@ fn with_status_of(object: &mut Value, old: &Value, metadata_rule: StatusMetadata
     set_or_remove(object, &["metadata", "managedFields"], managed_fields);
 }
 
-/// Gives `object` the fields of `old`, except for the names in `except`. Fields are compared first, since most are
-/// equal and a comparison is cheaper than a copy.
+/// Gives `object` the fields of `old`, except for the names in `except`. Fields are compared first: most are equal,
+/// and a comparison is cheaper than a copy.
 fn restore_fields(object: &mut Value, old: &Value, except: &[&str]) {
     let (Value::Object(fields), Value::Object(old)) = (&mut *object, old) else {
         *object = old.clone();

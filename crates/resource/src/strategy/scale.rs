@@ -94,7 +94,7 @@ impl ScaleView {
         TYPES.get_or_init(ScaleTypes::new)
     }
 
-    /// The Scale that changes of an object are applied to.
+    /// The Scale of an object for changes, with [`UNSET`] for absent replicas.
     pub fn editable(&self, old: &Value) -> Result<Value, Status> {
         let paths = self.paths(old)?;
         let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);
@@ -122,8 +122,8 @@ impl ScaleView {
         Ok(object)
     }
 
-    /// The Scale of an object as clients see it. One without replicas may stand for an object that has none, which
-    /// [`ScaleView::check_readable`] refuses.
+    /// The Scale of an object as clients see it. A Scale without replicas may stand for an object without replicas,
+    /// which [`ScaleView::check_readable`] refuses.
     pub fn of(&self, object: &Value) -> Result<Value, Status> {
         let paths = self.paths(object)?;
         let replicas = integer(object, &paths.spec_replicas)?;

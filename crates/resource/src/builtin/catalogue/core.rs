@@ -97,7 +97,7 @@ pub static KINDS: &[Behaviour] = &[
             warnings: object_warnings::of_pod_status,
             ..Part::PLAIN
         },
-        // kube-apiserver's storages of these name no reset fields, so that managedFields follow what a request would
+        // kube-apiserver names no reset fields for these subresources, so managedFields record what a request would
         // have changed
         parts: &[
             ("ephemeralcontainers", part(pods::add_ephemeral, pods::validate_ephemeral)),

@@ -33,7 +33,7 @@ fn path_segment(name: &str, _release: Release) -> Vec<String> {
     names::path_segment(name)
 }
 
-/// A name that declarative validation checks since 1.37, and with it the name alone: `generateName` is not checked.
+/// A name that declarative validation checks since 1.37. It does not check `generateName`.
 fn declared_name(name: &str, release: Release) -> Vec<String> {
     if release >= Release::V1_37 { vec![] } else { names::dns1123_subdomain(name) }
 }

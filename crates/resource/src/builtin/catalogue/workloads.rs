@@ -65,7 +65,7 @@ pub static KINDS: &[Behaviour] = &[
         default: autoscaling::default_v1,
         prepare: autoscaling_versions::keep_status,
         validate: autoscaling::validate,
-        // annotations hold what only v2 has; writers own them as they are shown
+        // annotations hold what only v2 has; managedFields record them as v1 shows them
         conversion: Some(StoredAs {
             is_canonical: true,
             ..StoredAs::new(autoscaling_versions::to_stored, autoscaling_versions::to_shown)

@@ -165,7 +165,7 @@ fn access_modes(given: &[&str]) -> String {
     known.into_iter().filter(|(mode, _)| given.contains(mode)).map(|(_, short)| short).collect::<Vec<_>>().join(",")
 }
 
-/// A text with holes.
+/// A text with placeholders.
 #[derive(Clone)]
 struct Template(Vec<Piece>);
 
@@ -216,7 +216,7 @@ impl Piece {
                 match found.next().as_deref() {
                     Some(Value::String(text)) if !text.is_empty() => Cow::Owned(format!("{before}{text}")),
                     Some(Value::Int(number)) => Cow::Owned(format!("{before}{number}")),
-                    // an empty text is not absent, nor is a value that has no text: they show nothing
+                    // a text that is empty, and a value without a text, are not absent: they show nothing
                     Some(_) => Cow::default(),
                     None => Cow::Borrowed(absent),
                 }

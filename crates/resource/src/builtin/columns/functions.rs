@@ -1,4 +1,4 @@
-//! The functions that make the cells which a path and stages cannot say, by the names that `columns.txt` uses.
+//! Functions for cells that a path and stages cannot express, by their names in `columns.txt`.
 
 use machinery::Value;
 

@@ -98,7 +98,7 @@ struct ColumnTable {
     default: Vec<BuiltInColumn>,
 }
 
-/// The columns of some kinds, maybe before a release.
+/// The columns of some kinds, in every release or in those before one.
 struct KindColumns {
     kinds: Vec<(&'static str, &'static str)>,
     before: Option<Release>,

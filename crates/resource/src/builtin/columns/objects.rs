@@ -1,4 +1,4 @@
-//! Cells of single kinds that paths cannot say.
+//! Cells of single kinds that paths cannot express.
 
 use machinery::{Text, Value};
 

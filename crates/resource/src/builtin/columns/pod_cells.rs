@@ -16,7 +16,8 @@ pub struct PodCells<'a> {
     restarts: Restarts<'a>,
 }
 
-/// How often containers have restarted, and when the last of them had ended; empty if none has restarted.
+/// How often containers have restarted, and when the run before the last restart ended; empty if none has
+/// restarted.
 #[derive(Clone, Copy, Default)]
 struct Restarts<'a> {
     count: i64,

@@ -125,7 +125,7 @@ pub fn stable_path(path: &str) -> String {
     }
 }
 
-/// The defaults of requests in `v1beta1`: only those of a class have any.
+/// Sets the defaults of requests in `v1beta1`. Only requests that name a device class have any.
 pub fn default(object: &mut Value) {
     for path in REQUESTS {
         let has_class = |request: &&mut Value| !request.str_at(&["deviceClassName"]).is_empty();

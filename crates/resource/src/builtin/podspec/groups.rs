@@ -1,4 +1,4 @@
-//! The group that a Pod is scheduled with, and the responders to its eviction: fields of feature gates.
+//! The group that a Pod is scheduled with, and the responders to its eviction, both behind feature gates.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::builtin::prefixed_names;
 
 const RESPONDERS_MAX: usize = 10;
 const PRIORITY_MAX: i64 = 100_000;
-/// Smaller priorities are those of responders of Kubernetes.
+/// Lower priorities are reserved for responders of Kubernetes.
 const OWN_PRIORITY_MIN: i64 = 1000;
 
 /// The PodGroup of a Pod.

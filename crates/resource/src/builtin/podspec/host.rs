@@ -43,7 +43,7 @@ fn ports(container: At) {
     }
 }
 
-/// What a Pod with a user namespace of its own cannot have: other namespaces of the host, and block devices.
+/// What a Pod with a user namespace of its own cannot have: the host's other namespaces, and block devices.
 pub(super) fn user_namespace(spec: At) {
     const WHY: &str = "when `hostUsers` is false";
     let spec = spec.in_stage(CheckStage::HostUsers);

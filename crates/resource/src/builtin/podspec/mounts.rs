@@ -63,8 +63,8 @@ impl Pod<'_, '_> {
     }
 }
 
-/// The directory of a volume that is mounted, how mounts are seen outside of a container, and whether they are
-/// read-only below. Upstream leaves out their index.
+/// Validates the subpaths, the propagation and the recursive read-only mode of a mount. Upstream's errors leave out
+/// its index.
 fn mount_modes(mount: At, container: At) {
     if !mount.text("subPath").is_empty() && !mount.text("subPathExpr").is_empty() {
         mount.field("subPathExpr").invalid("subPathExpr and subPath are mutually exclusive");

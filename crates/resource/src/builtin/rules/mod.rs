@@ -1,7 +1,8 @@
 //! Rules of the Go types of built-in kinds, which are data: `rules.txt`.
 //!
-//! kube-apiserver makes two passes over an object: its functions check all fields (`written`), then what tags of the
-//! types declare is checked where something is new or was changed (`declared`). A `Walk` is either of them.
+//! kube-apiserver makes two passes over an object: hand-written functions check all fields (`written`), and then
+//! the rules that tags of the types declare are checked where something is new or has changed (`declared`). A
+//! `Walk` is one pass.
 
 mod conditions;
 mod declared;

@@ -1,7 +1,7 @@
-//! The order of errors. kube-apiserver's functions check a struct in an order of their own, and some of them check fields that
-//! others have checked before: containers, say, in five places of a Pod. Here, the table checks each field where it stands, and
-//! the code of a kind checks a concern in one function, so that errors are found in another order. Each has its rank at birth:
-//! the fields on its path, and the stage that has found it. The rule `order` in `rules.txt` states where these stand.
+//! The order of errors. kube-apiserver's functions check each struct in an order of their own, and some fields
+//! several times: containers, say, in five places of a Pod. Here, the table checks each field where it stands, and
+//! the code of a kind checks one concern per function, so errors are found in another order. They are then sorted
+//! by the fields on their paths and the stages that found them, as the rule `order` in `rules.txt` says.
 
 use machinery::field::{FieldError, FieldErrorKind};
 
@@ -9,14 +9,15 @@ use super::super::at::{CheckStage, Found};
 use super::Ruled;
 use super::words::{Order, Which};
 
-/// Where an error stands among the others: its fields are compared from the first to the last.
+/// The position of an error. Positions are compared by these fields, from the first to the last.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ErrorRank {
     /// Errors of changes to immutable fields come last, unless an order gives them a position.
     is_change: bool,
     /// For each struct on the path that has an order, the rank of the field in it, and the index if it is a list.
     levels: Vec<(usize, usize)>,
-    /// Of the errors of one field, that it is missing comes first, unless the field has an order of its own.
+    /// False for the error that a field is missing, which comes before its other errors unless the field has an
+    /// order.
     is_given: bool,
 }
 
@@ -41,7 +42,7 @@ fn error_rank(of: &'static Ruled, found: &Found) -> ErrorRank {
         is_change &= !order.contains(&(name, Which::CheckStage(CheckStage::Change)));
         levels.push((field_rank(of, order, name, found), index));
         if segment.is_none() {
-            // an error at a struct that has an order: that it is missing has no special position
+            // a struct that has an order does not sort the error that it is missing before its others
             is_given = true;
             break;
         }

@@ -110,7 +110,7 @@ impl Lines {
         if let Some((package, name)) = go.name.rsplit_once('.')
             && let Some(package) = self.like.get(package)
         {
-            // they are checked where they are about that struct
+            // errors in these lines are reported when the rules of that struct are parsed
             lines(&format!("{package}.{name}")).for_each(|(_, line)| drop(add(ruled, line)));
         }
         lines(go.name)
@@ -151,7 +151,7 @@ fn add(ruled: &mut Ruled, line: &'static str) -> Result<(), String> {
                 named.extend(rules.declared.unique.iter().flatten());
                 if !named.is_empty() {
                     let GoBase::Struct(inner) = field.go.go_type.base else { return Err("no struct".to_owned()) };
-                    // a struct that holds itself is not built yet
+                    // by its names, since the rules of a struct that contains itself are not complete yet
                     known(&field_names(inner), named.into_iter().copied())?;
                 }
             }

@@ -39,7 +39,7 @@ pub struct Rules {
 pub struct Default {
     /// The value; the current time if there is none.
     pub value: Option<Value>,
-    /// Another field, and the values of it with which the default counts.
+    /// Another field, and the values of it for which the default applies.
     pub condition: Option<(&'static str, Vec<&'static str>)>,
 }
 
@@ -56,7 +56,7 @@ pub struct Declared {
     pub values: Vec<&'static str>,
     pub bytes_max: Option<usize>,
     pub length_max: Option<usize>,
-    /// The keys of items, in which no two items may be equal. If there are none, whole items are compared.
+    /// The keys by which items must be unique; empty if whole items are compared.
     pub unique: Option<Vec<&'static str>>,
     pub min: Option<i64>,
     pub max: Option<i64>,
