@@ -51,18 +51,18 @@ pub struct Blueprint {
     pub compaction_interval: Duration,
 }
 
-/// What a context begins with.
+/// What a context is made from.
 pub struct Beginning {
     pub storage: Storage,
     /// The objects of the store, if they have been decoded already.
     pub frozen: Option<Frozen>,
-    /// A context that is to be shared.
+    /// A context whose derived state is shared.
     pub base: Option<Base>,
     /// Whether the store has the objects that a new one lacks.
     pub is_complete: bool,
     /// The realm of its ServiceAccounts, unless they are those of the server itself.
     pub realm: Option<Realm>,
-    /// They observe events too, after all others.
+    /// Further observers of events, called after all others.
     pub observers: Vec<Observer>,
 }
 

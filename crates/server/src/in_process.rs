@@ -1,5 +1,5 @@
-//! An API without connections and controllers, for commands that want the verdict of the server. A whole server in the process of a
-//! program is that of `Server::start_in_process`.
+//! An API without connections and controllers, for commands that need the verdict of the server. A whole server
+//! inside a program is started by `Server::start_in_process`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -99,8 +99,8 @@ impl InProcess {
         Box::pin(self.edge.clone().serve(caller.0.clone(), request.map(RequestBody::own)))
     }
 
-    /// As [`InProcess::call`], with a body of a few KiB that has been decoded: what an encoding as JSON would be decoded to, without
-    /// duplicate fields. `text` is that encoding, unless it is not known.
+    /// As [`InProcess::call`], with a body of a few KiB that has been decoded and has no duplicate fields. `text`
+    /// is its encoding as JSON, if that is known.
     pub fn call_decoded(
         &self,
         caller: &Caller,
@@ -168,8 +168,8 @@ impl InProcess {
         self.edge.context.admission.policy_expressions()
     }
 
-    /// The mapping of a name that users give, in lower case: a plural, a singular, a short name or a kind, in the first version that
-    /// is served. Of several groups the first one counts.
+    /// The mapping of a name that users give, in lower case: a plural, a singular, a short name or a kind, in its
+    /// first served version. If several groups have the name, the first one counts.
     pub fn find(&self, name: &str) -> Option<Mapping> {
         let name = name.to_lowercase();
         let snapshot = self.edge.context.registry.snapshot();
@@ -184,8 +184,8 @@ impl InProcess {
         Some(Mapping { resource: resource.clone(), version: version.clone() })
     }
 
-    /// Stores an object as it is, in place of one with its name, as if an earlier server had written it: without
-    /// validation and admission. It keeps its status and its system fields. Returns its resourceVersion.
+    /// Stores an object as an earlier server might have written it: without validation and admission, and with its
+    /// status and system fields. An object with the same name is replaced. Returns the resourceVersion.
     pub fn deposit<'a>(
         &'a self,
         mapping: &'a Mapping,

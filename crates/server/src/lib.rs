@@ -126,7 +126,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Takes what contexts are made with. `port` is the one that the server is bound to, if it has a socket.
+    /// Takes from the configuration what contexts are made with. `port` is that of the server's socket, if it has
+    /// one.
     fn blueprint(&mut self, port: Option<u16>) -> Blueprint {
         let InFlightMax { read_only, mutating } = self.inflight_max;
         let is_unlimited = read_only == 0 || mutating == 0;
@@ -196,7 +197,7 @@ pub struct Replacements {
     pub paths: Vec<PathBuf>,
     /// Reads all files. On an error, which is one line, the previous content stays in use.
     pub read: Box<dyn Fn() -> Result<Replacement, String> + Send + Sync>,
-    /// Called when the replacement is in force. The error is one line.
+    /// Called when the replacement is in use. The error is one line.
     pub applied: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
@@ -316,10 +317,11 @@ pub struct Server {
 
 impl Server {
     /// Loads the store and starts to serve. Until the store is loaded, only `/livez`, `/readyz` and `/healthz` are
-    /// served. `socket` is the one to serve on, which is bound before anything is created. The error is one line.
+    /// served. `socket` has to be bound before anything is created. The error is one line.
     ///
-    /// The future is boxed here, so that this crate compiles the code of all requests, once and with its own optimizations: an
-    /// async function would be compiled, with everything that it spawns, by each crate that calls it.
+    /// The future is boxed here, so that this crate compiles the code of all requests, once and with its own
+    /// optimizations: an async function would be compiled, with everything that it spawns, by each crate that calls
+    /// it.
     pub fn start(
         storage: Storage,
         socket: tokio::net::TcpListener,
@@ -328,7 +330,7 @@ impl Server {
         Box::pin(Self::start_on(storage, Some(socket), config))
     }
 
-    /// As [`Server::start`], without a socket: requests come from this process alone, see [`Server::call`].
+    /// As [`Server::start`], without a socket: all requests come from this process, see [`Server::call`].
     pub fn start_in_process(storage: Storage, config: Config) -> BoxFuture<'static, Result<Server, String>> {
         Box::pin(Self::start_on(storage, None, config))
     }
@@ -402,7 +404,7 @@ impl Server {
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);
-        // the lifetimes of workspaces are by the clock of `default`, which has their objects
+        // workspaces expire by the clock of `default`, where their objects are
         let branches = clock::within(clock, workspaces::start(workspaces, &edge, stop.subscribe())).await?;
         edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
         door.serve_all(edge, branches);

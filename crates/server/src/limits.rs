@@ -20,15 +20,15 @@ pub const LIST_SCAN: usize = 8_192;
 pub const INDEXED_OBJECTS_MIN: usize = if cfg!(test) { 2 } else { 1_000 };
 /// Maximum number of values of one label that a list looks up in an index.
 pub const INDEXED_VALUES_MAX: usize = 16;
-/// Number of objects whose visits take as long as decoding one object.
+/// The time of decoding one object, as a number of objects that could be visited in it.
 pub const LIST_SCAN_DECODE: usize = 1_024;
 /// Objects of a list that a webhook converts at a time. kube-apiserver converts all in one request.
 pub const CONVERSION_OBJECTS: usize = 512;
 /// Maximum number of objects that a list keeps once they have been selected. If there are more, the selection is repeated
 /// while they are sent.
 pub const LIST_KEPT: usize = 512;
-/// Bytes of a response body that are encoded at a time, and bytes that may be unsent in a connection before more are encoded.
-/// kube-apiserver has buffers of 4 KiB and HTTP/2 windows of up to 4 MiB.
+/// Bytes of a response body that are encoded at a time, and bytes that may be unsent in a connection before more
+/// are encoded. kube-apiserver has buffers of 4 KiB and HTTP/2 windows of up to 4 MiB.
 pub const CHUNK_BYTES: usize = 16 * 1024;
 pub const UNSENT_BYTES_MAX: usize = 32 * 1024;
 /// Higher limits that apply while fewer than `UNSENT_TOTAL_FAST` bytes of all responses are unsent, which means that
@@ -63,12 +63,14 @@ pub const GZIP_BYTES_MIN: usize = 128 * 1024;
 /// Maximum size of a kept OpenAPI v2 document as gzip; a larger one is built for each request. With 1,600 CRDs of 12 KB it
 /// has 7 MB. kube-apiserver has no such limit.
 pub const OPENAPI_KEPT_BYTES_MAX: usize = 40 << 20;
-/// The level at which that document is compressed, once for many responses. The default, 6, takes twice the time and saves 9 %.
+/// The level at which that document is compressed, once for many responses. The default level, 6, takes twice the
+/// time and saves 9 %.
 pub const OPENAPI_GZIP_LEVEL: u32 = 3;
 /// Seconds that a read waits for a resource version that does not exist yet.
 pub const FUTURE_VERSION_SECONDS: u64 = 3;
 /// Objects that a deletecollection deletes concurrently if admission cannot reject a deletion: as many as have
-/// `DELETE_COLLECTION_BYTES` together, within these bounds. They share a commit, and a disk syncs once for each.
+/// `DELETE_COLLECTION_BYTES` together, within these bounds. They share a commit, and a disk syncs once for each
+/// commit.
 pub const DELETE_COLLECTION_PARALLEL: std::ops::RangeInclusive<usize> = 64..=512;
 pub const DELETE_COLLECTION_BYTES: usize = 4 << 20;
 /// Maximum number of objects that a deletecollection deletes one after the other.
@@ -116,8 +118,8 @@ pub fn connections_max(descriptors: u64) -> usize {
 /// they learn of the deletion later. Also the time limit of writes in flight on those servers. kube-controller-manager
 /// waits 5 s.
 pub const NAMESPACE_GRACE: Duration = Duration::from_secs(1);
-/// The same if a single server uses the store. It is not zero, because tests that were written for a kube-apiserver
-/// without controllers finalize a namespace themselves, right after they have deleted it.
+/// The same grace if a single server uses the store. It is not zero, because tests that were written for a
+/// kube-apiserver without controllers finalize a namespace themselves, right after they have deleted it.
 pub const FINALIZE_GRACE: Duration = Duration::from_millis(200);
 /// Time between the deletion of the last instance of a CRD and the deletion of the CRD; kube-apiserver checks every 5
 /// s.
@@ -210,47 +212,47 @@ pub const DIAL_SECONDS: u64 = 5;
 /// Time after its last request at which the context of a workspace is dropped: long enough for the pauses of a test, short enough
 /// that thousands of workspaces that were used once do not stay in memory.
 pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
-/// Interval of the search for such contexts.
+/// Interval of the search for contexts to drop.
 pub const WORKSPACE_SWEEP: Duration = Duration::from_secs(30);
-/// Maximum size of a workspace's specification that comes without an object, whose fields are short.
+/// Maximum size of the specification of a workspace that is requested without an object. Its fields are short.
 pub const WORKSPACE_SPEC_BYTES: usize = 64 * 1024;
-/// Bytes of a response of which a fault sends half.
+/// Bytes at the beginning of a response of which a fault sends half.
 pub const CUT_BYTES_MAX: usize = 1 << 20;
 /// Time for that half to be sent before the connection ends.
 pub const CUT_PAUSE: Duration = Duration::from_millis(20);
-/// The last hits that the status of a fault shows.
+/// Number of hits, the last ones, that the status of a fault shows.
 pub const FAULT_HITS_SHOWN: usize = 10;
-/// How far caches and watches are behind with the recipe `stale-reads`.
+/// How far caches and watches lag behind with the recipe `stale-reads`.
 pub const RECIPE_LAG: Duration = Duration::from_secs(2);
-/// Held events of a watch, beyond which it ends with 410. The release of all, one by one, takes time with the square of their number:
-/// some milliseconds.
+/// Held events of a watch, beyond which it ends with 410. Releasing all of them one by one takes time quadratic in
+/// their number, some milliseconds here.
 pub const HELD_EVENTS_MAX: usize = 4_000;
 /// How long a reordered event waits for the next one.
 pub const FAULT_REORDER: Duration = Duration::from_secs(1);
-/// The precision of caches that are behind by a time, and the number of revisions that are remembered for them.
+/// The precision of caches that lag behind by a time, and the number of revisions that are remembered for them.
 pub const FAULT_AGE_STEP: Duration = Duration::from_millis(10);
 pub const FAULT_AGES_MAX: usize = 60_000;
 /// Interval of writes of the status of a fault or gate.
 pub const FAULT_STATUS: Duration = Duration::from_millis(200);
-/// Interval of looks at the watches while a client waits until they have received everything.
+/// Interval of looks at the watches while a client waits until they have received every event.
 pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
-/// The watches and requests that the status of such a wait names.
+/// Number of watches and requests that the status of such a wait names.
 pub const SETTLE_NAMED: usize = 20;
-/// What a report keeps: user agents, users of each, and items of each list, such as objects with findings. Together, a workspace
-/// whose clients exceed all of them takes some hundred MB; a test has a few agents.
+/// What a report keeps: user agents, users of each, and items of each list, such as objects with findings. A
+/// workspace whose clients exceed all of these takes some hundred MB; a test has a few agents.
 pub const REPORT_AGENTS_MAX: usize = 64;
 pub const REPORT_USERS_MAX: usize = 16;
 pub const REPORT_ITEMS_MAX: usize = 1_000;
 /// Bytes of a user agent in a report, and of the name of a role in it.
 pub const REPORT_AGENT_BYTES: usize = 128;
 pub const REPORT_ROLE_NAME_BYTES: usize = 63;
-/// What a recording keeps: bytes of requests and responses, and requests.
+/// What a recording keeps: bytes of requests and responses, and the number of requests.
 pub const RECORDED_BYTES: usize = 64 << 20;
 pub const RECORDED_REQUESTS: usize = 100_000;
-/// A client is in a hot loop if it reads or writes one object more often than this over this time. client-go's clients may send
-/// 5 requests a second.
+/// A client is in a hot loop if it reads or writes one object more often than this within this time. By default,
+/// client-go sends at most 5 requests a second.
 pub const HOT_LOOP: Duration = Duration::from_secs(3);
 pub const HOT_LOOP_PER_SECOND: u64 = 10;
-/// A client lists too often if it lists the same whole resource more often than this in this time.
+/// A client lists too often if it lists the same whole resource more often than this within this time.
 pub const LIST_STORM: Duration = Duration::from_secs(60);
 pub const LIST_STORM_MAX: u64 = 10;

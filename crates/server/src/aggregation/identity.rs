@@ -24,9 +24,9 @@ const HOP_BY_HOP: [&str; 8] = [
     "upgrade",
 ];
 
-/// Sets the user headers, and removes earlier ones, the credentials of the request, and the headers of its connection, which
-/// could otherwise name user headers as those to be removed. Fails, with Go's error, if a value cannot be a header: leaving
-/// it out would change the user.
+/// Sets the user headers. Removes earlier ones, the request's credentials, and the headers of its connection, which
+/// could otherwise name user headers for removal. Fails with Go's error if a value cannot be a header: leaving it
+/// out would change the user.
 pub fn introduce(user: &User, headers: &mut HeaderMap) -> Result<(), String> {
     if let Some(protocol) = remove_hop_by_hop(headers) {
         set_upgrade(headers, protocol);
@@ -93,8 +93,8 @@ fn escaped(key: &str) -> String {
     key.bytes().map(escape).collect()
 }
 
-/// Removes the headers of a connection, those that `Connection` names among them. Returns the protocol to which they upgrade the
-/// connection, if they do.
+/// Removes the headers of a connection, including those that `Connection` names. Returns the protocol to which they
+/// upgrade the connection, if they do.
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
     let upgrade = upgrade_of(headers);
     let lines = headers.get_all(CONNECTION).iter().filter_map(|line| line.to_str().ok());

@@ -83,7 +83,7 @@ impl Aggregation {
         }
     }
 
-    /// Applies an APIService by its name, or its deletion.
+    /// Applies the APIService of this name; `None` means that it has been deleted.
     fn set(&self, name: &str, service: Option<Value>) {
         let Some((version, group)) = name.split_once('.') else { return };
         let place = (Text::from(group), Text::from(version));
@@ -132,8 +132,8 @@ impl Aggregation {
         }
     }
 
-    /// The aggregated API server for a path, `/apis/GROUP/VERSION` or below, or the path of the group version's OpenAPI v3
-    /// document, if there is one.
+    /// The aggregated API server that serves a path, if there is one: `/apis/GROUP/VERSION` and paths below it, or
+    /// the path of the group version's OpenAPI v3 document.
     pub fn find(&self, path: &str) -> Option<Arc<Remote>> {
         let remotes = self.remotes.load();
         if remotes.is_empty() {

@@ -16,7 +16,7 @@ use crate::limits;
 const PLURAL: &str = "ranges";
 const NAME: &str = "servicenodeports";
 
-/// The node ports that a write of a Service allocates and no longer needs.
+/// The node ports that a write of a Service allocates, and those that it frees.
 struct Ports {
     taken: Vec<u16>,
     released: Vec<u16>,

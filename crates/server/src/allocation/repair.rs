@@ -28,8 +28,8 @@ pub enum Unowned {
 }
 
 impl Allocation {
-    /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. `suspects` are
-    /// those of the last repair, and become those of this one.
+    /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. `suspects`
+    /// are the unowned reservations that the last repair found, and are replaced by those that this one finds.
     pub async fn repair(
         &self,
         server: &dyn AddressObjects,

@@ -39,8 +39,8 @@ pub struct Deletions {
     retry: Option<Instant>,
 }
 
-/// The objects that are being deleted. Only changes in its own namespace or of its own resource cause a look at one of
-/// them, so one that waits for finalizers costs nothing while others are deleted.
+/// The objects that are being deleted. Each is looked at only when something in its namespace or of its resource
+/// changes, so one that waits for finalizers costs nothing while others are deleted.
 #[derive(Default)]
 struct State {
     namespaces: HashSet<Text>,

@@ -52,7 +52,7 @@ struct EnabledController {
     has_work: AtomicBool,
 }
 
-/// What the tasks of controllers are started with, and which of them have been.
+/// The context and the signal with which tasks of controllers are started, and which controllers have been started.
 struct Runner {
     context: Weak<Context>,
     stop: watch::Receiver<bool>,
@@ -63,7 +63,7 @@ struct Runner {
 ///
 /// The task of a controller starts with its first work, so that a context whose objects need no controller has no such task.
 pub struct ControllerManager {
-    /// Whether they run on this server without leader election.
+    /// Whether the controllers run on this server without leader election.
     alone: bool,
     /// Whether ClusterRoles are aggregated.
     aggregates: bool,
@@ -138,9 +138,10 @@ impl ControllerManager {
         self.tracking.observe(key);
     }
 
-    /// Starts the task of a controller that has work, unless it has been started, if the controllers run on this server.
+    /// Notes that a controller has work. Starts its task if the controllers run on this server and it has not been
+    /// started.
     fn give_work(&self, index: usize) {
-        // the task of a controller that has had work before is there, or is started with the others
+        // after its first work, a controller's task is running or is started with the others
         if !self.all[index].has_work.swap(true, Ordering::AcqRel) {
             self.start_busy();
         }
@@ -249,7 +250,7 @@ async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::
         let revision = context.objects.revision();
         let before = if shared { last } else { revision.saturating_sub(objects::limits::HISTORY_REVISIONS) };
         last = revision;
-        // an embedded store is also to look after its log
+        // an embedded store also maintains its log
         if (before > 0 || !shared)
             && let Err(error) = context.objects.store().compact(before).await
         {

@@ -88,7 +88,7 @@ pub struct EdgeParts {
 
 pub type HttpResponse = Response<Body>;
 
-/// Marks a request of this process for a write, of whose response only the status and the warnings matter: the object is not
+/// Marks a write by this process that needs only the status and the warnings of the response: the object is not
 /// encoded.
 #[derive(Clone, Copy)]
 pub struct VerdictOnly;
@@ -128,8 +128,8 @@ impl Edge {
         }
     }
 
-    /// Handles a request in the task of the caller, and to its end in one of its own if this is dropped. A response is always
-    /// returned, even if a handler panics.
+    /// Handles a request in the task of the caller. If the future is dropped, a task of its own completes the
+    /// request. A response is always returned, even if a handler panics.
     pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<RequestBody>) -> HttpResponse {
         let (audit_id, head) = (audit_id_of(&request), *request.method() == Method::HEAD);
         let (edge, id) = (self.clone(), audit_id.clone());
@@ -157,7 +157,7 @@ impl Edge {
         reply.observation = self.observe(&info, &parts.headers);
         let tap = self.tap(&info, path, &parts);
         let body = copied(body, tap.as_ref());
-        // a copy is to be read
+        // a tap must be able to read its copy
         reply.gzip &= tap.is_none();
         let received = clock::machine_micros();
         let watching = info.verb == Verb::Watch;
@@ -169,7 +169,7 @@ impl Edge {
                 log.user = entry.authorized.user.name.clone();
                 let until = (!watching).then_some(entry.until);
                 match self.context.aggregation.find(&entry.authorized.info.path) {
-                    // its response is streamed unchanged
+                    // the response of an aggregated API server is streamed unchanged
                     Some(remote) => {
                         let (address, authorized) = (client.address, &entry.authorized);
                         let relayed = Box::pin(self.relay(&remote, authorized, &mut parts, address, audit_id, body));
@@ -214,7 +214,7 @@ impl Edge {
         copied_response(response, tap)
     }
 
-    /// Handles an authorized request for this API until its time is over.
+    /// Handles an authorized request for this API, until its deadline.
     async fn handle_in_time(
         self: Arc<Self>,
         authorized: Authorized,

@@ -108,7 +108,7 @@ pub struct Active(Arc<Usage>);
 
 impl Drop for Active {
     fn drop(&mut self) {
-        // first the time: the connection must not appear idle since an earlier request
+        // the time comes first: the connection must not appear idle since an earlier request
         *self.0.idle_since() = clock::instant();
         self.0.active.fetch_sub(1, Ordering::Relaxed);
     }

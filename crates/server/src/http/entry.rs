@@ -38,8 +38,8 @@ pub(super) enum RequestSlot<'a> {
 }
 
 impl RequestSlot<'_> {
-    /// Keeps a seat of a share until a response that is not a watch is sent, so that no more of them are being sent than the share
-    /// has seats.
+    /// Keeps the seat of a share until the response is sent, so that a share sends no more responses at once than
+    /// it has seats. Not called for watches.
     pub fn kept(self, flow: Option<&Flow>, response: HttpResponse) -> HttpResponse {
         match self {
             RequestSlot::Seated(seat, _) if flow.is_some_and(Flow::is_shared) => {
@@ -51,7 +51,7 @@ impl RequestSlot<'_> {
 }
 
 impl Edge {
-    /// Authenticates a client and authorizes a request on its behalf, which is not made.
+    /// Authenticates a client and authorizes a request for it. The request is not made.
     pub async fn vouch(&self, client: &Client, headers: &HeaderMap, info: RequestInfo) -> Result<(), Status> {
         let vouched = async {
             let user = self.identify(client, headers, &info, &mut CredentialWarnings::default()).await?;

@@ -60,7 +60,7 @@ impl Edge {
             request.warn(text);
         }
         let fields = || handler_fields(&request, headers);
-        // a future is as large as all that it may await: pinned, it is not moved into those that await it
+        // a future is as large as all futures that it may await; pinned, it is not moved into those that await it
         let performed = pin!(self.perform(request.clone(), headers, body, reply));
         let result = trace::span(handler_name(&request), Kind::Internal, fields, performed).await;
         let mut response = result.unwrap_or_else(|status| reply.status(&status));

@@ -25,7 +25,7 @@ pub struct Health {
     faults: OnceLock<Arc<Faults>>,
     /// The objects. Their layout may depend on external services, whose health is checked too.
     objects: OnceLock<Weak<Objects>>,
-    /// Whether objects may make requests fail, which is shown to those who wonder why.
+    /// Whether objects may make requests fail. The checks show it, for users who wonder why.
     testing: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ impl Health {
         }
     }
 
-    /// Shows that the server is one for tests.
+    /// Makes the checks show that the server is for tests.
     pub fn for_testing(&self) {
         self.testing.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Requests that are intercepted: see [`Interceptor`].
+//! Intercepts requests, see [`Interceptor`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +50,7 @@ impl Edge {
     ) -> HttpResponse {
         let query = &authorized.info.query;
         if authorized.info.verb == Verb::Create && interceptor.is_review(&authorized.info) && !query.has("dryRun") {
-            // validated as every object is, and not stored
+            // a review is validated like every object, but not stored
             authorized.info.query = Query::parse(&format!("{}&dryRun=All", query.encode()));
         }
         let _counted = interceptor.counter(&authorized.info).map(Counted::begin);
@@ -88,13 +88,13 @@ impl Edge {
         response
     }
 
-    /// What takes note of a request, if anything does.
+    /// The observation of a request, if there is an interceptor that observes it.
     pub(super) fn observe(&self, info: &RequestInfo, headers: &HeaderMap) -> Option<Box<dyn Observation>> {
         let interceptor = self.interceptor.as_ref()?;
         interceptor.observe(info, headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default())
     }
 
-    /// What keeps a copy of a request, if anything does.
+    /// The tap that copies a request, if there is an interceptor that records it.
     pub(super) fn tap(&self, info: &RequestInfo, path: &str, head: &http::request::Parts) -> Option<Arc<dyn Tap>> {
         let interceptor = self.interceptor.as_ref()?;
         interceptor.tap(info, path, head)
@@ -107,7 +107,7 @@ impl Edge {
         }
     }
 
-    /// The interceptor, if it completes the object of a request.
+    /// The interceptor, if the request is a review, which it completes.
     pub(super) fn reviewer(&self, request: &Request) -> Option<&Arc<dyn Interceptor>> {
         let info = &request.authorized.info;
         self.interceptor.as_ref().filter(|interceptor| info.verb == Verb::Create && interceptor.is_review(info))
@@ -130,7 +130,7 @@ fn dropped() -> HttpResponse {
 async fn cut(response: HttpResponse) -> HttpResponse {
     let (parts, mut body) = response.into_parts();
     let mut bytes = vec![];
-    // of a large list, half of its beginning
+    // half of the beginning of a large list
     while bytes.len() < limits::CUT_BYTES_MAX
         && let Some(Ok(frame)) = body.frame().await
     {
@@ -149,7 +149,7 @@ impl PieceSource for Half {
             match self.0.take() {
                 Some(half) => Ok(Some((half, self as Box<dyn PieceSource>))),
                 None => {
-                    // otherwise the end of the connection would overtake what is not sent yet
+                    // otherwise the end of the connection would overtake bytes that are not sent yet
                     tokio::time::sleep(limits::CUT_PAUSE).await;
                     Err(Broken("cut in half by a fault".to_owned()))
                 }

@@ -1,5 +1,5 @@
-//! What a layer above may do to authorized requests for resources: delay or refuse them, lose or cut their responses, let them
-//! read from an old cache, hold the events of their watches.
+//! What a layer above may do to authorized requests for resources: delay or refuse them, lose or cut their
+//! responses, serve reads from an old cache, hold the events of watches.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use crate::verbs::{Completion, Deliveries, Lag, Request};
 
 /// Intercepts the requests of one API.
 pub trait Interceptor: Send + Sync {
-    /// The counter of requests in flight that a request belongs to, if any.
+    /// The counter of requests in flight to which a request belongs, if any.
     fn counter(&self, info: &RequestInfo) -> Option<&AtomicUsize>;
 
-    /// What is to be done to a request, if anything.
+    /// What to do to a request, if anything.
     fn intercept(&self, subject: &Subject<'_>) -> Option<Interception>;
 
-    /// What takes note of a request, which need not be authorized, if anything does.
+    /// Begins to observe a request, which may turn out to be unauthorized.
     fn observe(&self, info: &RequestInfo, agent: &str) -> Option<Box<dyn Observation>>;
 
-    /// What keeps a copy of a request and of its response, if anything does. The path is that below the prefix of the API.
+    /// Begins to copy a request and its response. `path` is below the prefix of the API.
     fn tap(&self, info: &RequestInfo, path: &str, head: &http::request::Parts) -> Option<Arc<dyn Tap>>;
 
-    /// What decides about the events of a watch that begins.
+    /// Decides about the events of a new watch.
     fn deliveries(&self, watch: &Request, agent: &str, position: Position) -> Box<dyn Deliveries>;
 
-    /// What completes the object that a request writes, if anything does.
+    /// Completes the object that a request writes, if the interceptor does so for its resource.
     fn completion(&self, info: &RequestInfo) -> Option<Box<dyn Completion>>;
 
     /// Whether a request is a review: its object is validated but not stored, and [`Interceptor::review`] completes it.
@@ -43,16 +43,16 @@ pub trait Interceptor: Send + Sync {
     fn review(&self, object: Value) -> BoxFuture<'_, Result<Value, Status>>;
 }
 
-/// Takes note of one request.
+/// Observes one request.
 pub trait Observation: Send + Sync {
-    /// The user that acts in it is known.
+    /// Called when the acting user is known.
     fn identified(&mut self, user: &User);
 
-    /// It has ended; a watch, when it begins.
+    /// Called at the end of the request; for a watch, when it begins.
     fn ended(self: Box<Self>, ending: &RequestEnding);
 }
 
-/// Keeps a copy of one request and of its response. The bytes come in pieces, in their order.
+/// Copies one request and its response. The bytes come in pieces, in order.
 pub trait Tap: Send + Sync {
     fn sent(&self, bytes: &Bytes);
 
@@ -66,9 +66,9 @@ pub trait Tap: Send + Sync {
 pub struct RequestEnding {
     /// The code of the response; 0 if the connection ends instead.
     pub code: u16,
-    /// The reason of its Status, if it is one.
+    /// The reason of the Status in the response, if it is a Status.
     pub reason: Option<Reason>,
-    /// The revision of the stored object in the response, if it is one.
+    /// The revision of the stored object in the response, if there is one.
     pub revision: Option<Revision>,
 }
 
@@ -85,7 +85,7 @@ pub struct Interception {
     /// Awaited before the request is handled.
     pub delay: Option<BoxFuture<'static, ()>>,
     pub disruption: Option<Disruption>,
-    /// What causes it, for the response and the audit log.
+    /// The cause, for the response and the audit log.
     pub cause: Text,
     /// Kept until the request has been handled.
     pub guard: Option<Box<dyn Any + Send>>,
@@ -93,26 +93,26 @@ pub struct Interception {
 
 /// How the handling of a request is disrupted.
 pub enum Disruption {
-    /// It is not handled, and gets this response.
+    /// The request is not handled, and gets this response.
     Refused(Status),
-    /// It is not handled, and the connection ends, or the stream of HTTP/2.
+    /// The request is not handled, and the connection or the stream of HTTP/2 ends.
     Reset,
-    /// It is handled, but the client gets the timeout.
+    /// The request is handled, but the client gets the timeout.
     ResponseTimedOut,
-    /// It is handled, but the connection ends before its response, or the stream of HTTP/2.
+    /// The request is handled, but the connection or the stream of HTTP/2 ends before the response.
     ResponseLost,
-    /// It is handled, and half of its response is sent.
+    /// The request is handled, and half of the response is sent.
     ResponseCut,
-    /// It reads from an old cache.
+    /// The request reads from an old cache.
     Lagging(Lag),
 }
 
-/// Names the cause in a response.
+/// The header that names the cause in a response.
 pub const CAUSE_HEADER: &str = "pintle-fault";
-/// Names it in the audit log.
+/// The annotation that names the cause in the audit log.
 pub const CAUSE_ANNOTATION: &str = "testing.pintle.dev/fault";
 
-/// Marks a response instead of which the connection ends.
+/// Marks a response in whose place the connection ends.
 #[derive(Clone, Copy)]
 pub struct Dropped;
 
@@ -124,7 +124,7 @@ pub struct StatusReason(pub Reason);
 #[derive(Clone, Copy)]
 pub struct ShownRevision(pub Revision);
 
-/// How a request has ended that has this response.
+/// How a request with this response has ended.
 pub fn ending_of<B>(response: &Response<B>) -> RequestEnding {
     let extensions = response.extensions();
     if extensions.get::<Dropped>().is_some() {

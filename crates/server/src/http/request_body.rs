@@ -26,9 +26,9 @@ enum Source {
     Received(Incoming),
     /// The body of a request from this process.
     Own(Full<Bytes>),
-    /// The same, decoded.
+    /// A body from this process that has been decoded.
     Decoded(Document),
-    /// A body of which something keeps a copy.
+    /// A body that is also copied to a tap.
     Tapped(Box<RequestBody>, Arc<dyn Tap>),
     /// The end of the body.
     End,
@@ -44,12 +44,12 @@ impl RequestBody {
         RequestBody(Source::Own(Full::new(bytes)))
     }
 
-    /// As [`RequestBody::own`], for one that has been decoded.
+    /// As [`RequestBody::own`], for a body that has been decoded.
     pub fn of_document(document: Document) -> RequestBody {
         RequestBody(Source::Decoded(document))
     }
 
-    /// The body, of which `tap` gets a copy.
+    /// The same body, copied to `tap` as it is read.
     pub fn tapped(self, tap: Arc<dyn Tap>) -> RequestBody {
         RequestBody(Source::Tapped(Box::new(self), tap))
     }

@@ -51,7 +51,7 @@ pub struct Reply {
     pub span: Option<Span>,
     /// The old cache that the request is to read from, if any.
     pub lag: Option<Lag>,
-    /// What takes note of the request, if anything does.
+    /// The observation of the request, if there is an interceptor that observes it.
     pub observation: Option<Box<dyn Observation>>,
     /// Whether the connection is closed after this response, as kube-apiserver's feature gate
     /// `UnauthenticatedHTTP2DOSMitigation` closes HTTP/2 connections of unauthenticated clients.
@@ -403,7 +403,7 @@ fn list_meta(list: &ListOutcome) -> Value {
 fn whole_meta(request: &Request, list: &ListOutcome) -> Value {
     let mut meta = list_meta(list);
     if request.resource.serving.unstructured {
-        // even if it is empty
+        // present even if it is empty
         meta.set_at(&["continue"], Value::from(&list.continue_token));
     } else if let Some(shards) = &list.shards {
         meta.set_at(&["shardInfo", "selector"], Value::from(shards.to_string()));

@@ -1,4 +1,4 @@
-//! Copies of requests and responses, for what keeps them.
+//! Copies requests and responses to taps.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::body::Body;
 use super::interceptor::Tap;
 use super::request_body::RequestBody;
 
-/// The request, whose body is copied.
+/// The request body, copied to the tap if there is one.
 pub(super) fn copied(body: RequestBody, tap: Option<&Arc<dyn Tap>>) -> RequestBody {
     match tap {
         Some(tap) => body.tapped(tap.clone()),
@@ -16,7 +16,7 @@ pub(super) fn copied(body: RequestBody, tap: Option<&Arc<dyn Tap>>) -> RequestBo
     }
 }
 
-/// The response, whose head and body are copied.
+/// The response, whose head and body are copied to the tap if there is one.
 pub(super) fn copied_response(response: Response<Body>, tap: Option<Arc<dyn Tap>>) -> Response<Body> {
     let Some(tap) = tap else { return response };
     let (head, body) = response.into_parts();

@@ -9,7 +9,7 @@ use super::Dialect;
 use super::standard::{self, DELETE_OPTIONS, METADATA, WATCH_EVENT, reference};
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
-/// The group in the table of types of a kind that each group version has.
+/// The group under which the table of types has kinds that exist in every group version.
 const EVERY_GROUP: &str = "*";
 
 /// The form in which a document has schemas.
@@ -22,11 +22,11 @@ pub struct DocumentForm {
 /// The group versions that the schemas of DeleteOptions and WatchEvent list.
 #[derive(Clone)]
 pub enum Kinds {
-    /// In documents of custom resources: those of client libraries.
+    /// In documents of custom resources: the group versions that client libraries know.
     Clients,
-    /// In other documents of v3: the core group and that of the document.
+    /// In other documents of v3: the core group and the group version of the document.
     Of(String, String),
-    /// In the v2 document: all that the server knows.
+    /// In the v2 document: all group versions that the server knows.
     All,
 }
 
@@ -53,7 +53,7 @@ impl DocumentForm {
         Some(if self.dialect == Dialect::V2 { standard::to_v2(&schema) } else { schema })
     }
 
-    /// The value of `x-kubernetes-group-version-kind` of a kind that each group version has.
+    /// The value of `x-kubernetes-group-version-kind` of a kind that exists in every group version.
     fn kinds_of_every_version(&self, kind: &str) -> Value {
         let options = standard::schema(self.dialect, self.release, DELETE_OPTIONS).and_then(|known| known.get(KINDS));
         let known = options.and_then(Value::as_array).unwrap_or_default();

@@ -71,14 +71,14 @@ impl Part {
         writer.into_part(if taken.is_empty() { &group.hash } else { "" })
     }
 
-    /// The names of its schemas.
+    /// The names of the schemas in this part.
     pub fn names(&self) -> &HashSet<String> {
         &self.names.own
     }
 }
 
-/// Encodes the v2 document from the parts of all groups, and adds those of aggregated API servers. The result is a gzip
-/// stream, whose memory the parts share from then on.
+/// Encodes the v2 document from the parts of all groups, and adds those of aggregated API servers. The result is a
+/// gzip stream, whose memory the parts share from then on.
 pub fn merged(parts: &mut [Part], remotes: &[RemoteDocument], encoding: DocumentEncoding, release: Release) -> Bytes {
     let mut writer = Writer::merging(encoding, release);
     writer.names = parts.iter().flat_map(|part| part.names.own.iter().cloned()).collect();
@@ -212,7 +212,7 @@ impl Writer {
         }
     }
 
-    /// Writes the part of an aggregated API server. Parts of servers with equal definitions share them.
+    /// Writes the part of an aggregated API server. Equal definitions of several servers are written once.
     fn part(&mut self, part: &Value) {
         for (name, parameter) in part.get("parameters").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
             // the name contains a hash of the parameter

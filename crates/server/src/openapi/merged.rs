@@ -1,6 +1,6 @@
-//! The v2 document of all groups. It is kept as a gzip stream, and so are its parts, which share its memory: after a
-//! change, only the parts of the groups that have changed are built, by the first request that needs them. A background task
-//! would build documents that no client requests, and a request right after a change would still have to wait for it.
+//! The v2 document of all groups. It and its parts are kept as one gzip stream: after a change, the first request
+//! that needs the document builds only the parts of the groups that have changed. A background task would build
+//! documents that no client requests, and a request right after a change would still have to wait for it.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
@@ -27,7 +27,7 @@ pub struct MergedDocument {
     parts: HashMap<String, Part>,
 }
 
-/// A response's reference to a document, which lives as long.
+/// A response's reference to a document, which keeps it in memory.
 struct Shared<T>(Arc<T>);
 
 impl AsRef<[u8]> for Shared<MergedDocument> {
@@ -91,8 +91,8 @@ fn inflated(gzip: &[u8]) -> Vec<u8> {
 #[derive(Default)]
 pub struct Slot {
     newest: Weak<MergedDocument>,
-    /// The owner of the document. One that is larger than [`limits::OPENAPI_KEPT_BYTES_MAX`] is owned by the responses
-    /// that use it alone.
+    /// The document, unless it is larger than [`limits::OPENAPI_KEPT_BYTES_MAX`]: then only the responses that use
+    /// it own it.
     kept: Option<Arc<MergedDocument>>,
 }
 

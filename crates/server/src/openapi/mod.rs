@@ -1,12 +1,13 @@
 //! OpenAPI: v2 and v3 documents, built on request and cached.
 //!
-//! Invariants: a change of a CRD costs nothing here. The next request builds a new [`Index`], whose hashes are computed
-//! from the content of schemas, each of which is read once. A document is built on the first request for it and cached
-//! until its hash changes, that of v2 group by group and compressed. The ETag is the hash, so that a 304 needs no document.
+//! Invariants: a change of a CRD costs nothing here. The next request builds a new [`Index`], whose hashes are
+//! computed from the content of schemas, each of which is read once. A document is built on the first request for
+//! it and cached until its hash changes; that of v2 is kept compressed, and rebuilt group by group. The ETag is the
+//! hash, so that a 304 needs no document.
 //!
-//! `index.rs` groups the served resources by group version, `document.rs` writes documents, `merged.rs` keeps the one of
-//! v2, `routes` generates their paths, `definitions.rs` the schemas of built-in kinds and `schema.rs` those of custom resources, and `remote.rs` adds the
-//! documents of aggregated API servers.
+//! `index.rs` groups the served resources by group version, `document.rs` writes documents, `merged.rs` keeps that
+//! of v2. `routes` generates paths, `definitions.rs` the schemas of built-in kinds, and `schema.rs` those of custom
+//! resources. `remote.rs` adds the documents of aggregated API servers.
 
 mod definitions;
 mod deflated;
@@ -177,7 +178,7 @@ impl OpenApi {
             return Response::NotModified { etag: current };
         }
         let mut slot = self.merged.lock(encoding).await;
-        // it may have changed while another request built the document
+        // the index may have changed while another request built the document
         let index = self.index().await;
         let document = slot.document(&index, encoding, self.registry.release());
         drop(slot);

@@ -1,6 +1,6 @@
 //! The published schemas of custom resources: nearly verbatim in v3, reduced to the keywords that kubectl understands in v2.
 //!
-//! Invariant: every schema is published. One that is not structural is published as a free-form object.
+//! Invariant: every schema is published. A schema that is not structural is published as a free-form object.
 
 use machinery::{Map, Release, Text, Value, json, types};
 

@@ -1,15 +1,15 @@
-//! Which matches a fault hits: pure functions of its seed and of the ordinal of the match.
+//! Which requests and events a fault hits: pure functions of its seed and of the number of the match.
 
 use std::time::Duration;
 
 use machinery::Value;
 
-/// Which of the matches are hit.
+/// Which of the matching requests or events are hit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choice {
     pub nth: Option<u64>,
     pub every: Option<u64>,
-    /// With `every`, so many in a row.
+    /// With `every`, the number of hits in a row.
     pub burst: u64,
     pub percent: Option<f64>,
     pub seed: u64,
@@ -21,7 +21,7 @@ impl Choice {
         let number = |name: &str| when.get(name).and_then(Value::as_int).and_then(|number| u64::try_from(number).ok());
         let percent = match when.get("percent") {
             Some(Value::Float(percent)) => Some(*percent),
-            // up to 100, which every float can have
+            // at most 100, so that a float holds it exactly
             Some(Value::Int(percent)) => Some(*percent as f64),
             _ => None,
         };
@@ -34,13 +34,13 @@ impl Choice {
         }
     }
 
-    /// Whether the match with this ordinal, from 1, is hit.
+    /// Whether the `ordinal`th match is hit. The first is 1.
     pub fn hits(&self, ordinal: u64) -> bool {
         if let Some(nth) = self.nth {
             return ordinal == nth;
         }
         if let Some(every) = self.every.filter(|every| *every > 0) {
-            // a burst ends with the n-th, so that the first requests of a client succeed
+            // a burst ends with every n-th match, so that the first requests of a client succeed
             return (ordinal + self.burst.max(1) - 1) % every < self.burst.max(1)
                 && ordinal + self.burst.max(1) > every;
         }
@@ -50,18 +50,18 @@ impl Choice {
         }
     }
 
-    /// The part of `most` that is added to a delay.
+    /// The part of `most` that is added to the delay of the `ordinal`th match.
     pub fn jitter(&self, ordinal: u64, most: Duration) -> Duration {
         most.mul_f64(share(self.seed.wrapping_add(1) ^ JITTER, ordinal))
     }
 }
 
-/// Keeps the choice of a jitter apart from that of the match.
+/// Makes the jitter independent of whether a match is hit.
 const JITTER: u64 = 0x6a69_7474_6572;
 
-/// A number in `0..1`.
+/// A number from 0 up to 1, which the seed and the ordinal determine.
 fn share(seed: u64, ordinal: u64) -> f64 {
-    // the 53 bits that a float has
+    // the 53 bits of a float's mantissa
     (mixed(mixed(seed) ^ ordinal) >> 11) as f64 / (1_u64 << 53) as f64
 }
 

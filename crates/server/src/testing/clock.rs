@@ -1,7 +1,8 @@
-//! The Clock of a workspace: what it shows after its object has changed.
+//! The Clock of a workspace: what it shows after a change of its object.
 //!
-//! Its status is a part of the write that changes its spec, so that the object alone says what the clock shows, also after a restart and in
-//! a fork. It names the time that was shown, and the time of the machine then, unless the clock stands.
+//! The status changes in the same write as the spec, so that the object alone says what the clock shows, even after
+//! a restart and in a fork. It has the time that was shown and, unless the clock stands, the time of the machine at
+//! that moment.
 
 use std::sync::Arc;
 
@@ -14,10 +15,10 @@ use super::fault::duration;
 use crate::verbs::Completion;
 
 const KIND: &str = "Clock";
-/// The year 9999 ends then, and with it what RFC 3339 can express.
+/// The end of the year 9999, beyond which RFC 3339 cannot express times.
 const LAST: i64 = 253_402_300_799_000_000;
 
-/// Completes Clocks that are written.
+/// Sets the status of Clocks in the write that changes their spec.
 pub struct ClockCompletion(pub Arc<WorkspaceClock>);
 
 impl Completion for ClockCompletion {
@@ -38,7 +39,7 @@ impl Completion for ClockCompletion {
     }
 }
 
-/// What the clock is to show, which shows `shown` now.
+/// What the clock is to show from now on; it shows `shown` at the moment.
 fn next(object: &Value, old: Option<&Value>, shown: i64, machine: i64) -> Result<Reading, FieldError> {
     let spec = |object: &Value, field: &str| object.at(&["spec", field]).cloned();
     let (set, set_before) = (spec(object, "time"), old.and_then(|old| spec(old, "time")));

@@ -1,4 +1,4 @@
-//! Creates the kinds, and writes the status of faults and gates.
+//! Creates the kinds of `testing.pintle.dev`, and writes the status of faults and gates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub async fn create_definitions(context: &Context) -> Result<(), Status> {
     keep_definitions(context, definitions().map_err(|why| Status::internal(&why))?).await
 }
 
-/// Deletes the kinds that an earlier run of the server has created, with their objects.
+/// Deletes the kinds that an earlier run of the server has created, and their objects.
 pub async fn remove_definitions(context: &Context) -> Result<(), Status> {
     if context.registry.get(GROUP, FAULTS).is_none() {
         return Ok(());
@@ -45,7 +45,7 @@ pub async fn run(testing: Arc<Testing>, mut stop: watch::Receiver<bool>) {
             _ = stop.wait_for(|stop| *stop) => return,
         }
         testing.report().await;
-        // a fault that has ended may have been the last that concerned a request
+        // an expired fault may have been the last object that concerns requests
         testing.change(|_| ());
         tokio::select! {
             () = tokio::time::sleep(limits::FAULT_STATUS) => {}
@@ -56,14 +56,14 @@ pub async fn run(testing: Arc<Testing>, mut stop: watch::Receiver<bool>) {
 }
 
 impl TestState {
-    /// Takes note of the faults whose time is over.
+    /// Expires the faults whose time is over.
     fn end_faults(&mut self) {
         let now = self.now_millis();
         let ended = self.faults.iter().filter(|(_, fault)| fault.end.is_some_and(|end| end <= now));
         let ended: Vec<_> = ended.map(|(name, _)| (Kind::Fault, name.clone())).collect();
         self.changed.extend(ended);
         for fault in self.faults.values_mut().filter(|fault| fault.end.is_some_and(|end| end <= now)) {
-            // reported once
+            // an expired fault is reported once
             fault.expire();
         }
     }

@@ -87,10 +87,10 @@ impl Drop for Delivering {
 }
 
 impl Delivering {
-    /// What gates and faults let pass of some events, and of those before them.
+    /// Passes events through gates and faults. Returns those that may be sent now, including earlier ones.
     fn passed(&self, events: Vec<WatchEvent>) -> Passed {
         let holds = self.watcher.held.load(Ordering::Acquire) > 0;
-        // the watches of this group are never intercepted
+        // watches of this group are never intercepted
         if self.watcher.key.group == GROUP || !holds && !self.testing.is_active() {
             return Passed { events, ends: false };
         }
@@ -149,7 +149,7 @@ impl Deliveries for Delivering {
 }
 
 impl TestState {
-    /// Adds an event to the queue of its watch, as faults and gates want it. Returns the fault that it was hit by.
+    /// Adds an event to the queue of its watch, held as gates and faults demand. Returns the fault that hit it.
     fn admit(&mut self, watcher: &Watcher, event: WatchEvent, now: Instant) -> Option<Text> {
         let order = self.number();
         let (path, hold, hit) = match &event {
@@ -181,7 +181,7 @@ impl TestState {
         cause
     }
 
-    /// The path of an object, how its event is held, and what a fault does to it.
+    /// The path of an object, the reason to hold its event, and what a fault does to the event.
     fn decide(
         &mut self,
         watcher: &Watcher,

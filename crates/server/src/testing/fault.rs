@@ -1,4 +1,4 @@
-//! Faults: what they do, the recipes, and which requests they have hit.
+//! Faults: their effects, the recipes, and the requests that they have hit.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,10 +23,10 @@ pub enum EventEffect {
     Expire,
 }
 
-/// How far a cache is behind.
+/// How far a cache lags behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lateness {
-    /// So many changes of the resource.
+    /// By this many changes of the resource.
     Changes(usize),
     Time(Duration),
 }
@@ -34,7 +34,7 @@ pub enum Lateness {
 /// What happens to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultEffect {
-    /// It is delayed, and nothing else.
+    /// The request is only delayed.
     Slow,
     Error {
         code: u16,
@@ -57,19 +57,19 @@ impl FaultEffect {
         matches!(self, FaultEffect::Event(_))
     }
 
-    /// Whether it can happen to a request or an event.
+    /// Whether the effect can apply to a request or an event.
     fn applies(&self, target: &Matchable<'_>) -> bool {
         match self {
             FaultEffect::Event(_) => target.verb.is_none(),
             FaultEffect::Stale { consistent_reads: true, .. } => target.reads_state,
             FaultEffect::Stale { .. } => target.may_be_stale,
-            // a watch has no end that half of it could be counted from
+            // a watch has no end, so there is no half of it
             FaultEffect::Cut => target.verb.is_some_and(|verb| verb != Verb::Watch),
             _ => target.verb.is_some(),
         }
     }
 
-    /// The name for the status.
+    /// The name of the effect in the status.
     pub fn name(&self) -> String {
         match self {
             FaultEffect::Slow => "delayed".to_owned(),
@@ -100,7 +100,7 @@ pub struct Rule {
     pub effect: FaultEffect,
     pub delay: Duration,
     pub jitter: Duration,
-    /// The number of requests or events that have matched.
+    /// The number of requests or events that have matched so far.
     pub matches: u64,
 }
 
@@ -121,25 +121,25 @@ pub struct Hit {
     pub agent: Text,
 }
 
-/// A fault as it acts.
+/// A fault that is in effect.
 pub struct Fault {
     pub uid: Text,
     pub generation: i64,
     pub rules: Vec<Rule>,
-    /// The number of hits that is left, if it is limited.
+    /// The number of remaining hits, if it is limited.
     left: Option<u64>,
-    /// When it ends, in milliseconds since the Unix epoch.
+    /// When the fault ends, in milliseconds since the Unix epoch.
     pub end: Option<i64>,
     pub hits: u64,
     last: VecDeque<Hit>,
     /// Dropped with the fault, which ends the delays of its requests.
     pub alive: watch::Sender<()>,
-    /// Why it has no effect, if so.
+    /// Why the fault has no effect, if it has none.
     pub failure: Option<String>,
 }
 
 impl Fault {
-    /// Reads an object that its schema has validated.
+    /// Reads a Fault that its schema has validated.
     pub fn read(object: &Value) -> Fault {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let null = Value::Null;
@@ -159,22 +159,22 @@ impl Fault {
         }
     }
 
-    /// Whether the labels of objects matter.
+    /// Whether the fault selects objects by their labels.
     pub fn needs_labels(&self) -> bool {
         self.rules.iter().any(|rule| rule.matcher.needs_labels())
     }
 
-    /// Whether it has no effect any more.
+    /// Whether the fault no longer has an effect.
     pub fn has_ended(&self, now_millis: i64) -> bool {
         self.left == Some(0) || self.end.is_some_and(|end| now_millis >= end)
     }
 
-    /// Ends it now that its time is over.
+    /// Marks the fault as ended, since its time is over.
     pub fn expire(&mut self) {
         (self.left, self.end) = (Some(0), None);
     }
 
-    /// The rule that hits a request or event, and the ordinal of the match. Every rule counts every match.
+    /// The rule that hits a request or event, and the number of the match. Every rule counts every match.
     pub fn hit<'l>(
         &mut self,
         target: &Matchable<'_>,
@@ -234,7 +234,7 @@ impl Fault {
     }
 }
 
-/// The end of the time of a fault.
+/// When a fault ends, in milliseconds since the Unix epoch.
 fn end(object: &Value) -> Option<i64> {
     let ttl = duration(object.get("spec")?.get("when")?, "ttl").filter(|ttl| !ttl.is_zero())?;
     let (created, _) = machinery::time::parse_rfc3339(object.str_at(&["metadata", "creationTimestamp"]))?;
@@ -305,7 +305,7 @@ fn effect_of(value: &Value) -> Result<FaultEffect, String> {
 struct RecipeStep {
     verbs: &'static [&'static str],
     effect: FaultEffect,
-    /// When it happens, unless the object says so.
+    /// When the step hits, unless the object says so.
     choice: Choice,
     delay: Duration,
     jitter: Duration,
@@ -320,7 +320,7 @@ impl RecipeStep {
         RecipeStep { delay, jitter, ..self }
     }
 
-    /// The rule. A `when` with only a seed, a count or a time keeps the choice of the recipe.
+    /// Makes a rule of the step. If `when` has only a seed, a count or a time, the choice of the recipe is kept.
     fn rule(self, matcher: &Matcher, given: Option<&Choice>) -> Rule {
         let choice = match given {
             Some(given) if given.nth.is_none() && given.every.is_none() && given.percent.is_none() => {
@@ -381,7 +381,7 @@ const RECIPES: [(&str, Steps); 6] = [
     }),
 ];
 
-/// The error that an injected response has.
+/// The Status of an injected error.
 pub fn status_of(code: u16, retry_after: Option<u32>, message: Option<&str>, target: &Matchable<'_>) -> Status {
     let text = |default: &str| message.unwrap_or(default).to_owned();
     let after = |status: Status| match retry_after {
@@ -428,7 +428,7 @@ mod tests {
         fault
     }
 
-    /// What happens to a sequence of requests.
+    /// The effects on a sequence of requests.
     fn decisions(fault: &mut Fault, count: usize) -> Vec<Option<(String, u64, Duration)>> {
         let verbs = [Verb::Get, Verb::Create, Verb::List, Verb::Update, Verb::Patch, Verb::Delete];
         let decide = |index: usize| {

@@ -1,11 +1,11 @@
-//! Gates: which of the held events are released.
+//! Gates: which held events are released.
 
 use machinery::{Text, Value, json};
 
 use super::choice::mixed;
 use super::matching::Matcher;
 
-/// Which of the held events is released next.
+/// The order in which held events are released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Forward,
@@ -14,7 +14,8 @@ pub enum Order {
 }
 
 impl Order {
-    /// The index of the next one among `count` events in their order; `done` were released before.
+    /// The index of the event to release next among `count` events, which are in their order; `done` were released
+    /// before.
     pub fn next(self, count: usize, done: u64) -> usize {
         match self {
             Order::Forward => 0,
@@ -26,22 +27,22 @@ impl Order {
     }
 }
 
-/// A gate as it acts.
+/// A gate that is in effect.
 pub struct Gate {
     pub uid: Text,
     pub generation: i64,
     pub matcher: Matcher,
     pub open: bool,
-    /// The number of events that it lets through in all.
+    /// The number of events that the gate lets through in total.
     pub release: u64,
     pub order: Order,
     pub released: u64,
-    /// Why it holds nothing, if so.
+    /// Why the gate holds nothing, if so.
     pub failure: Option<String>,
 }
 
 impl Gate {
-    /// Reads an object that its schema has validated.
+    /// Reads a Gate that its schema has validated.
     pub fn read(object: &Value) -> Gate {
         let null = Value::Null;
         let spec = object.get("spec").unwrap_or(&null);
@@ -64,7 +65,7 @@ impl Gate {
         }
     }
 
-    /// Takes another specification of the same object.
+    /// Applies another specification of the same Gate.
     pub fn change(&mut self, changed: Gate) {
         *self = Gate { released: self.released, ..changed };
     }

@@ -1,4 +1,4 @@
-//! What faults do to requests.
+//! Applies faults to requests.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Testing {
         Some(Interception { delay: (!delay.is_zero()).then(|| pause(delay, alive)), disruption, cause: name, guard })
     }
 
-    /// The stored object that a request names, if the labels of one matter.
+    /// The stored object that a request names, if a fault selects objects by their labels.
     fn stored(&self, target: &Matchable<'_>) -> Option<Arc<Stored>> {
         if target.name.is_empty() || target.verb == Some(Verb::Create) {
             return None;
@@ -133,14 +133,14 @@ fn is_review(info: &RequestInfo) -> bool {
     info.group == GROUP && REVIEWS.contains(&info.resource.as_str())
 }
 
-/// Refuses to store a review, which an apply would do.
+/// Refuses an apply of a review, which would store it.
 fn refused(info: &RequestInfo) -> Option<Interception> {
     let stores = is_review(info) && matches!(info.verb, Verb::Update | Verb::Patch);
     let refusal = || Disruption::Refused(Status::method_not_supported(GROUP, &info.resource, info.verb.as_str()));
     stores.then(|| Interception { disruption: Some(refusal()), ..Interception::default() })
 }
 
-/// A request is in flight until this is dropped.
+/// A request in flight, until this is dropped.
 struct FlightGuard {
     testing: Arc<Testing>,
     id: u64,
@@ -177,7 +177,7 @@ fn target_of<'a>(subject: &Subject<'a>) -> Matchable<'a> {
     }
 }
 
-/// Waits, but not longer than the fault exists.
+/// Waits for the delay, or until the fault is removed.
 async fn paused(delay: Duration, mut alive: watch::Receiver<()>) {
     tokio::select! {
         () = tokio::time::sleep(delay) => {}

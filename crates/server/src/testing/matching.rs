@@ -1,10 +1,10 @@
-//! Which requests, and which events of watches, an object of `testing.pintle.dev` is about.
+//! The requests, and the events of watches, that an object of `testing.pintle.dev` concerns.
 
 use base::request::{RequestInfo, Verb};
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 
-/// What requests and events are matched by. A list that is empty matches all.
+/// Conditions on requests and events. An empty list matches everything.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     users: Vec<Text>,
@@ -21,16 +21,16 @@ pub struct Matcher {
 pub struct Matchable<'a> {
     pub user: &'a str,
     pub agent: &'a str,
-    /// `None` for the events of a watch.
+    /// `None` for an event of a watch.
     pub verb: Option<Verb>,
     pub group: &'a str,
     pub resource: &'a str,
     pub subresource: &'a str,
     pub namespace: &'a str,
     pub name: &'a str,
-    /// Whether it reads the state of objects.
+    /// Whether the request reads the state of objects.
     pub reads_state: bool,
-    /// Whether kube-apiserver would serve it from its cache.
+    /// Whether kube-apiserver would serve the request from its cache.
     pub may_be_stale: bool,
 }
 
@@ -58,7 +58,7 @@ impl Matcher {
         })
     }
 
-    /// This, but only for some verbs, unless it names verbs itself.
+    /// Restricts the matcher to these verbs, unless it names verbs itself.
     pub fn or_verbs(mut self, verbs: &[&str]) -> Matcher {
         if self.verbs.is_empty() {
             self.verbs = verbs.iter().map(|verb| Text::from(*verb)).collect();
@@ -66,13 +66,13 @@ impl Matcher {
         self
     }
 
-    /// Whether it matches. `labels` returns those of the object, if it is known.
+    /// Whether the matcher matches. `labels` returns the labels of the object, if they are known.
     pub fn matches<'l>(&self, target: &Matchable<'_>, labels: impl FnOnce() -> Option<&'l [(Text, Text)]>) -> bool {
         self.is_about(target)
             && self.selector.as_ref().is_none_or(|selector| labels().is_some_and(|labels| selector.selects(labels)))
     }
 
-    /// Whether the labels of the object matter.
+    /// Whether the labels of the object are compared.
     pub fn needs_labels(&self) -> bool {
         self.selector.is_some()
     }
@@ -93,12 +93,12 @@ impl Matcher {
     }
 }
 
-/// Whether a list has a text, or is empty.
+/// Whether a list matches a text. An empty list matches every text.
 fn has(patterns: &[Text], text: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, text))
 }
 
-/// Whether a text is that of a pattern, or begins with what precedes its `*`.
+/// Whether a text equals a pattern, or begins with the text before the pattern's `*`.
 pub fn fits(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => text.starts_with(beginning),
@@ -106,7 +106,7 @@ pub fn fits(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// The verb, the resource and the object of a request.
+/// Describes a request: its verb, resource and object.
 pub fn described(info: &RequestInfo) -> String {
     let mut text = format!("{} {}", info.verb.as_str(), info.resource);
     for (mark, part) in [('/', &info.subresource), ('.', &info.group), (' ', &info.namespace), ('/', &info.name)] {

@@ -1,9 +1,10 @@
-//! Objects of `testing.pintle.dev`, with which the API of a workspace misbehaves as real ones do: faults, gates of watches, a wait
-//! until nothing happens any more, the time that a clock shows, a report of what the clients have done, and recordings of it.
+//! Objects of `testing.pintle.dev`, with which the API of a workspace misbehaves as real ones do (faults, gates of
+//! watches), waits until nothing happens any more, shows another time, reports what its clients have done, and
+//! records their requests.
 //!
-//! Only a server with `--testing` has them. The rooms below know an [`Interceptor`] and the [`Deliveries`] of a watch; without an
-//! object that needs it, a request costs an atomic load, two additions and its entry in the counters of the report, and a watch its
-//! entry in a list.
+//! Only a server with `--testing` has them. Lower rooms know only an [`Interceptor`] and the [`Deliveries`] of a
+//! watch. While no object needs more, a request costs an atomic load, two additions and its entry in the counters
+//! of the report, and a watch costs its entry in a list.
 
 mod choice;
 mod clock;
@@ -45,23 +46,23 @@ use report::Tally;
 pub use report::report_checks;
 use state::TestState;
 
-/// The objects of `testing.pintle.dev` of one workspace, as they act.
+/// The objects of `testing.pintle.dev` of one workspace, and their effects.
 pub struct Testing {
-    /// The time limit of requests, which waits must not reach.
+    /// The time limit of requests, which waits must stay below.
     request_timeout: Duration,
     context: OnceLock<Weak<Context>>,
-    /// Whether there is an object that may concern a request.
+    /// Whether any object may concern a request.
     active: AtomicBool,
-    /// Requests in flight, without watches and those of this group.
+    /// Requests in flight, except watches and requests of this group.
     in_flight: AtomicUsize,
     state: Mutex<TestState>,
-    /// What the clients have done.
+    /// The counters for the report.
     tally: Mutex<Tally>,
-    /// Whether there is a recorder.
+    /// Whether anything is being recorded.
     records: AtomicBool,
     recorder: Mutex<Option<Arc<RunningRecording>>>,
     clock: Arc<WorkspaceClock>,
-    /// Whether there has been a Clock.
+    /// Whether a Clock has existed.
     had_clock: AtomicBool,
     /// Notified when the status of an object has changed.
     has_changed: Notify,
@@ -116,7 +117,7 @@ impl Testing {
         self.context.get()?.upgrade()
     }
 
-    /// Changes the state, and what follows from it.
+    /// Changes the state, and updates what is derived from it.
     fn change<T>(&self, change: impl FnOnce(&mut TestState) -> T) -> T {
         let mut state = self.state.lock();
         let changed = change(&mut state);
@@ -128,7 +129,7 @@ impl Testing {
         changed
     }
 
-    /// Follows the objects of the workspace: an object acts before the request returns that has created it.
+    /// Follows the objects of the workspace. An object is in effect before the request that created it returns.
     fn observe(&self, objects: &Objects, key: &Key, event: &Event) {
         if key.group != GROUP {
             if self.is_active() {
@@ -152,7 +153,8 @@ impl Testing {
 impl Testing {
     /// Follows the Clock, if there is one.
     fn observe_clock(&self, object: Option<&Value>, revision: Revision) {
-        // the first one that clients create gives the same uids as in any other workspace
+        // resets the uids when clients create their first Clock, so that they are the same as in any other
+        // workspace
         let is_first = !self.had_clock.swap(true, Ordering::AcqRel) && self.context.get().is_some();
         self.clock.seed(object.and_then(clock::seed_of), if is_first { 0 } else { revision });
         let reading = object.and_then(clock::reading_of);
@@ -162,14 +164,14 @@ impl Testing {
     }
 }
 
-/// Lets the objects of this group act in a context until `stop` becomes true.
+/// Puts the objects of this group into effect in a context, until `stop` becomes true.
 pub fn start(testing: &Arc<Testing>, context: &Arc<Context>, stop: watch::Receiver<bool>) {
     let _ = testing.context.set(Arc::downgrade(context));
     base::clock::scoped(Some(&testing.clock), || task::spawn("testing", controller::run(testing.clone(), stop)));
 }
 
-/// Makes the kinds of this group those of a context: they exist with `--testing`; without, those of an earlier run are removed. The
-/// error is one line.
+/// Creates the kinds of this group with `--testing`; without it, removes those of an earlier run. The error is one
+/// line.
 pub async fn keep_kinds(is_on: bool, context: &Context) -> Result<(), String> {
     let kept = match is_on {
         true => controller::create_definitions(context).await,

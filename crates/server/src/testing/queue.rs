@@ -1,7 +1,7 @@
-//! The events of one watch that are held: in which order they are sent once they may be.
+//! The held events of one watch: when, and in which order, they are sent.
 //!
-//! Invariants: the events of one object keep their order, and what is about no single object, such as a bookmark, is not sent
-//! before what came earlier, since a client that resumes after it would never see that.
+//! Invariants: the events of one object keep their order. An event about no single object, such as a bookmark, is
+//! not sent before earlier ones, since a client that resumes after it would never see them.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,11 +13,11 @@ use tokio::time::Instant;
 pub enum Hold {
     #[default]
     Free,
-    /// Until a gate releases it.
+    /// Until this gate releases the event.
     Gate(Text),
-    /// Until a time, with all that comes later, by a fault.
+    /// Until this time, together with all later events, because of this fault.
     Until(Instant, Text),
-    /// Until the next event was sent, but no longer than until a time, by a fault.
+    /// Until the next event has been sent, but no longer than until this time, because of this fault.
     Swap(Instant, Text),
 }
 
@@ -25,15 +25,15 @@ pub enum Hold {
 pub struct Item<E> {
     /// `None` ends the watch.
     pub event: Option<E>,
-    /// The path of its object; empty if it is about no single one.
+    /// The path of the object; empty if the event is about no single object.
     pub path: Text,
     pub hold: Hold,
-    /// The number of the event among all of the workspace.
+    /// The number of the event among all events of the workspace.
     pub order: u64,
 }
 
 pub struct Queue<E> {
-    /// Those that a gate has released, in this order.
+    /// Events that gates have released, in the order of their release.
     released: VecDeque<Item<E>>,
     items: VecDeque<Item<E>>,
 }
@@ -64,7 +64,7 @@ impl<E> Queue<E> {
         while let Some(item) = waiting.pop_front() {
             let is_late = match &item.hold {
                 Hold::Until(until, _) => now < *until,
-                // its turn comes after the next event, if there is none after all other events
+                // a swapped event comes after the next event or, if there is none, after all others
                 Hold::Swap(until, _) => now < *until && waiting.is_empty(),
                 Hold::Free | Hold::Gate(_) => false,
             };
@@ -99,7 +99,7 @@ impl<E> Queue<E> {
         (out, false)
     }
 
-    /// When events may be sent next because of their time.
+    /// The next time at which events may be sent.
     pub fn due(&self) -> Option<Instant> {
         let time = |item: &Item<E>| match item.hold {
             Hold::Until(until, _) | Hold::Swap(until, _) => Some(until),
@@ -108,12 +108,13 @@ impl<E> Queue<E> {
         self.items.iter().filter_map(time).min()
     }
 
-    /// The order of the events that a gate holds.
+    /// The numbers of the events that a gate holds.
     pub fn held_by<'a>(&'a self, gate: &'a str) -> impl Iterator<Item = u64> + 'a {
         self.items.iter().filter(move |item| matches!(&item.hold, Hold::Gate(by) if by == gate)).map(|item| item.order)
     }
 
-    /// Releases an event that a gate holds or, if the gate holds an earlier one of the same object, that one. Returns its order.
+    /// Releases an event that a gate holds. If the gate holds an earlier event of the same object, that is released
+    /// instead. Returns its number.
     pub fn release(&mut self, gate: &str, order: u64) -> Option<u64> {
         let path = self.items.iter().find(|item| item.order == order)?.path.clone();
         let is_held = |item: &Item<E>| item.path == path && matches!(&item.hold, Hold::Gate(by) if by == gate);
@@ -124,18 +125,18 @@ impl<E> Queue<E> {
         Some(order)
     }
 
-    /// Frees the events that are held for a reason that has gone. Returns their number.
+    /// Frees the events whose reason to be held is gone. Returns their number.
     pub fn free(&mut self, is_gone: impl Fn(&Hold) -> bool) -> usize {
         let gone = self.items.iter_mut().filter(|item| is_gone(&item.hold));
         gone.map(|item| item.hold = Hold::Free).count()
     }
 
-    /// The number of events that are held for some reasons.
+    /// The number of events that are held for such a reason.
     pub fn count(&self, is_it: impl Fn(&Hold) -> bool) -> usize {
         self.items.iter().filter(|item| is_it(&item.hold)).count()
     }
 
-    /// What holds the first of the held events.
+    /// Why the first held event is held.
     pub fn held_first(&self) -> Option<&Hold> {
         self.items.front().map(|item| &item.hold)
     }
@@ -149,8 +150,8 @@ mod tests {
 
     use super::*;
 
-    /// A queue of events named by object and number, such as `a1`; those before a colon are held: `g` by a gate, `u` until later,
-    /// `s` swapped. `-` is a bookmark, `.` the end.
+    /// A queue of events, named by object and number, such as `a1`. Those before a colon are held: `g` by a gate,
+    /// `u` until later, `s` swapped. `-` is a bookmark, `.` the end.
     fn queue(events: &str, later: Instant) -> Queue<String> {
         let mut queue = Queue::new();
         for (order, word) in events.split_whitespace().enumerate() {

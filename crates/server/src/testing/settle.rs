@@ -1,4 +1,4 @@
-//! Waiting until nothing happens any more in a workspace.
+//! Waits until nothing happens any more in a workspace.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,14 +45,14 @@ struct BehindWatch {
     held_by: String,
 }
 
-/// What there is at one moment.
+/// What is still to be done, at one moment.
 struct View {
     behind: Vec<BehindWatch>,
     watches: usize,
     /// Events that gates hold.
     held: usize,
     in_flight: usize,
-    /// Tasks that have yet to look at what a change of the clock has made due.
+    /// Tasks that have not yet looked at what a change of the clock made due.
     late: usize,
     writes: u64,
     last_write: Instant,
@@ -65,7 +65,7 @@ impl View {
     }
 }
 
-/// A client waits until this is dropped.
+/// A waiting client, until this is dropped.
 struct Wait<'a> {
     testing: &'a Testing,
     id: u64,
@@ -168,7 +168,8 @@ impl Testing {
 }
 
 impl Wait<'_> {
-    /// Waits, and returns how that has ended, what there is then, and how often something was written after all had been delivered.
+    /// Waits, and returns how the wait ended, what was still to be done then, and how often something was written
+    /// after everything had been delivered.
     async fn until(&self, wanted: &Wanted, begun: Instant) -> (Ending, View, u64) {
         let (mut rounds, mut at_rest) = (0, None);
         loop {
@@ -189,13 +190,13 @@ impl Wait<'_> {
             if begun.elapsed() >= wanted.timeout {
                 return (Ending::TimedOut, view, rounds);
             }
-            // only while a client waits, watches need not report what they have sent
+            // polled, so that watches need not report every event while no client waits
             tokio::time::sleep(limits::SETTLE_LOOK).await;
         }
     }
 }
 
-/// The events that a watch has not received, if there are any.
+/// The events that a watch has not received; `None` if it has received all.
 fn behind(watcher: &Arc<Watcher>, ignores_held: bool) -> Option<BehindWatch> {
     let sent = watcher.reached.load(Ordering::Acquire);
     let not_begun = usize::from(!watcher.has_begun.load(Ordering::Acquire));
@@ -211,7 +212,7 @@ fn behind(watcher: &Arc<Watcher>, ignores_held: bool) -> Option<BehindWatch> {
     (events > 0).then(|| BehindWatch { watcher: watcher.clone(), events, held_by })
 }
 
-/// What a wait has waited for last, in a line.
+/// One line about what was waited for last.
 fn message(ending: &Ending, view: &View) -> String {
     if let Ending::Settled = ending {
         return "every watch has received everything, and nothing happens any more".to_owned();

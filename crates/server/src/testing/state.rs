@@ -1,4 +1,4 @@
-//! What faults, gates, watches and waits of a workspace there are.
+//! The faults, gates, watches and waits of a workspace.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Watcher {
     pub position: Position,
     /// Whether the initial objects have been sent.
     pub has_begun: AtomicBool,
-    /// The revision up to which it has sent everything that is not held.
+    /// The revision up to which every event was sent, except held ones.
     pub reached: AtomicU64,
     /// The number of events that have been sent, for the report.
     pub events: Arc<AtomicU64>,
@@ -48,7 +48,7 @@ pub struct Flight {
     pub agent: String,
 }
 
-/// The writes since a wait has begun.
+/// The writes since a wait began.
 pub struct Writes {
     /// Resources that do not count.
     pub ignored: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Writes {
     pub object: String,
 }
 
-/// What the status of is to be written.
+/// The kinds whose status is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Fault,
@@ -67,7 +67,7 @@ pub enum Kind {
 
 #[derive(Default)]
 pub struct TestState {
-    /// That of the workspace.
+    /// The clock of the workspace.
     pub clock: Arc<WorkspaceClock>,
     pub faults: BTreeMap<Text, Fault>,
     pub gates: BTreeMap<Text, Gate>,
@@ -76,7 +76,7 @@ pub struct TestState {
     pub waits: BTreeMap<u64, Writes>,
     /// Objects whose status has changed.
     pub changed: BTreeSet<(Kind, Text)>,
-    /// Revisions and when they were written, oldest first, while a fault needs them.
+    /// Revisions and the times at which they were written, oldest first. Kept while a fault needs them.
     ages: VecDeque<(Instant, Revision)>,
     next: u64,
 }
@@ -97,7 +97,7 @@ impl TestState {
         clock::micros_of(Some(&self.clock)).div_euclid(1000)
     }
 
-    /// Whether there is an object that may concern a request.
+    /// Whether any object may concern a request.
     pub fn is_active(&self) -> bool {
         let now = self.now_millis();
         let acts = |fault: &Fault| !fault.has_ended(now) && !fault.rules.is_empty();
@@ -112,7 +112,7 @@ impl TestState {
         let fault = Fault::read(object);
         let is_known = |known: &Fault| known.uid == fault.uid && known.generation == fault.generation;
         if self.faults.get(name).is_some_and(is_known) {
-            // the status that the controller has written
+            // the controller has written this status
             return;
         }
         self.remove_fault(name);
@@ -149,7 +149,7 @@ impl TestState {
         self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
     }
 
-    /// Frees events whose reason to be held has gone. Returns their number.
+    /// Frees the events whose reason to be held is gone. Returns their number.
     fn free(&self, is_gone: impl Fn(&Hold) -> bool) -> usize {
         let free = |watcher: &Arc<Watcher>| {
             let freed = watcher.queue.lock().free(&is_gone);
@@ -161,7 +161,7 @@ impl TestState {
         self.watches.values().map(free).sum()
     }
 
-    /// Lets gates release what they may.
+    /// Lets gates release events, as far as they may.
     pub fn pump(&mut self) {
         let names: Vec<Text> = self.gates.keys().cloned().collect();
         for name in names {
@@ -173,11 +173,11 @@ impl TestState {
         }
     }
 
-    /// Releases the events of a gate that it may, and returns their number.
+    /// Releases the events that a gate may let through, and returns their number.
     fn release(&self, name: &Text) -> u64 {
         let Some(gate) = self.gates.get(name) else { return 0 };
         if gate.open {
-            // what passes an open gate does not count, so that closing it holds all again
+            // events that pass an open gate do not count, so that closing it holds all later ones
             self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
             return 0;
         }
@@ -197,7 +197,7 @@ impl TestState {
         done
     }
 
-    /// The events that a gate holds, in their order, and the watches that they are of.
+    /// The events that a gate holds, in their order, and the watches that they belong to.
     pub fn held_by(&self, name: &str) -> Vec<(u64, u64)> {
         let of = |watcher: &Arc<Watcher>| -> Vec<(u64, u64)> {
             watcher.queue.lock().held_by(name).map(|order| (order, watcher.id)).collect()
@@ -207,7 +207,7 @@ impl TestState {
         held
     }
 
-    /// Takes note of a write.
+    /// Records a write.
     pub fn written(&mut self, key: &Key, revision: Revision) {
         let now = clock::instant();
         let resource =
@@ -221,7 +221,7 @@ impl TestState {
         }
     }
 
-    /// How far behind the oldest cache is by time, if there is one.
+    /// The longest time by which a cache lags behind, if any does.
     fn longest_age(&self) -> Option<Duration> {
         let rules = self.faults.values().flat_map(|fault| &fault.rules);
         let age = |effect: &FaultEffect| match effect {
@@ -242,7 +242,7 @@ impl TestState {
         }
     }
 
-    /// The revision of a cache that is behind by a time: that of its beginning at least.
+    /// The revision of a cache that lags behind by a time, or else the oldest known one.
     pub fn revision_before(&self, age: Duration) -> Option<Revision> {
         let now = clock::instant();
         let old = self.ages.iter().take_while(|(at, _)| now - *at >= age).last();

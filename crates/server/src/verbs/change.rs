@@ -89,7 +89,8 @@ impl Change<'_> {
 }
 
 impl Write<'_> {
-    /// Makes the change and computes the managedFields. `live` is the stored object. Returns `None` if nothing is to be changed.
+    /// Makes the change and computes the managedFields. `live` is the stored object. Returns `None` if there is
+    /// nothing to change.
     pub async fn changed(&mut self, live: Option<&Live>) -> Result<Option<Changed>, Status> {
         let not_found = || self.request.resource.not_found(self.request.name());
         let changed = match (&mut self.change, live) {

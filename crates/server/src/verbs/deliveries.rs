@@ -19,11 +19,11 @@ pub trait Deliveries: Send {
     /// Takes the events that the watch would send, and returns those to send now.
     fn pass(&mut self, events: Vec<WatchEvent>) -> Passed;
 
-    /// Completes when [`Deliveries::pass`] may return more, although there are no new events. It may be dropped before; `None` if
-    /// nothing is held.
+    /// Completes when [`Deliveries::pass`] may return more although there are no new events; `None` if nothing is
+    /// held. The future may be dropped before it completes.
     fn ready(&mut self) -> Option<BoxFuture<'_, ()>>;
 
-    /// Called when the events up to a revision have been sent, apart from those that are held.
+    /// Called when all events up to a revision have been sent, except held ones.
     fn reached(&mut self, revision: Revision);
 }
 

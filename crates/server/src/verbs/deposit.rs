@@ -11,9 +11,9 @@ use store::Revision;
 use super::change::{Change, Write};
 use super::{Context, Document, Request, Subresource, hooks, stored};
 
-/// Stores an object of a collection, whose path is given, in place of one with its name, without validation and admission: it may
-/// violate rules that are younger than it. It is decoded in `version`, and keeps its status and its system fields. Returns its
-/// revision.
+/// Stores an object at a path of a collection without validation and admission, since it may violate rules that are
+/// newer than it. An object with the same name is replaced. The object is decoded in `version`, and keeps its
+/// status and its system fields. Returns its revision.
 pub async fn deposit(
     context: &Context,
     resource: &Arc<Resource>,
@@ -41,7 +41,7 @@ pub async fn deposit(
     remove(context, request, object.str_at(&["metadata", "name"])).await?;
     let name = object.str_at(&["metadata", "name"]).to_owned();
     if let Some(stored) = write.put(object, None).await? {
-        // a CRD is established
+        // establishes a CRD
         hooks::after_write(&write, &stored).await;
     }
     let key = request.resource.key(request.namespace(), &name);

@@ -154,14 +154,14 @@ pub struct Request {
     pub default_manager: Text,
     /// Whether admission applies; it does not to edits by the server itself.
     pub admitted: bool,
-    /// Whether the object of a dry run is shown, and so has to pass its stored form.
+    /// Whether the object of a dry run is returned, so that it has to take its stored form.
     pub wants_object: bool,
     pub warnings: Warnings,
     /// The audit context of the request, if it is recorded.
     pub audit_context: Option<Arc<AuditContext>>,
-    /// The cache that the request reads from, if that is to be an old one.
+    /// The old cache from which the request reads, if it does.
     pub lag: Option<Lag>,
-    /// What completes the object that the request writes, if anything does.
+    /// Completes the object that the request writes, if a layer above does so.
     pub completion: Option<Box<dyn Completion>>,
 }
 
@@ -176,7 +176,7 @@ pub trait Completion: Send + Sync {
 pub enum Behind {
     /// It has reached this revision.
     At(Revision),
-    /// It lacks so many changes of the resource.
+    /// It lacks this many changes of the resource.
     Changes(usize),
 }
 
@@ -248,17 +248,18 @@ impl Request {
         Request { audit_context, ..self }
     }
 
-    /// This request, served by an old cache.
+    /// This request, which reads from an old cache.
     pub fn lagging(self, lag: Option<Lag>) -> Request {
         Request { lag, ..self }
     }
 
-    /// This request, whose object is completed.
+    /// This request, whose object a layer above completes.
     pub fn completed_by(self, completion: Option<Box<dyn Completion>>) -> Request {
         Request { completion, ..self }
     }
 
-    /// The objects of an old cache and its revision, if the request is to read from one: it is never older than the client demands.
+    /// The objects and the revision of the old cache from which the request reads, if it does. The cache is never
+    /// older than the client demands.
     fn lagging_state(&self) -> Option<(CollectionState, Revision)> {
         let lag = self.lag?;
         let wanted = match self.query().get("resourceVersion").unwrap_or_default() {

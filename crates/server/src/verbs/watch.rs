@@ -38,7 +38,7 @@ pub struct Watch {
     ended: bool,
     /// The newest revision that was sent.
     sent: Revision,
-    /// What decides when events are sent, if anything does.
+    /// Decides when events are sent, if a layer above does so.
     deliveries: Option<Box<dyn Deliveries>>,
 }
 
@@ -150,7 +150,7 @@ async fn initial_state(
     }
     let options = ListOptions { limit: 0, continue_token: Default::default(), ..selection.options.clone() };
     let options = ListOptions { resource_version: Default::default(), version_match: None, ..options };
-    // of an old cache too, if the request is to read from one
+    // reads from an old cache if the request does
     let page = selection.page(context, request, &options).await?;
     Ok((page.revision, page.items))
 }
@@ -167,7 +167,7 @@ enum WakeReason {
 }
 
 impl Watch {
-    /// Has something decide when events are sent. `make` gets the position of the watch.
+    /// Lets a layer above decide when events are sent. `make` gets the position of the watch.
     pub fn deliver_through(&mut self, make: impl FnOnce(Position) -> Box<dyn Deliveries>) {
         self.deliveries = Some(make(self.cursor.position()));
     }

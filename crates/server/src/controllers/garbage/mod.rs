@@ -67,7 +67,7 @@ async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Rece
                 tokio::task::yield_now().await;
             }
             () = super::stopped(&mut stop) => return,
-            // what has become due is taken first
+            // the loop then takes what has become due
             () = follower.changed() => {}
         }
     }
@@ -76,9 +76,9 @@ async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Rece
 /// The outcome of the examination of an object.
 enum Verdict {
     Done,
-    /// To be repeated when a CRD has changed.
+    /// To be repeated when a CRD has changed, since the kind of an owner is not served.
     Unknown,
-    /// To be repeated after a grace period, of which there is only one.
+    /// To be repeated after a grace period. An object gets only one.
     Grace(Duration),
 }
 

@@ -1,6 +1,7 @@
 //! Recording of the requests and responses of a workspace.
 //!
-//! Only a few headers are kept, none of them with credentials, and what is secret is replaced unless the recording asks for it.
+//! Only a few headers are kept, none of them with credentials. Secret values are replaced unless the recording asks
+//! for them.
 
 mod redact;
 mod steps;
@@ -22,14 +23,14 @@ use super::definition::GROUP;
 use crate::http::Tap;
 use crate::limits;
 
-/// Whether the steps have what is secret.
+/// Whether the recorded steps contain secret values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
     Kept,
     Replaced,
 }
 
-/// A request and its response, as far as it has been sent.
+/// A request and its response, as far as they have been received and sent.
 pub struct Recorded {
     pub info: RequestInfo,
     pub method: String,
@@ -37,17 +38,17 @@ pub struct Recorded {
     pub target: String,
     pub accept: String,
     pub content_type: String,
-    /// It is the field manager of writes that name none.
+    /// The User-Agent, which is the field manager of writes that name none.
     pub agent: String,
     pub body: Vec<u8>,
-    /// 0 if there is none yet.
+    /// The code of the response; 0 if there is none yet.
     pub code: u16,
-    /// Those that replays compare.
+    /// The headers that replays compare.
     pub headers: Vec<(String, String)>,
     pub response: Vec<u8>,
 }
 
-/// A recording that has begun.
+/// A recording in progress.
 #[derive(Default)]
 pub struct RunningRecording {
     all: Mutex<Vec<Arc<Mutex<Recorded>>>>,
@@ -66,7 +67,7 @@ impl RunningRecording {
             || self.all.lock().len() >= limits::RECORDED_REQUESTS
     }
 
-    /// Begins to record a request, unless it is not to be recorded.
+    /// Begins to record a request; `None` if it is not to be recorded.
     pub fn begin(self: &Arc<Self>, info: &RequestInfo, path: &str, head: &request::Parts) -> Option<Arc<dyn Tap>> {
         if !info.is_resource || info.group == GROUP || self.is_full() {
             return None;
@@ -98,7 +99,7 @@ impl RunningRecording {
 }
 
 impl RecordingTap {
-    /// Keeps bytes, as long as there is room.
+    /// Keeps bytes as long as the recording has room.
     fn keep(&self, bytes: &Bytes, of: impl FnOnce(&mut Recorded) -> &mut Vec<u8>) {
         if self.recorder.bytes.fetch_add(bytes.len(), Ordering::Relaxed) < limits::RECORDED_BYTES {
             of(&mut self.recorded.lock()).extend_from_slice(bytes);

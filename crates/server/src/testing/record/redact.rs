@@ -1,22 +1,22 @@
-//! What is secret in requests and responses.
+//! Replaces secret values in requests and responses.
 
 use base::request::RequestInfo;
 use machinery::Value;
 
-/// What secret texts are replaced by.
+/// Replaces secret texts.
 const REDACTED: &str = "redacted";
-/// The same in base64, in which the `data` of a Secret is.
+/// Replaces the `data` of Secrets, which is base64.
 const REDACTED_DATA: &str = "cmVkYWN0ZWQ=";
-/// Where kubectl keeps a copy of what was applied.
+/// The annotation in which kubectl keeps a copy of the applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What of the bodies of a request is replaced.
+/// What is replaced in the bodies of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
     Nothing,
     /// The data of Secrets.
     Data,
-    /// Tokens, in requests for them and in reviews.
+    /// Tokens, in the requests that create them and in reviews.
     Token,
 }
 
@@ -51,7 +51,7 @@ impl Redaction {
     }
 }
 
-/// Replaces the values of fields of these names, however deep.
+/// Replaces the values of fields with these names, at any depth.
 fn clear(value: &mut Value, names: &[&str]) {
     match value {
         Value::Object(fields) => {

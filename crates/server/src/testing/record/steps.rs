@@ -11,7 +11,7 @@ use super::{Recorded, Secrets};
 /// The headers of responses that replays compare.
 pub const COMPARED_HEADERS: [&str; 6] = ["content-type", "warning", "retry-after", "location", "allow", "accept-patch"];
 
-/// The step of a request; `None` if there is no response, or if its secrets cannot be replaced.
+/// The step of a request; `None` if there is no response, or if its secret values cannot be replaced.
 pub fn step(index: usize, recorded: &Recorded, secrets: Secrets) -> Option<Value> {
     if recorded.code == 0 {
         return None;
@@ -51,7 +51,8 @@ pub fn step(index: usize, recorded: &Recorded, secrets: Secrets) -> Option<Value
     Some(step)
 }
 
-/// The field for the body of a request, and its value. As text it has the order and the repetitions of fields, which matter for errors.
+/// The field for the body of a request, and its value. A text keeps the order and the repetitions of fields, which
+/// errors depend on.
 fn request_body(bytes: &[u8], code: u16, redaction: Redaction) -> Option<(&'static str, Value)> {
     if let Ok(decoded) = value::decode(bytes)
         && (code < 400 || redaction != Redaction::Nothing)
@@ -61,7 +62,7 @@ fn request_body(bytes: &[u8], code: u16, redaction: Redaction) -> Option<(&'stat
     match (std::str::from_utf8(bytes), redaction) {
         (Ok(text), Redaction::Nothing) => Some(("text", Value::from(text))),
         (Err(_), Redaction::Nothing) => Some(("base64", Value::from(STANDARD.encode(bytes)))),
-        // YAML of an apply, as an object
+        // an apply in YAML is recorded as an object
         (Ok(_), _) => {
             let decoded = machinery::yaml::decode(bytes).ok()?;
             Some(("body", redaction.of_request(decoded.value)))
@@ -78,12 +79,12 @@ fn response_body(bytes: &[u8], redaction: Redaction) -> Option<Value> {
     match (std::str::from_utf8(bytes), redaction) {
         (Ok(text), Redaction::Nothing) => Some(Value::from(text)),
         (Err(_), Redaction::Nothing) => Some(json!({"base64": (STANDARD.encode(bytes))})),
-        // YAML, protobuf, or a response whose rest there was no room for
+        // YAML, protobuf, and responses that were cut off for lack of room
         (_, Redaction::Data | Redaction::Token) => None,
     }
 }
 
-/// The events of a watch in JSON, without one that was not complete when the recording ended.
+/// The complete events of a watch in JSON.
 fn events(bytes: &[u8], redaction: Redaction) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -91,7 +92,7 @@ fn events(bytes: &[u8], redaction: Redaction) -> Option<Value> {
     Some(events.map(|event| redaction.of_response(event)).collect())
 }
 
-/// The headers of the response; one that occurs several times is a list.
+/// The headers of the response. A header that occurs several times is a list.
 fn response_headers(recorded: &Recorded) -> Value {
     let mut headers = Value::object();
     for name in COMPARED_HEADERS {

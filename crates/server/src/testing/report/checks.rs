@@ -1,6 +1,6 @@
 //! What a report looks for.
 
-/// Something that a report counts.
+/// A finding that a report counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     NoOpWrites,
@@ -35,7 +35,7 @@ impl Check {
         Check::UnusedRules,
     ];
 
-    /// The name.
+    /// The name of the check in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Check::NoOpWrites => "noOpWrites",

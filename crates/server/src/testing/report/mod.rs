@@ -26,7 +26,7 @@ impl Testing {
         let selects = |agent: &str| agents.is_empty() || agents.iter().any(|pattern| fits(pattern, agent));
         let context = self.context().ok_or_else(|| Status::internal("the server is shutting down"))?;
         let resets = object.at(&["spec", "reset"]) == Some(&Value::Bool(true));
-        // requests wait for this lock, so that the report is made without it
+        // requests wait for this lock, so the report is made from a copy
         let copy = {
             let mut tally = self.tally.lock();
             let copy = tally.copy(selects);

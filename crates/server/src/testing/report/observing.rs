@@ -1,4 +1,4 @@
-//! The observation of one request.
+//! Observes single requests.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::super::definition::GROUP;
 use crate::http::{Observation, RequestEnding};
 use crate::limits;
 
-/// The user agent without what follows its first space, such as the platform.
+/// The user agent up to its first space, without details such as the platform.
 pub fn agent_of(agent: &str) -> Text {
     let name = agent.split(' ').next().unwrap_or_default();
     match &name[..name.floor_char_boundary(limits::REPORT_AGENT_BYTES)] {
@@ -27,9 +27,9 @@ pub struct Exchange {
     /// See [`agent_of`].
     pub agent: Text,
     pub user: Option<User>,
-    /// The revision of its object when it began, if it is a write to one.
+    /// For a write to an object, the revision of the object when the request began.
     pub before: Option<Revision>,
-    /// Whether it began at rest.
+    /// Whether the request began while nothing was happening, see [`super::tally::Tally`].
     pub at_rest: bool,
 }
 
@@ -38,7 +38,7 @@ impl Exchange {
         Exchange { info, agent: agent_of(agent), user: None, before: None, at_rest: false }
     }
 
-    /// Whether it stores something, if it succeeds.
+    /// Whether the request stores something if it succeeds.
     pub fn is_write(&self) -> bool {
         let info = &self.info;
         let is_review = matches!(info.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io");
@@ -47,13 +47,13 @@ impl Exchange {
         writes && !is_review && info.subresource != "token" && !info.query.has("dryRun")
     }
 
-    /// Whether it is a write that names the object.
+    /// Whether the request is a write that names its object.
     pub fn changes_object(&self) -> bool {
         matches!(self.info.verb, Verb::Update | Verb::Patch) && !self.info.query.has("dryRun")
     }
 }
 
-/// Takes note of a request.
+/// Observes a request.
 pub struct Observing {
     testing: Arc<Testing>,
     exchange: Exchange,

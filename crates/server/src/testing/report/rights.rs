@@ -1,4 +1,4 @@
-//! The roles that would have sufficed for a user, and the rules of its roles that it has not needed.
+//! The roles that would have sufficed for a user, and the rules that the user has not needed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -8,23 +8,23 @@ use machinery::{Text, Value, json};
 
 use crate::limits;
 
-/// Verbs in the order of their rules; others follow.
+/// Verbs in the order in which rules list them; others follow.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
-/// What a request needs.
+/// The permission that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Right {
     pub verb: &'static str,
     pub group: Text,
     pub resource: Text,
     pub subresource: Text,
-    /// Empty for a cluster-wide one.
+    /// Empty for a cluster-wide permission.
     pub namespace: Text,
 }
 
 impl Right {
     pub fn of(info: &RequestInfo) -> Right {
-        // its path has the name of a namespace where those of other resources have the namespace
+        // the path of a namespace has its name where other paths have the namespace
         let is_namespace = info.group.is_empty() && info.resource == "namespaces";
         Right {
             verb: info.verb.as_str(),
@@ -35,7 +35,7 @@ impl Right {
         }
     }
 
-    /// The resource as rules name it.
+    /// The resource as in rules of roles.
     fn resource(&self) -> String {
         if self.subresource.is_empty() {
             return self.resource.to_string();
@@ -56,14 +56,14 @@ impl Right {
     }
 }
 
-/// Verbs with their places in the order.
+/// Verbs, each with its position in the order of rules.
 type OrderedVerbs = BTreeSet<(usize, String)>;
 
 /// The verbs by group and resource.
 #[derive(Default)]
 struct Rules(BTreeMap<(String, String), OrderedVerbs>);
 
-/// The resources of a group that have the same verbs.
+/// Resources of a group that have the same verbs.
 struct MergedRule<'a> {
     group: &'a str,
     resources: Vec<&'a str>,
@@ -76,7 +76,7 @@ impl Rules {
         self.0.entry((group.to_owned(), resource.to_owned())).or_default().insert((place, verb.to_owned()));
     }
 
-    /// As rules of a role: one for the resources of a group with the same verbs.
+    /// The rules of a role: one for all resources of a group with the same verbs.
     fn values(&self) -> Vec<Value> {
         let mut merged: Vec<MergedRule<'_>> = vec![];
         for ((group, resource), verbs) in &self.0 {
@@ -94,7 +94,8 @@ impl Rules {
     }
 }
 
-/// The roles that would have sufficed: a ClusterRole for what is cluster-wide, and a Role in each namespace for the rest.
+/// The roles that would have sufficed: a ClusterRole for cluster-wide permissions, and a Role in each namespace for
+/// the others.
 pub fn sufficient(name: &str, rights: &HashSet<Right>) -> Vec<Value> {
     let everywhere: HashSet<Right> = rights.iter().filter(|right| right.namespace.is_empty()).cloned().collect();
     let mut roles: BTreeMap<&str, Rules> = BTreeMap::new();
@@ -116,7 +117,8 @@ pub fn sufficient(name: &str, rights: &HashSet<Right>) -> Vec<Value> {
     roles.into_iter().map(role).collect()
 }
 
-/// The rules of a role that no right has needed, in part or as a whole. Those for one object count as needed if another one was.
+/// The rules of a role that no request has needed, in part or as a whole. A rule for named objects counts as needed
+/// if any of them was.
 pub fn unused(role: &GrantedRole, rights: &HashSet<Right>) -> Vec<Value> {
     let rights: Vec<&Right> =
         rights.iter().filter(|right| role.namespace.is_empty() || right.namespace == role.namespace).collect();

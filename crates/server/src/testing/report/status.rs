@@ -13,7 +13,7 @@ use super::rights::{sufficient, unused};
 use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally, resource_name};
 use crate::limits;
 
-/// What is reported of an agent beside its findings.
+/// What is reported about an agent besides its findings.
 struct Findings {
     counts: BTreeMap<Check, u64>,
     found: Vec<Value>,
@@ -97,7 +97,7 @@ impl UserTally {
             None => role,
         };
         let mut rules = vec![];
-        // what every user has is not the fault of one
+        // roles that every user has are not reported
         for granted in granted.iter().filter(|role| !role.name.starts_with("system:")) {
             let place = if granted.namespace.is_empty() { String::new() } else { format!(" in {}", granted.namespace) };
             for rule in unused(granted, &self.rights) {
@@ -122,7 +122,7 @@ impl UserTally {
     }
 }
 
-/// A rule in a line, such as `get, list of deployments.apps`.
+/// A rule as a line, such as `get, list of deployments.apps`.
 fn shown(rule: &Value) -> String {
     let texts = |name: &str| rule.texts_at(&[name]).map(str::to_owned).collect::<Vec<String>>();
     let group = texts("apiGroups").concat();
@@ -149,7 +149,7 @@ fn watch_value((key, watch): (&WatchKey, &WatchTally)) -> Value {
     })
 }
 
-/// The name of the role of an agent: the first part of its name, as far as it may be in one.
+/// The name of the role of an agent: the first part of the user agent, reduced to characters that a name may have.
 fn role_name(agent: &str) -> Text {
     let name = agent.split('/').next().unwrap_or_default().to_ascii_lowercase();
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();

@@ -1,4 +1,4 @@
-//! What the clients of a workspace have done: counters in memory, of bounded size.
+//! Counts what the clients of a workspace do, in memory of bounded size.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -22,9 +22,9 @@ use crate::limits;
 pub struct Tally {
     pub since: Instant,
     pub agents: BTreeMap<Text, AgentTally>,
-    /// The resources whose writes do not count, while nothing has happened since a Settle.
+    /// Set while nothing has happened since a Settle: the resources whose writes do not count.
     at_rest: Option<Vec<String>>,
-    /// Whether something was not counted, because a limit was reached.
+    /// Whether something was not counted because a limit was reached.
     pub is_truncated: bool,
 }
 
@@ -32,16 +32,17 @@ pub struct Tally {
 #[derive(Default)]
 pub struct AgentTally {
     pub users: BTreeMap<Text, UserTally>,
-    /// Requests by verb and resource, and those of them that were refused.
+    /// Requests by verb and resource, and how many of them were refused.
     pub requests: BTreeMap<(&'static str, String), Requests>,
     /// Responses of 400 and above, by reason.
     pub reasons: BTreeMap<Text, u64>,
     pub counts: BTreeMap<Check, u64>,
     pub findings: BTreeMap<(Check, String), u64>,
-    /// Objects with a conflict that has not been followed by a successful write, and the number of their conflicts.
+    /// Objects whose last write by the agent met a conflict, and the number of conflicts since its last successful
+    /// write.
     pub pending: BTreeMap<String, u64>,
     pub watches: BTreeMap<WatchKey, WatchTally>,
-    /// Requests for objects, by whether they write.
+    /// Requests for single objects; true for writes.
     objects: HashMap<(bool, ObjectKey), RequestWindow>,
     lists: HashMap<String, RequestWindow>,
 }
@@ -55,14 +56,14 @@ pub struct Requests {
     pub failed: u64,
 }
 
-/// What a user has needed.
+/// What a user has requested.
 #[derive(Clone, Default)]
 pub struct UserTally {
     pub user: User,
     pub rights: HashSet<Right>,
 }
 
-/// What a watch is of.
+/// What a watch selects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchKey {
     pub group: Text,
@@ -86,13 +87,13 @@ impl fmt::Display for WatchKey {
 pub struct WatchTally {
     pub running: u64,
     pub started: u64,
-    /// Those that began after another one had ended.
+    /// The watches that began after another one had ended.
     pub restarted: u64,
     pub events: Arc<AtomicU64>,
     has_ended: bool,
 }
 
-/// A number of requests since a time.
+/// The number of requests since a time.
 struct RequestWindow {
     since: Instant,
     count: u64,
@@ -103,7 +104,7 @@ impl RequestWindow {
         RequestWindow { since, count: 0 }
     }
 
-    /// Counts a request; true for the one that exceeds the maximum.
+    /// Counts a request. Returns true for the one with which the maximum is exceeded.
     fn exceeds(&mut self, now: Instant, length: std::time::Duration, max: u64) -> bool {
         if now - self.since >= length {
             *self = RequestWindow::new(now);
@@ -120,14 +121,14 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// A copy of what is reported of the selected agents.
+    /// A copy of what a report shows of the selected agents.
     pub fn copy(&self, selects: impl Fn(&str) -> bool) -> Tally {
         let selected = self.agents.iter().filter(|(name, _)| selects(name));
         let agents = selected.map(|(name, agent)| (name.clone(), agent.copy())).collect();
         Tally { since: self.since, agents, at_rest: None, is_truncated: self.is_truncated }
     }
 
-    /// Begins anew. Watches that run still run.
+    /// Starts again. Running watches keep running.
     pub fn reset(&mut self) {
         let before = std::mem::take(self);
         for (name, agent) in before.agents {
@@ -140,12 +141,13 @@ impl Tally {
         self.at_rest = before.at_rest;
     }
 
-    /// A Settle has returned: nothing happens any more.
+    /// Called when a Settle has returned: nothing happens any more.
     pub fn settled(&mut self, ignored: Vec<String>) {
         self.at_rest = Some(ignored);
     }
 
-    /// A write begins. If it is of a client without a watch, that is what makes something happen again.
+    /// Called when a write begins. A write by a client without a watch ends the rest after a Settle: what follows
+    /// is its consequence.
     pub fn begins(&mut self, exchange: &mut Exchange) {
         let Some(ignored) = &self.at_rest else { return };
         let info = &exchange.info;
@@ -171,7 +173,7 @@ impl Tally {
         Some(self.agents.entry(name.clone()).or_default())
     }
 
-    /// A request has ended.
+    /// Called when a request has ended.
     pub fn ended(&mut self, exchange: &Exchange, ending: &RequestEnding, now: Instant) {
         let Some(agent) = self.agent(&exchange.agent) else { return };
         let is_whole = agent.count(exchange, ending)
@@ -182,7 +184,7 @@ impl Tally {
         self.is_truncated |= !is_whole;
     }
 
-    /// A watch begins. Returns the counter of its events.
+    /// Called when a watch begins. Returns the counter of its events.
     pub fn watch_begins(&mut self, agent: &str, key: &WatchKey) -> Arc<AtomicU64> {
         let Some(agent) = self.agent(&agent_of(agent)) else { return Arc::default() };
         if agent.watches.len() >= limits::REPORT_ITEMS_MAX && !agent.watches.contains_key(key) {
@@ -206,7 +208,7 @@ impl Tally {
 }
 
 impl WatchTally {
-    /// A copy whose events are not counted any more.
+    /// A copy whose count of events stays as it is.
     fn copy(&self) -> WatchTally {
         WatchTally { events: Arc::new(self.events.load(Ordering::Acquire).into()), ..*self }
     }
@@ -236,7 +238,7 @@ impl AgentTally {
         }
     }
 
-    /// Takes note of a finding. Each of these functions returns whether it has kept everything.
+    /// Records a finding. Each of these functions returns whether everything was kept.
     fn find(&mut self, check: Check, subject: String) -> bool {
         *self.counts.entry(check).or_default() += 1;
         let key = (check, subject);
@@ -269,7 +271,7 @@ impl AgentTally {
             tally.user = user.clone();
         }
         let right = Right::of(&exchange.info);
-        // an update or apply that creates the object needs both
+        // an update or apply that creates the object needs both permissions
         let created = ending.code == 201 && exchange.changes_object();
         let create = created.then(|| Right { verb: Verb::Create.as_str(), ..right.clone() });
         let room = tally.rights.len() < limits::REPORT_ITEMS_MAX || tally.rights.contains(&right);
@@ -303,7 +305,7 @@ impl AgentTally {
                 }
                 self.find(Check::Conflicts, request) && room
             }
-            // that an object is absent, or there already, is often what a client wants to know
+            // clients often ask in order to learn that an object is absent, or exists already
             404 | 409 => true,
             400..500 => self.find(Check::Refused, request),
             _ => self.find(Check::Failed, request),
@@ -373,7 +375,7 @@ pub fn resource_name(group: &str, resource: &str, subresource: &str) -> String {
     name
 }
 
-/// The object of a request, whatever it does to it.
+/// The object of a request.
 fn object_of(exchange: &Exchange) -> String {
     let info = &exchange.info;
     let place = if info.namespace.is_empty() { String::new() } else { format!("{}/", info.namespace) };
