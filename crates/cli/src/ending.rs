@@ -31,9 +31,9 @@ pub struct Signals {
     ends: mpsc::Receiver<&'static str>,
 }
 
-/// Begins to watch for the end of the parent process and that of stdin, as far as they are asked for, and returns where
-/// they are reported, and with what other reasons to end can be. It is called before the server starts, so that an end during the
-/// start is not missed.
+/// Watches for the end of the parent process and for the end of stdin, if asked to. Returns the channel for reasons
+/// to end, with a sender for further ones. Called before the server starts, so that an end during the start is not
+/// missed.
 pub fn watched(with_parent: bool, with_stdin: bool) -> (mpsc::Sender<&'static str>, mpsc::Receiver<&'static str>) {
     let (sender, ends) = mpsc::channel(3);
     if with_parent {

@@ -24,7 +24,7 @@ pub const THREADS_END: Duration = Duration::from_secs(5);
 pub const AUTHORITY_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
 /// Lifetime of the other certificates that the server makes for itself; kubeadm's.
 pub const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Time before their end at which they are renewed.
+/// Time before their expiry at which certificates are renewed.
 pub const CERTIFICATE_RENEWAL: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Interval of checks whether a certificate must be renewed.
 pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(3600);
@@ -62,7 +62,8 @@ pub const TEMPLATE_LEASE: Duration = Duration::from_secs(10);
 pub const REPLAY_DIFFERENCE_LINES: usize = 24;
 /// Longest pause of a step of a transcript.
 pub const REPLAY_SLEEP: Duration = Duration::from_secs(600);
-/// How long a step is repeated until its response is as it should be, and how long events are waited for, if the transcript does not say.
+/// Time limits if the transcript has none: for repeating a step until its response matches, and for waiting for
+/// events.
 pub const REPLAY_UNTIL: Duration = Duration::from_secs(20);
 pub const REPLAY_EVENTS: Duration = Duration::from_secs(3);
 /// Interval of repetitions of a step.

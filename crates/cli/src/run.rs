@@ -87,7 +87,7 @@ impl Drop for Ephemeral {
     }
 }
 
-/// A server in a process of its own. It ends with this process, however this one ends.
+/// A server in a process of its own. It ends with this process, even if this process is killed.
 struct ServerProcess {
     process: Child,
     kubeconfig: PathBuf,

@@ -102,7 +102,7 @@ pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
     ended
 }
 
-/// Starts what goes on beside the requests.
+/// Starts the work besides requests: scheduled backups, and reloads of the encryption configuration.
 fn begin_upkeep(flags: &Serve, backups: Option<BackupPlan>, encryption: crate::encryption::Configured) {
     backups.into_iter().for_each(BackupPlan::start);
     if flags.encryption_provider_config_automatic_reload {
@@ -178,7 +178,7 @@ fn planned_backups(
     }
 }
 
-/// Makes known that objects can make requests fail, or refuses it where others would suffer from that.
+/// Warns that objects can make requests fail, or refuses it where clients on other machines would be affected.
 fn check_testing(flags: &Serve) -> Result<(), String> {
     if !flags.testing {
         return Ok(());

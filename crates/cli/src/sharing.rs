@@ -54,7 +54,7 @@ struct State {
     has_ended: bool,
 }
 
-/// What a server has to do.
+/// Whether this process serves.
 pub enum Role {
     /// It serves, and may be shared.
     Serves(Option<Shared>),
@@ -102,7 +102,7 @@ impl Shared {
         ))
     }
 
-    /// The log that the process writes that has started this one.
+    /// The log of the server, which the process that started it writes.
     fn log(&self) -> PathBuf {
         self.socket.with_extension("log")
     }
@@ -112,7 +112,7 @@ impl Shared {
         self.directory = Some(directory.to_owned());
     }
 
-    /// Lets the users know that the server is ready. Without any, the server ends after some seconds.
+    /// Reports to the users that the server is ready. If there are none, the server ends after some seconds.
     pub fn ready(&self, ready: &Value, ends: mpsc::Sender<&'static str>) -> Result<(), String> {
         let access = Access::read(Path::new(ready.str_at(&["kubeconfig"])))?;
         let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).into_owned());
@@ -213,13 +213,14 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Listens for users, each of which has a thread: they are few.
 fn listen(socket: &Path, users: &Arc<Users>, ends: &mpsc::Sender<&'static str>) -> std::io::Result<()> {
-    // that of a server that could not remove it
+    // the socket of a server that could not remove it
     let _ = std::fs::remove_file(socket);
     let listener = UnixListener::bind(socket)?;
     let (users, ends) = (users.clone(), ends.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // before the next connection, so that the end of one user is not that of the last one
+            // counted before the next connection is accepted, so that the end of an earlier user is not that of the
+            // last one
             users.begin();
             let (own, users, ends) = (&users, users.clone(), ends.clone());
             let serve = move || {

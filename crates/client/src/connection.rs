@@ -113,7 +113,7 @@ impl Default for Options {
 pub struct Client {
     /// `host:port`.
     authority: String,
-    /// What precedes the paths of requests, such as `/clusters/NAME`.
+    /// The prefix of the paths of requests, such as `/clusters/NAME`.
     base: String,
     name: ServerName<'static>,
     tls: TlsConnector,
@@ -238,7 +238,7 @@ impl Streamed {
         values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
     }
 
-    /// Whether the server closes the connection behind it.
+    /// Whether the server closes the connection after this response.
     pub fn closes(&self) -> bool {
         self.headers("connection").iter().any(|value| value.eq_ignore_ascii_case("close"))
     }

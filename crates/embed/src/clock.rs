@@ -9,11 +9,11 @@ use machinery::{Value, json};
 use crate::error::Error;
 use crate::workspace::{MERGE, TESTING, Workspace};
 
-/// The clock of a workspace, which tests stop and advance: the time of its objects, Events, tokens and certificates. What becomes due by
-/// an advance is done when [`Workspace::settle`] returns.
+/// The clock of a workspace, which tests stop and advance: the time of its objects, Events, tokens and
+/// certificates. What an advance makes due has been done when [`Workspace::settle`] returns.
 ///
-/// Times are texts such as `2030-01-01T00:00:00Z`. A clock never goes back: each method fails if it would, or if the server is not one
-/// for tests.
+/// Times are texts such as `2030-01-01T00:00:00Z`. Each method fails if the clock would go back, or if the server
+/// was started without [`crate::Builder::testing`].
 #[derive(Clone)]
 pub struct Clock {
     workspace: Workspace,
@@ -55,7 +55,7 @@ impl Clock {
             Err(error) if error.code() == Some(404) => Value::Null,
             found => found?,
         };
-        // the specification says by how much it has been advanced in all
+        // the spec has the sum of all advances
         let before = parse_duration(found.str_at(&["spec", "advance"])).unwrap_or_default();
         let all = i64::try_from(before.saturating_add(by).as_nanos()).unwrap_or(i64::MAX);
         self.change(json!({"advance": (duration(all))})).await
@@ -79,7 +79,7 @@ impl Clock {
         self.change(json!({"stopped": false})).await
     }
 
-    /// Ends the effect: the time is that of the machine again.
+    /// Deletes the clock: the time is that of the machine again.
     ///
     /// # Errors
     ///

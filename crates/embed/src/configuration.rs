@@ -12,7 +12,7 @@ use server::{
 
 use crate::limits;
 
-/// What a server is asked for.
+/// The settings of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub release: Release,
@@ -21,7 +21,7 @@ pub struct Wanted {
     pub testing: bool,
 }
 
-/// What clients of a port present and trust.
+/// The credentials with which clients use a port, and the certificate that they trust.
 #[derive(Clone, Debug)]
 pub struct PortCredentials {
     /// The serving certificate, which is its own authority, and its key, in PEM.

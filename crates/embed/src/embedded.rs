@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::service::{Api, Port, Running};
 use crate::workspace::{DEFAULT, Workspace};
 
-/// What a server is to be. [`Builder::start`] starts it.
+/// The settings of a server. [`Builder::start`] starts it.
 #[derive(Clone, Debug, Default)]
 #[must_use = "a server is started with `start`"]
 pub struct Builder {
@@ -26,7 +26,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Serves connections on a port of 127.0.0.1 as well, with TLS; 0 is any that is free. [`Server::kubeconfig`] has it.
+    /// Serves connections on a port of 127.0.0.1 as well, with TLS; 0 picks a free port. [`Server::kubeconfig`] has
+    /// its address.
     pub fn port(mut self, port: u16) -> Builder {
         self.port = Some(port);
         self
@@ -38,7 +39,7 @@ impl Builder {
         self
     }
 
-    /// The release of Kubernetes to serve as: `1.35`, `1.36` or `1.37`.
+    /// The release of Kubernetes to emulate: `1.35`, `1.36` or `1.37`.
     pub fn kubernetes_version(mut self, version: &str) -> Builder {
         self.version = Some(version.to_owned());
         self
@@ -56,7 +57,7 @@ impl Builder {
         self
     }
 
-    /// Starts the server. When this returns, it serves.
+    /// Starts the server. It serves when this returns.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl Builder {
     }
 }
 
-/// Ends threads without waiting for them, which would block those of the program.
+/// Ends threads without waiting for them: a wait would block the threads of the program.
 fn abandoned(threads: tokio::runtime::Runtime, error: Error) -> Error {
     threads.shutdown_background();
     error

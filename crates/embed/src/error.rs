@@ -1,4 +1,4 @@
-//! What can go wrong, in one line.
+//! Errors, in one line each.
 
 use machinery::Status;
 

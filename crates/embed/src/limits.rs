@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Time limit of a request; kube-apiserver's.
 pub const REQUEST: Duration = Duration::from_secs(60);
 
-/// Interval of compactions of a store that other servers share; there are none.
+/// Interval of compactions of a store that servers share, which an embedded server never does.
 pub const COMPACTION: Duration = Duration::from_secs(300);
 
 /// Time between the last write of an Event and its expiry; kube-apiserver's.
@@ -14,8 +14,8 @@ pub const EVENT_TTL: Duration = Duration::from_secs(3600);
 /// Time limit of requests that are in flight when the server stops.
 pub const GRACE: Duration = Duration::from_secs(1);
 
-/// Descriptors of which connections may take a part: what every system grants.
+/// Open file descriptors, of which connections may use a part: what every system allows.
 pub const DESCRIPTORS: u64 = 1024;
 
-/// Directories below one that is applied: a link to a directory above it would have no end.
+/// Depth of directories below one that is applied, since a link to a parent directory would never end.
 pub const DIRECTORIES_MAX: usize = 64;

@@ -33,7 +33,7 @@ pub struct Port {
 pub struct Running {
     server: Mutex<Option<server::Server>>,
     port: Option<Port>,
-    /// For names.
+    /// Makes names unique.
     numbers: AtomicU64,
     /// `None` once this is being dropped.
     threads: Option<Runtime>,
@@ -57,7 +57,7 @@ impl Running {
         Ok(credentials.kubeconfig(name, &format!("{url}{prefix}")).to_json())
     }
 
-    /// Does something on the threads of the server; it is aborted when the returned future is dropped.
+    /// Runs a future on the threads of the server. It is aborted when the returned future is dropped.
     async fn on_threads<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

@@ -96,14 +96,14 @@ impl Workspace {
         Workspace::create(&self.running, json!({"from": {"workspace": (self.name.as_str())}})).await
     }
 
-    /// Puts the workspace back to what it began as. Its watches end.
+    /// Resets the workspace to what it began as. Its watches end.
     ///
     /// # Errors
     ///
     /// The workspace does not exist any more.
     pub async fn reset(&self) -> Result<(), Error> {
         let mark = base::clock::uuid();
-        // it is done when the response comes
+        // the reset is complete when the response arrives
         self.change(json!({"reset": mark})).await
     }
 
@@ -247,7 +247,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// That is not so within `timeout`: the error names who is behind.
+    /// The workspace has not settled within `timeout`: the error names the watches that are behind.
     pub async fn settle(&self, quiet: Duration, timeout: Duration) -> Result<(), Error> {
         let text = |duration: Duration| format!("{}ms", duration.as_millis());
         let spec = json!({"quiet": (text(quiet)), "timeout": (text(timeout))});
@@ -258,7 +258,7 @@ impl Workspace {
         }
     }
 
-    /// What each client has done, and what of it is suspicious: the `status` of a `Report`.
+    /// What each client has done, and what of it looks suspicious: the `status` of a `Report`.
     ///
     /// # Errors
     ///

@@ -3,8 +3,8 @@
 /// Maximum size in bytes of a document, which may be a list of objects: the server refuses objects of more than 3 MiB.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes of an object that the server gets decoded, without escapes, which take six bytes for one at most: the server refuses
-/// bodies of more than 3 MiB.
+/// Bytes of an object that is passed to the server decoded. Even if each byte becomes an escape of six, the
+/// encoding stays within the 3 MiB that the server accepts.
 pub const DECODED_BYTES_MAX: usize = 512 * 1024;
 
 /// Bytes of stdin that are kept in memory; what is longer is copied to a file.
@@ -20,9 +20,10 @@ pub const LINE_CHARACTERS_MAX: usize = 160;
 /// Bytes of the documents that a task checks one after the other: some milliseconds of work.
 pub const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Tasks that may be unfinished, for each core: the results of the first one are waited for, while others are ready.
+/// Unfinished tasks for each core. Results are reported in order, so later tasks may be complete while the first is
+/// waited for.
 pub const CHUNKS_PER_CORE: usize = 4;
 
-/// Objects that were stored for updates and deleted again, after which the store forgets them: enough to compact seldom, few enough
-/// that memory does not grow with the objects.
+/// Objects that were stored for updates and deleted again, after which the store is compacted: enough to compact
+/// seldom, few enough that memory does not grow with the objects.
 pub const DEPOSITS_KEPT: usize = 256;

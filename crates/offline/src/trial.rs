@@ -5,8 +5,8 @@ use schema::diff::{Change, checks};
 
 use crate::engine::{Engine, Options, RequestOptions, Target};
 
-/// Tries a definition on objects that were stored under a former one: each is updated beside what it says, with ratcheting, and
-/// created anew. Returns what breaks, by object. The error is one line.
+/// Tries a definition on objects that were stored under a former one: each is updated almost unchanged, with
+/// ratcheting, and then created as if it were new. Returns what breaks, by object. The error is one line.
 pub async fn on_objects(definition: &Value, objects: &[Value]) -> Result<Vec<Change>, String> {
     let engine = Engine::start(&Options::default()).await?;
     let target = engine.target(definition).ok_or("definitions are not served")?;

@@ -11,8 +11,8 @@ const TABLES: [(&str, &str); 2] =
 /// The facts of built-in kinds, whose lines begin with those of discovery.
 const KINDS: &str = "crates/resource/src/builtin/kinds.txt";
 
-/// Runs the Go program that generates the tables, writes them to the source directories, and prints what discovery has and the
-/// facts of kinds have not.
+/// Runs the Go program that generates the tables, writes them to the source directories, and prints the entries of
+/// discovery that the facts of kinds lack.
 ///
 /// # Errors
 ///

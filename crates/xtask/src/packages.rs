@@ -8,7 +8,7 @@ use clap::Args;
 use crate::workspace;
 
 const LANGUAGES: [&str; 4] = ["python", "node", "java", "go"];
-/// What packs each of them.
+/// The scripts that build the packages.
 const SCRIPTS: [&str; 4] = [
     "clients/python/build/backend.py",
     "clients/node/build/pack.py",

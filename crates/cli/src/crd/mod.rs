@@ -75,7 +75,7 @@ pub fn run(task: &Crd) -> ExitCode {
 fn compared(task: &Diff) -> Result<DiffReport, String> {
     let runtime = engine::runtime()?;
     let (mut old, mut new) = (normal(&runtime, &task.old)?, normal(&runtime, &task.new)?);
-    // a server has definitions of others, which are not removed
+    // definitions that only a server has are not compared: they belong to other programs
     let names =
         |definitions: &[Normal]| definitions.iter().map(|found| found.name.clone()).collect::<BTreeSet<String>>();
     let is_server = |argument: &str| cluster::kubeconfigs(argument).is_some();
@@ -118,7 +118,8 @@ struct Normal {
     source: Option<Manifest>,
 }
 
-/// The objects of a definition: those of a server, or those in files, where others do not matter.
+/// The objects of a definition: those on a server, or all objects in files, of which the trial takes those of the
+/// kind.
 fn objects(runtime: &Runtime, argument: &str, definition: &Value) -> Result<Vec<Value>, String> {
     match cluster::kubeconfigs(argument) {
         Some(kubeconfigs) => listed(runtime, &kubeconfigs, &trial::path_of(definition)),

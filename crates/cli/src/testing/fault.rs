@@ -176,7 +176,7 @@ fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// The same as the API spells it, such as `Reset`.
+/// The name of a value as the API spells it, such as `Reset`.
 fn capitalized(value: impl ValueEnum) -> Value {
     let name = name_of(value);
     let (first, rest) = name.split_at(1.min(name.len()));

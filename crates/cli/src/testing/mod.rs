@@ -117,7 +117,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// Connects, and makes sure that the server has such objects.
+    /// Connects, and checks that the server serves these objects.
     async fn connect(of: &Of) -> Result<Objects, String> {
         let mut client = JsonClient::of(&of.access()?).await?;
         let base = "/apis/testing.pintle.dev";

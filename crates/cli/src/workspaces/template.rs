@@ -35,7 +35,7 @@ pub async fn run(name: &str, spec: Value, command: &[OsString], server: &Running
         if let Some(uid) = create(&mut client, name, &spec).await? {
             let built = build(&mut client, name, &uid, command, server).await;
             if !matches!(&built, Ok(code) if *code == ExitCode::SUCCESS) {
-                // the next one builds it at once instead of after the lifetime
+                // so that the next process can build it at once instead of after the lifetime
                 let options = json!({"preconditions": {"uid": uid}});
                 client.call(Method::DELETE, &path(name), "application/json", Some(&options)).await?;
                 return built;

@@ -1,4 +1,4 @@
-//! Small commands over the engine: what the server makes of objects in files.
+//! Small commands over the engine, which print what the server makes of objects in files.
 
 mod apply;
 mod explain;
@@ -20,7 +20,7 @@ pub use table::table;
 pub struct CommandInputs {
     /// Files, directories, globs, `-` for stdin, `git:REF[:PATH]`.
     pub inputs: Vec<String>,
-    /// Inputs with CRDs, or a server. Those among the inputs are found anyway.
+    /// Inputs with CRDs, or a server. CRDs among `inputs` are found anyway.
     pub crds: Vec<String>,
     pub release: Release,
 }

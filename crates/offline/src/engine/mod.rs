@@ -1,7 +1,7 @@
 //! The engine: the API server itself, in this process, on a store in memory.
 //!
-//! Requests pass the handler chain that serves connections, as a user who may do everything unless another one is named.
-//! Nothing exists in the cluster but what was defined: plugins that would look for objects of a running cluster, such as the
+//! Requests pass the handler chain that serves connections, as a user who may do everything unless another one is
+//! named. Only what was defined exists: plugins that would look for objects of a running cluster, such as the
 //! ServiceAccount of a Pod, are off, and a namespace exists as soon as a request names it.
 
 mod request;
@@ -59,8 +59,9 @@ pub struct Engine {
     deposits: AtomicUsize,
 }
 
-/// Namespaces by name, each set once it has been created. Requests in a namespace that exists don't wait for each other: a lock
-/// that tasks wait for in turn would be handed from one to the next at every request, which leaves work for one core.
+/// Namespaces by name, each set once it has been created. Requests in an existing namespace do not wait for each
+/// other: a lock that tasks take in turn would be handed from one to the next at every request, which leaves work
+/// for only one core.
 type Namespaces = RwLock<HashMap<String, Arc<OnceCell<()>>>>;
 
 /// Makes the runtime of engines, with a thread for each core. The error is one line.
@@ -166,8 +167,8 @@ impl Engine {
         self.call(Method::DELETE, &target.path(""), Content::default(), &RequestOptions::default()).await
     }
 
-    /// Creates an object that later requests depend on, such as a CRD, a policy or a namespace, or replaces the one of its name.
-    /// When this returns, a CRD is established and a policy is in force.
+    /// Creates an object that later requests depend on, such as a CRD, a policy or a namespace, or replaces an
+    /// existing one. When this returns, a CRD is established and a policy is in force.
     pub async fn define(&self, target: &Target, object: &Value) -> Verdict {
         self.define_as(target, Content::from(object), object).await
     }
@@ -186,8 +187,8 @@ impl Engine {
         self.update(target, "", &object, &options).await
     }
 
-    /// The verdict on the replacement of an object that is stored as it is, without being validated itself: the rules may be
-    /// younger than it. Nothing is kept.
+    /// The verdict on replacing `old` by `new`. `old` is stored without being validated, since the rules may be
+    /// newer. Nothing is kept.
     pub async fn update_of(&self, target: &Target, old: &Value, new: &Value, options: &RequestOptions) -> Verdict {
         let replace = async |revision: u64| {
             let mut new = new.clone();
@@ -197,8 +198,8 @@ impl Engine {
         self.over(target, old, replace).await
     }
 
-    /// As [`Engine::update_of`], with server-side apply: fields that the configuration does not have stay as they are, since
-    /// the server or other clients have set them.
+    /// As [`Engine::update_of`], with server-side apply: fields that the configuration lacks stay as they are,
+    /// since the server or other clients have set them.
     pub async fn apply_to(&self, target: &Target, old: &Value, new: &Value, options: &RequestOptions) -> Verdict {
         let field_manager = "kubectl".to_owned();
         let options = RequestOptions { dry_run: true, force: true, field_manager, ..options.clone() };
@@ -206,7 +207,8 @@ impl Engine {
         self.over(target, old, apply).await
     }
 
-    /// Makes a request while an object is stored, which has the version of its `apiVersion`.
+    /// Makes a request while `old` is stored, in the version of its `apiVersion`. The request gets the revision of
+    /// `old`.
     async fn over(&self, target: &Target, old: &Value, request: impl AsyncFnOnce(u64) -> Verdict) -> Verdict {
         let _turn = self.turns[target.slot(TURNS)].lock().await;
         self.ensure_namespace(target).await;
@@ -219,13 +221,13 @@ impl Engine {
         let verdict = request(revision).await;
         let _ = self.server.withdraw(mapping, target.namespace(), target.name()).await;
         if self.deposits.fetch_add(1, Ordering::Relaxed) % limits::DEPOSITS_KEPT == limits::DEPOSITS_KEPT - 1 {
-            // the store keeps what was deleted until then
+            // until a compaction, the store keeps deleted objects
             let _ = self.store.compact(revision).await;
         }
         verdict
     }
 
-    /// Stores an object as it is, in place of one of its name, without validation and admission.
+    /// Stores an object without validation and admission, in place of an object with the same name.
     pub async fn deposit(&self, target: &Target, object: &Value) -> Verdict {
         self.ensure_namespace(target).await;
         match self.server.deposit(target.mapping(), target.namespace(), object).await {

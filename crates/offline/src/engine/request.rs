@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The object of a name; an empty namespace is `default` if the kind is namespaced.
+    /// The object with this name. An empty namespace means `default` if the kind is namespaced.
     pub fn new(mapping: Mapping, namespace: &str, name: &str) -> Target {
         let namespace = match (mapping.is_namespaced(), namespace) {
             (false, _) => "",
@@ -91,7 +91,7 @@ impl RequestOptions {
         RequestOptions { strict: true, ..RequestOptions::default() }
     }
 
-    /// The request of a verdict: strict, and nothing is kept.
+    /// A dry run with strict validation of fields.
     pub fn dry() -> RequestOptions {
         RequestOptions { dry_run: true, ..RequestOptions::strict() }
     }
@@ -148,7 +148,8 @@ impl Content {
         Content::new(bytes, JSON)
     }
 
-    /// A short object, which the server does not decode again: what a decoder of JSON makes of `text`, or of its encoding.
+    /// A short object, which the server does not decode again. It must equal what a JSON decoder makes of `text`
+    /// or, without it, of the object's encoding.
     pub fn decoded(value: Arc<Value>, text: Option<Bytes>) -> Content {
         Content { bytes: text.unwrap_or_default(), media_type: JSON, decoded: Some(value) }
     }

@@ -43,11 +43,11 @@ pub fn of_verdict(document: &Document, object: &Object, status: &Status) -> Vec<
     if causes.is_empty() {
         let field = mistyped(&status.message, object.value.str_at(&["kind"]));
         let mut whole = error(status.reason_text(), &field, &stable(&status.message, &object.value, status));
-        // the message has the field already
+        // the message names the field already
         whole.field.clear();
         return vec![whole];
     }
-    // Go's text for the object itself
+    // Go's name for the object itself
     let field = |field: &str| if field == "<nil>" { String::new() } else { field.to_owned() };
     causes.into_iter().map(|cause| error(&cause.reason, &field(&cause.field), &cause.message)).collect()
 }
@@ -70,7 +70,7 @@ pub fn of_duplicate(document: &Document, reason: &str, problem: &Undecodable) ->
     }
 }
 
-/// The name of an object that has only `generateName` differs from run to run.
+/// The message with `generateName` in place of the generated name, which differs from run to run.
 fn stable(message: &str, object: &Value, status: &Status) -> String {
     let prefix = object.str_at(&["metadata", "generateName"]);
     let generated = status.details.as_ref().map_or("", |details| details.name.as_str());
@@ -80,8 +80,8 @@ fn stable(message: &str, object: &Value, status: &Status) -> String {
     message.replace(generated, prefix)
 }
 
-/// The path of the field in Go's error about a value of the wrong type; empty if it has none. Go names the type that has the
-/// field, and paths are known for fields of the object itself and of its metadata only.
+/// The path of the field in Go's error about a value of the wrong type; empty if it has none. Go names the type
+/// around the field, so the path is known only for fields of the object itself and of its metadata.
 fn mistyped(message: &str, kind: &str) -> String {
     let named = message.split_once("into Go struct field ").and_then(|(_, rest)| rest.split_once(" of type "));
     match named.and_then(|(named, _)| named.split_once('.')) {

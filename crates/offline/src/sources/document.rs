@@ -47,10 +47,10 @@ pub struct Object {
     pub value: Arc<Value>,
     /// The index in the items of its list.
     pub item: Option<usize>,
-    /// The text of a document in JSON, in which the server sees numbers as they were written; those of YAML are converted first,
-    /// as kubectl does.
+    /// The text of a JSON document, so that the server sees numbers as they were written. YAML is converted first,
+    /// as by kubectl.
     json: Option<Bytes>,
-    /// Whether the value is short, and what a decoder of JSON would make of it.
+    /// Whether the value is short and equals what a JSON decoder would make of its encoding.
     is_sendable: bool,
 }
 
@@ -58,7 +58,7 @@ impl Object {
     fn new(mut value: Value, item: Option<usize>, json: Option<Bytes>) -> Object {
         let mut left = DECODED_BYTES_MAX;
         let is_sendable = match &json {
-            // numbers are as the text has them
+            // numbers are as in the text
             Some(text) => text.len() <= DECODED_BYTES_MAX,
             None => as_decoded(&mut value, &mut left),
         };
@@ -79,8 +79,8 @@ impl Object {
     }
 }
 
-/// Makes a value what a decoder of JSON makes of its encoding: floats without a fraction become integers. Returns whether
-/// that has been done, which it is for values of at most `left` bytes.
+/// Changes a value to what a JSON decoder makes of its encoding: floats without a fraction become integers. Returns
+/// false if the value has more than `left` bytes.
 fn as_decoded(value: &mut Value, left: &mut usize) -> bool {
     // each value is followed by a comma, and has brackets or quotes
     let mut take = |bytes: usize| {
@@ -182,7 +182,7 @@ impl Document {
         Document { file, text, lines_before: 0, bytes_before: 0 }
     }
 
-    /// Where its text is; `None` if it is too long for one.
+    /// The place of the text; `None` if the text is too long for a [`TextPlace`].
     pub fn place(&self) -> Option<TextPlace> {
         Some(TextPlace { offset: self.bytes_before, length: u32::try_from(self.text.len()).ok()? })
     }
@@ -255,7 +255,7 @@ impl Document {
         Some(String::from_utf8_lossy(line).trim_end_matches('\r').to_owned())
     }
 
-    /// Whether the text has a word, which is much cheaper to know than its objects.
+    /// Whether the text contains a word, which is much cheaper than decoding its objects.
     pub fn mentions(&self, word: &str) -> bool {
         contains(&self.text, word.as_bytes())
     }

@@ -1,6 +1,6 @@
 //! Inputs: files, directories, globs, stdin, commits, and a server; and the documents and objects in them.
 //!
-//! What cannot be read is a problem of one line, and the rest is still read.
+//! An input that cannot be read is a problem of one line; the other inputs are still read.
 
 mod document;
 mod glob;
@@ -27,7 +27,7 @@ use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_B
 /// The endings of the names of manifests.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Files that are no manifests although they have such a name: they direct kustomize.
+/// Files with the name of a manifest that configure kustomize instead.
 const NOT_MANIFESTS: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
 
 /// The name of stdin as an input.
@@ -89,7 +89,7 @@ impl Input {
     }
 }
 
-/// Stdin can be read once only, and is read twice: what is long is copied to a file.
+/// Stdin is read twice but can be read only once, so a long text is copied to a file.
 fn stdin() -> Result<Input, String> {
     let failed = |error: std::io::Error| format!("cannot read stdin: {error}");
     let mut text = vec![];
@@ -124,7 +124,7 @@ impl Inputs {
         found
     }
 
-    /// Reads short files, as long as they are few: inputs are read twice.
+    /// Reads short files into memory, up to a total size, since inputs are read twice.
     pub fn preloaded(mut self) -> Inputs {
         let mut left = PRELOADED_BYTES;
         for input in &mut self.inputs {

@@ -60,7 +60,7 @@ impl Writer {
         Ok(Writer { file: Arc::new(unnamed()?), length: 0 })
     }
 
-    /// Adds a text, and returns its place; `None` if it is too long for one.
+    /// Adds a text, and returns its place; `None` if it is too long for a [`TextPlace`].
     pub fn add(&mut self, text: &[u8]) -> Result<Option<TextPlace>> {
         let Ok(length) = u32::try_from(text.len()) else { return Ok(None) };
         let place = TextPlace { offset: self.length, length };

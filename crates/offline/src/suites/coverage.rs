@@ -186,7 +186,7 @@ impl Probes {
     fn rules(&mut self, object: &Value, old: Option<&Value>) {
         let version = object.str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default();
         let Some((_, rules)) = self.versions.iter().find(|(name, _)| name == version) else { return };
-        // each rule is evaluated twice, so that the budget of a request would not do
+        // each rule is evaluated twice, for which the budget of a request would not suffice
         let verdict = rules.validate(object, &Validation::of(old).cost_max(u64::MAX >> 1));
         for error in verdict.errors {
             self.failed(&error.to_string());

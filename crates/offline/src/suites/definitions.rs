@@ -30,7 +30,7 @@ pub struct TestedDefinition {
     pub file: PathBuf,
     /// The definition with the version of the suite only.
     pub value: Value,
-    /// The definition as the file has it, which patches are for.
+    /// The definition as the file has it, to which patches are applied.
     pub original: Value,
 }
 

@@ -1,4 +1,4 @@
-//! The format of suites, which is that of openshift/api with more. `schema.json` describes it.
+//! The format of suites: that of openshift/api, with additions. `schema.json` describes it.
 //!
 //! A case becomes a list of steps: the forms `onCreate`, `onUpdate` and `onConvert` are short for common lists.
 

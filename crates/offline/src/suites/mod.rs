@@ -1,4 +1,4 @@
-//! Declarative suites beside definitions: what is created and changed, and what the server says to it.
+//! Declarative suites beside definitions: what is created and changed, and the expected responses of the server.
 //!
 //! Suites are found and read, each becomes one job for each definition that it tests, and the jobs run on all cores. The
 //! report depends on neither the number of cores nor the order in which jobs end.
@@ -100,7 +100,7 @@ pub fn test(task: &Task) -> Result<Results, String> {
                 results.notes.extend(notes);
                 suites.push(suite);
             }
-            // another file in a directory of tests
+            // some other file in a directory of tests
             Err(why) if why.starts_with("it is not a suite") && !named.contains(file) => {}
             Err(why) => results.problems.push(format!("{}: {why}", file.display())),
         }
@@ -222,7 +222,7 @@ fn on_all_cores<T: Sync, R: Send>(items: &[T], compute: impl Fn(&T) -> R + Sync)
     };
     let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
         let start = |_| std::thread::Builder::new().stack_size(server::WORKER_STACK_BYTES).spawn_scoped(scope, work);
-        // without another thread, this one does all
+        // if no thread can be started, this one does all
         let threads: Vec<_> = (0..cores).filter_map(|core| start(core).ok()).collect();
         let own = if threads.is_empty() { work() } else { vec![] };
         let ended =

@@ -13,7 +13,7 @@ use crate::engine::{Caller, Engine, Patch, RequestOptions, Target, Verdict};
 /// Why a case fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// One line or more; which step it is about, and what happened.
+    /// One or more lines: the step, and what happened.
     pub message: String,
     /// The differences from the expected object, as a unified diff; empty if they are not the reason.
     pub differences: String,
@@ -170,7 +170,7 @@ impl<'r> Run<'r> {
     async fn case(mut self, index: usize) -> CaseOutcome {
         let mut temporary = vec![];
         let failure = self.steps(&mut temporary).await.err();
-        // what is left would meet the objects of the next case that have the same names
+        // objects of the next case may have the same name
         if let Some(target) = &self.target {
             self.delete(target).await;
         }

@@ -11,7 +11,7 @@ pub async fn create(engine: &Engine, definition: &Value) -> Result<(), String> {
     verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
 }
 
-/// Whether the estimated costs of rules are all that the server objects to.
+/// Whether the server objects only to the estimated costs of rules.
 pub fn is_about_costs(message: &str) -> bool {
     let is_cost = |error: &str| error.contains("estimated rule cost") || error.contains("contributed to estimated");
     let errors = message.split("Forbidden: ").skip(1);
@@ -51,7 +51,7 @@ pub fn without_rules(value: &mut Value) {
     }
 }
 
-/// Creates a given object, or replaces the one of its name.
+/// Creates a given object, or replaces the object with the same name.
 pub async fn given(engine: &Engine, object: &Value) -> Result<Target, String> {
     let target = target_of(engine, object)?;
     match engine.define(&target, object).await.error() {

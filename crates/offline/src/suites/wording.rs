@@ -3,7 +3,7 @@
 //! Before Kubernetes 1.34, errors of rules had the type of the value in place of the value, and duplicate values were printed as
 //! Go prints maps. Suites that were written then expect the same errors in other words.
 
-/// The types that stood in place of values which are printed now. Integers or strings have none.
+/// Types that former errors had in place of a scalar; empty for an integer or string.
 const SCALARS: [&str; 5] = ["string", "integer", "number", "boolean", ""];
 /// The types of values that are not printed.
 const COLLECTIONS: [&str; 2] = ["object", "array"];
@@ -24,7 +24,7 @@ pub fn contains(message: &str, expected: &str) -> bool {
     [expected.clone(), sized("int32"), sized("int64")].iter().any(|text| matches_former(message, &pieces(text)))
 }
 
-/// An expected text, with those words of former releases that are always other ones today.
+/// An expected text in which former wording that has one equivalent today is replaced by it.
 fn today(expected: &str) -> String {
     let mut out = expected.replace("Invalid value: \"null\"", "Invalid value: null");
     const MAP: &str = "map[string]interface {}{";
@@ -41,7 +41,7 @@ fn today(expected: &str) -> String {
 enum Gap {
     /// Any value.
     Value,
-    /// The type of a collection, which errors of rules do not have.
+    /// The type of a collection. Errors of rules leave it out.
     Collection(&'static str),
 }
 

@@ -23,12 +23,12 @@ pub enum Previous {
     Live(Mutex<Cluster>),
 }
 
-/// Where the objects of files are. Their texts are read again when they are needed: kept, they would take a hundred times the
-/// memory.
+/// Where the objects of files are. Their texts are read again when they are needed: objects in memory would take a
+/// hundred times as much.
 #[derive(Default)]
 pub struct Index {
     inputs: Vec<Input>,
-    /// The items of lists, one after the other: reading a list again for each of its items would take quadratic time.
+    /// Copies of the items of lists, since reading a list again for each of its items would take quadratic time.
     items: Option<Writer>,
     /// By the hash of the key.
     places: HashMap<u64, ObjectPlace>,

@@ -51,7 +51,8 @@ pub fn check(source: &Source) -> Vec<Problem> {
     problems
 }
 
-/// Reports code that its place does not contain: it has another name now, and the check of it would find nothing.
+/// Reports guarded code that does not occur at its place: it has been renamed, so that its check would find
+/// nothing.
 pub fn check_places(sources: &[Source]) -> Vec<Problem> {
     let is_found = |call: &str, place: &str| {
         let mut there = sources.iter().filter(|source| source.path.starts_with(place));

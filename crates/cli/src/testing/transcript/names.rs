@@ -1,10 +1,10 @@
-//! Uids and resourceVersions, which differ between two correct servers, and which of them stands for which.
+//! Uids and resourceVersions, which differ between two correct servers, and the mapping between those of both.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use machinery::Value;
 
-/// What uids and resourceVersions are replaced by.
+/// The placeholders for uids and resourceVersions.
 enum Form {
     /// Tokens in the order of their first appearance, such as `<uid:1>` and `<rv:2>`.
     Numbered { uids: HashMap<String, usize>, versions: HashMap<String, usize> },
@@ -12,7 +12,7 @@ enum Form {
     Marked,
 }
 
-/// What the names of a server are replaced by.
+/// The placeholders for what a server chooses itself.
 pub struct Placeholders {
     form: Form,
     /// The generated names so far, and their prefixes.
@@ -44,7 +44,7 @@ impl Placeholders {
         }
     }
 
-    /// Takes note of a generated name.
+    /// Remembers a generated name.
     pub fn generated(&mut self, prefix: &str, name: &str) {
         self.generated.insert(name.to_owned(), prefix.to_owned());
     }
@@ -63,7 +63,7 @@ fn number(known: &mut HashMap<String, usize>, text: &str) -> usize {
     *known.entry(text.to_owned()).or_insert(next)
 }
 
-/// Which mark of this server stands for which recorded token: one for one, as they were first found at the same place.
+/// Maps marks of this server to recorded tokens, one to one, as both were first found at the same place.
 #[derive(Default)]
 pub struct Bindings {
     bound: HashSet<String>,

@@ -200,7 +200,7 @@ impl Replay {
         for (variable, path) in step.get("save").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
             let path = path.as_str().unwrap_or_default();
             let value = lookup(&body, path).map(|value| value.as_str().map_or_else(|| value.to_json(), str::to_owned));
-            // the recorded response has it, so that the difference is printed
+            // an absent value becomes empty, and shows as a difference from the recorded response
             self.saved.insert(variable.to_string(), value.unwrap_or_default());
         }
         for path in step.items_at(&["ignore"]).iter().filter_map(Value::as_str) {

@@ -67,7 +67,7 @@ pub fn is_bookmark(event: &Value) -> bool {
 }
 
 impl Known {
-    /// Takes note of the values of a response.
+    /// Remembers the values of a response.
     fn learn(&mut self, value: &Value, step: usize, path: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {

@@ -64,7 +64,7 @@ async fn serve(listener: std::net::TcpListener, acceptor: TlsAcceptor) {
     }
 }
 
-/// The configuration of the webhook, which sees the ConfigMaps of [`labelled`] alone.
+/// The configuration of the webhook, which sees only the ConfigMaps of [`labelled`].
 pub fn configured() -> Vec<Call> {
     let Ok(Webhook { address, certificate }) = &*WEBHOOK else { return vec![] };
     let (url, bundle) = (format!("https://{address}/"), STANDARD.encode(certificate));
