@@ -52,21 +52,42 @@ fn manager_error(manager: &str) -> Option<FieldError> {
     Some(FieldError::invalid(&path, &Value::from(manager), why))
 }
 
+/// The writes whose options differ in what is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteVerb {
+    Create,
+    Update,
+    Patch,
+    Apply,
+}
+
+impl WriteVerb {
+    /// The kind of the options, as errors name it.
+    fn options_kind(self) -> &'static str {
+        match self {
+            WriteVerb::Create => "CreateOptions",
+            WriteVerb::Update => "UpdateOptions",
+            WriteVerb::Patch | WriteVerb::Apply => "PatchOptions",
+        }
+    }
+}
+
 impl WriteOptions {
-    /// Reads the query. `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`; `apply` says whether a patch is an apply.
-    pub fn parse(query: &Query, kind: &str, apply: bool) -> Result<WriteOptions, Status> {
+    /// Reads the query. The error is the 422 of kube-apiserver.
+    pub fn parse(query: &Query, verb: WriteVerb) -> Result<WriteOptions, Status> {
         let mut errors = vec![];
         let manager = query.get("fieldManager").unwrap_or_default();
-        let patch = kind == "PatchOptions";
-        if patch && !apply && query.has("force") {
+        let is_apply = verb == WriteVerb::Apply;
+        if verb == WriteVerb::Patch && query.has("force") {
             errors.push(FieldError::forbidden(&FieldPath::new("force"), "may not be specified for non-apply patch"));
         }
-        if apply && manager.is_empty() {
+        if is_apply && manager.is_empty() {
             errors.push(FieldError::required(&FieldPath::new("fieldManager"), "is required for apply patch"));
         }
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         let manager_error = manager_error(manager);
-        if patch {
+        // kube-apiserver checks both fields of a patch in the other order
+        if matches!(verb, WriteVerb::Patch | WriteVerb::Apply) {
             errors.extend(manager_error);
             errors.extend(dry_run_error(&dry_run));
         } else {
@@ -85,9 +106,9 @@ impl WriteOptions {
             }
         };
         if !errors.is_empty() {
-            return Err(invalid_options(kind, &errors));
+            return Err(invalid_options(verb.options_kind(), &errors));
         }
-        let force = apply && query.flag("force");
+        let force = is_apply && query.flag("force");
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager: manager.into(),

@@ -51,6 +51,15 @@ struct Definition {
     object: Object,
 }
 
+/// Why inputs are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Their objects only exist: `--crds` and `--policies`.
+    Environment,
+    /// Their objects are checked as well.
+    Checked,
+}
+
 /// The objects that others depend on.
 #[derive(Default)]
 pub struct Definitions(Vec<Definition>);
@@ -66,8 +75,8 @@ impl Definitions {
     /// Finds them in the inputs. What cannot be read is reported when all objects are checked.
     pub fn collect(&mut self, environment: &Inputs, inputs: &Inputs) {
         let is_kind = |kind: &str| KINDS.contains(&kind);
-        self.visit(environment, false, &is_kind, &KINDS);
-        self.visit(inputs, true, &is_kind, &KINDS);
+        self.visit(environment, Purpose::Environment, &is_kind, &KINDS);
+        self.visit(inputs, Purpose::Checked, &is_kind, &KINDS);
         let mut parameters = HashSet::new();
         for Definition { object, .. } in &self.0 {
             let kind = object.value.str_at(&["spec", "paramKind", "kind"]);
@@ -79,13 +88,13 @@ impl Definitions {
         if !parameters.is_empty() {
             let words: Vec<&str> = parameters.iter().map(String::as_str).collect();
             let is_parameter = |kind: &str| parameters.contains(kind);
-            self.visit(environment, false, &is_parameter, &words);
-            self.visit(inputs, true, &is_parameter, &words);
+            self.visit(environment, Purpose::Environment, &is_parameter, &words);
+            self.visit(inputs, Purpose::Checked, &is_parameter, &words);
         }
     }
 
     /// Adds the objects of some kinds. Documents without any of the words are not decoded.
-    fn visit(&mut self, inputs: &Inputs, is_checked: bool, is_kind: &dyn Fn(&str) -> bool, words: &[&str]) {
+    fn visit(&mut self, inputs: &Inputs, purpose: Purpose, is_kind: &dyn Fn(&str) -> bool, words: &[&str]) {
         for (i, input) in inputs.inputs.iter().enumerate() {
             let Ok(documents) = input.documents() else { continue };
             for (number, document) in documents.enumerate() {
@@ -94,7 +103,7 @@ impl Definitions {
                 };
                 let Ok((objects, _)) = document.objects() else { continue };
                 for object in objects.into_iter().filter(|object| is_kind(object.value.str_at(&["kind"]))) {
-                    let number = is_checked.then_some((i, number));
+                    let number = (purpose == Purpose::Checked).then_some((i, number));
                     self.0.push(Definition { number, document: document.clone(), object });
                 }
             }

@@ -1,6 +1,6 @@
 //! The verbs that write: from the body of a request to a [`Change`].
 
-use base::request::{FieldValidation, WriteOptions};
+use base::request::{FieldValidation, WriteOptions, WriteVerb};
 use machinery::{Release, Status, Value};
 use resource::{Document, Subresource};
 
@@ -10,7 +10,7 @@ use super::{Context, Outcome, Request, catch_up, meta, review};
 
 /// Creates the object of a body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
-    let options = WriteOptions::parse(request.query(), "CreateOptions", false)?;
+    let options = WriteOptions::parse(request.query(), WriteVerb::Create)?;
     let object = request.decode(document, options.field_validation)?;
     if let Some(review) = request.resource.review() {
         return review::respond(context, request, review, object, &options).await;
@@ -20,12 +20,12 @@ pub async fn create(context: &Context, request: &Request, document: &Document) -
 
 /// Fails if the options of an update are invalid.
 pub fn check_update_options(request: &Request) -> Result<(), Status> {
-    WriteOptions::parse(request.query(), "UpdateOptions", false).map(drop)
+    WriteOptions::parse(request.query(), WriteVerb::Update).map(drop)
 }
 
 /// Replaces an object by the object of a body.
 pub async fn update(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
-    let options = WriteOptions::parse(request.query(), "UpdateOptions", false)?;
+    let options = WriteOptions::parse(request.query(), WriteVerb::Update)?;
     let mut object = request.decode(document, options.field_validation)?;
     meta::place_in(&mut object, request.scope())?;
     meta::check_name(&object, request.name())?;
@@ -39,7 +39,8 @@ pub async fn patch(
     kind: PatchKind,
     document: &Document,
 ) -> Result<Outcome, Status> {
-    let options = WriteOptions::parse(request.query(), "PatchOptions", kind == PatchKind::Apply)?;
+    let verb = if kind == PatchKind::Apply { WriteVerb::Apply } else { WriteVerb::Patch };
+    let options = WriteOptions::parse(request.query(), verb)?;
     if let Some(audit_context) = &request.audit_context {
         // audited as it was sent, even if it cannot be decoded
         audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use client::Protocol;
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -117,6 +118,11 @@ pub struct Flags {
 }
 
 impl Flags {
+    /// The version of HTTP that clients use.
+    pub fn protocol(&self) -> Protocol {
+        if self.http2 { Protocol::Http2 } else { Protocol::Http1 }
+    }
+
     /// The selected measurements, in the order of the table.
     pub fn measures(&self) -> Vec<Measure> {
         let all = Measure::value_variants().iter().copied();

@@ -152,13 +152,13 @@ async fn measure_ours(flags: &Flags, launch: &Launch, measures: &[Measure], size
     let (starts, loads): (Vec<Measure>, Vec<Measure>) = measures.iter().partition(|measure| measure.is_of_start());
     for measure in starts {
         eprintln!("{} …", measure.name());
-        rows.push(start(measure, launch, flags.http2, sizes).await?);
+        rows.push(start(measure, launch, flags.protocol(), sizes).await?);
     }
     if loads.is_empty() {
         return Ok(rows);
     }
     let server = launch.start("load")?;
-    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.http2)?;
+    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.protocol())?;
     rows.extend(measure_loads(&subject, &loads, sizes).await?);
     server.stop()?;
     Ok(rows)
@@ -193,13 +193,13 @@ async fn measure_on_etcd(
     let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();
     eprintln!("on etcd");
     let server = launch.start("on-etcd")?;
-    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.http2)?;
+    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.protocol())?;
     let pintle = measure_loads(&subject, &loads, sizes).await?;
     server.stop()?;
     let Some(binary) = upstream else { return Ok(OnEtcd { pintle, theirs: None }) };
     eprintln!("kube-apiserver on the same etcd");
     let server = upstream::start(binary, &etcd.url, &launch.directory).await?;
-    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.http2)?;
+    let subject = Subject::new(server.access.clone(), Some(server.id()), flags.protocol())?;
     let theirs = Some(measure_loads(&subject, &loads, sizes).await?);
     Ok(OnEtcd { pintle, theirs })
 }
@@ -209,7 +209,7 @@ async fn measure_theirs(flags: &Flags, url: &str, measures: &[Measure], sizes: &
     let path = flags.kubeconfig.as_deref().ok_or("--against needs --kubeconfig")?;
     let mut access = client::Access::read(path)?;
     access.server = url.to_owned();
-    let subject = Subject::new(access, None, flags.http2)?;
+    let subject = Subject::new(access, None, flags.protocol())?;
     let loads: Vec<Measure> = measures.iter().copied().filter(|measure| !measure.is_of_start()).collect();
     eprintln!("against {url}");
     let rows = measure_loads(&subject, &loads, sizes).await;

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 use super::fixtures::{self, DEFINITIONS, Kind};
 use super::load::drive;
 use super::{machine, process};
-use client::Access;
-use client::{Call, Client};
+use client::{Access, Call, Client, Protocol};
 use parking_lot::Mutex;
 
 /// Bytes of a response that are kept in memory; the rest is read and discarded.
 const KEPT_BYTES: usize = 64 * 1024;
 
 /// Options of the benchmark's connections.
-pub fn options(http2: bool) -> client::Options {
-    let protocol = if http2 { client::Protocol::Http2 } else { client::Protocol::Http1 };
+pub fn options(protocol: Protocol) -> client::Options {
     client::Options { protocol, user_agent: "bench/1", body_bytes_max: KEPT_BYTES }
 }
 
@@ -35,8 +33,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    pub fn new(access: Access, id: Option<u32>, http2: bool) -> Result<Subject, String> {
-        let client = Client::new(&access, options(http2))?;
+    pub fn new(access: Access, id: Option<u32>, protocol: Protocol) -> Result<Subject, String> {
+        let client = Client::new(&access, options(protocol))?;
         let run = machine::seconds();
         Ok(Subject { client, id, group: format!("b{run}.bench.example.com"), made: Mutex::default() })
     }

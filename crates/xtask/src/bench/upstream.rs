@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use client::Access;
-use client::{Call, Client};
+use client::{Access, Call, Client, Protocol};
 
 use super::etcd::free_port;
 use super::process::{Process, Server};
@@ -87,7 +86,7 @@ pub async fn start(binary: &Path, etcd: &str, directory: &Path) -> Result<Server
 async fn is_ready(access: &mut Access, place: &Path) -> bool {
     let Ok(authority) = std::fs::read(place.join("certs/apiserver.crt")) else { return false };
     access.certificate_authority = authority;
-    let Ok(client) = Client::new(access, options(false)) else { return false };
+    let Ok(client) = Client::new(access, options(Protocol::Http1)) else { return false };
     let Ok(mut connection) = client.connect().await else { return false };
     connection.send(Call::get("/readyz")).await.is_ok_and(|response| response.status == 200)
 }

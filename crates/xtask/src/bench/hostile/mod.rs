@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{Call, Client};
+use client::{Call, Client, Protocol};
 use tokio::task::JoinSet;
 
 use super::load::Samples;
@@ -79,7 +79,7 @@ fn millis(time: Duration) -> String {
 }
 
 async fn one(server: &Server, scenario: &Scenario) -> Result<Seen, String> {
-    let client = Client::new(&server.access, options(false))?;
+    let client = Client::new(&server.access, options(Protocol::Http1))?;
     if let Err(why) = set_up(&client, scenario).await {
         // if the server rejects the definition, the scenario ends
         return if scenario.setup_may_fail { refused(server, &client, &why).await } else { Err(why) };
@@ -227,7 +227,7 @@ async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access, o
 
 /// Sends all requests concurrently, each on its own connection; returns their status codes and the total duration.
 async fn requests(calls: Vec<Call>, access: &client::Access) -> Result<String, String> {
-    let client = Client::new(access, options(false))?;
+    let client = Client::new(access, options(Protocol::Http1))?;
     let began = Instant::now();
     let mut running = JoinSet::new();
     for call in calls {

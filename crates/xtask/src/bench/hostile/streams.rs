@@ -9,8 +9,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use client::Access;
-use client::{Call, Client};
+use client::{Access, Call, Client, Protocol};
 
 use super::super::subject::options;
 
@@ -27,7 +26,7 @@ pub async fn never_read(
     opened: &AtomicBool,
 ) -> Result<String, String> {
     let began = Instant::now();
-    let client = Client::new(access, options(true))?;
+    let client = Client::new(access, options(Protocol::Http2))?;
     let mut held = vec![];
     for _ in 0..connections {
         let stream = TokioIo::new(client.stream().await?);
@@ -61,7 +60,7 @@ pub async fn never_read(
 
 /// Opens TLS connections and sends nothing. Sets `opened` once all of them are open.
 pub async fn silent(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String, String> {
-    let client = Client::new(access, options(false))?;
+    let client = Client::new(access, options(Protocol::Http1))?;
     let mut held = vec![];
     for _ in 0..count {
         match tokio::time::timeout(Duration::from_secs(2), client.stream()).await {
@@ -80,7 +79,7 @@ pub async fn websockets(access: &Access, count: usize, time: Duration, opened: &
     const FRAME: usize = 1 << 20;
     const FRAMES: usize = 60;
     let began = Instant::now();
-    let client = Client::new(access, options(false))?;
+    let client = Client::new(access, options(Protocol::Http1))?;
     let failed = |error: std::io::Error| error.to_string();
     let mut held = vec![];
     for _ in 0..count {

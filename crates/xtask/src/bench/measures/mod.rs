@@ -16,11 +16,12 @@ use super::process::Launch;
 use super::row::{Goal, Row};
 use super::sizes::Sizes;
 use super::subject::Subject;
+use client::Protocol;
 
 /// Measurements that start their own servers, or need none.
-pub async fn start(measure: Measure, launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
+pub async fn start(measure: Measure, launch: &Launch, protocol: Protocol, sizes: &Sizes) -> Result<Row, String> {
     match measure {
-        Measure::Restart => starts::restart(launch, http2, sizes).await,
+        Measure::Restart => starts::restart(launch, protocol, sizes).await,
         Measure::Idle => starts::idle(launch).await,
         Measure::Ownership => ownership::reapply(sizes),
         _ => starts::ready(launch, sizes),

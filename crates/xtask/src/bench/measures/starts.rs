@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::Call;
+use client::{Call, Protocol};
 
 use super::super::fixtures;
 use super::super::load::{Samples, drive};
@@ -36,9 +36,9 @@ pub fn ready(launch: &Launch, sizes: &Sizes) -> Result<Row, String> {
     starts(launch, names, "empty directory to ready".to_owned(), Duration::from_millis(50))
 }
 
-pub async fn restart(launch: &Launch, http2: bool, sizes: &Sizes) -> Result<Row, String> {
+pub async fn restart(launch: &Launch, protocol: Protocol, sizes: &Sizes) -> Result<Row, String> {
     let server = launch.start("restart")?;
-    let subject = Subject::new(server.access.clone(), Some(server.id()), http2)?;
+    let subject = Subject::new(server.access.clone(), Some(server.id()), protocol)?;
     let kind = subject.define("restarts").await?;
     let make = move |i| Call::post(kind.collection(), fixtures::object(&kind, i, SIZE));
     drive(&subject.client, sizes.clients, sizes.restart_objects, make).await?;
