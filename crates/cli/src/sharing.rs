@@ -1,8 +1,8 @@
 //! A server that processes share, such as the workers of a test run: it ends when the last of them has ended.
 //!
-//! A Unix socket stands for the server. Each process that holds a connection to it is a user, and the kernel closes the connections
-//! of a process however that ends. Of several servers for one socket, the one with the lock serves, and the others end when it
-//! accepts connections.
+//! A Unix socket stands for the server. Each process that holds a connection to it is a user; the kernel closes the
+//! connections of a process, however the process ends. Of several servers for one socket, the one with the lock serves, and the
+//! others end once it accepts connections.
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -78,7 +78,7 @@ impl Shared {
             make_private(socket.parent().unwrap_or(Path::new("")))?;
             let lock = File::options().create(true).truncate(false).write(true).mode(0o600).open(&lock_file);
             let lock = match lock {
-                // the directory of a server that has just ended
+                // a server that has just ended has removed the directory
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 lock => lock.map_err(failed)?,
             };
@@ -179,7 +179,7 @@ impl Users {
             state.line.clone().unwrap_or_default()
         };
         if stream.write_all(line.as_bytes()).is_ok() {
-            // until the end of the user
+            // returns when the user has disconnected
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
         let mut state = self.lock();
@@ -190,7 +190,7 @@ impl Users {
     }
 }
 
-/// Creates a directory that only this user can read, or checks that one is such.
+/// Creates a directory that only this user can read, or checks that an existing one is private.
 fn make_private(directory: &Path) -> Result<(), String> {
     if directory.as_os_str().is_empty() {
         return Ok(());
@@ -205,7 +205,7 @@ fn make_private(directory: &Path) -> Result<(), String> {
     if is_private { Ok(()) } else { Err(failed("the directory is not one that only this user can read and write")) }
 }
 
-/// Whether a file is still the one of a name.
+/// Whether a path still leads to this open file.
 fn is_at(file: &File, path: &Path) -> bool {
     let id = |found: std::fs::Metadata| (found.dev(), found.ino());
     file.metadata().ok().map(id) == std::fs::metadata(path).ok().map(id)

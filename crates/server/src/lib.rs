@@ -60,7 +60,7 @@ pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint};
 pub use controllers::{CertificateSigner, Controllers};
 use testing::Testing;
-pub use testing::report_checks;
+pub use testing::{COMPARED_HEADERS, report_checks};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
 use workspaces::Workspaces;

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use machinery::time::{duration, parse_duration, parse_rfc3339};
 use machinery::{Value, json};
 
-use super::{Objects, Of, block_on};
+use super::{Objects, TargetWorkspace, block_on};
 use crate::logs;
 use crate::values::TextOrJson;
 
@@ -25,7 +25,7 @@ pub enum ClockTask {
         by: u64,
 
         #[command(flatten)]
-        of: Of,
+        target: TargetWorkspace,
     },
     /// Set the clock to a time, such as 2030-01-01T00:00:00Z, which is not before the one that it shows.
     Set {
@@ -33,14 +33,14 @@ pub enum ClockTask {
         time: String,
 
         #[command(flatten)]
-        of: Of,
+        target: TargetWorkspace,
     },
     /// Let a stopped clock go on from the time that it shows.
-    Resume(Of),
+    Resume(TargetWorkspace),
     /// Print what the clock shows.
     Show(ShowClock),
     /// Delete the Clock: the time is again that of the machine.
-    Delete(Of),
+    Delete(TargetWorkspace),
 }
 
 #[derive(Args)]
@@ -54,7 +54,7 @@ pub struct StopClock {
     seed: Option<u32>,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 #[derive(Args)]
@@ -64,7 +64,7 @@ pub struct ShowClock {
     output: TextOrJson,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 fn nanoseconds(text: &str) -> Result<u64, String> {
@@ -81,18 +81,20 @@ fn time(text: &str) -> Result<String, String> {
 pub fn run(task: &ClockTask) -> Result<(), String> {
     block_on(async {
         match task {
-            ClockTask::Stop(StopClock { time, seed, of }) => {
+            ClockTask::Stop(StopClock { time, seed, target }) => {
                 let mut spec = json!({"stopped": true});
                 time.iter().for_each(|time| spec.set_at(&["time"], Value::from(time.as_str())));
                 seed.iter().for_each(|seed| spec.set_at(&["seed"], Value::from(*seed)));
-                changed(of, |_| spec).await
+                changed(target, |_| spec).await
             }
-            ClockTask::Advance { by, of } => changed(of, |clock| json!({"advance": (advanced(clock, *by))})).await,
-            ClockTask::Set { time, of } => changed(of, |_| json!({"time": (time.as_str())})).await,
-            ClockTask::Resume(of) => changed(of, |_| json!({"stopped": false})).await,
+            ClockTask::Advance { by, target } => {
+                changed(target, |clock| json!({"advance": (advanced(clock, *by))})).await
+            }
+            ClockTask::Set { time, target } => changed(target, |_| json!({"time": (time.as_str())})).await,
+            ClockTask::Resume(target) => changed(target, |_| json!({"stopped": false})).await,
             ClockTask::Show(task) => show(task).await,
-            ClockTask::Delete(of) => {
-                Objects::connect(of).await?.end("clocks", NAME).await?;
+            ClockTask::Delete(target) => {
+                Objects::connect(target).await?.end("clocks", NAME).await?;
                 logs::say("the time is that of the machine");
                 Ok(())
             }
@@ -108,8 +110,8 @@ fn advanced(clock: &Value, by: u64) -> String {
 }
 
 /// Changes fields of the spec, or creates the Clock with them, and prints what it shows.
-async fn changed(of: &Of, spec: impl FnOnce(&Value) -> Value) -> Result<(), String> {
-    let mut objects = Objects::connect(of).await?;
+async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -> Result<(), String> {
+    let mut objects = Objects::connect(target).await?;
     let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
     let clock = if found.is_ok() {
         objects.patch("clocks", NAME, spec(&found.body)).await?
@@ -120,7 +122,7 @@ async fn changed(of: &Of, spec: impl FnOnce(&Value) -> Value) -> Result<(), Stri
 }
 
 async fn show(task: &ShowClock) -> Result<(), String> {
-    let mut objects = Objects::connect(&task.of).await?;
+    let mut objects = Objects::connect(&task.target).await?;
     let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
     let text = match task.output {
         _ if found.code == 404 => "that of the machine\n".to_owned(),

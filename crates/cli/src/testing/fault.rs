@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{DeleteFlags, ListFlags, Matching, Objects, Of, block_on, count, set_texts};
+use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, block_on, count, set_texts};
 use crate::logs;
 
 #[derive(Subcommand)]
@@ -36,7 +36,7 @@ pub struct CreateFault {
     when: WhenFlags,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 /// The recipes.
@@ -226,7 +226,7 @@ pub fn run(task: &FaultTask) -> Result<(), String> {
     block_on(async {
         match task {
             FaultTask::Create(task) => {
-                Objects::connect(&task.of).await?.create("Fault", "faults", &task.name, task.spec()).await?;
+                Objects::connect(&task.target).await?.create("Fault", "faults", &task.name, task.spec()).await?;
                 logs::print(format!("fault {:?} has been created\n", task.name).as_bytes())
             }
             FaultTask::List(flags) => {

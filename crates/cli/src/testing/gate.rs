@@ -3,7 +3,8 @@
 use clap::{Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{DeleteFlags, ListFlags, Matching, Objects, Of, block_on, count};
+use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, block_on, count};
+use crate::count::counted;
 use crate::logs;
 
 #[derive(Subcommand)]
@@ -26,7 +27,7 @@ pub enum GateTask {
         seed: Option<u32>,
 
         #[command(flatten)]
-        of: Of,
+        target: TargetWorkspace,
     },
     /// Release events of a gate: some, or open it.
     Release {
@@ -37,7 +38,7 @@ pub enum GateTask {
         number: Option<u32>,
 
         #[command(flatten)]
-        of: Of,
+        target: TargetWorkspace,
     },
     /// List the gates, with the number of events that they hold.
     List(ListFlags),
@@ -70,12 +71,14 @@ impl Order {
 pub fn run(task: &GateTask) -> Result<(), String> {
     block_on(async {
         match task {
-            GateTask::Hold { name, matching, order, seed, of } => {
+            GateTask::Hold { name, matching, order, seed, target } => {
                 let mut spec = json!({"match": (matching.value()), "order": (order.as_str())});
                 seed.iter().for_each(|seed| spec.set_at(&["seed"], Value::from(*seed)));
-                hold(&mut Objects::connect(of).await?, name, spec).await
+                hold(&mut Objects::connect(target).await?, name, spec).await
             }
-            GateTask::Release { name, number, of } => release(&mut Objects::connect(of).await?, name, *number).await,
+            GateTask::Release { name, number, target } => {
+                release(&mut Objects::connect(target).await?, name, *number).await
+            }
             GateTask::List(flags) => {
                 let header = format!("{:<24} {:<6} {:>8} {:>8}", "NAME", "OPEN", "HELD", "RELEASED");
                 flags.run("gates", &header, row).await
@@ -106,8 +109,8 @@ async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Resu
     let gate = objects.client.get(&path).await?.ok()?;
     let total = count(&gate, &["spec", "release"]) + i64::from(number);
     objects.patch("gates", name, json!({"release": total})).await?;
-    let s = if number == 1 { "" } else { "s" };
-    logs::print(format!("gate {name:?} lets {number} more event{s} through\n").as_bytes())
+    let events = counted(number as usize, "more event");
+    logs::print(format!("gate {name:?} lets {events} through\n").as_bytes())
 }
 
 fn row(gate: &Value) -> String {

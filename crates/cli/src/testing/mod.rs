@@ -22,9 +22,9 @@ pub use report::{ReportTask, run as report};
 pub use settle::{Settle, run as settle};
 pub use transcript::{RecordTask, ReplayTask, record, replay};
 
-/// The workspace of a running server.
+/// The workspace of a running server that a command works on.
 #[derive(Args)]
-pub struct Of {
+pub struct TargetWorkspace {
     /// Workspace of the server [default: that of the kubeconfig].
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
@@ -33,7 +33,7 @@ pub struct Of {
     server: RunningServer,
 }
 
-impl Of {
+impl TargetWorkspace {
     /// How the workspace is reached.
     fn access(&self) -> Result<Access, String> {
         let access = Access::read_all(&self.server.kubeconfigs())?;
@@ -44,7 +44,7 @@ impl Of {
     }
 }
 
-/// Which requests or events; each list that is given must have theirs.
+/// Which requests or events match. Every given list must match.
 #[derive(Args)]
 #[command(next_help_heading = "Matching")]
 pub struct Matching {
@@ -118,8 +118,8 @@ struct Objects {
 
 impl Objects {
     /// Connects, and checks that the server serves these objects.
-    async fn connect(of: &Of) -> Result<Objects, String> {
-        let mut client = JsonClient::of(&of.access()?).await?;
+    async fn connect(target: &TargetWorkspace) -> Result<Objects, String> {
+        let mut client = JsonClient::of(&target.access()?).await?;
         let base = "/apis/testing.pintle.dev";
         let found = client.get(base).await?;
         if found.code == 404 && found.body.str_at(&["details", "group"]) != "workspaces.pintle.dev" {
@@ -155,13 +155,13 @@ pub struct ListFlags {
     output: TextOrJson,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 impl ListFlags {
     /// Prints the objects of a resource, as JSON or as rows.
     async fn run(&self, plural: &str, header: &str, row: impl Fn(&Value) -> String) -> Result<(), String> {
-        let mut objects = Objects::connect(&self.of).await?;
+        let mut objects = Objects::connect(&self.target).await?;
         let list = objects.client.get(&format!("{}/{plural}", objects.base)).await?.ok()?;
         if self.output == TextOrJson::Json {
             return logs::print((list.to_json() + "\n").as_bytes());
@@ -183,12 +183,12 @@ pub struct DeleteFlags {
     all: bool,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 impl DeleteFlags {
     async fn run(&self, what: &str, plural: &str) -> Result<(), String> {
-        let mut objects = Objects::connect(&self.of).await?;
+        let mut objects = Objects::connect(&self.target).await?;
         if self.all {
             let base = format!("{}/{plural}", objects.base);
             objects.client.call(Method::DELETE, &base, "application/json", None).await?.ok()?;

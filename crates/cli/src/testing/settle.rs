@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use machinery::{Value, json};
 
-use super::{Objects, Of, block_on, count, set_texts};
+use super::{Objects, TargetWorkspace, block_on, count, set_texts};
 use crate::logs;
 use crate::values::TextOrJson;
 
@@ -36,7 +36,7 @@ pub struct Settle {
     output: TextOrJson,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 /// Waits until the workspace has settled. The error is one line.
@@ -45,7 +45,7 @@ pub fn run(task: &Settle) -> Result<ExitCode, String> {
         "held": (if task.ignore_held { "Ignore" } else { "Await" })});
     set_texts(&mut spec, "ignore", &task.ignore);
     let settled =
-        block_on(async { Objects::connect(&task.of).await?.create("Settle", "settles", "settle", spec).await })?;
+        block_on(async { Objects::connect(&task.target).await?.create("Settle", "settles", "settle", spec).await })?;
     let is_settled = settled.at(&["status", "settled"]) == Some(&Value::Bool(true));
     if task.output == TextOrJson::Json {
         logs::print((settled.get("status").map(Value::to_json).unwrap_or_default() + "\n").as_bytes())?;

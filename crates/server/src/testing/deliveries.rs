@@ -1,7 +1,7 @@
 //! What gates and faults do to the events of a watch.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use access::audit::AuditContext;
 use base::clock;
@@ -11,6 +11,7 @@ use machinery::{Status, Text};
 use objects::{Position, Stored};
 use parking_lot::Mutex;
 use store::Revision;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Testing;
@@ -56,7 +57,6 @@ impl Testing {
         };
         let mut state = self.state.lock();
         let id = state.number();
-        let (has_begun, reached, held, wake) = Default::default();
         let watcher = Arc::new(Watcher {
             id,
             user: watch.authorized.user.name.clone(),
@@ -64,11 +64,11 @@ impl Testing {
             key,
             events,
             position,
-            has_begun,
-            reached,
-            held,
+            has_begun: AtomicBool::default(),
+            reached: AtomicU64::default(),
+            held: AtomicUsize::default(),
             queue: Mutex::new(Queue::new()),
-            wake,
+            wake: Notify::default(),
         });
         state.watches.insert(id, watcher.clone());
         drop(state);

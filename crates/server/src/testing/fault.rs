@@ -142,8 +142,7 @@ impl Fault {
     /// Reads a Fault that its schema has validated.
     pub fn read(object: &Value) -> Fault {
         let spec = object.get("spec").unwrap_or(&Value::Null);
-        let null = Value::Null;
-        let when = spec.get("when").unwrap_or(&null);
+        let when = spec.get("when").unwrap_or(&Value::Null);
         let rules = rules(spec);
         let failure = rules.as_ref().err().cloned();
         Fault {
@@ -248,8 +247,7 @@ pub fn duration(value: &Value, name: &str) -> Option<Duration> {
 
 /// The rules of a specification. The error is one line.
 fn rules(spec: &Value) -> Result<Vec<Rule>, String> {
-    let null = Value::Null;
-    let matcher = Matcher::read(spec.get("match").unwrap_or(&null))?;
+    let matcher = Matcher::read(spec.get("match").unwrap_or(&Value::Null))?;
     let choice = spec.get("when").map(Choice::read);
     if let Some(effect) = spec.get("effect") {
         return Ok(vec![Rule {

@@ -44,10 +44,9 @@ pub struct Gate {
 impl Gate {
     /// Reads a Gate that its schema has validated.
     pub fn read(object: &Value) -> Gate {
-        let null = Value::Null;
-        let spec = object.get("spec").unwrap_or(&null);
+        let spec = object.get("spec").unwrap_or(&Value::Null);
         let number = |name: &str| spec.get(name).and_then(Value::as_int).and_then(|number| u64::try_from(number).ok());
-        let matcher = Matcher::read(spec.get("match").unwrap_or(&null));
+        let matcher = Matcher::read(spec.get("match").unwrap_or(&Value::Null));
         let failure = matcher.as_ref().err().cloned();
         Gate {
             uid: object.str_at(&["metadata", "uid"]).into(),

@@ -178,15 +178,13 @@ fn target_of<'a>(subject: &Subject<'a>) -> Matchable<'a> {
 }
 
 /// Waits for the delay, or until the fault is removed.
-async fn paused(delay: Duration, mut alive: watch::Receiver<()>) {
-    tokio::select! {
-        () = tokio::time::sleep(delay) => {}
-        _ = alive.changed() => {}
-    }
-}
-
-fn pause(delay: Duration, alive: watch::Receiver<()>) -> BoxFuture<'static, ()> {
-    Box::pin(paused(delay, alive))
+fn pause(delay: Duration, mut alive: watch::Receiver<()>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            _ = alive.changed() => {}
+        }
+    })
 }
 
 fn disruption(rule: &Rule, target: &Matchable<'_>, state: &TestState) -> Option<Disruption> {

@@ -41,12 +41,14 @@ use crate::verbs::Context;
 
 use definition::{CLOCKS, FAULTS, GATES, GROUP};
 use intercept::Hook;
+pub use record::COMPARED_HEADERS;
 use record::RunningRecording;
 use report::Tally;
 pub use report::report_checks;
 use state::TestState;
 
 /// The objects of `testing.pintle.dev` of one workspace, and their effects.
+#[derive(Default)]
 pub struct Testing {
     /// The time limit of requests, which waits must stay below.
     request_timeout: Duration,
@@ -72,21 +74,7 @@ impl Testing {
     pub fn new(request_timeout: Duration) -> Arc<Testing> {
         let clock: Arc<WorkspaceClock> = Arc::default();
         let state = Mutex::new(TestState::new(clock.clone()));
-        let (context, active, in_flight, tally, had_clock, has_changed) = Default::default();
-        let (records, recorder) = Default::default();
-        Arc::new(Testing {
-            request_timeout,
-            context,
-            active,
-            in_flight,
-            state,
-            tally,
-            records,
-            recorder,
-            clock,
-            had_clock,
-            has_changed,
-        })
+        Arc::new(Testing { request_timeout, state, clock, ..Testing::default() })
     }
 
     /// The observer of the workspace.

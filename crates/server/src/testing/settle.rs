@@ -26,8 +26,7 @@ struct Wanted {
 impl Wanted {
     /// Reads an object that its schema has validated and completed.
     fn read(object: &Value) -> Wanted {
-        let null = Value::Null;
-        let spec = object.get("spec").unwrap_or(&null);
+        let spec = object.get("spec").unwrap_or(&Value::Null);
         Wanted {
             quiet: duration(spec, "quiet").unwrap_or_default(),
             timeout: duration(spec, "timeout").unwrap_or_default(),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use machinery::{Value, json};
 
-use super::{Objects, Of, block_on, count, set_texts};
+use super::{Objects, TargetWorkspace, block_on, count, set_texts};
 use crate::logs;
 use forms::Forms;
 
@@ -46,7 +46,7 @@ pub struct ReportTask {
     output: ReportForm,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 /// The maximum of what a check may find.
@@ -113,7 +113,7 @@ pub fn run(task: &ReportTask) -> Result<ExitCode, String> {
     let mut spec = json!({"reset": (task.reset)});
     set_texts(&mut spec, "userAgents", &task.user_agent);
     let report =
-        block_on(async { Objects::connect(&task.of).await?.create("Report", "reports", "report", spec).await })?;
+        block_on(async { Objects::connect(&task.target).await?.create("Report", "reports", "report", spec).await })?;
     let status = report.get("status").cloned().unwrap_or_default();
     let verdicts: Vec<Verdict> = match task.expect.as_slice() {
         [] => server::report_checks().map(|check| Verdict::of(&status, check, None)).collect(),

@@ -45,7 +45,7 @@ fn object(fields: &Map, names: &mut Placeholders) -> Value {
     out.into()
 }
 
-/// The words of a message in order; at its beginning and its end, separators have an empty word beside them.
+/// The sorted words of a message, as the transcripts have them: a separator at the beginning or the end adds an empty word.
 fn sorted_words(message: &str) -> String {
     let separators = [' ', ',', '[', ']'];
     let mut words: Vec<&str> = message.split(separators).filter(|word| !word.is_empty()).collect();

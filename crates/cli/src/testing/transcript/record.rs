@@ -8,9 +8,10 @@ use std::process::{Command, ExitCode};
 use clap::Args;
 use machinery::{Value, json};
 
-use super::super::{Objects, Of, block_on};
+use super::super::{Objects, TargetWorkspace, block_on};
 use super::saving::transcript;
 use crate::child::{Forwarded, exit_code};
+use crate::count::counted;
 use crate::logs;
 
 #[derive(Args)]
@@ -24,7 +25,7 @@ pub struct RecordTask {
     secrets: bool,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 
     /// Record while this command runs, and exit with its status [default: until Ctrl-C].
     #[arg(last = true, value_name = "COMMAND")]
@@ -36,15 +37,14 @@ pub fn run(task: &RecordTask) -> Result<ExitCode, String> {
     block_on(async {
         // a mistake in the name should not show only at the end
         std::fs::write(&task.output, "").map_err(|error| unwritable(&task.output, &error))?;
-        created(&task.of, json!({})).await?;
+        created(&task.target, json!({})).await?;
         let code = wait(&task.command).await?;
-        let status = created(&task.of, json!({"end": true, "secrets": (task.secrets)})).await?;
+        let status = created(&task.target, json!({"end": true, "secrets": (task.secrets)})).await?;
         let steps = status.items_at(&["steps"]);
         let name = task.output.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = text(&transcript(&name, steps));
         std::fs::write(&task.output, text).map_err(|error| unwritable(&task.output, &error))?;
-        let (count, file) = (steps.len(), task.output.display());
-        logs::print_error(&format!("{count} request{} in {file}", if count == 1 { "" } else { "s" }));
+        logs::print_error(&format!("{} in {}", counted(steps.len(), "request"), task.output.display()));
         if status.at(&["truncated"]) == Some(&Value::Bool(true)) {
             logs::print_error("pintle: the recording is incomplete: a limit of the server was reached");
         }
@@ -57,8 +57,8 @@ fn unwritable(file: &Path, error: &std::io::Error) -> String {
 }
 
 /// The status of a new Recording, over a connection of its own: one that waits would be closed as idle.
-async fn created(of: &Of, spec: Value) -> Result<Value, String> {
-    let created = Objects::connect(of).await?.create("Recording", "recordings", "recording", spec).await?;
+async fn created(target: &TargetWorkspace, spec: Value) -> Result<Value, String> {
+    let created = Objects::connect(target).await?.create("Recording", "recordings", "recording", spec).await?;
     Ok(created.get("status").cloned().unwrap_or_default())
 }
 

@@ -12,14 +12,12 @@ use clap::Args;
 use client::{Access, Connection, Method, Streamed};
 use machinery::{Map, Value, difflines, json, yaml};
 
-use super::super::{Of, block_on};
+use super::super::{TargetWorkspace, block_on};
 use super::names::{Bindings, Placeholders};
 use super::normal::{normalized, without_descriptions, without_moments};
 use super::saving::is_bookmark;
+use crate::count::counted;
 use crate::{limits, logs};
-
-/// The headers of responses that are compared.
-const COMPARED_HEADERS: [&str; 6] = ["content-type", "warning", "retry-after", "location", "allow", "accept-patch"];
 
 #[derive(Args)]
 pub struct ReplayTask {
@@ -32,7 +30,7 @@ pub struct ReplayTask {
     server: Option<String>,
 
     #[command(flatten)]
-    of: Of,
+    target: TargetWorkspace,
 }
 
 /// Sends the requests of a transcript, and prints how the responses differ. The error is one line.
@@ -42,7 +40,7 @@ pub fn run(task: &ReplayTask) -> Result<ExitCode, String> {
     let scenario = machinery::value::decode(&bytes).map_err(|error| format!("{name}: {error}"))?;
     let steps = scenario.get("steps").and_then(Value::as_array).ok_or(format!("{name}: it has no steps"))?;
     let (compared, different) = block_on(async {
-        let of_kubeconfig = task.of.access()?;
+        let of_kubeconfig = task.target.access()?;
         let access = Access { server: task.server.clone().unwrap_or(of_kubeconfig.server), ..of_kubeconfig };
         let mut replay = Replay::begin(access, &String::from_utf8_lossy(&bytes), steps).await?;
         for step in steps {
@@ -51,8 +49,8 @@ pub fn run(task: &ReplayTask) -> Result<ExitCode, String> {
         }
         Ok((replay.compared, replay.different))
     })?;
-    let s = if compared == 1 { "" } else { "s" };
-    logs::print(format!("{compared} response{s} compared, {different} different\n").as_bytes())?;
+    let responses = counted(compared, "response");
+    logs::print(format!("{responses} compared, {different} different\n").as_bytes())?;
     Ok(if different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -211,7 +209,7 @@ impl Replay {
             body = step.at(&["answer", "body"]).cloned().unwrap_or_default();
         }
         let mut headers = Value::object();
-        for name in COMPARED_HEADERS {
+        for name in server::COMPARED_HEADERS {
             let mut values = response.headers(name);
             values.sort_unstable();
             match values.as_slice() {

@@ -1,4 +1,5 @@
-//! From what was recorded to a transcript: requests name what earlier responses had, such as a resourceVersion, by variables.
+//! Turns recorded steps into a transcript: what requests repeat of earlier responses, such as a resourceVersion, becomes a
+//! variable.
 
 use std::collections::{BTreeMap, HashMap};
 

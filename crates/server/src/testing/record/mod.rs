@@ -18,6 +18,8 @@ use http::{HeaderMap, request, response};
 use machinery::{Status, Value, json};
 use parking_lot::Mutex;
 
+pub use steps::COMPARED_HEADERS;
+
 use super::Testing;
 use super::definition::GROUP;
 use crate::http::Tap;
@@ -115,7 +117,7 @@ impl Tap for RecordingTap {
     fn responded(&self, head: &response::Parts) {
         let mut recorded = self.recorded.lock();
         recorded.code = head.status.as_u16();
-        let compared = steps::COMPARED_HEADERS.iter().flat_map(|name| {
+        let compared = COMPARED_HEADERS.iter().flat_map(|name| {
             let values = head.headers.get_all(*name).iter().filter_map(|value| value.to_str().ok());
             values.map(|value| ((*name).to_owned(), value.to_owned()))
         });

@@ -117,8 +117,7 @@ pub fn sufficient(name: &str, rights: &HashSet<Right>) -> Vec<Value> {
     roles.into_iter().map(role).collect()
 }
 
-/// The rules of a role that no request has needed, in part or as a whole. A rule for named objects counts as needed
-/// if any of them was.
+/// The rules of a role that no request has needed, in part or as a whole. Names of objects in rules are ignored.
 pub fn unused(role: &GrantedRole, rights: &HashSet<Right>) -> Vec<Value> {
     let rights: Vec<&Right> =
         rights.iter().filter(|right| role.namespace.is_empty() || right.namespace == role.namespace).collect();

@@ -13,7 +13,7 @@ use super::rights::{sufficient, unused};
 use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally, resource_name};
 use crate::limits;
 
-/// What is reported about an agent besides its findings.
+/// The findings of an agent, including those that follow only from its counters.
 struct Findings {
     counts: BTreeMap<Check, u64>,
     found: Vec<Value>,

@@ -331,7 +331,6 @@ impl AgentTally {
 
     fn count_rate(&mut self, exchange: &Exchange, now: Instant) -> bool {
         let info = &exchange.info;
-        let text = |text: &Text| text.clone();
         let writes = match info.verb {
             Verb::List if info.query.has("limit") || info.query.has("continue") => return true,
             Verb::List => return self.count_list(exchange, now),
@@ -339,7 +338,8 @@ impl AgentTally {
             Verb::Update | Verb::Patch | Verb::Delete => true,
             _ => return true,
         };
-        let key = (writes, (text(&info.group), text(&info.resource), text(&info.namespace), text(&info.name)));
+        let object = (info.group.clone(), info.resource.clone(), info.namespace.clone(), info.name.clone());
+        let key = (writes, object);
         if self.objects.len() >= limits::REPORT_ITEMS_MAX && !self.objects.contains_key(&key) {
             self.objects.retain(|_, window| now - window.since < limits::HOT_LOOP);
             if self.objects.len() >= limits::REPORT_ITEMS_MAX {
