@@ -31,7 +31,7 @@ pub struct Arguments {
 }
 
 /// The given flags of a subcommand.
-pub struct Given {
+pub struct GivenFlags {
     /// The values of all flags, for `/flagz`.
     pub shown: BTreeMap<String, String>,
     /// The flags that are given, by any means, as `name=value`.
@@ -51,7 +51,7 @@ pub fn command() -> clap::Command {
 }
 
 /// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
-pub fn parse(given: Vec<String>) -> Result<(Arguments, Given), String> {
+pub fn parse(given: Vec<String>) -> Result<(Arguments, GivenFlags), String> {
     let mut command = command();
     let Merged { arguments, file } = config_file::merge(&command, given)?;
     let file = file.unwrap_or_default();
@@ -60,7 +60,7 @@ pub fn parse(given: Vec<String>) -> Result<(Arguments, Given), String> {
         None => error.exit(),
     })?;
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let mut given = Given { shown: BTreeMap::new(), changed: vec![], without_effect: vec![], file: String::new() };
+    let mut given = GivenFlags { shown: BTreeMap::new(), changed: vec![], without_effect: vec![], file: String::new() };
     if let Some((subcommand, matches)) = config_file::chosen(&command, &matches) {
         given.shown = values(subcommand, matches);
         given.changed = changed(subcommand, matches, &given.shown);
@@ -125,11 +125,11 @@ pub enum Command {
     /// Print objects with the defaults that the server would add, and without fields that it would drop.
     ///
     /// The objects are not validated.
-    Default(crate::objects::Shown),
+    Default(crate::objects::PrintObjects),
     /// Print objects without the fields that the server would drop.
     ///
     /// The objects are not validated.
-    Prune(crate::objects::Shown),
+    Prune(crate::objects::PrintObjects),
     /// Print objects in another version of their kinds.
     ///
     /// Custom resources are converted by the strategy of their definition: None, or a webhook that can be reached.

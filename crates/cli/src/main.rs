@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command. The error is one line.
-fn run(command: flags::Command, given: flags::Given) -> Result<ExitCode, String> {
+fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, String> {
     let done = match command {
         flags::Command::Run(task) => return run::run(&task),
         flags::Command::Validate(task) => {

@@ -44,7 +44,7 @@ pub enum Encoding {
 
 /// A command that prints the objects it reads.
 #[derive(Args)]
-pub struct Shown {
+pub struct PrintObjects {
     #[command(flatten)]
     pub manifests: Manifests,
 
@@ -56,7 +56,7 @@ pub struct Shown {
 #[derive(Args)]
 pub struct Convert {
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: PrintObjects,
 
     /// The version to convert to, such as v1.
     #[arg(long, value_name = "VERSION")]
@@ -66,7 +66,7 @@ pub struct Convert {
 #[derive(Args)]
 pub struct Apply {
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: PrintObjects,
 
     /// The objects as they are, with their managedFields, as PATH. Without it, the objects are new. May be repeated.
     #[arg(long, value_name = "PATH")]
@@ -113,13 +113,13 @@ pub fn explain(task: &Explain) -> Result<(), String> {
 }
 
 /// Prints the objects with their defaults. Errors are one line.
-pub fn default(task: &Shown) -> Result<(), String> {
+pub fn default(task: &PrintObjects) -> Result<(), String> {
     let settings = task.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::defaulted(&settings))?, task.output)
 }
 
 /// Prints the objects without unknown fields.
-pub fn prune(task: &Shown) -> Result<(), String> {
+pub fn prune(task: &PrintObjects) -> Result<(), String> {
     let settings = task.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::pruned(&settings))?, task.output)
 }

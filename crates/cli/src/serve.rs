@@ -18,7 +18,7 @@ use crate::backups::BackupPlan;
 use crate::certificates::{hostname, write_private};
 use crate::credentials::Credentials;
 use crate::ending::{Signal, Signals, watched};
-use crate::flags::{Engine, Given, Serve};
+use crate::flags::{Engine, GivenFlags, Serve};
 use crate::identity::Configuration;
 use crate::limits;
 use crate::listening::{advertised, bind, url};
@@ -29,7 +29,7 @@ use crate::{accounts, etcd, logs};
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
-pub fn run(flags: &Serve, given: Given) -> Result<(), String> {
+pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     check_testing(flags)?;
@@ -253,7 +253,7 @@ fn texts(names: &[&str]) -> Vec<String> {
 }
 
 /// Prints one line with the settings that are accepted but have no effect.
-fn warn_of_ignored(flags: &Serve, given: &Given, unknown: Vec<String>, gates: &FeatureGates, release: Release) {
+fn warn_of_ignored(flags: &Serve, given: &GivenFlags, unknown: Vec<String>, gates: &FeatureGates, release: Release) {
     let ignored = [
         ("flags", given.without_effect.clone()),
         ("configurations of admission plugins", unknown),

@@ -13,7 +13,7 @@ use schema::definition::is_condition_true;
 
 use super::builtin::Hooks;
 use super::model::Facts;
-use super::names::Named;
+use super::names::DefinitionNames;
 use super::registry::Defined;
 use super::rules::Deletion;
 use super::version::{Column, ScalePaths, Version};
@@ -38,13 +38,13 @@ pub struct Outline {
 
 const SCHEMA: &str = "openAPIV3Schema";
 
-/// Whether an outline omits managedFields as well as the schemas.
+/// What becomes of managedFields in an outline.
 #[derive(Clone, Copy)]
-enum Rest {
-    /// managedFields are kept: the CRD can be changed and stored again.
+enum ManagedFields {
+    /// The CRD can be changed and stored again.
     Kept,
-    /// managedFields are omitted: serving the resource does not need them.
-    Untracked,
+    /// Serving the resource does not need them.
+    Omitted,
 }
 
 /// The `openAPIV3Schema` fields of a CRD: schemas, or their indexes in an outline.
@@ -63,19 +63,19 @@ pub fn with_empty_schemas(outline: &Value) -> Value {
 impl Outline {
     /// Reads the stored CRD without managedFields.
     fn of(stored: &Bytes) -> Outline {
-        Outline::read(stored, Rest::Untracked)
+        Outline::read(stored, ManagedFields::Omitted)
     }
 
     /// Reads the stored CRD with managedFields, to be changed and stored again.
     pub fn editable(stored: &Bytes) -> Outline {
-        Outline::read(stored, Rest::Kept)
+        Outline::read(stored, ManagedFields::Kept)
     }
 
     /// Splits stored bytes. The schemas are slices of these bytes, which stay in memory as long as the outline.
-    fn read(stored: &Bytes, rest: Rest) -> Outline {
-        let dropped = match rest {
-            Rest::Kept => "",
-            Rest::Untracked => "managedFields",
+    fn read(stored: &Bytes, managed_fields: ManagedFields) -> Outline {
+        let dropped = match managed_fields {
+            ManagedFields::Kept => "",
+            ManagedFields::Omitted => "managedFields",
         };
         if let Some((definition, places)) = skim::outline(stored, skim::Omitted { placed: SCHEMA, dropped }) {
             return Outline { definition, schemas: places.into_iter().map(|place| stored.slice(place)).collect() };
@@ -156,7 +156,7 @@ pub fn from_stored(stored: &Bytes, objects: &Objects, client: &Arc<Client>, gate
         return Defined { resource: Some(Resource::sharing(facts, objects)), names };
     }
     let outline = Outline::of(stored);
-    let names = Some(Arc::new(Named::of(&outline.definition)));
+    let names = Some(Arc::new(DefinitionNames::of(&outline.definition)));
     let resource = from_outline(&outline, objects, client, gates).map(|mut resource| {
         let facts = resource.facts_mut();
         (facts.names, facts.stored) = (names.clone(), stored.clone());

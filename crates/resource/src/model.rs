@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::builtin::{OwnSubresource, names_in};
 use super::conversion::Conversion;
-use super::names::Named;
+use super::names::DefinitionNames;
 use super::rules::Subresource;
 use super::scheme::group_version;
 use super::serving::{Serving, no_such_method};
@@ -58,7 +58,7 @@ pub struct Facts {
     /// Everything served besides the versions, as text: watches end when it changes.
     pub fingerprint: String,
     /// The names of the CRD.
-    pub names: Option<Arc<Named>>,
+    pub names: Option<Arc<DefinitionNames>>,
     /// The CRD as it is stored; empty for other resources.
     pub stored: Bytes,
 }

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use schema::definition::{self, Naming, Taken};
 
 /// The names of one CRD.
-pub struct Named {
+pub struct DefinitionNames {
     accepted: Value,
     /// `spec.names` differs from `status.acceptedNames`.
     wanting: bool,
@@ -15,12 +15,12 @@ pub struct Named {
     announced: Vec<Text>,
 }
 
-impl Named {
-    pub fn of(definition: &Value) -> Named {
+impl DefinitionNames {
+    pub fn of(definition: &Value) -> DefinitionNames {
         let (wanted, accepted) = (definition.at(&["spec", "names"]), definition.at(&["status", "acceptedNames"]));
         let announced =
             if definition::is_condition_true(definition, "Established") { vec![] } else { served(definition) };
-        Named { accepted: accepted.cloned().unwrap_or_default(), wanting: wanted != accepted, announced }
+        DefinitionNames { accepted: accepted.cloned().unwrap_or_default(), wanting: wanted != accepted, announced }
     }
 }
 
@@ -51,7 +51,7 @@ impl Names {
     }
 
     /// Sets the names of the CRD of a group and plural; `None` removes them.
-    pub fn set(&self, group: &Text, plural: &Text, named: Option<&Named>) {
+    pub fn set(&self, group: &Text, plural: &Text, named: Option<&DefinitionNames>) {
         let mut groups = self.lock();
         let names = groups.entry(group.clone()).or_default();
         if let Some(before) = names.accepted.remove(plural) {
@@ -59,7 +59,7 @@ impl Names {
         }
         names.wanting.remove(plural);
         names.announced.remove(plural);
-        if let Some(Named { accepted, wanting, announced }) = named {
+        if let Some(DefinitionNames { accepted, wanting, announced }) = named {
             if !announced.is_empty() {
                 names.announced.insert(plural.clone(), announced.clone());
             }
@@ -114,7 +114,7 @@ mod tests {
             naming.names_accepted.status == "False"
         };
         let accepted = json!({"plural": "x", "kind": "X"});
-        let named = Named { accepted, wanting: true, announced: vec!["v1".into()] };
+        let named = DefinitionNames { accepted, wanting: true, announced: vec!["v1".into()] };
         assert!(!taken(&names));
         names.set(&"g".into(), &"b".into(), Some(&named));
         names.set(&"g".into(), &"c".into(), Some(&named));
@@ -123,7 +123,11 @@ mod tests {
         assert_eq!(names.wanting("g"), ["b", "c"]);
         names.set(&"g".into(), &"b".into(), None);
         assert!(taken(&names));
-        names.set(&"g".into(), &"c".into(), Some(&Named::of(&definition(json!({"plural": "z", "kind": "Z"})))));
+        names.set(
+            &"g".into(),
+            &"c".into(),
+            Some(&DefinitionNames::of(&definition(json!({"plural": "z", "kind": "Z"})))),
+        );
         assert!(!taken(&names));
         assert_eq!(names.wanting("g"), ["c"]);
         assert_eq!(names.announced(), [("h".into(), "v1".into())].into());

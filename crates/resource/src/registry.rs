@@ -7,7 +7,7 @@ use base::request::FeatureGates;
 use machinery::{Release, Text};
 use objects::Objects;
 
-use super::names::{Named, Names};
+use super::names::{DefinitionNames, Names};
 use super::{Resource, Version, builtin, shared};
 
 /// What serves a group and plural: the resource, and the names of its CRD.
@@ -15,7 +15,7 @@ pub struct Defined {
     /// The served resource; `None` while names are not accepted.
     pub resource: Option<Resource>,
     /// The names of the CRD, if there is one.
-    pub names: Option<Arc<Named>>,
+    pub names: Option<Arc<DefinitionNames>>,
 }
 
 /// Resources by group and plural.

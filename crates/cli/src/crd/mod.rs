@@ -76,8 +76,9 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
     let runtime = engine::runtime()?;
     let (mut old, mut new) = (normal(&runtime, &task.old)?, normal(&runtime, &task.new)?);
     // definitions that only a server has are not compared: they belong to other programs
-    let names =
-        |definitions: &[Normal]| definitions.iter().map(|found| found.name.clone()).collect::<BTreeSet<String>>();
+    let names = |definitions: &[NormalizedDefinition]| {
+        definitions.iter().map(|found| found.name.clone()).collect::<BTreeSet<String>>()
+    };
     let is_server = |argument: &str| cluster::kubeconfigs(argument).is_some();
     match (is_server(&task.old), is_server(&task.new)) {
         (true, false) => old.retain(|found| names(&new).contains(&found.name)),
@@ -88,7 +89,8 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
     if let ([before], [after]) = (old.as_slice(), new.as_slice()) {
         report.of(&after.name, diff::compare(&before.value, &after.value));
     } else {
-        let by_name = |all: &[Normal]| all.iter().map(|one| (one.name.clone(), one.value.clone())).collect();
+        let by_name =
+            |all: &[NormalizedDefinition]| all.iter().map(|one| (one.name.clone(), one.value.clone())).collect();
         let (before, after): (BTreeMap<String, Value>, BTreeMap<String, Value>) = (by_name(&old), by_name(&new));
         for name in before.keys().chain(after.keys()).collect::<BTreeSet<&String>>() {
             match (before.get(name), after.get(name)) {
@@ -99,7 +101,7 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
         }
     }
     if let Some(argument) = &task.objects {
-        for Normal { name, value, .. } in &new {
+        for NormalizedDefinition { name, value, .. } in &new {
             let former = old.iter().find(|former| former.name == *name).map_or(value, |former| &former.value);
             let objects = objects(&runtime, argument, former)?;
             let tried = runtime.block_on(trial::on_objects(value, &objects));
@@ -111,7 +113,7 @@ fn compared(task: &Diff) -> Result<DiffReport, String> {
 }
 
 /// A definition in the form in which a server shows it.
-struct Normal {
+struct NormalizedDefinition {
     name: String,
     value: Value,
     /// The manifest that has it, unless it is that of a server.
@@ -132,7 +134,7 @@ fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<
 }
 
 /// The definitions of an argument. The error is one line.
-fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<Normal>, String> {
+fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<NormalizedDefinition>, String> {
     let found: Vec<(Value, Option<Manifest>)> = match cluster::kubeconfigs(argument) {
         Some(kubeconfigs) => {
             listed(runtime, &kubeconfigs, trial::DEFINITIONS)?.into_iter().map(|value| (value, None)).collect()
@@ -145,9 +147,9 @@ fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<Normal>, String> {
     let definitions = found.into_iter().filter(|(value, _)| value.str_at(&["kind"]) == "CustomResourceDefinition");
     let of = |(value, source)| {
         let (name, value) = normalized(argument, &value)?;
-        Ok(Normal { name, value, source })
+        Ok(NormalizedDefinition { name, value, source })
     };
-    let definitions: Vec<Normal> = definitions.map(of).collect::<Result<_, String>>()?;
+    let definitions: Vec<NormalizedDefinition> = definitions.map(of).collect::<Result<_, String>>()?;
     match definitions.is_empty() {
         true => Err(format!("{argument}: there is no CustomResourceDefinition")),
         false => Ok(definitions),

@@ -22,7 +22,7 @@ const MARK: &str = "pintle-coverage";
 
 /// An expression, and which values it had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Covered {
+pub struct CoveredExpression {
     /// The file of the definition.
     pub file: PathBuf,
     /// The version and the path of the field for a rule; the name of a policy, and the field of its specification.
@@ -34,7 +34,7 @@ pub struct Covered {
     pub was_false: bool,
 }
 
-impl Covered {
+impl CoveredExpression {
     /// What was not seen, in words.
     pub fn missing(&self) -> Option<&'static str> {
         match (self.was_true, self.was_false) {
@@ -47,9 +47,9 @@ impl Covered {
 }
 
 /// Adds what another job has seen. Suites with objects of their own run apart from the others of their definition.
-pub fn add(all: &mut Vec<Covered>, more: Vec<Covered>) {
+pub fn add(all: &mut Vec<CoveredExpression>, more: Vec<CoveredExpression>) {
     for covered in more {
-        let same = |known: &&mut Covered| {
+        let same = |known: &&mut CoveredExpression| {
             (&known.file, &known.place, &known.expression) == (&covered.file, &covered.place, &covered.expression)
         };
         match all.iter_mut().find(same) {
@@ -64,7 +64,7 @@ pub fn add(all: &mut Vec<Covered>, more: Vec<Covered>) {
 
 /// The coverage of the expressions of a job. An engine that does not start, which the results of the cases show as well, covers
 /// nothing.
-pub async fn of(job: &Job<'_>, task: &Task) -> Vec<Covered> {
+pub async fn of(job: &Job<'_>, task: &Task) -> Vec<CoveredExpression> {
     let mut probes = Probes::of(&job.definition);
     let mut plain = job.definition.clone();
     without_rules(&mut plain.value);
@@ -100,7 +100,7 @@ async fn observe(engine: &Engine, definition: &TestedDefinition, case: &Case, pr
 /// The expressions with what was seen, and the rules of each version.
 struct Probes {
     file: PathBuf,
-    covered: Vec<Covered>,
+    covered: Vec<CoveredExpression>,
     versions: Vec<(String, Rules)>,
 }
 
@@ -125,7 +125,7 @@ impl Probes {
         let known = self.covered.iter().position(|known| known.place == place && known.expression == expression);
         known.unwrap_or_else(|| {
             let file = self.file.clone();
-            self.covered.push(Covered { file, place, expression, was_true: false, was_false: false });
+            self.covered.push(CoveredExpression { file, place, expression, was_true: false, was_false: false });
             self.covered.len() - 1
         })
     }

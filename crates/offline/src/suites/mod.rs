@@ -28,7 +28,7 @@ use definitions::Files;
 use format::Suite;
 use run::{CaseOutcome, Job};
 
-pub use coverage::Covered;
+pub use coverage::CoveredExpression;
 pub use report::{SuiteReport, print};
 pub use run::Failure;
 
@@ -61,7 +61,7 @@ pub struct Results {
     /// What suites have that nothing checks, and definitions that are tested although they are refused, one line each.
     pub notes: Vec<String>,
     /// The expressions of definitions and policies, if their coverage is asked for.
-    pub coverage: Vec<Covered>,
+    pub coverage: Vec<CoveredExpression>,
     /// Suites whose expected objects were written, with the number of objects.
     pub updated: Vec<(PathBuf, usize)>,
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use machinery::{Value, json};
 
-use super::{Covered, Results, Tested, TestedCase};
+use super::{CoveredExpression, Results, Tested, TestedCase};
 use crate::findings::escapes::xml;
 
 /// The form of a report.
@@ -100,7 +100,7 @@ fn json(results: &Results) -> Value {
     let texts = |lines: &[String]| -> Value { lines.iter().map(|line| Value::from(line.as_str())).collect() };
     let (problems, notes) = (texts(&results.problems), texts(&results.notes));
     let failures = results.failures();
-    let covered = |covered: &Covered| {
+    let covered = |covered: &CoveredExpression| {
         json!({
             "definition": (covered.file.display().to_string()), "place": (covered.place.as_str()),
             "expression": (covered.expression.as_str()), "wasTrue": (covered.was_true), "wasFalse": (covered.was_false)

@@ -44,15 +44,15 @@ pub struct Job<'s> {
 
 /// The outcomes of a job, by the number of the suite.
 #[derive(Default)]
-pub struct Ran {
+pub struct JobOutcomes {
     pub outcomes: Vec<(usize, Vec<CaseOutcome>)>,
     /// One line about the definition.
     pub note: Option<String>,
 }
 
 /// Runs the cases of a job.
-pub async fn run(job: &Job<'_>, task: &Task) -> Ran {
-    let mut ran = Ran::default();
+pub async fn run(job: &Job<'_>, task: &Task) -> JobOutcomes {
+    let mut ran = JobOutcomes::default();
     let engine = match started(job, task, &mut ran).await {
         Ok(engine) => engine,
         Err(failure) => {
@@ -76,7 +76,7 @@ fn all_failed(suite: &Suite, failure: &Failure) -> Vec<CaseOutcome> {
     (0..suite.cases.len()).map(failed).collect()
 }
 
-async fn started(job: &Job<'_>, task: &Task, ran: &mut Ran) -> Result<Engine, Failure> {
+async fn started(job: &Job<'_>, task: &Task, ran: &mut JobOutcomes) -> Result<Engine, Failure> {
     let engine = Engine::start(&task.options).await.map_err(Failure::new)?;
     let file = job.definition.file.display();
     match create(&engine, &job.definition.value).await {

@@ -138,7 +138,7 @@ fn expected_objects_are_written() {
 #[test]
 fn coverage_has_what_no_case_has_seen() {
     let results = test(&Task { paths: vec![examples()], coverage: true, ..Task::default() }).unwrap();
-    let line = |covered: &Covered| {
+    let line = |covered: &CoveredExpression| {
         format!("{} {}: {}", covered.missing().unwrap_or("covered"), covered.place, covered.expression)
     };
     let lines: Vec<String> = results.coverage.iter().map(line).collect();
@@ -230,7 +230,7 @@ fn coverage_has_all_expressions_of_policies() {
     write("boats.testsuite.yaml", &suite);
     let results = test(&Task { paths: vec![directory.path().to_owned()], coverage: true, ..Task::default() }).unwrap();
     assert_eq!(results.failures(), 0, "{}", print(&results, SuiteReport::Text));
-    let line = |covered: &Covered| format!("{}: {}", covered.place, covered.missing().unwrap_or("covered"));
+    let line = |covered: &CoveredExpression| format!("{}: {}", covered.place, covered.missing().unwrap_or("covered"));
     let lines: Vec<String> =
         results.coverage.iter().filter(|covered| covered.place.contains("Policy")).map(line).collect();
     assert_eq!(

@@ -62,14 +62,14 @@ impl CheckStage {
 
 /// An error, and the check that found it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundError {
     pub error: FieldError,
     pub stage: CheckStage,
 }
 
 /// The errors of an object and the warnings about it, in the order in which they are found.
 pub struct Report {
-    errors: RefCell<Vec<Found>>,
+    errors: RefCell<Vec<FoundError>>,
     warnings: RefCell<Vec<String>>,
     release: Release,
 }
@@ -81,7 +81,7 @@ impl Report {
 
     /// The place of the whole object. In an update, `old` is the object that it replaces.
     pub fn root<'p, 'v>(&'p self, value: &'v Value, old: Option<&'v Value>) -> At<'p, 'v> {
-        At { value, old, place: Place::Root, report: self, shown: Shown::Value, stage: CheckStage::Field }
+        At { value, old, place: Place::Root, report: self, shown: ShownValue::Value, stage: CheckStage::Field }
     }
 
     fn into_errors(self) -> Vec<FieldError> {
@@ -95,7 +95,7 @@ pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: i
 }
 
 /// As [`errors_of`], with the check that found each error.
-pub fn found_in(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<Found> {
+pub fn found_in(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<FoundError> {
     let report = Report::new(release);
     check(report.root(object, old));
     report.errors.into_inner()
@@ -129,13 +129,13 @@ pub struct At<'p, 'v> {
     pub old: Option<&'v Value>,
     place: Place<'p, 'v>,
     report: &'p Report,
-    shown: Shown<'p>,
+    shown: ShownValue<'p>,
     stage: CheckStage,
 }
 
 /// How errors show the value.
 #[derive(Clone, Copy)]
-enum Shown<'p> {
+enum ShownValue<'p> {
     Value,
     /// The value as the JSON of a Go type.
     Go(&'static str),
@@ -178,7 +178,7 @@ fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
 impl<'p, 'v> At<'p, 'v> {
     /// A place below this one.
     fn below<'q>(&'q self, place: Place<'q, 'v>, value: &'v Value, old: Option<&'v Value>) -> At<'q, 'v> {
-        At { value, old, place, report: self.report, shown: Shown::Value, stage: self.stage }
+        At { value, old, place, report: self.report, shown: ShownValue::Value, stage: self.stage }
     }
 
     /// The place of a field. `name` may be a path, such as `spec.selector`.
@@ -273,7 +273,7 @@ impl<'p, 'v> At<'p, 'v> {
 
     /// This place, in whose errors the value is shown as the JSON of a Go type.
     pub fn shown_as_go(self, go: &'static str) -> At<'p, 'v> {
-        At { shown: Shown::Go(go), ..self }
+        At { shown: ShownValue::Go(go), ..self }
     }
 
     /// This place of a string of a named Go type, such as `type Operator string`, which errors show as JSON.
@@ -286,7 +286,7 @@ impl<'p, 'v> At<'p, 'v> {
     where
         'p: 'q,
     {
-        At { shown: Shown::Text(text), ..*self }
+        At { shown: ShownValue::Text(text), ..*self }
     }
 
     /// This place, whose errors show `text` without quotes instead of the value; nothing if it is empty.
@@ -294,7 +294,7 @@ impl<'p, 'v> At<'p, 'v> {
     where
         'p: 'q,
     {
-        At { shown: Shown::Verbatim(text), ..*self }
+        At { shown: ShownValue::Verbatim(text), ..*self }
     }
 
     /// This place, whose errors are those of a stage.
@@ -397,7 +397,7 @@ impl<'v> At<'_, 'v> {
 /// Reports of errors.
 impl<'v> At<'_, 'v> {
     pub fn push(&self, error: FieldError) {
-        self.report.errors.borrow_mut().push(Found { error, stage: self.stage });
+        self.report.errors.borrow_mut().push(FoundError { error, stage: self.stage });
     }
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
@@ -426,10 +426,10 @@ impl<'v> At<'_, 'v> {
     fn about(&self, error: impl FnOnce(&FieldPath, &Value) -> FieldError) {
         let path = self.path();
         self.push(match self.shown {
-            Shown::Value => error(&path, self.value),
-            Shown::Go(go) => FieldError { value: internal_json(self.value, go), ..error(&path, &NOTHING) },
-            Shown::Text(text) => error(&path, &Value::from(text)),
-            Shown::Verbatim(text) => FieldError { value: text.to_owned(), ..error(&path, &NOTHING) },
+            ShownValue::Value => error(&path, self.value),
+            ShownValue::Go(go) => FieldError { value: internal_json(self.value, go), ..error(&path, &NOTHING) },
+            ShownValue::Text(text) => error(&path, &Value::from(text)),
+            ShownValue::Verbatim(text) => FieldError { value: text.to_owned(), ..error(&path, &NOTHING) },
         });
     }
 

@@ -55,12 +55,12 @@ fn names(item: At) {
     }
 }
 
-type Named = (&'static str, &'static str);
+type NamedList = (&'static str, &'static str);
 
 /// Comparisons of amounts: the list at whose path an error is reported, the list whose amount it shows, and the
 /// lists that must have the lesser and the greater amount, each with its name in errors. For Pods, only the first
 /// applies.
-const ORDERED: [(&str, &str, Named, Named); 6] = [
+const ORDERED: [(&str, &str, NamedList, NamedList); 6] = [
     ("min", "min", ("min", "min value"), ("max", "max value")),
     ("defaultRequest", "defaultRequest", ("min", "min value"), REQUEST),
     ("defaultRequest", "defaultRequest", REQUEST, ("max", "max value")),
@@ -68,7 +68,7 @@ const ORDERED: [(&str, &str, Named, Named); 6] = [
     ("default", "min", ("min", "min value"), ("default", "default value")),
     ("default", "max", ("default", "default value"), ("max", "max value")),
 ];
-const REQUEST: Named = ("defaultRequest", "default request value");
+const REQUEST: NamedList = ("defaultRequest", "default request value");
 
 /// Checks the order of an item's amounts: minimum, default request, default limit, maximum.
 fn amounts(item: At) {

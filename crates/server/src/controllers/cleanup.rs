@@ -20,8 +20,8 @@ use super::reconciler::Reconciler;
 use crate::limits;
 use crate::verbs::{self, Context};
 
-/// The controller. It makes a pass at the start, after each change that may make a deletion possible, where a grace period ends,
-/// and after a failure.
+/// The controller. It makes a pass at the start, after each change that may make a deletion possible, at the end of a
+/// grace period, and after a failure.
 pub struct Cleanup {
     /// Whether the content of namespaces is deleted.
     namespaces: bool,
@@ -31,7 +31,7 @@ pub struct Cleanup {
 /// What a run knows of the deletions that it has begun.
 #[derive(Default)]
 pub struct Deletions {
-    /// Whether it has made a pass.
+    /// Whether the run has made a pass.
     begun: bool,
     namespaces: TerminatingNamespaces,
     definitions: verbs::PendingCrdDeletions,

@@ -15,7 +15,8 @@ use machinery::status::Reason;
 use super::body::{Body, Broken, NextPiece, PieceSource};
 use super::chain::{Edge, HttpResponse};
 use super::interceptor::{
-    CAUSE_ANNOTATION, CAUSE_HEADER, Disruption, Dropped, Interception, Interceptor, Observation, Subject, Tap,
+    CAUSE_ANNOTATION, CAUSE_HEADER, Disruption, Dropped, InterceptedRequest, Interception, Interceptor, Observation,
+    Tap,
 };
 use super::request_body::RequestBody;
 use super::respond::{Reply, set};
@@ -55,7 +56,7 @@ impl Edge {
         }
         let _counted = interceptor.counter(&authorized.info).map(Counted::begin);
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-        let subject = Subject { user: &authorized.user, info: &authorized.info, agent };
+        let subject = InterceptedRequest { user: &authorized.user, info: &authorized.info, agent };
         let Some(interception) = interceptor.intercept(&subject) else {
             return self.handle(authorized, headers, body, reply).await;
         };

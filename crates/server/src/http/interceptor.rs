@@ -22,7 +22,7 @@ pub trait Interceptor: Send + Sync {
     fn counter(&self, info: &RequestInfo) -> Option<&AtomicUsize>;
 
     /// What to do to a request, if anything.
-    fn intercept(&self, subject: &Subject<'_>) -> Option<Interception>;
+    fn intercept(&self, subject: &InterceptedRequest<'_>) -> Option<Interception>;
 
     /// Begins to observe a request, which may turn out to be unauthorized.
     fn observe(&self, info: &RequestInfo, agent: &str) -> Option<Box<dyn Observation>>;
@@ -73,7 +73,7 @@ pub struct RequestEnding {
 }
 
 /// A request that may be intercepted.
-pub struct Subject<'a> {
+pub struct InterceptedRequest<'a> {
     pub user: &'a User,
     pub info: &'a RequestInfo,
     pub agent: &'a str,

@@ -19,16 +19,16 @@ use crate::limits;
 use crate::verbs::{Items, Request, ResponseObject};
 
 /// Converts an item to the value that is encoded.
-type Tree = Box<dyn Fn(&ResponseObject) -> Value + Send>;
+type ToTree = Box<dyn Fn(&ResponseObject) -> Value + Send>;
 /// Encodes one item.
-type Item = Box<dyn Fn(&ResponseObject, &mut Chunks) + Send>;
+type ItemEncoder = Box<dyn Fn(&ResponseObject, &mut Chunks) + Send>;
 
 /// The encoding of a list: the bytes before, between and after its items, and the encoder of an item.
 pub struct ListEncoding {
     pub head: Vec<u8>,
     pub separator: &'static [u8],
     pub tail: Vec<u8>,
-    pub item: Item,
+    pub item: ItemEncoder,
 }
 
 /// Placeholder of the items in a list that is encoded to find its head and tail.
@@ -38,7 +38,7 @@ impl ListEncoding {
     /// Compact JSON of whole objects. In `typed` lists, those of built-in kinds, items have no `apiVersion` and `kind`.
     pub fn json(list: &Value, typed: bool) -> Option<ListEncoding> {
         let (head, tail) = around(&line(list), &Value::from(PLACEHOLDER).to_json())?;
-        let item: Item = if typed {
+        let item: ItemEncoder = if typed {
             Box::new(|shown, out| shown.write_untyped(out))
         } else {
             Box::new(|shown, out| shown.write(out))
@@ -99,13 +99,13 @@ impl ListEncoding {
     }
 }
 
-fn protobuf_item(version: &str, kind: &str) -> Item {
+fn protobuf_item(version: &str, kind: &str) -> ItemEncoder {
     let (version, kind) = (version.to_owned(), kind.to_owned());
     appended(move |shown| protobuf::encode_list_item(&version, &kind, shown.to_value()).unwrap_or_default())
 }
 
 /// Appends the encoded bytes of an item. The encoding of a large one leaves the async worker.
-fn appended(encode: impl Fn(&ResponseObject) -> Vec<u8> + Send + 'static) -> Item {
+fn appended(encode: impl Fn(&ResponseObject) -> Vec<u8> + Send + 'static) -> ItemEncoder {
     Box::new(move |shown, out| {
         let is_large = shown.stored_bytes() > limits::INLINE_BYTES_MAX;
         out.append(if is_large { task::blocking(|| encode(shown)) } else { encode(shown) });
@@ -156,7 +156,7 @@ fn around_bytes(text: &[u8], placeholder: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The conversion of an item to a row, a PartialObjectMetadata or a whole object.
-pub fn tree_of(request: &Request, accepted: Accepted) -> Result<Tree, Status> {
+pub fn tree_of(request: &Request, accepted: Accepted) -> Result<ToTree, Status> {
     Ok(match accepted.shape {
         Shape::Table => {
             let table = table::Table::new(request, &accepted)?;

@@ -45,7 +45,7 @@ pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;
 pub use inflight::InFlightMax;
 pub use interceptor::{
-    CAUSE_ANNOTATION, Disruption, Interception, Interceptor, Observation, RequestEnding, Subject, Tap,
+    CAUSE_ANNOTATION, Disruption, InterceptedRequest, Interception, Interceptor, Observation, RequestEnding, Tap,
 };
 pub use listener::Listener;
 pub use open::OpenCount;

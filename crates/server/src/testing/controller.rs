@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::Testing;
 use super::definition::{FAULTS, GATES, GROUP, definitions};
-use super::state::{Kind, TestState};
+use super::state::{ReportedKind, TestState};
 use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
@@ -60,7 +60,7 @@ impl TestState {
     fn end_faults(&mut self) {
         let now = self.now_millis();
         let ended = self.faults.iter().filter(|(_, fault)| fault.end.is_some_and(|end| end <= now));
-        let ended: Vec<_> = ended.map(|(name, _)| (Kind::Fault, name.clone())).collect();
+        let ended: Vec<_> = ended.map(|(name, _)| (ReportedKind::Fault, name.clone())).collect();
         self.changed.extend(ended);
         for fault in self.faults.values_mut().filter(|fault| fault.end.is_some_and(|end| end <= now)) {
             // an expired fault is reported once
@@ -89,7 +89,7 @@ impl Testing {
             changed.into_iter().filter_map(|(kind, name)| Some((kind, state.status(kind, &name, now)?, name))).collect()
         };
         for (kind, status, name) in changed {
-            let plural = if kind == Kind::Fault { FAULTS } else { GATES };
+            let plural = if kind == ReportedKind::Fault { FAULTS } else { GATES };
             let Some(resource) = context.registry.get(GROUP, plural) else { continue };
             let update = |object: &mut Value| object.set_at(&["status"], status.clone());
             let done = verbs::change_as(SERVER, &context, &resource, &name, Subresource::Status, update).await;
@@ -101,10 +101,10 @@ impl Testing {
 }
 
 impl TestState {
-    fn status(&self, kind: Kind, name: &str, now_millis: i64) -> Option<Value> {
+    fn status(&self, kind: ReportedKind, name: &str, now_millis: i64) -> Option<Value> {
         match kind {
-            Kind::Fault => Some(self.faults.get(name)?.status(now_millis)),
-            Kind::Gate => {
+            ReportedKind::Fault => Some(self.faults.get(name)?.status(now_millis)),
+            ReportedKind::Gate => {
                 let held = self.held_by(name);
                 let mut watches: Vec<u64> = held.iter().map(|(_, watch)| *watch).collect();
                 watches.sort_unstable();

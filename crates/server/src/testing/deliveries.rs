@@ -20,7 +20,7 @@ use super::fault::{EventEffect, FaultEffect, Hit};
 use super::matching::Matchable;
 use super::queue::{Hold, Item, Queue};
 use super::report::WatchKey;
-use super::state::{Kind, TestState, Watcher};
+use super::state::{ReportedKind, TestState, Watcher};
 use crate::http::CAUSE_ANNOTATION;
 use crate::limits;
 use crate::verbs::{Deliveries, Passed, Request, WatchEvent};
@@ -238,7 +238,7 @@ impl TestState {
             None => Hold::Free,
         };
         if let Hold::Gate(name) = &hold {
-            self.changed.insert((Kind::Gate, name.clone()));
+            self.changed.insert((ReportedKind::Gate, name.clone()));
         }
         (path, hold, None)
     }

@@ -17,8 +17,8 @@ use super::definition::{CLOCKS, GROUP, REVIEWS};
 use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
 use super::matching::{Matchable, described};
 use super::report::Observing;
-use super::state::{Flight, Kind, TestState};
-use crate::http::{Disruption, Interception, Interceptor, Observation, Subject, Tap};
+use super::state::{InFlightRequest, ReportedKind, TestState};
+use crate::http::{Disruption, InterceptedRequest, Interception, Interceptor, Observation, Tap};
 use crate::verbs::{Behind, Completion, Deliveries, Lag, Request};
 
 /// The interceptor of a workspace.
@@ -29,7 +29,7 @@ impl Interceptor for Hook {
         (info.verb != Verb::Watch && info.group != GROUP).then_some(&self.0.in_flight)
     }
 
-    fn intercept(&self, subject: &Subject<'_>) -> Option<Interception> {
+    fn intercept(&self, subject: &InterceptedRequest<'_>) -> Option<Interception> {
         if subject.info.group == GROUP {
             return refused(subject.info);
         }
@@ -71,7 +71,7 @@ impl Interceptor for Hook {
 }
 
 impl Testing {
-    fn intercept(self: &Arc<Self>, subject: &Subject<'_>) -> Option<Interception> {
+    fn intercept(self: &Arc<Self>, subject: &InterceptedRequest<'_>) -> Option<Interception> {
         let target = target_of(subject);
         let stored = self.stored(&target);
         let labels = || stored.as_deref().map(|stored| &*stored.meta.labels);
@@ -79,7 +79,8 @@ impl Testing {
         let now = state.now_millis();
         let id = state.number();
         let request = described(subject.info);
-        let flight = Flight { request: request.clone(), user: target.user.into(), agent: target.agent.to_owned() };
+        let flight =
+            InFlightRequest { request: request.clone(), user: target.user.into(), agent: target.agent.to_owned() };
         state.flights.insert(id, flight);
         let guard: Option<Box<dyn Any + Send>> = Some(Box::new(FlightGuard { testing: self.clone(), id }));
         let mut found = None;
@@ -124,7 +125,7 @@ impl TestState {
     pub fn remember(&mut self, name: &Text, hit: Hit) {
         if let Some(fault) = self.faults.get_mut(name) {
             fault.remember(hit);
-            self.changed.insert((Kind::Fault, name.clone()));
+            self.changed.insert((ReportedKind::Fault, name.clone()));
         }
     }
 }
@@ -152,7 +153,7 @@ impl Drop for FlightGuard {
     }
 }
 
-fn target_of<'a>(subject: &Subject<'a>) -> Matchable<'a> {
+fn target_of<'a>(subject: &InterceptedRequest<'a>) -> Matchable<'a> {
     let info = subject.info;
     let has_version = info.query.get("resourceVersion").is_some_and(|version| !version.is_empty());
     let is_exact = info.query.get("resourceVersionMatch") == Some("Exact") || info.query.has("continue");

@@ -15,7 +15,7 @@ use super::state::{Watcher, Writes};
 use crate::limits;
 
 /// What a client waits for.
-struct Wanted {
+struct SettleOptions {
     quiet: Duration,
     timeout: Duration,
     rounds: u64,
@@ -23,11 +23,11 @@ struct Wanted {
     ignored: Vec<String>,
 }
 
-impl Wanted {
+impl SettleOptions {
     /// Reads an object that its schema has validated and completed.
-    fn read(object: &Value) -> Wanted {
+    fn read(object: &Value) -> SettleOptions {
         let spec = object.get("spec").unwrap_or(&Value::Null);
-        Wanted {
+        SettleOptions {
             quiet: duration(spec, "quiet").unwrap_or_default(),
             timeout: duration(spec, "timeout").unwrap_or_default(),
             rounds: spec.get("rounds").and_then(Value::as_int).and_then(|n| u64::try_from(n).ok()).unwrap_or_default(),
@@ -45,7 +45,7 @@ struct BehindWatch {
 }
 
 /// What is still to be done, at one moment.
-struct View {
+struct Outstanding {
     behind: Vec<BehindWatch>,
     watches: usize,
     /// Events that gates hold.
@@ -58,7 +58,7 @@ struct View {
     object: String,
 }
 
-impl View {
+impl Outstanding {
     fn is_at_rest(&self) -> bool {
         self.behind.is_empty() && self.in_flight == 0 && self.late == 0
     }
@@ -86,7 +86,7 @@ enum Ending {
 impl Testing {
     /// Completes a Settle once the workspace has settled, or the time is over.
     pub async fn settle(&self, mut object: Value) -> Result<Value, Status> {
-        let wanted = Wanted::read(&object);
+        let wanted = SettleOptions::read(&object);
         if wanted.timeout >= self.request_timeout {
             let limit = self.request_timeout.as_secs_f64();
             let why = format!("spec.timeout must be shorter than the request timeout of the server, {limit} s");
@@ -103,7 +103,7 @@ impl Testing {
         Ok(object)
     }
 
-    fn wait(&self, wanted: &Wanted, begun: Instant) -> Wait<'_> {
+    fn wait(&self, wanted: &SettleOptions, begun: Instant) -> Wait<'_> {
         let id = self.change(|state| {
             let id = state.number();
             let ignored = wanted.ignored.clone();
@@ -113,7 +113,7 @@ impl Testing {
         Wait { testing: self, id }
     }
 
-    fn outcome(&self, ending: &Ending, view: &View, rounds: u64, took: Duration) -> Value {
+    fn outcome(&self, ending: &Ending, view: &Outstanding, rounds: u64, took: Duration) -> Value {
         let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
         let behind = view.behind.iter().take(limits::SETTLE_NAMED).map(|behind| {
             let watcher = &behind.watcher;
@@ -144,7 +144,7 @@ impl Testing {
         })
     }
 
-    fn view(&self, id: u64, ignores_held: bool) -> View {
+    fn view(&self, id: u64, ignores_held: bool) -> Outstanding {
         let state = self.state.lock();
         let (writes, last_write, object) = match state.waits.get(&id) {
             Some(writes) => (writes.count, writes.last, writes.object.clone()),
@@ -153,7 +153,7 @@ impl Testing {
         let watches: Vec<_> = state.watches.values().cloned().collect();
         drop(state);
         let held = |watcher: &Arc<Watcher>| watcher.queue.lock().count(|hold| matches!(hold, Hold::Gate(_)));
-        View {
+        Outstanding {
             held: watches.iter().map(held).sum(),
             behind: watches.iter().filter_map(|watcher| behind(watcher, ignores_held)).collect(),
             watches: watches.len(),
@@ -169,7 +169,7 @@ impl Testing {
 impl Wait<'_> {
     /// Waits, and returns how the wait ended, what was still to be done then, and how often something was written
     /// after everything had been delivered.
-    async fn until(&self, wanted: &Wanted, begun: Instant) -> (Ending, View, u64) {
+    async fn until(&self, wanted: &SettleOptions, begun: Instant) -> (Ending, Outstanding, u64) {
         let (mut rounds, mut at_rest) = (0, None);
         loop {
             let view = self.testing.view(self.id, wanted.ignores_held);
@@ -212,7 +212,7 @@ fn behind(watcher: &Arc<Watcher>, ignores_held: bool) -> Option<BehindWatch> {
 }
 
 /// One line about what was waited for last.
-fn message(ending: &Ending, view: &View) -> String {
+fn message(ending: &Ending, view: &Outstanding) -> String {
     if let Ending::Settled = ending {
         return "every watch has received everything, and nothing happens any more".to_owned();
     }

@@ -42,7 +42,7 @@ pub struct Watcher {
 
 /// A request in flight.
 #[derive(Clone)]
-pub struct Flight {
+pub struct InFlightRequest {
     pub request: String,
     pub user: Text,
     pub agent: String,
@@ -60,7 +60,7 @@ pub struct Writes {
 
 /// The kinds whose status is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ReportedKind {
     Fault,
     Gate,
 }
@@ -72,10 +72,10 @@ pub struct TestState {
     pub faults: BTreeMap<Text, Fault>,
     pub gates: BTreeMap<Text, Gate>,
     pub watches: BTreeMap<u64, Arc<Watcher>>,
-    pub flights: BTreeMap<u64, Flight>,
+    pub flights: BTreeMap<u64, InFlightRequest>,
     pub waits: BTreeMap<u64, Writes>,
     /// Objects whose status has changed.
-    pub changed: BTreeSet<(Kind, Text)>,
+    pub changed: BTreeSet<(ReportedKind, Text)>,
     /// Revisions and the times at which they were written, oldest first. Kept while a fault needs them.
     ages: VecDeque<(Instant, Revision)>,
     next: u64,
@@ -120,7 +120,7 @@ impl TestState {
         if self.ages.is_empty() && self.longest_age().is_some() {
             self.ages.push_back((clock::instant(), revision));
         }
-        self.changed.insert((Kind::Fault, name.clone()));
+        self.changed.insert((ReportedKind::Fault, name.clone()));
     }
 
     pub fn remove_fault(&mut self, name: &Text) {
@@ -141,7 +141,7 @@ impl TestState {
                 self.gates.insert(name.clone(), gate);
             }
         }
-        self.changed.insert((Kind::Gate, name.clone()));
+        self.changed.insert((ReportedKind::Gate, name.clone()));
     }
 
     pub fn remove_gate(&mut self, name: &Text) {
@@ -168,7 +168,7 @@ impl TestState {
             let released = self.release(&name);
             if let Some(gate) = self.gates.get_mut(&name).filter(|_| released > 0) {
                 gate.released += released;
-                self.changed.insert((Kind::Gate, name));
+                self.changed.insert((ReportedKind::Gate, name));
             }
         }
     }

@@ -5,9 +5,9 @@
 
 use machinery::field::{FieldError, FieldErrorKind};
 
-use super::super::at::{CheckStage, Found};
+use super::super::at::{CheckStage, FoundError};
 use super::Ruled;
-use super::words::{Order, Which};
+use super::words::{Order, OrderedErrors};
 
 /// The position of an error. Positions are compared by these fields, from the first to the last.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -22,14 +22,14 @@ struct ErrorRank {
 }
 
 /// The errors of an object of the type `of` in their order. Errors between which there is no order stay as they were found.
-pub fn in_order(of: Option<&'static Ruled>, mut found: Vec<Found>) -> Vec<FieldError> {
+pub fn in_order(of: Option<&'static Ruled>, mut found: Vec<FoundError>) -> Vec<FieldError> {
     if let Some(of) = of.filter(|of| found.len() > 1 && of.order.is_some()) {
         found.sort_by_cached_key(|found| error_rank(of, found));
     }
     found.into_iter().map(|found| found.error).collect()
 }
 
-fn error_rank(of: &'static Ruled, found: &Found) -> ErrorRank {
+fn error_rank(of: &'static Ruled, found: &FoundError) -> ErrorRank {
     let error = &found.error;
     let (mut levels, mut next) = (vec![], Some((of, of.order.as_ref())));
     let (mut is_change, mut is_given) = (found.stage == CheckStage::Change, error.kind != FieldErrorKind::Required);
@@ -39,7 +39,7 @@ fn error_rank(of: &'static Ruled, found: &Found) -> ErrorRank {
         // `.` stands for an error at the struct itself, where the path ends
         let (name, rest) = segment.map_or((".", ""), |segment| segment.split_once('[').unwrap_or((segment, "")));
         let index = rest.split(']').next().and_then(|index| index.parse().ok()).unwrap_or_default();
-        is_change &= !order.contains(&(name, Which::CheckStage(CheckStage::Change)));
+        is_change &= !order.contains(&(name, OrderedErrors::CheckStage(CheckStage::Change)));
         levels.push((field_rank(of, order, name, found), index));
         if segment.is_none() {
             // a struct that has an order does not sort the error that it is missing before its others
@@ -57,19 +57,19 @@ fn error_rank(of: &'static Ruled, found: &Found) -> ErrorRank {
 
 /// The rank of an error at the field `name` of a struct, or below it. An entry for this kind or stage of errors takes
 /// precedence over one for all errors of the field.
-fn field_rank(of: &Ruled, order: &Order, name: &str, found: &Found) -> usize {
+fn field_rank(of: &Ruled, order: &Order, name: &str, found: &FoundError) -> usize {
     let last = of.fields.len() + order.len() + 1;
-    let is_meant = |which: &Which| match which {
-        Which::All => false,
-        Which::Kind(kind) => *kind == found.error.kind,
-        Which::CheckStage(stage) => *stage == found.stage,
+    let is_meant = |which: &OrderedErrors| match which {
+        OrderedErrors::All => false,
+        OrderedErrors::Kind(kind) => *kind == found.error.kind,
+        OrderedErrors::CheckStage(stage) => *stage == found.stage,
     };
     let is_name = |field: &str| field.strip_prefix('~').unwrap_or(field) == name;
     let place = match order[..] {
         [] => of.fields.iter().position(|field| field.go.name == name),
         _ => {
             let special = order.iter().position(|(field, which)| is_name(field) && is_meant(which));
-            special.or_else(|| order.iter().position(|(field, which)| is_name(field) && *which == Which::All))
+            special.or_else(|| order.iter().position(|(field, which)| is_name(field) && *which == OrderedErrors::All))
         }
     };
     // without an entry, errors at the struct itself come first, and those of other fields last

@@ -2,7 +2,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::types::go_struct;
 use machinery::{Release, Value, json};
 
-use super::super::at::{CheckStage, Found, errors_of};
+use super::super::at::{CheckStage, FoundError, errors_of};
 use super::table::Lines;
 use super::{Pass, check, in_order, of, values};
 
@@ -195,14 +195,14 @@ fn parts_have_an_order_of_their_own() {
         errors[2].clone(),
         errors[0].clone(),
     ];
-    let found = errors.into_iter().map(|error| Found { error, stage: CheckStage::Field });
+    let found = errors.into_iter().map(|error| FoundError { error, stage: CheckStage::Field });
     assert_eq!(in_order(of("core.v1.Pod"), found.collect()), want);
 }
 
 /// Errors of one field that several functions of kube-apiserver check.
 #[test]
 fn stages_have_positions() {
-    let found = |field: &str, stage| Found { error: FieldError::forbidden(&FieldPath::new(field), ""), stage };
+    let found = |field: &str, stage| FoundError { error: FieldError::forbidden(&FieldPath::new(field), ""), stage };
     let cases = [
         (
             "core.v1.Pod",
@@ -237,7 +237,7 @@ fn stages_have_positions() {
     ];
     for (kind, all, want) in cases {
         // each error has its number as the detail
-        let numbered = |(number, found): (usize, Found)| Found {
+        let numbered = |(number, found): (usize, FoundError)| FoundError {
             error: FieldError { detail: number.to_string(), ..found.error },
             ..found
         };
@@ -250,9 +250,9 @@ fn stages_have_positions() {
 #[test]
 fn errors_are_in_the_order_of_their_kind() {
     let required =
-        |path: &str| Found { error: FieldError::required(&FieldPath::new(path), ""), stage: CheckStage::Field };
+        |path: &str| FoundError { error: FieldError::required(&FieldPath::new(path), ""), stage: CheckStage::Field };
     let changed = FieldError::forbidden(&FieldPath::new("spec.capacity"), "field is immutable");
-    let changed = Found { error: changed, stage: CheckStage::Change };
+    let changed = FoundError { error: changed, stage: CheckStage::Change };
     let found = vec![
         changed.clone(),
         required("spec.zog"),

@@ -96,23 +96,27 @@ pub struct Union {
 
 /// The order of errors in a struct: names of fields, and which errors of each. If there are none, the order is that of the
 /// struct.
-pub type Order = Vec<(&'static str, Which)>;
+pub type Order = Vec<(&'static str, OrderedErrors)>;
 
-/// Which errors of a field have a position.
+/// OrderedErrors errors of a field have a position.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum OrderedErrors {
     All,
     Kind(FieldErrorKind),
     CheckStage(CheckStage),
 }
 
-impl Which {
-    fn named(name: &str) -> Result<Which, String> {
+impl OrderedErrors {
+    fn named(name: &str) -> Result<OrderedErrors, String> {
         use FieldErrorKind::{Duplicate, Forbidden, NotFound, Required, TooLong};
         let kinds = [Duplicate, Forbidden, NotFound, Required, TooLong];
-        let kind = kinds.into_iter().find(|kind| format!("{kind:?}") == name).map(Which::Kind);
-        let stage =
-            || CheckStage::NAMED.iter().find(|(known, _)| *known == name).map(|(_, stage)| Which::CheckStage(*stage));
+        let kind = kinds.into_iter().find(|kind| format!("{kind:?}") == name).map(OrderedErrors::Kind);
+        let stage = || {
+            CheckStage::NAMED
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, stage)| OrderedErrors::CheckStage(*stage))
+        };
         kind.or_else(stage).ok_or_else(|| format!("unknown kind or stage of errors {name:?}"))
     }
 }
@@ -120,8 +124,8 @@ impl Which {
 /// The order of these fields.
 pub fn order(fields: &'static str) -> Result<Order, String> {
     let field = |field: &'static str| match field.split_once(':') {
-        None => Ok((field, Which::All)),
-        Some((name, which)) => Ok((name, Which::named(which)?)),
+        None => Ok((field, OrderedErrors::All)),
+        Some((name, which)) => Ok((name, OrderedErrors::named(which)?)),
     };
     if fields.is_empty() { Ok(vec![]) } else { fields.split(',').map(field).collect() }
 }
