@@ -207,17 +207,17 @@ pub enum Command {
     Clock(ClockTask),
     /// Wait until every watch has received everything, no request is in flight and nothing is written any more.
     ///
-    /// Needs a server that runs with --testing. The exit status is 1 if the time is over before, and the message names what is
-    /// waited for.
+    /// Needs a server that runs with --testing. The exit status is 1 if that does not happen in time, and the
+    /// message names what was waited for.
     Settle(Settle),
     /// Report what the clients of a workspace have done, by user agent, on a server that runs with --testing.
     ///
-    /// That is their requests, what is suspicious about them, and the RBAC roles that would have sufficed. The exit status is 1 if
-    /// there is more of something than --expect allows.
+    /// It lists their requests, what is suspicious about them, and the RBAC roles that would have sufficed. The exit status is 1 if a
+    /// check finds more than --expect allows.
     Report(ReportTask),
     /// Record the requests and responses of a workspace as a transcript, on a server that runs with --testing.
     ///
-    /// The file is what to attach to a bug report: it has no credentials, and nothing of Secrets unless --secrets is given. It has
+    /// Attach the file to a bug report: it has no credentials, and nothing of Secrets unless --secrets is given. It has
     /// the events of watches up to the end of the recording.
     Record(RecordTask),
     /// Send the requests of a transcript to any API server, and print how its responses differ from the recorded ones.
@@ -262,7 +262,7 @@ pub enum Config {
 pub enum Cel {
     /// Evaluate an expression on an object.
     ///
-    /// Prints the value, its type, its cost, and the values of the parts of the expression, so that one sees why it is false. The
+    /// Prints the value, its type, its cost, and the values of the parts of the expression, which show why it is false. The
     /// exit status is 1 if the expression is invalid or its evaluation fails.
     Eval(crate::cel_eval::Eval),
     /// Explain the estimated cost of the validation rules of CustomResourceDefinitions.
@@ -549,7 +549,7 @@ pub struct Serve {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Serving")]
     pub shutdown_grace_period: std::time::Duration,
 
-    /// End the server when the process that has started it ends, however that ends; for tests.
+    /// End the server when the process that started it ends, for any reason; for tests.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Serving")]
     pub exit_with_parent: bool,

@@ -40,7 +40,7 @@ pub const MANIFESTS_BYTES_MAX: u64 = 16 << 20;
 pub const MANIFEST_FILES_MAX: usize = 1000;
 /// Interval of checks whether the encryption configuration has changed.
 pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);
-/// Interval of lines of progress when stderr is no terminal.
+/// Interval of progress lines when stderr is not a terminal.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 /// Interval of checks whether the parent process has ended.
 pub const PARENT_LOOK: Duration = Duration::from_millis(100);

@@ -41,7 +41,7 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether one of the lines is this one, or begins with it.
+/// Whether one of the lines equals this line, or begins with it.
 fn is_listed(line: &str, lines: &str) -> bool {
     lines.lines().any(|known| known.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
 }

@@ -52,7 +52,7 @@ fn describe(content: &Content, files: &[BackupFile]) -> String {
     }
 }
 
-/// The branches of a store beside its objects: its workspaces, and the empty APIs that they begin from.
+/// The branches of a store besides its own objects: its workspaces, and the empty APIs that they begin from.
 pub fn with_branches(branches: usize) -> String {
     match branches {
         0 => String::new(),

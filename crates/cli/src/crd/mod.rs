@@ -40,7 +40,7 @@ pub struct Diff {
     #[arg(value_name = "NEW")]
     pub new: String,
 
-    /// Objects to try the change on, as for OLD: each is updated, with ratcheting, and created anew, without being changed.
+    /// Objects to try the change on, given like OLD: each is updated, with ratcheting, and created as if it were new.
     #[arg(long, value_name = "OBJECTS")]
     pub objects: Option<String>,
 

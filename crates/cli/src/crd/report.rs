@@ -41,7 +41,8 @@ impl DiffReport {
         self.changes.iter().map(|(_, change)| change.severity).max()
     }
 
-    /// The report as a text. `input` stands for the file of what is in no manifest, such as a definition that is removed.
+    /// The report as a text. Changes that are in no manifest, such as the removal of a definition,
+    /// are attributed to the file `input`.
     pub fn text(&self, form: DiffForm, input: &str) -> Result<String, String> {
         match form {
             DiffForm::Text => Ok(self.changes.iter().map(|(name, change)| text(name, change)).collect()),

@@ -81,7 +81,7 @@ pub enum OfWatch {
     Drop,
     /// They are sent twice.
     Repeat,
-    /// They and those after them come later, by --delay.
+    /// They and all later events are delayed by --delay.
     Delay,
     /// The next event is sent first.
     Reorder,
@@ -102,7 +102,7 @@ pub struct EffectFlags {
     #[arg(long, value_name = "DURATION")]
     delay: Option<String>,
 
-    /// Time up to which is added to the delay.
+    /// Maximum of a random time that is added to the delay.
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
 
@@ -118,7 +118,7 @@ pub struct EffectFlags {
     #[arg(long, value_enum)]
     connection: Option<OfConnection>,
 
-    /// Handle the request, and have the client not see its response.
+    /// Handle the request, but keep its response from the client.
     #[arg(long, value_enum)]
     after_commit: Option<AfterCommit>,
 
@@ -150,7 +150,7 @@ pub struct WhenFlags {
     #[arg(long, value_name = "N")]
     every: Option<u32>,
 
-    /// With --every, so many in a row.
+    /// With --every, this many in a row.
     #[arg(long, value_name = "N", requires = "every")]
     burst: Option<u32>,
 

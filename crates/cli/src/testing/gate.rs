@@ -29,7 +29,7 @@ pub enum GateTask {
         #[command(flatten)]
         target: TargetWorkspace,
     },
-    /// Release events of a gate: some, or open it.
+    /// Release events of a gate: a number of them, or all by opening it.
     Release {
         name: String,
 

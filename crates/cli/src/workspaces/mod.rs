@@ -48,7 +48,7 @@ pub enum WorkspaceTask {
     /// The command runs with KUBECONFIG set to the workspace, which is sealed once the command has succeeded. If the command
     /// fails, the workspace is deleted, and if this process dies, the next one builds the template. Prints the URL of the template; the exit status is that of the command.
     Template {
-        /// Name of the template. What the template depends on belongs into it, such as a hash of the files that are applied.
+        /// Name of the template. It should contain what the template depends on, such as a hash of the files that are applied.
         name: String,
 
         /// Workspace to begin from; "default" is the API at /. Without it, the template begins empty.
@@ -75,7 +75,7 @@ pub enum WorkspaceTask {
         #[command(flatten)]
         server: RunningServer,
     },
-    /// Put workspaces back to what they began as. Their watches end.
+    /// Reset workspaces to what they began as. Their watches end.
     Reset {
         #[arg(required = true)]
         names: Vec<String>,
@@ -106,7 +106,7 @@ pub enum WorkspaceTask {
         /// The workspace before.
         old: String,
 
-        /// The workspace after. Without it, OLD is compared with what it was forked from, as that was then.
+        /// The workspace after. Without it, OLD is compared with its source at the time of the fork.
         new: Option<String>,
 
         /// The form of the output: one line an object, or all that was created, changed and deleted.

@@ -25,7 +25,7 @@ pub enum Severity {
     Info,
     /// The server would accept the object, with a warning.
     Warning,
-    /// The server would reject the object, or there is no object.
+    /// The server would reject the object, or the input has no object.
     Error,
 }
 

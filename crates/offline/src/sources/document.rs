@@ -157,7 +157,7 @@ impl Documents {
 }
 
 impl Iterator for Documents {
-    /// The error is one line, and the last item.
+    /// An error is one line, and ends the iteration.
     type Item = Result<Document, String>;
 
     fn next(&mut self) -> Option<Result<Document, String>> {

@@ -1,7 +1,7 @@
 //! Which expressions the cases of suites see true, false, or not at all.
 //!
 //! Cases run once more on an engine whose definition has no rules, so that it returns the objects that rules see. Each rule
-//! and its negation are then evaluated on them, with messages that say which has failed. Policies only warn there, so that each
+//! and its negation are then evaluated on them, with messages that say which of the two failed. Policies only warn there, so that each
 //! sees every write; the server itself keeps what their expressions result in.
 
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const VALIDATIONS: &str = "x-kubernetes-validations";
 /// What messages of failed expressions begin with.
 const MARK: &str = "pintle-coverage";
 
-/// An expression, and which values it had.
+/// An expression, and the values that it had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoveredExpression {
     /// The file of the definition.
@@ -28,9 +28,9 @@ pub struct CoveredExpression {
     /// The version and the path of the field for a rule; the name of a policy, and the field of its specification.
     pub place: String,
     pub expression: String,
-    /// Whether it was true, or had a value that is no boolean.
+    /// Whether the expression was true, or had a value that is not a boolean.
     pub was_true: bool,
-    /// Whether it was false, has failed, or had a value that is no boolean.
+    /// Whether the expression was false, failed, or had a value that is not a boolean.
     pub was_false: bool,
 }
 

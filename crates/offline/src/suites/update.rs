@@ -17,7 +17,7 @@ struct Edit {
 }
 
 /// Writes what the outcomes have stored. A case that is run with several definitions gets the object of the first. A case
-/// whose object is written is no failure any more, unless another definition stores another object. The error is one line.
+/// whose object is written no longer fails, unless another definition stores another object. The error is one line.
 pub fn write(
     suites: &[Suite],
     outcomes: &mut [(usize, usize, Vec<CaseOutcome>)],
@@ -79,7 +79,7 @@ fn edited(text: &str, edits: Vec<Edit>) -> Result<String, String> {
         path.push(FieldStep::Field("expected".to_owned()));
         let found = positions.locate(&path);
         let column = map.value.column;
-        // a map in flow style has a brace, and other maps are alone on their line but for dashes
+        // a map in flow style has a brace, and other maps are alone on their line except for dashes
         let is_block = lines.get(map.value.line - 1).is_some_and(|line| {
             let (before, map) = line.split_at_checked(column - 1).unwrap_or((line, ""));
             before.chars().all(|letter| letter == ' ' || letter == '-') && !map.starts_with(['{', '['])

@@ -13,7 +13,7 @@ use super::at::At;
 use super::checks::text;
 use super::routing;
 
-/// The maximum number of responders of an Eviction: those of a Pod and the one of Kubernetes itself.
+/// The maximum number of responders of an Eviction: those of a Pod, and Kubernetes itself.
 const RESPONDERS_MAX: usize = 11;
 /// The responder of Kubernetes itself, and its priority.
 const IMPERATIVE: (&str, i64) = ("imperative-eviction.k8s.io/evictor", 100);

@@ -88,7 +88,7 @@ fn url_problem(url: &str) -> Option<&'static str> {
     }
 }
 
-/// Every condition of a status needs a type, and no two have the same.
+/// Every condition of a status needs a type, which no other condition has.
 pub fn validate_states(at: At) {
     let mut known = HashSet::new();
     for condition in at.items_of("status.conditions") {
@@ -192,12 +192,8 @@ pub fn validate_level(at: At) {
     fixed(at, "flowcontrol.PriorityLevelConfigurationSpec", free);
 }
 
-fn not_negative(at: At, why: &str) {
-    at.at_least(0, why);
-}
-
 fn shares(level: At) {
-    not_negative(level.field("nominalConcurrencyShares"), "must be a non-negative integer");
+    level.field("nominalConcurrencyShares").at_least(0, "must be a non-negative integer");
     level.field("lendablePercent").within(0..=100);
 }
 
@@ -231,7 +227,7 @@ fn queuing(queuing: At) {
 fn limit(limited: At) {
     shares(limited);
     let why = "if specified, must be a non-negative integer";
-    not_negative(limited.field("borrowingLimitPercent"), why);
+    limited.field("borrowingLimitPercent").at_least(0, why);
     let response = limited.field("limitResponse");
     let (kind, queues) = (response.field("type"), response.field("queuing"));
     match (kind.as_text(), queues.is_given()) {

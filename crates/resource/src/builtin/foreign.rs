@@ -31,7 +31,7 @@ pub fn is_known_in_scheme_of(group: &str, api_version: &str, kind: &str) -> bool
     UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && (api_version == "v1" || of_group()))
 }
 
-/// The version of the Go type of a kind. Types that are no kinds of a group are those of `meta/v1`.
+/// The version of the Go type of a kind. Types that belong to no group are those of `meta/v1`.
 pub fn type_version<'a>(api_version: &'a str, kind: &str) -> &'a str {
     if is_shared(kind) { "v1" } else { api_version.rsplit('/').next().unwrap_or_default() }
 }

@@ -45,8 +45,8 @@ pub fn is_qualified(name: &str) -> bool {
     }
 }
 
-/// Whether a name ends with `iqn.YYYY-MM.AUTHORITY:ID`. The time is linear: each colon is looked at with what is behind
-/// the one before it.
+/// Whether a name ends with `iqn.YYYY-MM.AUTHORITY:ID`. The time is linear, since for each colon only the text back to the
+/// previous colon is searched.
 fn has_authority(name: &str) -> bool {
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}');
     let is_outside = |c: char| ",;*&$|".contains(c) || is_space(c);

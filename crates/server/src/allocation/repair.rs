@@ -29,7 +29,7 @@ pub enum Unowned {
 
 impl Allocation {
     /// Reserves the addresses and ports of stored Services, and releases reservations without a Service. `suspects`
-    /// are the unowned reservations that the last repair found, and are replaced by those that this one finds.
+    /// are the unowned reservations that the last repair found, and are replaced by those that this repair finds.
     pub async fn repair(
         &self,
         server: &dyn AddressObjects,

@@ -25,7 +25,7 @@ const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify t
 
 /// The data of that ConfigMap.
 const BUNDLE: [&str; 2] = ["data", "ca.crt"];
-/// The entry of the queue that stands for all namespaces.
+/// A queue entry for all namespaces.
 const ALL: Text = Text::new_static("");
 
 /// The controller that keeps one object in every namespace.

@@ -21,7 +21,7 @@ pub struct Window {
 }
 
 struct WindowState {
-    /// Bytes.
+    /// Bytes that were handed over and are not sent yet.
     unsent: usize,
     /// When bytes were last sent, or handed over while no others were unsent.
     progress: Instant,

@@ -1,7 +1,7 @@
 //! managedFields: provides the field manager with the versions of a resource and the fields that an endpoint resets.
 //!
 //! The field manager is synchronous, but conversion webhooks are not. It runs until it needs a conversion that has not been
-//! made yet; that one is awaited, then the field manager runs again from the start with the same sequence of conversions.
+//! made yet. Once that conversion is made, the field manager runs again from the start, with the same sequence of conversions.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

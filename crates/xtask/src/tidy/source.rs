@@ -86,7 +86,7 @@ struct Lexed<'a> {
 }
 
 impl<'a> Lexed<'a> {
-    /// Lexes a file. One that is no Rust has no code; the compiler rejects it.
+    /// Lexes a file. A file that is not Rust has no code; the compiler rejects it.
     fn new(text: &'a str) -> Lexed<'a> {
         let blank = blank(text).into_bytes();
         let (code, production) = (blank.clone(), blank.clone());

@@ -37,7 +37,7 @@ pub struct ReportTask {
     #[arg(long, value_name = "CHECK=MAX,...", value_delimiter = ',', value_parser = expectation)]
     expect: Vec<Expectation>,
 
-    /// Begin to count anew after this report.
+    /// Set the counters to zero after this report.
     #[arg(long)]
     reset: bool,
 

@@ -20,7 +20,7 @@ pub struct RecordTask {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Keep the data of Secrets, and tokens. Without this they are replaced, also where they are sent.
+    /// Keep the data of Secrets, and tokens. Without this they are replaced, in requests and in responses.
     #[arg(long)]
     secrets: bool,
 

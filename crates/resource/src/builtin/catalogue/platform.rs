@@ -12,7 +12,7 @@ use crate::rules::{Deletion, Dependents, Preconditions};
 
 const NONE: Behaviour = Behaviour::NONE;
 
-/// `resource.k8s.io/v1beta1` has a form of its own; its objects are prepared and validated in that of v1.
+/// `resource.k8s.io/v1beta1` has a form of its own; its objects are prepared and validated in the form of v1.
 const FLAT: Option<StoredAs> = Some(StoredAs {
     is_canonical: true,
     checked_path: Some(flat::stable_path),

@@ -165,7 +165,7 @@ fn access_modes(given: &[&str]) -> String {
     known.into_iter().filter(|(mode, _)| given.contains(mode)).map(|(_, short)| short).collect::<Vec<_>>().join(",")
 }
 
-/// A text with placeholders.
+/// A text with holes, which values fill.
 #[derive(Clone)]
 struct Template(Vec<Piece>);
 

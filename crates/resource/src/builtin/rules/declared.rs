@@ -16,7 +16,7 @@ use super::words::Declared;
 impl Walk {
     /// Checks the fields of a struct.
     pub fn declared(self, at: At, of: &'static Ruled) {
-        members(at, of);
+        presence(at, of);
         let name = at.field("metadata.name");
         let was = name.old_text();
         if let Some(rules) = of.object_name.as_deref().map(|rules| &rules.declared)
@@ -39,7 +39,7 @@ impl Walk {
     fn changed(self, at: At, field: &'static RuledField) {
         let (go, rules, found) = (field.go, field.rules.as_deref().map(|rules| &rules.declared), at.count());
         if let Some(rules) = rules {
-            self.short(at, go, rules);
+            self.short_circuit(at, go, rules);
         }
         if at.count() > found {
             return;
@@ -65,7 +65,7 @@ impl Walk {
     }
 
     /// Checks the rules after which the validation of a field ends if they have found errors.
-    fn short(self, at: At, go: &GoField, rules: &Declared) {
+    fn short_circuit(self, at: At, go: &GoField, rules: &Declared) {
         let given = Some(at.value).filter(|_| at.is_given());
         let is_set = |value: Option<&Value>| value.is_some_and(|value| is_pointer(go) || !is_empty(value));
         let (is_given, was_given) = (is_set(given), is_set(at.old));
@@ -92,7 +92,7 @@ impl Walk {
 }
 
 /// Checks which fields of a struct may or must be set.
-fn members(at: At, of: &Ruled) {
+fn presence(at: At, of: &Ruled) {
     let mut rules = of.fields.iter().filter_map(|field| Some((field.go.name, &field.rules.as_ref()?.declared)));
     for (name, rules) in rules.clone() {
         let Some((other, wanted, is_required)) = rules.condition else { continue };

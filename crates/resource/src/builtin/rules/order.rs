@@ -21,7 +21,7 @@ struct ErrorRank {
     is_given: bool,
 }
 
-/// The errors of an object of the type `of` in their order. Errors between which there is no order stay as they were found.
+/// The errors of an object of the type `of` in their order. Errors that no order distinguishes stay as they were found.
 pub fn in_order(of: Option<&'static Ruled>, mut found: Vec<FoundError>) -> Vec<FieldError> {
     if let Some(of) = of.filter(|of| found.len() > 1 && of.order.is_some()) {
         found.sort_by_cached_key(|found| error_rank(of, found));
