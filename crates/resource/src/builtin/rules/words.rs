@@ -98,7 +98,7 @@ pub struct Union {
 /// struct.
 pub type Order = Vec<(&'static str, OrderedErrors)>;
 
-/// OrderedErrors errors of a field have a position.
+/// Which errors of a field an entry of an order is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum OrderedErrors {
     All,
