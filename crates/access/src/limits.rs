@@ -1,4 +1,4 @@
-//! Bounds of access control. Those that kube-apiserver has too have its value; the others say what they bound.
+//! Bounds of access control. "kube-apiserver's" marks the values that kube-apiserver has, too.
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ pub(crate) struct FailedCheck {
 
 /// The errors found so far, and how many checks have matched, which decides which branch of a junctor is shown.
 ///
-/// No error is there twice. Errors beyond [`ERRORS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
+/// No error is kept twice. Errors beyond [`ERRORS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) release: Release,

@@ -175,7 +175,7 @@ pub enum FailurePolicy {
 }
 
 impl FailurePolicy {
-    /// That of a webhook, or of the `spec` of a policy.
+    /// The failure policy of a webhook, or of the `spec` of a policy.
     pub fn of(configuration: &Value) -> FailurePolicy {
         match configuration.str_at(&["failurePolicy"]) {
             "Ignore" => FailurePolicy::Ignore,

@@ -104,7 +104,7 @@ impl Authorizer {
         self.decide(user, attributes).now_or_never()
     }
 
-    /// The rules that all authorizers know of a user in a namespace.
+    /// The rules of a user in a namespace, from all authorizers.
     pub fn rules_of(&self, user: &User, namespace: &str) -> UserRules {
         let mut resolved = UserRules::default();
         for mode in self.modes.load().iter() {

@@ -41,16 +41,12 @@ impl User {
 
     /// Reads a `UserInfo`, or the spec of a review; `name` is the field with the user name.
     pub fn from_value(value: &Value, name: &str) -> User {
-        let texts = |list: Option<&Value>| -> Vec<Text> {
-            let list = list.and_then(Value::as_array).unwrap_or_default();
-            list.iter().filter_map(Value::as_str).map(Text::from).collect()
-        };
         let extra = value.get("extra").and_then(Value::as_object).into_iter().flat_map(Map::iter);
         User {
             name: value.str_at(&[name]).into(),
             uid: value.str_at(&["uid"]).into(),
-            groups: texts(value.get("groups")),
-            extra: extra.map(|(key, values)| (key.clone(), texts(Some(values)))).collect(),
+            groups: value.text_list_at(&["groups"]),
+            extra: extra.map(|(key, values)| (key.clone(), values.text_list_at(&[]))).collect(),
         }
     }
 

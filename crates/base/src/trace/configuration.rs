@@ -19,7 +19,7 @@ const KIND: ConfigurationKind = ConfigurationKind {
 pub struct Configuration {
     /// `host:port` of the collector: OTLP over gRPC, without TLS.
     pub endpoint: String,
-    /// How many of a million requests are sampled, if their trace is not sampled already.
+    /// How many of a million requests are sampled, among those that do not continue a trusted trace.
     pub per_million: u32,
 }
 

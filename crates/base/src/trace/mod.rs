@@ -140,7 +140,7 @@ fn is_sampled(id: [u8; 16], per_million: u32) -> bool {
     u128::from(low) < bound
 }
 
-/// Parses `00-<trace>-<span>-<flags>`, the only version.
+/// Parses a `traceparent`: `<version>-<trace>-<span>-<flags>`. Versions after 00 may have more parts.
 fn parse(text: &str) -> Option<Trace> {
     let mut parts = text.trim().split('-');
     let (version, id, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);

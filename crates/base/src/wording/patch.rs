@@ -72,7 +72,7 @@ fn text(error: &PatchError, types: [&str; 2]) -> String {
     format!("json: cannot unmarshal {found} into Go {wanted}")
 }
 
-/// A field that strict validation reports of a merge patch.
+/// The message of strict validation about a field of a merge patch.
 pub fn strict_error(error: &StrictError) -> String {
     let kind = if error.is_duplicate { "duplicate" } else { "unknown" };
     format!("{kind} field {}", machinery::value::quote(&error.path))

@@ -58,40 +58,36 @@ impl Cidr {
 pub(crate) type Parsed<T> = std::result::Result<T, String>;
 
 pub(crate) fn v4_fields(whole: &str, part: &str) -> Parsed<[u8; 4]> {
-    let fail = |message: &str, at: &str| {
-        let at = if at.is_empty() { String::new() } else { format!(" (at {})", quote(at)) };
-        Err(format!("ParseAddr({}): {message}{at}", quote(whole)))
-    };
     let bytes = part.as_bytes();
     let (mut fields, mut pos, mut value, mut digits) = ([0u8; 4], 0, 0u32, 0);
     for (i, &b) in bytes.iter().enumerate() {
         match b {
             b'0'..=b'9' => {
                 if digits == 1 && value == 0 {
-                    return fail("IPv4 field has octet with leading zero", "");
+                    return refuse(whole, "IPv4 field has octet with leading zero", "");
                 }
                 value = value * 10 + u32::from(b - b'0');
                 digits += 1;
                 if value > 255 {
-                    return fail("IPv4 field has value >255", "");
+                    return refuse(whole, "IPv4 field has value >255", "");
                 }
             }
             b'.' => {
                 if i == 0 || i == bytes.len() - 1 || bytes[i - 1] == b'.' {
-                    return fail("IPv4 field must have at least one digit", &part[i..]);
+                    return refuse(whole, "IPv4 field must have at least one digit", &part[i..]);
                 }
                 if pos == 3 {
-                    return fail("IPv4 address too long", "");
+                    return refuse(whole, "IPv4 address too long", "");
                 }
                 fields[pos] = value as u8;
                 pos += 1;
                 (value, digits) = (0, 0);
             }
-            _ => return fail("unexpected character", &part[i..]),
+            _ => return refuse(whole, "unexpected character", &part[i..]),
         }
     }
     if pos < 3 {
-        return fail("IPv4 address too short", "");
+        return refuse(whole, "IPv4 address too short", "");
     }
     fields[3] = value as u8;
     Ok(fields)

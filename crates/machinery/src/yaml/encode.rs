@@ -163,7 +163,7 @@ impl Emitter {
     /// Breaks the line at single spaces once it exceeds the width.
     fn folded(&mut self, text: &str, indent: usize, folding: Folding) {
         let mut rest = text.chars().peekable();
-        // the first and the last character of a text are no places to fold
+        // a text is not folded at its first or last character
         let mut is_place = false;
         while let Some(c) = rest.next() {
             let ends = rest.peek().is_none_or(|next| *next == ' ');

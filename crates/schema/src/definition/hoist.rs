@@ -62,7 +62,7 @@ impl<'a> Hoisted<'a> {
         version.get("schema")
     }
 
-    /// Every distinct `openAPIV3Schema`: the common one, or those of the versions.
+    /// The common `openAPIV3Schema`, or else that of each version.
     pub(super) fn schemas(&self) -> impl Iterator<Item = &'a Value> {
         let top = self.top("schema");
         let own = self.versions.iter().filter_map(|v| self.own(v, "schema"));

@@ -1,7 +1,7 @@
 //! Validation of values: the schema, then scale paths, embedded resources, list types and rules.
 //!
-//! Pipeline: after admission changed the object for the last time; on update with the old object, whose tolerated
-//! errors vanish. Invariants: nothing is allocated for a valid value; the order of errors is that of upstream, with
+//! Pipeline: after admission has changed the object for the last time. On update, errors of values that the old object
+//! has too are dropped. Invariants: nothing is allocated for a valid value; the order of errors is that of upstream, with
 //! properties sorted by name.
 
 mod node;

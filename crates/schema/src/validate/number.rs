@@ -53,7 +53,7 @@ impl Range {
         }
     }
 
-    /// Whether the number with the shortest decimal digits of a float lies in the range.
+    /// Whether a float, by its shortest decimal digits, lies in the range.
     fn has_float(self, f: f64) -> bool {
         if f.fract() == 0.0 && f.abs() <= EXACT_MAX {
             return self.has_integer(f as i64);
@@ -105,7 +105,8 @@ enum Compared {
     Float(f64),
 }
 
-/// How `value` is compared with `constraint`. An integer is compared with its whole part, unless that is out of range.
+/// How `value` is compared with `constraint`: an integer with the whole part of a constraint that is in range, all else as
+/// a float.
 fn compared(node: &Node, value: &Value, constraint: f64, what: &str, path: &Path<'_>, report: &mut Report) -> Compared {
     let out_of = node.range.filter(|range| !range.has_float(constraint));
     if let Some(range) = out_of {

@@ -1,5 +1,5 @@
-//! Branches: each begins with the keys of the store or of another branch, and has keys of its own from then on, in the same
-//! log. The committer begins them.
+//! Branches: each begins with the keys of the store or of another branch, or without keys, and then has keys of its own, in
+//! the same log. The committer starts them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Lineage {
     /// 0 until the branch has begun.
     pub number: Number,
     pub source: Number,
-    /// What it began with, and the bytes of its values.
+    /// The keys that the branch began with, and the bytes of their values.
     pub base: Map,
     pub base_bytes: u64,
 }
@@ -51,7 +51,7 @@ impl BranchState {
         Arc::new(BranchState { id, label, shared, lineage: Mutex::new(lineage), begins: Condvar::new() })
     }
 
-    /// Begins with these keys.
+    /// Starts the branch with the keys of its lineage, and wakes the threads that wait for it.
     pub fn begin(&self, lineage: Lineage, head: Revision) {
         let (base, bytes) = (lineage.base.clone(), lineage.base_bytes);
         let mut own = self.lineage.lock();
@@ -133,13 +133,13 @@ pub enum Origin {
     Branch(Arc<BranchState>),
 }
 
-/// What of its source a branch begins with.
+/// The keys of its source with which a branch begins.
 pub enum Share {
-    /// What the source holds. If a revision is given, it must be the newest one of the source.
+    /// The current keys of the source. If a revision is given, it must be the newest one of the source.
     Newest(Option<Revision>),
-    /// What it began with.
+    /// The keys that the source began with.
     Origin,
-    /// These keys, which it held at this revision.
+    /// Keys that the source held at an earlier revision.
     Earlier(Map, Revision),
 }
 

@@ -19,6 +19,7 @@ const OF_SERVICES: [&str; 3] = ["services", "services.nodeports", "services.load
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 /// The infix between a storage class and a resource name.
 const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
+
 /// How the objects of a kind are counted.
 pub struct Counting {
     /// The name of a quota under which objects are counted, such as `count/pods`.

@@ -222,7 +222,7 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
     let mut next = 0;
     for (name, inner) in map.iter() {
         if let Some(field) = node.field_after(name, &mut next) {
-            let old = old_member(node, name, value, old, path);
+            let old = old_field(node, name, value, old, path);
             check(field, inner, old, &Path::Field(path, name), report);
         }
     }
@@ -235,13 +235,7 @@ fn object(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: &Pat
 
 /// The old value of the field `name` of the object at `path`. `kind` and `apiVersion` of the whole object have none, so
 /// that their errors are never tolerated.
-fn old_member<'a>(
-    node: &Node,
-    name: &str,
-    value: &Value,
-    old: Option<&'a Value>,
-    path: &Path<'_>,
-) -> Option<&'a Value> {
+fn old_field<'a>(node: &Node, name: &str, value: &Value, old: Option<&'a Value>, path: &Path<'_>) -> Option<&'a Value> {
     let is_type = matches!(path, Path::Root) && matches!(name, "kind" | "apiVersion");
     if is_type { None } else { ratchet::field(value, old, node, name) }
 }
@@ -253,7 +247,7 @@ fn additional(node: &Node, map: &Map, value: &Value, old: Option<&Value>, path: 
     for (name, inner) in map.iter().filter(|(name, _)| node.field(name).is_none()) {
         match &node.additional {
             Additional::Schema(schema) => {
-                let old = old_member(node, name, value, old, path);
+                let old = old_field(node, name, value, old, path);
                 check(schema, inner, old, &Path::Key(path, name), report);
             }
             _ => {

@@ -139,7 +139,7 @@ impl SecurityPolicy {
     }
 }
 
-/// An error with its field.
+/// The text of an error, after the path of its field.
 pub fn error_text(error: &FieldError) -> String {
     format!("{}: {}", error.field, error.message())
 }
