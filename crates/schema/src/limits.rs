@@ -17,6 +17,11 @@ pub(crate) const CONFLICTS_BYTES_MAX: usize = PATHS_BYTES_MAX;
 /// converted again each time, which bounds memory.
 pub(crate) const RENDITIONS_MAX: usize = 4;
 
+/// Sets of managedFields that are kept decoded for each version of a resource, and the bytes of the longest, which bounds
+/// memory: decoded, a set takes some four times its bytes.
+pub(crate) const KNOWN_SETS_MAX: usize = 16;
+pub(crate) const KNOWN_SET_BYTES_MAX: usize = 8 * 1024;
+
 /// Type errors of an object that are kept to find the first one in the document, which bounds memory.
 pub(crate) const TYPE_ERRORS_MAX: usize = 10_000;
 

@@ -2,9 +2,11 @@
 
 use super::error::ManagedFieldsError;
 use super::fieldpath::{FieldSet, PathElement, SetNode};
+use crate::limits::{KNOWN_SET_BYTES_MAX, KNOWN_SETS_MAX};
 use machinery::value::{DEPTH_MAX, decode, write_json, write_json_string};
 use machinery::{Text, Value};
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The largest integer that is exact as a float. Path elements are decoded as floats.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
@@ -114,11 +116,13 @@ fn parse_key(key: &str) -> Result<Option<PathElement>, ManagedFieldsError> {
     }
 }
 
-/// A set, with the text that it was decoded from if [`encode`] would write the same.
+/// A set, which objects with equal sets share, with the text that it was decoded from if [`encode`] would write the same.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
-    set: FieldSet,
+    set: Arc<FieldSet>,
     text: Option<Text>,
+    /// Whether it is known that no path is below a node that has become atomic.
+    pub is_reconciled: bool,
 }
 
 impl Fields {
@@ -132,7 +136,8 @@ impl Fields {
         let mut reader = FieldsReader { text, at: 0, is_normal: true };
         match reader.node(1) {
             Some(node) if reader.at == text.len() => {
-                Ok(Fields { set: node.children, text: reader.is_normal.then(|| text.clone()) })
+                let text = reader.is_normal.then(|| text.clone());
+                Ok(Fields { set: node.children.into(), text, is_reconciled: false })
             }
             // decoding a tree gives the error
             _ => Ok(parse(&Value::of_encoded(text))?.into()),
@@ -147,17 +152,18 @@ impl Fields {
     /// The set, for changes, after which the text is not kept.
     pub fn to_mut(&mut self) -> &mut FieldSet {
         self.text = None;
-        &mut self.set
+        self.is_reconciled = false;
+        Arc::make_mut(&mut self.set)
     }
 
     pub fn into_set(self) -> FieldSet {
-        self.set
+        Arc::unwrap_or_clone(self.set)
     }
 }
 
 impl From<FieldSet> for Fields {
     fn from(set: FieldSet) -> Fields {
-        Fields { set, text: None }
+        Fields { set: set.into(), text: None, is_reconciled: false }
     }
 }
 
@@ -166,6 +172,37 @@ impl std::ops::Deref for Fields {
 
     fn deref(&self) -> &FieldSet {
         &self.set
+    }
+}
+
+/// The sets of one version of a resource that were decoded last, by their text. Most objects of a kind have the same fields from
+/// the same managers, so that a write seldom has to decode a set.
+#[derive(Debug, Default)]
+pub(crate) struct KnownSets(Mutex<Vec<(Text, Fields)>>);
+
+impl KnownSets {
+    /// The set of a text, which `decode` returns if it is not known.
+    pub fn get(
+        &self,
+        text: &Text,
+        decode: impl FnOnce() -> Result<Fields, ManagedFieldsError>,
+    ) -> Result<Fields, ManagedFieldsError> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let mut known = known();
+            if let Some(at) = known.iter().position(|(other, _)| other == text) {
+                // the last one is the first that has to go
+                known[..=at].rotate_right(1);
+                return Ok(known[0].1.clone());
+            }
+        }
+        let fields = decode()?;
+        if text.len() <= KNOWN_SET_BYTES_MAX {
+            let mut known = known();
+            known.truncate(KNOWN_SETS_MAX - 1);
+            known.insert(0, (text.clone(), fields.clone()));
+        }
+        Ok(fields)
     }
 }
 

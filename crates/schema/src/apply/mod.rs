@@ -33,7 +33,7 @@ pub use versions::{ConvertError, Versions};
 use machinery::{Release, Status, Text, Value};
 use owners::{Identity, Operation, Owners, Ownership};
 use ownership::{Applied, Failure, Write};
-use typed::{Duplicates, errors_text, validate};
+use typed::{Duplicates, Mismatch, errors_text, validate, validate_beside};
 
 use crate::shape;
 
@@ -105,7 +105,7 @@ fn set_list(object: &mut Value, owners: Owners) {
 
 /// Checks that the managedFields of an object can be read.
 pub fn check_managed_fields(object: &Value) -> Result<(), ManagedFieldsError> {
-    Owners::parse(object.at(&["metadata", "managedFields"])).map(drop)
+    Owners::parse(object.at(&["metadata", "managedFields"]), None).map(drop)
 }
 
 /// Sets the managedFields of `new`, which is to be stored in place of `live` by anything but an apply.
@@ -147,12 +147,12 @@ fn live_or_given(live: Option<&Value>, given: Option<Value>, request: &Request<'
         if owners::is_reset(given.as_ref()) {
             return (Owners::default(), None);
         }
-        match Owners::parse(given.as_ref()) {
+        match Owners::parse(given.as_ref(), Some(request.versions)) {
             Ok(owners) if !owners.0.is_empty() => return (owners, None),
             _ => {}
         }
     }
-    match Owners::parse(stored) {
+    match Owners::parse(stored, Some(request.versions)) {
         Ok(owners) => (owners, stored.cloned()),
         Err(_) => (Owners::default(), None),
     }
@@ -169,14 +169,12 @@ fn track(
     let Some(types) = request.versions.types(request.api_version) else {
         return Err("no corresponding type".to_owned());
     };
-    let typed = |object: &Value, what: &str| {
-        validate(types, object, Duplicates::Allowed).map_err(|errors| {
-            let name = Request::name_of(object);
-            format!("failed to convert {what} object ({name}) to smd typed: {}", errors_text(&errors))
-        })
+    let mismatch = |object: &Value, what: &str, errors: Vec<Mismatch>| {
+        let name = Request::name_of(object);
+        format!("failed to convert {what} object ({name}) to smd typed: {}", errors_text(&errors))
     };
-    typed(new, "new")?;
-    typed(live, "live")?;
+    validate(types, new, Duplicates::Allowed).map_err(|errors| mismatch(new, "new", errors))?;
+    validate_beside(types, live, new, Duplicates::Allowed).map_err(|errors| mismatch(live, "live", errors))?;
     let version = Text::from(request.api_version);
     let write = Write { versions: request.versions, types, version: &version, time: request.time };
     let updated = ownership::update(write, live, new, owners, writer);
@@ -223,7 +221,7 @@ pub fn apply(
     let internal = |why: String| Status::untyped(500, why);
     let empty = request.empty_object();
     let live = live.unwrap_or(&empty);
-    let mut owners = Owners::parse(list_of(live)).map_err(ApplyError::ManagedFields)?;
+    let mut owners = Owners::parse(list_of(live), Some(request.versions)).map_err(ApplyError::ManagedFields)?;
     let untracked = owners.0.is_empty();
     let changed = untracked || !list_of(live).is_some_and(|list| owners.are_all_of(list));
     if untracked {

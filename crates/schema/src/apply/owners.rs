@@ -3,6 +3,9 @@
 use super::error::ManagedFieldsError;
 use super::fieldpath::FieldSet;
 use super::fields_v1::Fields;
+use super::typed::reconcile;
+use super::types::TypeSchema;
+use super::versions::Versions;
 pub use crate::limits::UPDATE_ENTRIES_MAX;
 use machinery::time::{parse_rfc3339, rfc3339};
 use machinery::value::quote;
@@ -112,7 +115,7 @@ fn text_of(entry: &Map, field: &'static str) -> Result<Text, ManagedFieldsError>
     }
 }
 
-fn parse_entry(index: usize, entry: &Value) -> Result<Owner, ManagedFieldsError> {
+fn parse_entry(index: usize, entry: &Value, versions: Option<&dyn Versions>) -> Result<Owner, ManagedFieldsError> {
     let entry = entry.as_object().ok_or(ManagedFieldsError::EntryNotAnObject)?;
     let operation = match text_of(entry, "operation")?.as_str() {
         "Apply" => Operation::Apply,
@@ -134,10 +137,20 @@ fn parse_entry(index: usize, entry: &Value) -> Result<Owner, ManagedFieldsError>
     };
     let set = match entry.get("fieldsV1") {
         None | Some(Value::Null) => Fields::default(),
-        Some(fields) => Fields::parse(fields)?,
+        Some(fields) => parse_set(fields, versions.and_then(|versions| versions.types(&version)))?,
     };
     let (manager, subresource) = (text_of(entry, "manager")?, text_of(entry, "subresource")?);
     Ok(Owner { identity: Identity::new(&manager, operation, &version, &subresource), version, time, set })
+}
+
+/// Decodes a set, which is given in the version of `types`.
+fn parse_set(fields: &Value, types: Option<&TypeSchema>) -> Result<Fields, ManagedFieldsError> {
+    let (Value::Encoded(text), Some(types)) = (fields, types) else { return Fields::parse(fields) };
+    types.known_sets().get(text, || {
+        let mut set = Fields::parse(fields)?;
+        set.is_reconciled = reconcile(types, &set).is_none();
+        Ok(set)
+    })
 }
 
 /// Whether the list in a request resets managedFields, as a list of one empty entry does.
@@ -153,12 +166,12 @@ pub(crate) fn is_reset(list: Option<&Value>) -> bool {
 }
 
 impl Owners {
-    /// Decodes the list. Fails if any entry cannot be decoded.
-    pub fn parse(list: Option<&Value>) -> Result<Owners, ManagedFieldsError> {
+    /// Decodes the list. Fails if any entry cannot be decoded. `versions` are those that the entries may be given in.
+    pub fn parse(list: Option<&Value>, versions: Option<&dyn Versions>) -> Result<Owners, ManagedFieldsError> {
         let entries = list.and_then(Value::as_array).unwrap_or_default();
         let mut owners = UniqueOwners::default();
         for (i, entry) in entries.iter().enumerate() {
-            owners.insert(parse_entry(i, entry)?);
+            owners.insert(parse_entry(i, entry, versions)?);
         }
         Ok(owners.into_owners())
     }
@@ -386,7 +399,7 @@ mod tests {
     #[test]
     fn many_entries_are_read_in_linear_time() {
         let entry = |manager: usize| json!({"manager": (format!("m{manager}")), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"});
-        let mut owners = Owners::parse(Some(&(0..30_000).map(entry).collect())).unwrap();
+        let mut owners = Owners::parse(Some(&(0..30_000).map(entry).collect()), None).unwrap();
         assert_eq!(owners.0.len(), 30_000);
         assert!(owners.cap(&Identity::new("m1", Operation::Update, "v1", "")));
         assert_eq!(owners.0.len(), UPDATE_ENTRIES_MAX);

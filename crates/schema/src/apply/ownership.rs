@@ -76,6 +76,7 @@ fn follow_schema(write: Write<'_>, owners: &mut Owners, live: &mut Renditions<'_
             };
         }
         if let Some(types) = write.versions.types(&owner.version)
+            && !owner.set.is_reconciled
             && let Some(set) = reconcile(types, &owner.set)
         {
             owner.set = set.into();
@@ -159,6 +160,26 @@ fn take_changes(
     Ok(if owners.0.len() == count { ownership } else { Ownership::Changed })
 }
 
+/// Whether the set of the writer is the same after the changes. Then it needs not be copied, changed and encoded again.
+fn owns_all(set: &FieldSet, changes: &Changes) -> bool {
+    let Changes { added, modified, removed } = changes;
+    let is_any_owned = !added.is_empty() || !modified.is_empty();
+    let is_none_lost = !set.intersects(removed) && !set.intersects(&UNTRACKED);
+    let is_same = is_any_owned && added.is_subset(set) && modified.is_subset(set) && is_none_lost;
+    debug_assert!(!is_same || *set == owned_after(Changes::clone(changes), set.clone()));
+    is_same
+}
+
+/// The set of the writer after the changes.
+fn owned_after(changes: Changes, mut set: FieldSet) -> FieldSet {
+    set.remove(&changes.added);
+    set.remove(&changes.modified);
+    set.remove(&changes.removed);
+    let mut own = changes.modified.union(changes.added);
+    own.remove(&UNTRACKED);
+    own.union(set)
+}
+
 /// Tracks an update of `live` to `new`. Afterwards the changed paths belong to `writer`.
 pub(crate) fn update(
     write: Write<'_>,
@@ -176,7 +197,12 @@ pub(crate) fn update(
         if nothing && owners.0.iter().all(|o| o.version == *write.version && !o.set.is_empty()) {
             return Ok(ownership);
         }
-        take_changes(owners, &mut changes, None, Force::Yes)?;
+        let is_kept = changes.own.as_ref().is_some_and(|own| owners.get(writer).is_some_and(|o| owns_all(&o.set, own)));
+        take_changes(owners, &mut changes, is_kept.then_some(writer), Force::Yes)?;
+        if let (true, Some(owner)) = (is_kept, owners.get_mut(writer)) {
+            owner.time = Some(write.time);
+            return Ok(Ownership::Changed);
+        }
         let own = changes.own.unwrap_or_default();
         let mut own = own.modified.union(own.added);
         own.remove(&UNTRACKED);
@@ -237,16 +263,21 @@ pub(crate) fn apply(
         take_changes(&mut owners, &mut changes, Some(writer), force)?
     };
     let changed = has_null_list || !same_object(live, &object);
+    let mut is_same_set = false;
     if let Some(own) = owners.get_mut(writer) {
         own.set.to_mut().remove(&UNTRACKED);
+        if let Some(last) = last.filter(|last| *last.set == *own.set) {
+            // has its text already
+            own.set = last.set;
+            is_same_set = true;
+        }
         if changed {
             own.time = Some(write.time);
         }
     }
     let count = owners.0.len();
     owners.0.retain(|owner| !owner.set.is_empty());
-    let same_set = || last.as_ref().map(|last| &*last.set) == owners.get(writer).map(|own| &*own.set);
-    if changed || fresh || taken == Ownership::Changed || count != owners.0.len() || !same_set() {
+    if changed || fresh || taken == Ownership::Changed || count != owners.0.len() || !is_same_set {
         ownership = Ownership::Changed;
     }
     Ok(Applied { object: changed.then_some(object), owners, ownership })

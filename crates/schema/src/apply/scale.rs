@@ -38,7 +38,7 @@ fn scale_path() -> Vec<Text> {
 impl ScalePath {
     /// The entries of the resource that own the replicas, as entries of its Scale.
     pub fn to_scale(list: Option<&Value>, paths: &[ScalePath]) -> Result<Option<Value>, ManagedFieldsError> {
-        let owners = Owners::parse(list)?;
+        let owners = Owners::parse(list, None)?;
         let kept = owners.0.into_iter().filter_map(|owner| {
             let path = path_of(paths, &owner.version)?.as_ref()?;
             has(&owner.set, path).then(|| Owner {
@@ -58,9 +58,9 @@ impl ScalePath {
         api_version: &str,
         paths: &[ScalePath],
     ) -> Result<Option<Value>, ManagedFieldsError> {
-        let mut scale = UniqueOwners::from(Owners::parse(scale)?);
+        let mut scale = UniqueOwners::from(Owners::parse(scale, None)?);
         let mut kept = UniqueOwners::default();
-        let owners = Owners::parse(list)?;
+        let owners = Owners::parse(list, None)?;
         // as in upstream, new entries have no time
         let times: HashMap<Identity, Option<i64>> = owners.0.iter().map(|o| (o.identity.clone(), o.time)).collect();
         for mut owner in owners.0 {

@@ -3,6 +3,7 @@
 //! A node may be a scalar, a list or a map, or all three where the schema names no type. Maps are granular or atomic;
 //! lists are atomic, sets, or maps by keys.
 
+use super::fields_v1::KnownSets;
 use crate::limits::TYPE_DEPTH_MAX;
 use machinery::value::find_sorted;
 use machinery::{Map, Text, Value};
@@ -161,6 +162,7 @@ pub(super) const DEDUCED: TypeId = 1;
 pub struct TypeSchema {
     atoms: Vec<Atom>,
     root: TypeId,
+    known_sets: KnownSets,
 }
 
 impl TypeSchema {
@@ -189,6 +191,10 @@ impl TypeSchema {
 
     pub(crate) fn root(&self) -> TypeId {
         self.root
+    }
+
+    pub(crate) fn known_sets(&self) -> &KnownSets {
+        &self.known_sets
     }
 
     pub(crate) fn atom(&self, id: TypeId) -> &Atom {
@@ -261,7 +267,7 @@ impl Compiler {
     }
 
     pub(super) fn finish(self, root: TypeId) -> TypeSchema {
-        TypeSchema { atoms: self.atoms, root }
+        TypeSchema { atoms: self.atoms, root, known_sets: KnownSets::default() }
     }
 
     fn node(&mut self, schema: &Value, mut context: TypeContext) -> TypeId {

@@ -143,6 +143,13 @@ impl ComparisonWalk<'_> {
     }
 
     fn member(&self, map: &MapType, name: &Text, old: Option<&Value>, new: Option<&Value>, delta: &mut Delta) {
+        if let (Some(a), Some(b)) = (old, new)
+            && !matches!(a, Value::Array(_) | Value::Object(_) | Value::Encoded(_))
+            && a == b
+        {
+            // most fields; equal scalars differ by no type
+            return;
+        }
         let Some(child) = map.child(name) else { return };
         if map.skips(name) {
             return;

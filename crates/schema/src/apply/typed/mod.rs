@@ -14,7 +14,7 @@ pub(crate) use compare::{Changes, compare};
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::remove;
-pub(crate) use validate::{Duplicates, validate, validate_foreign};
+pub(crate) use validate::{Duplicates, validate, validate_beside, validate_foreign};
 
 use super::fieldpath::PathElement;
 use super::types::{ListRelation, ListType, TypeSchema};

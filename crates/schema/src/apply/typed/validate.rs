@@ -22,6 +22,18 @@ pub(crate) fn validate(types: &TypeSchema, value: &Value, duplicates: Duplicates
     validate_foreign(types, value, &BTreeMap::new(), duplicates)
 }
 
+/// As [`validate`], for an object beside one that fits the type. Fields that are the same in both are not checked again.
+pub(crate) fn validate_beside(
+    types: &TypeSchema,
+    value: &Value,
+    valid: &Value,
+    duplicates: Duplicates,
+) -> Result<(), Vec<Mismatch>> {
+    let foreign = BTreeMap::new();
+    let walk = ValidationWalk { beside: valid.as_object(), ..ValidationWalk::new(types, &foreign, duplicates) };
+    walk.run(value)
+}
+
 /// As [`validate`], for a value with parts that are not JSON, given by their places. The value has nulls in these
 /// places.
 pub(crate) fn validate_foreign(
@@ -30,9 +42,7 @@ pub(crate) fn validate_foreign(
     foreign: &BTreeMap<String, Foreign>,
     duplicates: Duplicates,
 ) -> Result<(), Vec<Mismatch>> {
-    let mut walk = ValidationWalk { types, duplicates, foreign, errors: vec![], error_bytes: 0 };
-    walk.node(types.root(), value, &TypedPath::Root);
-    if walk.errors.is_empty() { Ok(()) } else { Err(walk.errors) }
+    ValidationWalk::new(types, foreign, duplicates).run(value)
 }
 
 /// The position of the walk, as a chain on the stack. It becomes text only for errors.
@@ -73,12 +83,23 @@ struct ValidationWalk<'a> {
     types: &'a TypeSchema,
     duplicates: Duplicates,
     foreign: &'a BTreeMap<String, Foreign>,
+    /// The fields of the root that need no check if they have these values.
+    beside: Option<&'a Map>,
     errors: Vec<Mismatch>,
     /// The total size of the errors in bytes. Errors beyond [`PATHS_BYTES_MAX`] are dropped.
     error_bytes: usize,
 }
 
-impl ValidationWalk<'_> {
+impl<'a> ValidationWalk<'a> {
+    fn new(types: &'a TypeSchema, foreign: &'a BTreeMap<String, Foreign>, duplicates: Duplicates) -> Self {
+        ValidationWalk { types, duplicates, foreign, beside: None, errors: vec![], error_bytes: 0 }
+    }
+
+    fn run(mut self, value: &Value) -> Result<(), Vec<Mismatch>> {
+        self.node(self.types.root(), value, &TypedPath::Root);
+        if self.errors.is_empty() { Ok(()) } else { Err(self.errors) }
+    }
+
     fn error(&mut self, path: &TypedPath<'_>, message: String) {
         if self.error_bytes > PATHS_BYTES_MAX {
             return;
@@ -154,8 +175,10 @@ impl ValidationWalk<'_> {
     }
 
     fn map(&mut self, map: &MapType, fields: &Map, path: &TypedPath<'_>) {
+        let beside = self.beside.take();
         for (name, value) in fields.iter() {
-            if self.duplicates == Duplicates::Allowed && map.skips(name) {
+            let is_skipped = self.duplicates == Duplicates::Allowed && map.skips(name);
+            if is_skipped || beside.is_some_and(|beside| beside.get(name) == Some(value)) {
                 continue;
             }
             let path = TypedPath::TypeField(path, name);
