@@ -23,7 +23,7 @@ pub use error::{TypeError, TypeProblem, first_conversion_error, first_error, fir
 pub use joined::joined;
 pub use machinery::time::{normal_micro_time, normal_time};
 pub use numbers::{convert_numbers, convert_whole_numbers};
-pub use read::{Keys, Read, read, read_request, read_request_as, read_stored};
+pub use read::{Keys, Read, is_exact, read, read_request, read_request_as, read_stored};
 pub use same::{same, same_fields};
 pub use table::{named, object_meta};
 pub use types::{declared_schema, type_schema};

@@ -1,6 +1,7 @@
 //! Decoding a tree as a typed object.
 
 mod errors;
+mod exact;
 mod print;
 mod scalars;
 #[cfg(test)]
@@ -8,6 +9,8 @@ mod tests;
 
 use machinery::value::Paths;
 use machinery::{Map, Value};
+
+pub use exact::is_exact;
 
 use super::error::{Conversion, Decoding, TypeError, first_error};
 use super::{Field, Shape, Struct};

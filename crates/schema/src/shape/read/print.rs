@@ -43,7 +43,7 @@ pub(super) fn printed(field: &Field, value: Option<Value>, empty: Empty) -> Opti
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(b) => !b,

@@ -4,12 +4,47 @@ use crate::shape::{named, object_meta, sees_duplicate};
 use machinery::value::decode;
 
 fn check(input: &str, value: &str, unknown: &[&str], error: Option<&str>) {
-    let read = read(&decode(input.as_bytes()).unwrap(), object_meta());
+    let given = decode(input.as_bytes()).unwrap();
+    let read = read(&given, object_meta());
+    let is_same = read.error.is_none() && read.unknown.is_empty() && read.value.to_json() == given.to_json();
+    assert!(is_same || !is_exact(&given, object_meta()), "{input}");
     assert_eq!(read.error.as_deref(), error, "{input}");
     if error.is_none() {
         assert_eq!(read.value.to_json(), value, "{input}");
     }
     assert_eq!(read.unknown, unknown, "{input}");
+}
+
+#[test]
+fn metadata_that_needs_no_reading_is_found() {
+    let cases = [
+        (r#"{}"#, true),
+        (r#"{"name": "a", "labels": {"a": ""}, "finalizers": ["f"], "generation": 1}"#, true),
+        (r#"{"creationTimestamp": "2026-01-01T00:00:00Z"}"#, true),
+        (
+            r#"{"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u", "controller": false}]}"#,
+            true,
+        ),
+        (r#"{"managedFields": [{"manager": "m", "fieldsV1": {"f:a": {}}, "time": "2026-01-01T00:00:00Z"}]}"#, true),
+        (r#"{"creationTimestamp": "2026-01-01T00:00:00+01:00"}"#, false),
+        (r#"{"creationTimestamp": null}"#, false),
+        (r#"{"generation": 1.0}"#, false),
+        (r#"{"generation": 0}"#, false),
+        (r#"{"labels": {}}"#, false),
+        (r#"{"labels": {"a": null}}"#, false),
+        (r#"{"name": ""}"#, false),
+        (r#"{"names": "a"}"#, false),
+        (r#"{"name": 1}"#, false),
+        (r#"{"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a"}]}"#, false),
+        (r#"{"ownerReferences": [null]}"#, false),
+        ("[]", false),
+    ];
+    for (text, want) in cases {
+        let given = decode(text.as_bytes()).unwrap();
+        let read = read(&given, object_meta());
+        let is_same = read.error.is_none() && read.unknown.is_empty() && read.value.to_json() == given.to_json();
+        assert_eq!([is_exact(&given, object_meta()), is_same], [want; 2], "{text}");
+    }
 }
 
 /// As in Go's decoder, this is the first error in the document, unless an error ends decoding.
