@@ -248,7 +248,17 @@ export class Server {
 
   /** What the server has logged. */
   logged() {
-    return this.log && existsSync(this.log) ? readFileSync(this.log, 'utf8') : '';
+    return this.logSince(0);
+  }
+
+  /** The length of the log until now, for `logSince`. */
+  logSize() {
+    return this.log && existsSync(this.log) ? statSync(this.log).size : 0;
+  }
+
+  /** What the server has logged since then. */
+  logSince(size) {
+    return this.log && existsSync(this.log) ? readFileSync(this.log).subarray(size).toString() : '';
   }
 
   /** Ends the use by this process. The server ends with its last user. */

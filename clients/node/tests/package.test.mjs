@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { PintleError, start } from 'pintle-server';
@@ -74,14 +75,22 @@ test('manifests are applied with their definitions first, to a template that is 
   writeFileSync(join(files, 'a-boat.json'), JSON.stringify(BOAT));
   writeFileSync(join(files, 'z-crd.json'), JSON.stringify(CRD));
   let built = 0;
+  const spec = async () => {
+    const name = createHash('sha256').update('boats').digest('hex').slice(0, 16);
+    return (await server.request('GET', `/apis/workspaces.pintle.dev/v1alpha1/workspaces/t-${name}`)).spec;
+  };
   const build = async (workspace) => {
     built += 1;
+    // if this process died, the name of the template would be free again
+    assert.equal((await spec()).ttl, '10s');
     const applied = await workspace.apply(files);
     assert.deepEqual(applied.map(({ kind }) => kind), ['CustomResourceDefinition', 'Boat']);
   };
   const forks = await Promise.all([1, 2, 3].map(async () => (await server.template('boats', build)).fork()));
   for (const fork of forks) await fork.request('GET', `${BOATS}/argo`);
   assert.equal(built, 1);
+  const { template, ttl } = await spec();
+  assert.deepEqual([template, ttl], [true, undefined]);
   await assert.rejects(server.template('broken', () => { throw new Error('no'); }), /^Error: no$/);
   assert.ok(existsSync(forks[0].kubeconfig()));
   rmSync(files, { recursive: true });
@@ -132,6 +141,50 @@ test('a thousand tests in processes beside each other leave nothing', async () =
   rmSync(suite, { recursive: true });
   assert.match(output, /^# pass 1000$/m);
   await gone();
+});
+
+test('other flags are another server', async () => {
+  const run = `flags-${process.pid}`;
+  const [one, same, other] = await Promise.all([[], [], ['--emulated-version=1.36']].map((flags) => start({ run, flags })));
+  assert.equal(one, same);
+  assert.notEqual(one.pid, other.pid);
+  assert.equal((await other.request('GET', '/version')).emulationMinor, '36');
+  for (const server of [one, other]) server.stop();
+  await gone(one.pid, other.pid);
+});
+
+// A program that says that it is ready, as another version.
+const OLDER = `#!${process.execPath}
+const { createServer } = require('node:net');
+const { rmSync } = require('node:fs');
+const path = process.argv.find((word) => word.startsWith('--exit-with-users=')).split('=')[1];
+const line = { version: '0.0.1', url: 'https://127.0.0.1:1', credentials: {} };
+const server = createServer((user) => {
+  user.write(JSON.stringify(line) + '\\n');
+  user.on('error', () => {});
+  user.on('close', () => {
+    server.close();
+    rmSync(path.replace(/sock$/, 'log'));
+  });
+});
+server.listen(path, () => console.log('ready'));
+`;
+
+test('programs that do not fit are one line', async () => {
+  const binary = process.env.PINTLE_BINARY;
+  const { arch } = process;
+  const { version } = JSON.parse(readFileSync('node_modules/pintle-server/package.json', 'utf8'));
+  const files = mkdtempSync('/tmp/pin-');
+  process.env.PINTLE_BINARY = join(files, 'older');
+  writeFileSync(process.env.PINTLE_BINARY, OLDER, { mode: 0o755 });
+  await assert.rejects(own(), new PintleError(`${files}/older has version 0.0.1, and pintle-server is ${version}: install pintle-server@0.0.1, or another binary`));
+  delete process.env.PINTLE_BINARY;
+  Object.defineProperty(process, 'arch', { value: 'vax' });
+  const missing = `npm install pintle-server-${process.platform}-vax@${version}, or name a binary of that version in PINTLE_BINARY`;
+  await assert.rejects(own(), new PintleError(`there is no binary of pintle-server for ${process.platform}-vax: ${missing}`));
+  Object.defineProperty(process, 'arch', { value: arch });
+  if (binary) process.env.PINTLE_BINARY = binary;
+  rmSync(files, { recursive: true });
 });
 
 test('what is wrong is one line', async () => {

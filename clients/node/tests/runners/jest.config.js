@@ -1,0 +1,1 @@
+export default { globalSetup: 'pintle-server/setup', maxWorkers: 2 };
