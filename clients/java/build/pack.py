@@ -75,6 +75,11 @@ def jar(path, directory):
     return path
 
 
+def classifier():
+    """That of the jar with the binary of this platform."""
+    return f"{SYSTEMS.get(sys.platform, sys.platform)}-{PROCESSORS.get(platform.machine(), platform.machine())}"
+
+
 def pom(version):
     text = (ROOT / "pom.xml").read_text().replace("<version>0.0.0</version>", f"<version>{version}</version>")
     profiles = "".join(PROFILE.format(name=name, artifact=NAME, version=version, system=system, arch=arch) for name, (system, arch) in PLATFORMS.items())
@@ -86,8 +91,7 @@ def pack(binary, directory):
     binary, directory = pathlib.Path(binary), pathlib.Path(directory)
     version = subprocess.run([binary, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
     directory.mkdir(parents=True, exist_ok=True)
-    processor = PROCESSORS.get(platform.machine(), platform.machine())
-    own = f"{SYSTEMS.get(sys.platform, sys.platform)}-{processor}"
+    own = classifier()
     sources = sorted((ROOT / "src").rglob("*.java"))
     with tempfile.TemporaryDirectory() as scratch:
         classes, natives = pathlib.Path(scratch, "classes"), pathlib.Path(scratch, "natives")

@@ -3,7 +3,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
-import static org.junit.jupiter.api.Assertions.fail;
 
 import dev.pintle.Clock;
 import dev.pintle.Fault;
@@ -55,19 +54,7 @@ class PackageTest {
     static void nothingIsLeft() throws Exception {
         SERVER.close();
         gone(SERVER.pid());
-        Path sockets = Path.of(System.getenv("XDG_RUNTIME_DIR"));
-        List<Path> left = List.of();
-        // the servers of processes that have just ended
-        for (int looks = 0; looks < 2000; looks++) {
-            try (Stream<Path> found = Files.list(sockets)) {
-                left = found.toList();
-            }
-            if (left.isEmpty()) {
-                return;
-            }
-            Thread.sleep(10);
-        }
-        fail(left + " are left");
+        assertEquals(List.of(), leftIn(Path.of(System.getenv("XDG_RUNTIME_DIR"))));
     }
 
     private static Map<String, Object> boat(String name) {
@@ -128,11 +115,17 @@ class PackageTest {
         return io.fabric8.kubernetes.client.utils.Serialization.asJson(object);
     }
 
+    private static Map<?, ?> spec(Workspace workspace) {
+        return (Map<?, ?>) SERVER.request("GET", "/apis/workspaces.pintle.dev/v1alpha1/workspaces/" + workspace.name()).get("spec");
+    }
+
     @Test
     void templatesAreBuiltOnce() {
         AtomicInteger built = new AtomicInteger();
         Consumer<Workspace> build = workspace -> {
             built.incrementAndGet();
+            // if this process died, the name of the template would be free again
+            assertEquals("10s", spec(workspace).get("ttl"));
             workspace.applyObject(crd());
         };
         Stream.of(1, 2, 3, 4).parallel().forEach(number -> {
@@ -141,6 +134,9 @@ class PackageTest {
             }
         });
         assertEquals(1, built.get());
+        Map<?, ?> spec = spec(SERVER.template("boats", build));
+        assertEquals(true, spec.get("template"));
+        assertEquals(null, spec.get("ttl"));
         for (int i = 0; i < 2; i++) {
             Consumer<Workspace> fails = workspace -> {
                 throw new IllegalStateException("no");
@@ -247,8 +243,9 @@ class PackageTest {
     }
 
     @Test
-    void proxiesAreNotUsed() throws Exception {
-        ProcessBuilder builder = builder(List.of("-Dhttps.proxyHost=192.0.2.1", "-Dhttps.proxyPort=9", "-Dhttp.nonProxyHosts="), "User", "clients");
+    void proxiesAndOtherAuthoritiesAreNotUsed() throws Exception {
+        List<String> options = List.of("-Dhttps.proxyHost=192.0.2.1", "-Dhttps.proxyPort=9", "-Dhttp.nonProxyHosts=", "-Djavax.net.ssl.trustStore=/no/such/file");
+        ProcessBuilder builder = builder(options, "User", "clients");
         for (String name : List.of("HTTPS_PROXY", "https_proxy", "ALL_PROXY")) {
             builder.environment().put(name, "http://192.0.2.1:9");
         }
@@ -260,10 +257,44 @@ class PackageTest {
     @Test
     void failuresShowTheWorkspace() throws Exception {
         String output = suite("Suite", "--config=pintle.flags=--emulated-version=1.36");
-        assertTrue(output.contains("1003 tests successful") && output.contains("1 tests failed") && output.contains("1 tests aborted"), output);
+        assertTrue(output.contains("23 tests successful") && output.contains("1 tests failed") && output.contains("1 tests aborted"), output);
         assertEquals(2, output.split("workspace of Suite failing\\(Workspace\\): KUBECONFIG=/\\S+\\.kubeconfig kubectl api-resources\n", -1).length, output);
         assertEquals(2, output.split("workspace of ", -1).length, output);
         assertTrue(output.contains("with -Dpintle.keep=true, the run waits here for Enter"), output);
+        assertTrue(output.contains("log of the Pintle server:\n") && output.contains("failed calling webhook, failing open"), output);
+    }
+
+    @Test
+    void aThousandTestsInProcessesBesideEachOtherLeaveNothing() throws Exception {
+        // paths of sockets are short
+        Path place = Files.createTempDirectory(Path.of("/tmp"), "pin-");
+        List<Process> processes = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            ProcessBuilder builder = launcher(List.of("-Dpintle.run=thousand"), "Thousand");
+            builder.environment().put("XDG_RUNTIME_DIR", place.toString());
+            processes.add(builder.start());
+        }
+        for (Process process : processes) {
+            String output = output(process);
+            assertTrue(output.contains("250 tests successful"), output);
+        }
+        assertEquals(List.of(), leftIn(place));
+        Files.delete(place);
+    }
+
+    /** The files in a directory for sockets, once the servers of processes that have just ended have removed theirs. */
+    private static List<Path> leftIn(Path sockets) throws Exception {
+        List<Path> left = List.of();
+        for (int looks = 0; looks < 2000; looks++) {
+            try (Stream<Path> found = Files.list(sockets)) {
+                left = found.toList();
+            }
+            if (left.isEmpty()) {
+                break;
+            }
+            Thread.sleep(10);
+        }
+        return left;
     }
 
     @Test
@@ -315,11 +346,15 @@ class PackageTest {
 
     /** What a run of a suite prints, whose tests run beside each other. */
     private String suite(String name, String... options) throws Exception {
+        return output(launcher(List.of(), name, options).directory(directory.toFile()).start());
+    }
+
+    private static ProcessBuilder launcher(List<String> properties, String name, String... options) {
         List<String> main = new ArrayList<>(List.of("org.junit.platform.console.ConsoleLauncher", "execute", "--select-class=" + name));
         main.addAll(List.of("--details=summary", "--disable-banner", "--config=junit.jupiter.execution.parallel.enabled=true"));
         main.add("--config=junit.jupiter.execution.parallel.mode.default=concurrent");
         main.addAll(List.of(options));
-        return output(builder(List.of(), main.toArray(String[]::new)).directory(directory.toFile()).start());
+        return builder(properties, main.toArray(String[]::new));
     }
 
     private static String error(List<String> options, String... flags) throws Exception {

@@ -31,7 +31,7 @@ class Suite {
         create(workspace, "begun");
     }
 
-    @RepeatedTest(1000)
+    @RepeatedTest(20)
     void eachTestHasAWorkspaceOfItsOwn(Workspace workspace) {
         create(workspace, "own");
         assertEquals(3, ((List<?>) workspace.request("GET", CONFIGMAPS).get("items")).size());
@@ -50,6 +50,15 @@ class Suite {
 
     @Test
     void failing(Workspace workspace) {
+        Map<String, ?> rule = Map.of("apiGroups", List.of(""), "apiVersions", List.of("v1"), "operations", List.of("CREATE"), "resources", List.of("configmaps"));
+        Map<String, ?> webhook = Map.of(
+                "name", "a.example.com", "sideEffects", "None", "admissionReviewVersions", List.of("v1"), "failurePolicy", "Ignore",
+                // where nothing listens
+                "clientConfig", Map.of("url", "https://127.0.0.1:1/"), "rules", List.of(rule));
+        workspace.applyObject(Map.of(
+                "apiVersion", "admissionregistration.k8s.io/v1", "kind", "ValidatingWebhookConfiguration",
+                "metadata", Map.of("name", "a"), "webhooks", List.of(webhook)));
+        create(workspace, "logged");
         fail("as it is meant to");
     }
 

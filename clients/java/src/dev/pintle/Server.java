@@ -4,9 +4,11 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
@@ -15,6 +17,8 @@ public final class Server implements AutoCloseable {
     static final String WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
     private static final long BUILD_SECONDS = 300;
     private static final long BUILD_PAUSE_MILLISECONDS = 5;
+    // how long the key of a template stays taken after its builder has died
+    private static final long LEASE_SECONDS = 10;
     static final int NOT_FOUND = 404;
     private static final int CONFLICT = 409;
 
@@ -100,7 +104,7 @@ public final class Server implements AutoCloseable {
         while (System.nanoTime() < until) {
             Workspace template = null;
             try {
-                template = workspace(name, Map.of());
+                template = workspace(name, Map.of("ttl", LEASE_SECONDS + "s"));
             } catch (ResponseException error) {
                 if (error.code() != CONFLICT) {
                     throw error;
@@ -118,15 +122,59 @@ public final class Server implements AutoCloseable {
 
     private static Workspace built(Workspace template, Consumer<Workspace> build) {
         boolean isBuilt = false;
+        Lease lease = new Lease(template);
         try {
             build.accept(template);
-            template.patch(Map.of("template", true));
+            // no extension may follow the last change
+            lease.close();
+            Map<String, Object> sealed = new HashMap<>(Map.of("template", true));
+            sealed.put("ttl", null);
+            template.patch(sealed);
             isBuilt = true;
             return template;
         } finally {
             if (!isBuilt) {
+                lease.close();
                 // another process may build it
                 template.delete();
+            }
+        }
+    }
+
+    /** The lifetime of a workspace that is being built, which is extended until this is closed. */
+    private static final class Lease {
+        private final CountDownLatch end = new CountDownLatch(1);
+        private final Thread extending;
+
+        Lease(Workspace template) {
+            long began = System.nanoTime();
+            extending = new Thread(() -> extend(template, began), "pintle-lease");
+            extending.setDaemon(true);
+            extending.start();
+        }
+
+        private void extend(Workspace template, long began) {
+            try {
+                while (!end.await(LEASE_SECONDS * 1000 / 3, TimeUnit.MILLISECONDS)) {
+                    long seconds = TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - began) + LEASE_SECONDS;
+                    try {
+                        template.patch(Map.of("ttl", seconds + "s"));
+                    } catch (PintleException nextTime) {
+                        // the end shows whether the template is still there
+                    }
+                }
+            } catch (InterruptedException ended) {
+                Thread.currentThread().interrupt();
+            }
+        }
+
+        void close() {
+            end.countDown();
+            try {
+                extending.join();
+            } catch (InterruptedException error) {
+                Thread.currentThread().interrupt();
+                throw new PintleException("the build of a template has been interrupted", error);
             }
         }
     }
