@@ -51,6 +51,9 @@ func Start(t testing.TB, options ...Options) *rest.Config {
 	return New(t, options...).Config()
 }
 
+// Stop ends the use of the server by this process, which otherwise is that of its end. It is meant for TestMain, after the tests.
+func Stop() { shared.Leave() }
+
 // New creates a workspace, which ends with the test. That of a test that fails stays as long as the server.
 func New(t testing.TB, options ...Options) *Workspace {
 	t.Helper()
@@ -138,10 +141,11 @@ func check(t testing.TB, err error) {
 func owned(t testing.TB, created *shared.Workspace, err error) *Workspace {
 	t.Helper()
 	check(t, err)
+	logSize := created.Server.LogSize()
 	t.Cleanup(func() {
 		t.Helper()
 		if t.Failed() {
-			show(t, created)
+			show(t, created, logSize)
 		} else if err := created.Delete(); err != nil {
 			t.Errorf("pintletest: %v", err)
 		}
@@ -149,9 +153,12 @@ func owned(t testing.TB, created *shared.Workspace, err error) *Workspace {
 	return &Workspace{created}
 }
 
-// show logs how to look into the workspace of a test that has failed.
-func show(t testing.TB, kept *shared.Workspace) {
+// show logs how to look into the workspace of a test that has failed, and what the server has logged meanwhile.
+func show(t testing.TB, kept *shared.Workspace, logSize int64) {
 	t.Helper()
+	if log := kept.Server.LogSince(logSize); log != "" {
+		t.Logf("log of the Pintle server:\n%s", log)
+	}
 	kubeconfig, err := kept.Kubeconfig()
 	if err != nil {
 		t.Logf("pintletest: no kubeconfig of the workspace of this test: %v", err)

@@ -159,6 +159,9 @@ func TestFailuresShowTheWorkspace(t *testing.T) {
 	place := place(t)
 	arguments := []string{"test", "-count=1", "-run", "Fails", "./failing"}
 	output, err := command(place, []string{"FAILING=1"}, "go", arguments...).CombinedOutput()
+	if !regexp.MustCompile(`log of the Pintle server:\n.*failed calling webhook, failing open`).Match(output) {
+		t.Fatalf("%s", output)
+	}
 	if err == nil || !regexp.MustCompile(`workspace of this test, until the end of the run; PINTLE_KEEP=10m keeps it for that time:\n +KUBECONFIG=/\S+\.kubeconfig kubectl api-resources`).Match(output) {
 		t.Fatalf("%s", output)
 	}
@@ -300,10 +303,31 @@ func TestDeadBuildersFreeTheirTemplate(t *testing.T) {
 	}
 }
 
-// TestProxiesAreNotUsed is that of another process, since Go reads the environment once.
-func TestProxiesAreNotUsed(t *testing.T) {
+// TestStop ends the use of the server in the middle of a process, which has a place of its own.
+func TestStop(t *testing.T) {
+	if os.Getenv("STOPPING") == "" {
+		place := place(t)
+		if output, err := command(place, []string{"STOPPING=1"}, os.Args[0], "-test.run=^TestStop$").CombinedOutput(); err != nil {
+			t.Fatalf("%s", output)
+		}
+		return
+	}
+	t.Run("uses it", func(t *testing.T) { pintletest.Start(t) })
+	place := os.Getenv("XDG_RUNTIME_DIR")
+	if files, err := os.ReadDir(place); err != nil || len(files) == 0 {
+		t.Fatalf("there is no server: %v", err)
+	}
+	pintletest.Stop()
+	gone(t, place)
+	t.Run("uses another one", func(t *testing.T) { pintletest.Start(t) })
+}
+
+// TestProxiesAndOtherAuthoritiesAreNotUsed is that of another process, since Go reads the environment once.
+func TestProxiesAndOtherAuthoritiesAreNotUsed(t *testing.T) {
 	place := place(t)
-	environment := []string{"HTTPS_PROXY=http://192.0.2.1:9", "https_proxy=http://192.0.2.1:9", "NO_PROXY=", "no_proxy="}
+	environment := []string{
+		"HTTPS_PROXY=http://192.0.2.1:9", "https_proxy=http://192.0.2.1:9", "NO_PROXY=", "no_proxy=", "SSL_CERT_FILE=/no/such/file", "SSL_CERT_DIR=/no/such/directory",
+	}
 	output, err := command(place, environment, os.Args[0], "-test.run=^TestWorkspacesAreApart$").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s", output)

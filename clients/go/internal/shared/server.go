@@ -31,7 +31,11 @@ import (
 	"github.com/pintle/pintle/clients/go/binary"
 )
 
-const startTime = 60 * time.Second
+const (
+	startTime = 60 * time.Second
+	// of what a server logs, this much is shown
+	maxLog = 1 << 20
+)
 
 // Server is a running server, of which this process is a user until it ends.
 type Server struct {
@@ -221,7 +225,7 @@ func (s *Server) spawn() error {
 		return nil
 	}
 	if err := command.Wait(); err != nil {
-		text, _ := io.ReadAll(io.NewSectionReader(log, before, 1<<20))
+		text, _ := io.ReadAll(io.NewSectionReader(log, before, maxLog))
 		os.Remove(path)
 		os.Remove(filepath.Dir(path))
 		return fmt.Errorf("the server does not start: %s (%w)", reason(string(text)), err)
@@ -238,6 +242,37 @@ func reason(log string) string {
 		}
 	}
 	return lines[len(lines)-1]
+}
+
+// LogSize returns the length of the log until now, for LogSince.
+func (s *Server) LogSize() int64 {
+	status, err := os.Stat(s.Log)
+	if err != nil {
+		return 0
+	}
+	return status.Size()
+}
+
+// LogSince returns what the server has logged since then.
+func (s *Server) LogSince(size int64) string {
+	log, err := os.Open(s.Log)
+	if err != nil {
+		return ""
+	}
+	defer log.Close()
+	text, _ := io.ReadAll(io.NewSectionReader(log, size, maxLog))
+	return strings.TrimSpace(string(text))
+}
+
+// Leave ends the use of all servers by this process.
+func Leave() {
+	starting.Lock()
+	defer starting.Unlock()
+	for name, server := range started {
+		server.http.CloseIdleConnections()
+		server.connection.Close()
+		delete(started, name)
+	}
 }
 
 // Config is the configuration of clients of a workspace, or of the API outside of workspaces.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/pintle/pintle/clients/go/pintletest"
 
 	_ "github.com/pintle/pintle/clients/go/embedded"
@@ -14,8 +16,23 @@ func TestFails(t *testing.T) {
 	if os.Getenv("FAILING") == "" {
 		t.Skip("TestFailuresShowTheWorkspace runs it")
 	}
-	pintletest.Start(t)
-	t.Error("as wanted")
+	workspace := pintletest.New(t)
+	rule := map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"configmaps"}}
+	webhook := map[string]any{
+		"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Ignore",
+		// where nothing listens
+		"clientConfig": map[string]any{"url": "https://127.0.0.1:1/"}, "rules": []any{rule},
+	}
+	err := workspace.ApplyObjects(
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+			"metadata": map[string]any{"name": "a"}, "webhooks": []any{webhook},
+		}},
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"},
+		}},
+	)
+	t.Error("as wanted", err)
 }
 
 func TestWrongFlags(t *testing.T) {
