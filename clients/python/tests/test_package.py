@@ -149,13 +149,18 @@ def test_flags_that_are_wrong_are_one_line(place):
     gone(place)
 
 
-def test_proxies_are_not_used(place, monkeypatch):
+def test_proxies_and_other_authorities_are_not_used(place, monkeypatch):
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://192.0.2.1:9")
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.setenv(name, "/no/such/file")
     monkeypatch.delenv("NO_PROXY", raising=False)
     with pintle_server.start(run="proxy") as server, server.workspace() as workspace:
         assert workspace.request("GET", "/api/v1/namespaces")["items"]
         assert "127.0.0.1" in os.environ["NO_PROXY"]
+        assert client.CoreV1Api(workspace.kubernetes()).list_namespace().items
+        assert list(workspace.kr8s().get("namespaces"))
+        assert list(workspace.lightkube().list(Namespace))
     gone(place, server.pid)
 
 
@@ -221,6 +226,27 @@ def test_failures_show_the_workspace(place, tmp_path):
         assert "2 failed" in done.stdout, done.stdout + done.stderr
         assert done.stdout.count("workspace of this test") == 2 and ".kubeconfig kubectl api-resources" in done.stdout
         gone(place)
+
+
+FAILING = """
+    def test_one(pintle_workspace):
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        webhook = {"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "rules": [rule]}
+        # where nothing listens
+        webhook["clientConfig"] = {"url": "https://127.0.0.1:1/"}
+        kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+        pintle_workspace.apply_object({**kind, "metadata": {"name": "a"}, "webhooks": [webhook]})
+        pintle_workspace.request("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})
+        assert False
+"""
+
+
+def test_failures_show_the_log(place, tmp_path):
+    (tmp_path / "test_failing.py").write_text(textwrap.dedent(FAILING))
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=tmp_path, capture_output=True, text=True)
+    _, log = done.stdout.split("log of the Pintle server", 1)
+    assert "failed calling webhook, failing open" in log, done.stdout
+    gone(place)
 
 
 def test_the_client_of_kubernetes(server):
