@@ -1,4 +1,4 @@
-//! All bounds of this crate. Each has the value of Kubernetes 1.35 if there is one, and the reason.
+//! All bounds of this crate. Where Kubernetes 1.35 has the same bound, it has the same value.
 
 /// Containers of JSON may nest this deep; the value of `encoding/json`.
 pub const JSON_DEPTH_MAX: usize = 10_000;

@@ -1,7 +1,7 @@
 //! The objects of a collection at one revision, and indexes of them by label, so that a list by label visits only objects that
 //! have it.
 //!
-//! Invariant: the indexes of a state have the objects of that state. They are persistent maps as the objects are, and every
+//! Invariant: the indexes of a state have the objects of that state. Like the objects, they are persistent maps, and every
 //! change of a state changes its indexes as well.
 
 use std::sync::Arc;

@@ -36,7 +36,7 @@ pub struct Client {
     cluster: Cluster,
     credentials: Option<Credentials>,
     token: tokio::sync::Mutex<Token>,
-    /// Whether every member connected so far reports watch progress reliably, see `member::is_honest`.
+    /// Whether every member connected so far reports watch progress reliably, see [`has_honest_progress`].
     honest_progress: AtomicBool,
     /// The current failure, if the last calls have failed.
     trouble: Trouble,

@@ -54,7 +54,7 @@ impl ClusterState<'_> {
     }
 }
 
-/// The plugins, and the compiled policies.
+/// The plugins, policies and webhooks of a server.
 #[derive(Default)]
 pub struct Admission {
     plugins: Arc<Plugins>,

@@ -21,7 +21,7 @@ impl Default for RowVisits {
 }
 
 impl RowVisits {
-    /// Whether computing the row has taken so long that it should give way.
+    /// Whether computing the row has taken so long that the task should yield to others.
     pub fn are_many(&self) -> bool {
         self.0 <= ROW_VISITS_MAX - JSONPATH_VISITS_MAX
     }

@@ -1,8 +1,8 @@
 //! The CEL rules of two schemas.
 //!
 //! The rules of a node are one conjunction, so that splitting a rule, reordering rules or laying out a text differently
-//! changes nothing. What is left is matched by similarity: a term that gains alternatives is looser, one with the same
-//! message is the same rule with another text.
+//! changes nothing. The other terms are matched by similarity: a term that gains alternatives is looser, and one with the
+//! same message is the same rule with another text.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ impl Costs {
         Costs(costs.into_iter().map(|(path, cost)| (path.as_str().to_owned(), cost)).collect())
     }
 
-    /// The cost of a rule in words.
+    /// The estimated cost of the rule with this index at a path of the schema.
     fn of_rule(&self, place: &FieldPath, index: usize) -> Option<u64> {
         self.0.get(place.child(KEY).index(index).child("rule").as_str()).copied()
     }

@@ -51,7 +51,7 @@ pub struct Hook {
     version: Option<ReviewVersion>,
     /// Whether it may be called for dry runs: `sideEffects` is `None` or `NoneOnDryRun`.
     dry_run: bool,
-    /// `reinvocationPolicy: IfNeeded`: it is called again if the object has been changed after it.
+    /// `reinvocationPolicy: IfNeeded`: it is called again if the object has been changed after its call.
     pub again: bool,
 }
 
@@ -97,7 +97,7 @@ impl HookKind {
 /// Webhooks by the name of their configuration.
 pub type Configurations = OrdMap<Text, Arc<[Hook]>>;
 
-/// All webhooks, updated by events of their configurations, and from manifests.
+/// All webhooks: those of configurations in the API, which events update, and those of manifests.
 #[derive(Default)]
 pub struct Webhooks {
     mutating: Sources<Configurations>,
