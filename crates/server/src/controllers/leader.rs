@@ -28,7 +28,7 @@ struct Candidate {
 }
 
 /// Takes part in the election until `stop` becomes true, then releases the Lease, so that others need not wait for its end.
-pub async fn run(context: Arc<Context>, derived: Arc<ControllerManager>, mut stop: watch::Receiver<bool>) {
+pub async fn run(context: Arc<Context>, controllers: Arc<ControllerManager>, mut stop: watch::Receiver<bool>) {
     let mut candidate = Candidate { context, identity: clock::uuid(), seen: (0, clock::instant()) };
     loop {
         tokio::select! {
@@ -37,7 +37,7 @@ pub async fn run(context: Arc<Context>, derived: Arc<ControllerManager>, mut sto
         }
         let ended = watch::Sender::new(false);
         tracing::info!("this server runs the controllers");
-        super::start_all(&candidate.context, &derived, &ended.subscribe());
+        super::start_all(&candidate.context, &controllers, &ended.subscribe());
         let stopping = tokio::select! {
             () = candidate.hold() => false,
             () = super::stopped(&mut stop) => true,

@@ -27,8 +27,8 @@ const MANAGER: &str = "storage-version-migrator-controller";
 /// The verbs that a resource must support, as in kube-apiserver's message.
 const WANTED_VERBS: &str = "[update patch list]";
 
-/// The controller; it runs after every change of a migration, a CRD or an APIService. Migrations are carried out one resource
-/// after the other.
+/// The controller; it runs after every change of a migration, a CRD or a ThirdPartyResource. Migrations are carried out one
+/// resource after the other.
 pub struct Migrator;
 
 impl Reconciler for Migrator {

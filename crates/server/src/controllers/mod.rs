@@ -192,27 +192,27 @@ impl ControllerManager {
 /// has released the Lease. `interval` is that of [`compaction`].
 pub fn start(
     context: &Arc<Context>,
-    derived: &Arc<ControllerManager>,
+    controllers: &Arc<ControllerManager>,
     interval: Duration,
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
     base::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
     // these two run on every server, not only on the leader
-    base::task::spawn("token tracking", derived.tracking.clone().run(context.clone(), stop.clone()));
+    base::task::spawn("token tracking", controllers.tracking.clone().run(context.clone(), stop.clone()));
     base::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
     let shared = context.objects.store().is_shared();
-    if shared && !derived.alone {
-        return Some(base::task::spawn("leader", leader::run(context.clone(), derived.clone(), stop.clone())));
+    if shared && !controllers.alone {
+        return Some(base::task::spawn("leader", leader::run(context.clone(), controllers.clone(), stop.clone())));
     }
-    start_all(context, derived, stop);
+    start_all(context, controllers, stop);
     if shared {
         base::task::spawn("interrupted writes", leader::complete_writes(context.clone(), stop.clone()));
     }
     None
 }
 
-fn start_all(context: &Arc<Context>, derived: &Arc<ControllerManager>, stop: &watch::Receiver<bool>) {
-    derived.start(context, stop);
+fn start_all(context: &Arc<Context>, controllers: &Arc<ControllerManager>, stop: &watch::Receiver<bool>) {
+    controllers.start(context, stop);
     base::task::spawn("availability", availability::run(context.clone(), stop.clone()));
 }
 
