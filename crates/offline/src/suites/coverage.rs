@@ -1,4 +1,4 @@
-//! Which expressions the cases of suites see true, false, or not at all.
+//! Which expressions were true, which were false, and which were never evaluated in the cases of suites.
 //!
 //! Cases run once more on an engine whose definition has no rules, so that it returns the objects that rules see. Each rule
 //! and its negation are then evaluated on them, with messages that say which of the two failed. Policies only warn there, so that each
@@ -62,8 +62,8 @@ pub fn add(all: &mut Vec<CoveredExpression>, more: Vec<CoveredExpression>) {
     }
 }
 
-/// The coverage of the expressions of a job. An engine that does not start, which the results of the cases show as well, covers
-/// nothing.
+/// The coverage of the expressions of a job. If the engine does not start, which the results of the cases report, no expression
+/// is covered.
 pub async fn of(job: &Job<'_>, task: &Task) -> Vec<CoveredExpression> {
     let mut probes = Probes::of(&job.definition);
     let mut plain = job.definition.clone();
@@ -210,7 +210,7 @@ impl Probes {
     }
 }
 
-/// An object as it is; a binding that denies warns instead.
+/// The object; a binding warns instead of denying.
 fn only_warning(object: &Value) -> Value {
     let mut object = object.clone();
     if object.str_at(&["kind"]) == "ValidatingAdmissionPolicyBinding" {

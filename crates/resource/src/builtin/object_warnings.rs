@@ -147,7 +147,8 @@ pub fn of_ingress(ingress: At) {
     }
 }
 
-/// Warns about IP addresses of load balancers in the status of Ingresses and Services. Upstream leaves out `ip`.
+/// Warns about IP addresses of load balancers in the status of Ingresses and Services. Upstream leaves `ip` out of
+/// the path.
 pub fn of_balancers(object: At) {
     for point in object.items_of("status.loadBalancer.ingress") {
         ip::warn_address(point.with_value(point.field("ip").value));

@@ -131,7 +131,7 @@ fn dropped() -> HttpResponse {
 async fn cut(response: HttpResponse) -> HttpResponse {
     let (parts, mut body) = response.into_parts();
     let mut bytes = vec![];
-    // half of the beginning of a large list
+    // of a large list, only the beginning is cut in half
     while bytes.len() < limits::CUT_BYTES_MAX
         && let Some(Ok(frame)) = body.frame().await
     {

@@ -97,7 +97,7 @@ pub enum Disruption {
     Refused(Status),
     /// The request is not handled, and the connection or the stream of HTTP/2 ends.
     Reset,
-    /// The request is handled, but the client gets the timeout.
+    /// The request is handled, but the client gets a timeout error.
     ResponseTimedOut,
     /// The request is handled, but the connection or the stream of HTTP/2 ends before the response.
     ResponseLost,

@@ -17,7 +17,8 @@ pub fn check(pass: Pass, at: At, of: Option<&'static Ruled>) {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// The checks that kube-apiserver implements as functions. The status has an endpoint of its own.
+    /// The checks that kube-apiserver implements as functions: of the status, which has an endpoint of its own, or of all
+    /// other fields.
     Written { of_status: bool },
     /// The checks that tags of the types declare.
     Declared,
