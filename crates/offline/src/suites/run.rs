@@ -132,8 +132,8 @@ impl<'r> Run<'r> {
         Run { engine, definition, case, current, target, is_patched: false, rules, stored: vec![] }
     }
 
-    /// Performs the steps without comparing anything, on an engine without rules, and visits each write. What is expected to fail
-    /// is not kept.
+    /// Performs the steps without comparing anything, on an engine without rules, and visits each write. Writes that are expected
+    /// to fail are dry runs.
     pub async fn observe(mut self, visit: &mut dyn FnMut(Observed<'_>)) {
         for step in self.case.steps.as_deref().unwrap_or_default() {
             if let Action::Define(patch) = &step.action {

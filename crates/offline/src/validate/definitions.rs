@@ -119,7 +119,7 @@ impl Definitions {
                 all.push((engine.release(), define(engine, previous, &document, &object).await));
             }
             if all.iter().all(|(_, found)| found.is_none()) {
-                // its kind is not served, which is found with those of all objects
+                // no engine serves its kind, which is reported when all objects are checked
                 continue;
             }
             let missing = || vec![check::missing(&document, &object)];
@@ -151,7 +151,7 @@ async fn define(engine: &Engine, previous: &Previous, document: &Document, objec
         found = check::of(document, object, &verdict);
     }
     if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
-        // other objects are checked against what the server keeps without these fields
+        // store it without its unknown fields, since other objects are checked against it
         let lenient = engine.create(&target, object.content(), &RequestOptions::default()).await;
         found.extend(lenient.outcome.err().iter().flat_map(|status| findings::of_verdict(document, object, status)));
     }

@@ -82,7 +82,7 @@ async fn record_use(context: &Context, path: &Text) -> Result<(), Status> {
     let mut patch = json!({"metadata": {"uid": (secret.meta.uid.clone())}});
     patch.set_at(&["metadata", "labels", LAST_USED], Value::from(today));
     match verbs::patch(context, &request, PatchKind::Merge, &Document::json(&patch)).await {
-        // it has been deleted or replaced by another one
+        // the Secret has been deleted, or replaced by another one
         Err(status) if matches!(status.reason, Reason::NotFound | Reason::Conflict) => Ok(()),
         result => result.map(drop),
     }
