@@ -1,9 +1,9 @@
 //! Default objects as they are stored: what the write pipeline makes of them is recorded in `image.txt`, so that a start does
 //! not make it again.
 //!
-//! A line has the digest of what is wanted, the releases, and the stored text with placeholders for the uid and the times. An
-//! object that differs from the recorded one in any byte has no line, and goes through the pipeline. A test compares each line
-//! with what the pipeline stores.
+//! A line has the digest of the object to be created, the releases, and the stored text with placeholders for the uid and the
+//! times. An object that differs from the recorded one in any byte has no line, and goes through the pipeline. A test compares
+//! each line with what the pipeline stores.
 
 use std::sync::LazyLock;
 

@@ -189,7 +189,8 @@ impl Watch {
         }
     }
 
-    /// The events after those of the last call, none if some that were held may be sent; `None` at the end of the stream.
+    /// The events after those of the last call; `None` at the end of the stream. An empty list means that held events may be
+    /// sent.
     async fn follow(&mut self) -> Option<Vec<WatchEvent>> {
         if self.ended {
             return None;

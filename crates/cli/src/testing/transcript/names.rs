@@ -63,7 +63,8 @@ fn number(known: &mut HashMap<String, usize>, text: &str) -> usize {
     *known.entry(text.to_owned()).or_insert(next)
 }
 
-/// Maps marks of this server to recorded tokens, one to one, as both were first found at the same place.
+/// Maps marks of this server to recorded tokens, one to one: a mark to the token at the place where the mark was first
+/// found.
 #[derive(Default)]
 pub struct Bindings {
     bound: HashSet<String>,

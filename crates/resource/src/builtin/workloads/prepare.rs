@@ -20,8 +20,8 @@ pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
     if old.is_some() || manual {
         return;
     }
-    // in Go, a Job without labels gets the map of its template itself as a default, so a label added to one is in
-    // both; equal labels are taken for such a default
+    // in Go, the labels of a Job without any default to the very map of its template's labels, so a label added to one
+    // is in both; if the labels are equal, this is assumed to have happened
     let labels = job.at(&["metadata", "labels"]);
     let shares = labels.is_some() && labels == job.at(&["spec", "template", "metadata", "labels"]);
     for (label, field) in JOB_LABELS {
