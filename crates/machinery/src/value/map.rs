@@ -140,7 +140,12 @@ impl Map {
 
     /// Makes a map of entries in any order. If keys are equal, the last entry wins; `duplicate` is called for each
     /// repetition of a key, in the order of the entries.
-    pub fn from_entries(mut entries: Vec<(Text, Value)>, mut duplicate: impl FnMut(&str)) -> Map {
+    pub fn from_entries(entries: Vec<(Text, Value)>, mut duplicate: impl FnMut(&str)) -> Map {
+        Map::sorted(entries, &mut duplicate)
+    }
+
+    /// As [`Map::from_entries`]. Not generic, since a sort is 9 KB of code, which each caller would have for itself.
+    fn sorted(mut entries: Vec<(Text, Value)>, duplicate: &mut dyn FnMut(&str)) -> Map {
         if entries.is_sorted_by(|a, b| a.0 < b.0) {
             return Map { entries };
         }
