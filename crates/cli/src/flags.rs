@@ -46,13 +46,20 @@ pub struct GivenFlags {
 pub fn command() -> clap::Command {
     let serve = |command| short_help::applied_to(upstream_flags::added_to(command));
     let command = Arguments::command().mut_subcommand("serve", serve);
-    let command = command.mut_subcommand("config", |config| config.mut_subcommand("view", serve));
-    examples::added_to(command)
+    command.mut_subcommand("config", |config| config.mut_subcommand("view", serve))
+}
+
+/// Whether no help may be asked for. A start of the server shows none of the examples, which take longer to add than flags to
+/// parse.
+fn is_plain_start(given: &[String]) -> bool {
+    let may_be_help =
+        |flag: &String| flag == "help" || flag == "--help" || flag.starts_with('-') && !flag.starts_with("--");
+    given.get(1).is_some_and(|command| command == "serve") && !given.iter().any(may_be_help)
 }
 
 /// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
 pub fn parse(given: Vec<String>) -> Result<(Arguments, GivenFlags), String> {
-    let mut command = command();
+    let mut command = if is_plain_start(&given) { command() } else { examples::added_to(command()) };
     let Merged { arguments, file } = config_file::merge(&command, given)?;
     let file = file.unwrap_or_default();
     let matches = command.try_get_matches_from_mut(arguments).map_err(|error| match of_file(&error, &file.1) {

@@ -179,7 +179,8 @@ impl Body {
         versioned(decode(&self.bytes).unwrap_or_default(), revision)
     }
 
-    /// As [`Body::to_value`], but `fieldsV1` of its managers stays encoded, see [`Value::Encoded`].
+    /// As [`Body::to_value`], but `fieldsV1` of its managers stays encoded, see [`Value::Encoded`]. For changes, and for readers
+    /// of anything else.
     pub fn to_managed_value(&self, revision: Revision) -> Value {
         versioned(decode_managed(&self.bytes).unwrap_or_default(), revision)
     }

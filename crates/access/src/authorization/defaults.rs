@@ -68,7 +68,8 @@ struct DefaultRole<'a> {
     gate: &'a str,
     /// Subject of its binding, if there is one.
     bound_to: Option<&'a str>,
-    rules: Vec<Value>,
+    /// The lines of its rules, which are read only for the role, not for its binding.
+    rules: Vec<&'a str>,
 }
 
 impl<'a> DefaultRole<'a> {
@@ -87,7 +88,7 @@ impl<'a> DefaultRole<'a> {
             ("@since", release) => self.since = release.parse().ok(),
             ("@gate", gate) => self.gate = gate,
             ("@bound-to", subjects) => self.bound_to = Some(subjects),
-            _ => self.rules.push(rule(line)),
+            _ => self.rules.push(line),
         }
     }
 
@@ -117,7 +118,7 @@ impl<'a> DefaultRole<'a> {
             metadata.set_at(&["labels", &aggregation_label(self.aggregate_to)], Value::from("true"));
         }
         if self.aggregates.is_empty() {
-            return json!({"metadata": metadata, "rules": (Value::Array(self.rules.clone()))});
+            return json!({"metadata": metadata, "rules": (self.rules.iter().copied().map(rule).collect::<Value>())});
         }
         let labels: Value = [(aggregation_label(self.aggregates).as_str(), Value::from("true"))].into();
         let rule = json!({"clusterRoleSelectors": [{"matchLabels": labels}]});

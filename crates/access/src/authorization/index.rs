@@ -289,7 +289,7 @@ impl Rbac {
         }
         let namespace = key.path.rsplit_once('/').map_or(Text::default(), |(namespace, _)| Text::from(namespace));
         let exists = event.kind != EventKind::Deleted;
-        let object = event.object.body.to_value(0);
+        let object = event.object.body.to_managed_value(0);
         let mut next = RbacSnapshot::clone(&self.snapshot.load());
         match key.plural.as_str() {
             "roles" if exists => drop(next.roles.insert(key.path.clone(), Arc::new(Role::parse(&object)))),
@@ -297,7 +297,7 @@ impl Rbac {
             "clusterroles" => next.set_cluster_role(&key.path, exists.then(|| self.cluster_role(&object))),
             "rolebindings" | "clusterrolebindings" => {
                 if let Some(previous) = &event.previous {
-                    next.remove_binding(&namespace, &previous.body.to_value(0));
+                    next.remove_binding(&namespace, &previous.body.to_managed_value(0));
                 }
                 match exists {
                     true => next.add_binding(&namespace, &object),

@@ -98,7 +98,7 @@ impl Flow {
             return;
         }
         let _guard = self.changing.lock();
-        let object = (event.kind != EventKind::Deleted).then(|| event.object.body.to_value(0));
+        let object = (event.kind != EventKind::Deleted).then(|| event.object.body.to_managed_value(0));
         let mut next = FlowObjects::clone(&self.configuration.load());
         match key.plural.as_str() {
             "flowschemas" => {

@@ -42,7 +42,7 @@ async fn aggregate_all(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
     let (root, _) = resource.collection.latest();
     for stored in root.values() {
-        let role = stored.body.to_value(0);
+        let role = stored.body.to_managed_value(0);
         if selectors(&role).is_empty() {
             continue;
         }
@@ -81,7 +81,7 @@ fn aggregated<'a, I: Iterator<Item = &'a Stored>>(role: &Value, all: impl Fn() -
     let matches = |selector: &LabelSelector, stored: &Stored| selector.selects(&stored.meta.labels);
     let selected = |selector| others().filter(move |stored| matches(selector, stored));
     for stored in selectors.iter().flat_map(selected) {
-        for rule in stored.body.to_value(0).items_at(&["rules"]) {
+        for rule in stored.body.to_managed_value(0).items_at(&["rules"]) {
             if known.insert(rule.to_json()) {
                 rules.push(rule.clone());
             }

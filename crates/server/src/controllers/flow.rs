@@ -53,7 +53,7 @@ async fn report_dangling(context: &Context) -> Result<(), Status> {
     };
     let (all, _) = schemas.collection.latest();
     for stored in all.values() {
-        let schema = stored.body.to_value(0);
+        let schema = stored.body.to_managed_value(0);
         let level = schema.str_at(&["spec", "priorityLevelConfiguration", "name"]);
         let wanted = condition(level, levels.collection.get(level).is_some());
         if has_condition(&schema, &wanted) {

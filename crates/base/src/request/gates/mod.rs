@@ -3,7 +3,7 @@
 //! All its gates are known. Gates of features that this server does not have are accepted without effect.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use machinery::Release;
 
@@ -115,6 +115,12 @@ impl Default for FeatureGates {
 impl FeatureGates {
     /// The defaults of a release.
     pub fn of(release: Release) -> FeatureGates {
+        static MADE: [OnceLock<FeatureGates>; Release::ALL.len()] = [const { OnceLock::new() }; Release::ALL.len()];
+        let at = Release::ALL.iter().position(|known| *known == release).unwrap_or_default();
+        MADE[at].get_or_init(|| FeatureGates::defaults(release)).clone()
+    }
+
+    fn defaults(release: Release) -> FeatureGates {
         let gates = known(release).filter_map(|(name, gate, _)| Some((name, gate?)));
         let mut states: BTreeMap<_, _> = gates.map(|(name, gate)| (name, (gate.stage, gate.on))).collect();
         states.insert(ALL_ALPHA, (Stage::Alpha, false));
