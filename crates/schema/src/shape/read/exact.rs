@@ -16,10 +16,9 @@ pub fn is_exact(value: &Value, shape: &'static Struct) -> bool {
             return false;
         };
         left = rest;
-        !absent.iter().any(is_always_printed)
-            && !inner.is_null()
-            && !(field.print == Print::NonEmpty && is_empty(inner))
-            && is_exact_value(inner, &field.shape)
+        let is_omitted = inner.is_null() || field.print == Print::NonEmpty && is_empty(inner);
+        let adds = absent.iter().any(is_always_printed);
+        !is_omitted && !adds && is_exact_value(inner, &field.shape)
     });
     is_exact && !left.iter().any(is_always_printed)
 }
