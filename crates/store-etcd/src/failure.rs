@@ -18,6 +18,8 @@ pub enum Failure {
     Foreign(String),
     /// The requested history is compacted.
     Compacted,
+    /// The copy has ended: what it was a copy for has been reset or deleted.
+    Ended,
 }
 
 impl Failure {
@@ -54,7 +56,7 @@ impl Failure {
 
     /// Whether a retry of a call without effects may succeed.
     pub fn is_temporary(&self) -> bool {
-        !matches!(self, Failure::Refused(_) | Failure::Compacted)
+        !matches!(self, Failure::Refused(_) | Failure::Compacted | Failure::Ended)
     }
 
     /// Whether the call failed because the lease of a key no longer exists.
@@ -69,6 +71,7 @@ impl Failure {
             | Failure::Unauthenticated(why)
             | Failure::Refused(why)
             | Failure::Foreign(why) => why,
+            Failure::Ended => "it has been reset or deleted",
             Failure::Compacted => "etcdserver: mvcc: required revision has been compacted",
         }
     }

@@ -9,16 +9,14 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use crate::client::{Client, Stream};
 use crate::failure::Failure;
+use crate::keys::KeySpace;
 use crate::limits;
 use crate::messages::{self as m, revision};
 
 /// The keys that a follower watches, and the revision that callers wait for it to reach.
 pub struct Followed {
     pub client: Arc<Client>,
-    pub key: bytes::Bytes,
-    pub range_end: bytes::Bytes,
-    /// The key that is not delivered to followers.
-    pub mark: bytes::Bytes,
+    pub keys: KeySpace,
     pub wanted: watch::Receiver<Revision>,
     /// Last revision delivered to the follower.
     pub after: Revision,
@@ -27,6 +25,8 @@ pub struct Followed {
 /// Why a watch has ended.
 enum End {
     Compacted(Revision),
+    /// What is followed takes no more writes.
+    Over,
     /// The watch failed; a new one may continue.
     Failed(Failure),
 }
@@ -61,6 +61,8 @@ impl Follower {
                         let _ = sender.send(Err(StoreError::Compacted(revision))).await;
                         return;
                     }
+                    // later revisions are not those of this store, and its user learns elsewhere that it has ended
+                    End::Over => std::future::pending().await,
                     End::Failed(failure) if failure.is_temporary() => {
                         tracing::debug!(why = failure.text(), "restarting the watch of etcd");
                     }
@@ -99,9 +101,10 @@ async fn watch_on(
     let client = followed.client.clone();
     client.pause(attempt).await;
     let (requests, receiver) = mpsc::channel(4);
+    let (key, range_end) = followed.keys.range();
     let create = m::WatchCreateRequest {
-        key: followed.key.clone(),
-        range_end: followed.range_end.clone(),
+        key,
+        range_end,
         // the watch starts with the last delivered change, which is skipped: etcd accepts a watch from exactly the
         // revision of a compaction, although a deletion at that revision is lost
         start_revision: m::number(followed.after.max(1)),
@@ -121,7 +124,7 @@ async fn watch_on(
             true => limits::PROGRESS_WANTED,
             false => limits::PROGRESS_IDLE,
         };
-        let batch = tokio::select! {
+        let taken = tokio::select! {
             biased;
             response = stream.next() => take(followed, &stream, response?).await?,
             Ok(()) = followed.wanted.changed() => continue,
@@ -143,16 +146,26 @@ async fn watch_on(
         };
         requests_without_response = 0;
         client.mark_healthy();
-        if let Some(batch) = batch
+        if let Some(batch) = taken.ready
             && batches.send(Ok(batch)).await.is_err()
         {
             return Ok(());
         }
+        if taken.is_last {
+            return Err(End::Over);
+        }
     }
 }
 
-/// The changes of a response that have not been delivered yet, as a batch; `None` if it brings nothing new.
-async fn take(followed: &mut Followed, stream: &Stream<'_>, response: m::WatchResponse) -> Result<Option<Batch>, End> {
+/// What a response brings.
+struct Taken {
+    /// The changes that have not been delivered yet; `None` if there is nothing new.
+    ready: Option<Batch>,
+    /// Whether what is followed has ended.
+    is_last: bool,
+}
+
+async fn take(followed: &mut Followed, stream: &Stream<'_>, response: m::WatchResponse) -> Result<Taken, End> {
     if response.compact_revision > 0 {
         return Err(End::Compacted(revision(response.compact_revision)));
     }
@@ -163,18 +176,25 @@ async fn take(followed: &mut Followed, stream: &Stream<'_>, response: m::WatchRe
     let delivered = followed.after;
     let mut changes: Vec<Change> =
         response.events.into_iter().filter_map(change).filter(|change| change.revision > delivered).collect();
+    let begun = followed.keys.begun.as_ref();
+    let end = begun.and_then(|begun| changes.iter().find(|change| change.key == begun.key)).map(|end| end.revision);
+    changes.retain(|change| end.is_none_or(|end| change.revision < end));
+    let is_last = end.is_some();
     let reached = match changes.last() {
         Some(last) => last.revision,
         // the response to the creation of the watch says nothing about events
-        None if response.created => return Ok(None),
+        None if response.created || is_last => return Ok(Taken { ready: None, is_last }),
         None => response.header.map_or(0, |header| revision(header.revision)),
     };
     if reached <= delivered {
-        return Ok(None);
+        return Ok(Taken { ready: None, is_last });
     }
     followed.after = reached;
-    changes.retain(|change| change.key != followed.mark);
-    Ok(Some(Batch { changes, revision: reached }))
+    changes.retain(|change| !followed.keys.is_internal(&change.key));
+    for change in &mut changes {
+        change.key = followed.keys.to_caller(std::mem::take(&mut change.key));
+    }
+    Ok(Taken { ready: Some(Batch { changes, revision: reached }), is_last })
 }
 
 fn change(event: m::Event) -> Option<Change> {

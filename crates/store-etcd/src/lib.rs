@@ -2,12 +2,14 @@
 //!
 //! Invariants: revisions are etcd's, which rise with gaps. A write is one transaction that compares the revision of its key.
 //! The only state is connections and the version of the compaction key. A cluster with another id than the expected one is
-//! never used. Read [`Etcd`], then `client` (calls and failover), `follow` (watches).
+//! never used. Read [`Etcd`], then `client` (calls and failover), `follow` (watches), `copies`.
 
 mod client;
 mod cluster;
+mod copies;
 mod failure;
 mod follow;
+mod keys;
 mod lease;
 mod limits;
 mod member;
@@ -22,11 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use store::contract::BoxFuture;
-use store::{Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+use store::{Changes, Copying, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::{Mutex, watch};
 
 use client::Client;
 use failure::Failure;
+use keys::KeySpace;
 use lease::Leases;
 use messages::{self as m, Response as _, number, revision};
 
@@ -46,13 +49,13 @@ struct Head {
 /// A store in etcd.
 pub struct Etcd {
     client: Arc<Client>,
-    prefix: String,
+    keys: KeySpace,
     /// The newest head that was returned to a caller; followers request progress until they reach it.
     wanted: watch::Sender<Revision>,
     /// The number of calls of `head`.
     head_calls: AtomicU64,
     head: Mutex<Head>,
-    leases: Option<Leases>,
+    leases: Option<Arc<Leases>>,
     /// The version of [`COMPACTION_KEY`] when it was last read.
     compactions: Mutex<Option<i64>>,
 }
@@ -60,18 +63,25 @@ pub struct Etcd {
 impl Etcd {
     /// Creates a store; it does not connect yet. The error is one line.
     pub fn new(options: &Options) -> Result<Etcd, String> {
-        Ok(Etcd {
-            client: Arc::new(Client::new(options)?),
-            prefix: normalise(&options.prefix),
+        let prefix = normalise(&options.prefix);
+        let leases = options
+            .expiring
+            .clone()
+            .map(|(folder, lifetime)| Arc::new(Leases::new(format!("{prefix}/{folder}/").into(), lifetime)));
+        Ok(Etcd::of(Arc::new(Client::new(options)?), KeySpace::own(prefix), leases))
+    }
+
+    /// The store with these keys.
+    fn of(client: Arc<Client>, keys: KeySpace, leases: Option<Arc<Leases>>) -> Etcd {
+        Etcd {
+            client,
+            keys,
             wanted: watch::Sender::new(0),
             head_calls: AtomicU64::new(0),
             head: Mutex::new(Head { covers: 0, result: Ok(0) }),
-            leases: options.expiring.clone().map(|(folder, lifetime)| {
-                let prefix = format!("{}/{folder}/", normalise(&options.prefix));
-                Leases::new(prefix.into(), lifetime)
-            }),
+            leases,
             compactions: Mutex::new(None),
-        })
+        }
     }
 
     /// Checks that etcd responds. The error is one line.
@@ -83,12 +93,6 @@ impl Etcd {
     pub async fn latest(&self) -> Result<Snapshot, StoreError> {
         let head = self.newest().await?;
         self.snapshot_at(head).await.map_err(|failure| failure.into_error(head))
-    }
-
-    /// The start and the end of the range of all keys; the end is exclusive.
-    fn range(&self) -> (Bytes, Bytes) {
-        // "0" is the character after "/"
-        (Bytes::from(format!("{}/", self.prefix)), Bytes::from(format!("{}0", self.prefix)))
     }
 
     async fn read(&self, request: m::RangeRequest) -> Result<m::RangeResponse, Failure> {
@@ -104,22 +108,22 @@ impl Etcd {
         response.map_err(|failure| failure.into_error(0))
     }
 
-    /// A key without meaning, which is not delivered to followers.
-    fn mark_key(&self) -> Bytes {
-        Bytes::from(format!("{}/pintle/mark", self.prefix))
-    }
-
-    /// Writes [`Etcd::mark_key`].
+    /// Writes [`KeySpace::mark`].
     async fn write_mark(&self) -> Result<Revision, Failure> {
-        let put = m::PutRequest { key: self.mark_key(), ..Default::default() };
-        let put = m::TxnRequest { success: vec![operation(m::Op::Put(put))], ..Default::default() };
-        self.client.read(m::TXN, &put).await.map(|response: m::TxnResponse| response.revision())
+        let put = m::PutRequest { key: self.keys.mark(), ..Default::default() };
+        let put = m::TxnRequest {
+            compare: self.keys.compare().into_iter().collect(),
+            success: vec![operation(m::Op::Put(put))],
+            ..Default::default()
+        };
+        let written: m::TxnResponse = self.client.read(m::TXN, &put).await?;
+        if written.succeeded { Ok(written.revision()) } else { Err(Failure::Ended) }
     }
 
     /// All keys at a revision.
     async fn snapshot_at(&self, at: Revision) -> Result<Snapshot, Failure> {
-        let ((mut key, range_end), mark) = (self.range(), self.mark_key());
-        let mut entries = vec![];
+        let (mut key, range_end) = self.keys.range();
+        let (mut entries, mut begun) = (vec![], None);
         loop {
             let page = m::RangeRequest {
                 key,
@@ -129,31 +133,46 @@ impl Etcd {
                 ..Default::default()
             };
             let page = self.read(page).await?;
-            let entry = |kv: m::KeyValue| Entry { key: kv.key, value: kv.value, revision: revision(kv.mod_revision) };
             let last = page.kvs.last().filter(|_| page.more).map(|kv| kv.key.clone());
-            entries.extend(page.kvs.into_iter().filter(|kv| kv.key != mark).map(entry));
+            let begun_key = self.keys.begun.as_ref().map(|begun| &begun.key);
+            for kv in page.kvs {
+                if self.keys.is_internal(&kv.key) {
+                    begun = Some(kv).filter(|kv| Some(&kv.key) == begun_key).or(begun);
+                } else {
+                    let (key, revision) = (self.keys.to_caller(kv.key), revision(kv.mod_revision));
+                    entries.push(Entry { key, value: kv.value, revision });
+                }
+            }
             match last {
                 Some(last) => key = Bytes::from([&last[..], b"\0"].concat()),
-                None => return Ok(Snapshot { revision: at, entries }),
+                None => break,
             }
         }
+        self.keys.check(begun.as_ref())?;
+        Ok(Snapshot { revision: at, entries })
     }
 
     /// The state `revisions` changes ago, or at the compacted revision if that is later.
     async fn try_history(&self, revisions: u64) -> Result<Snapshot, Failure> {
         let head = self.read_head().await?;
+        let since = self.keys.begun.as_ref().map_or(1, |begun| begun.revision);
         let compacted = self.read(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }).await;
         let compacted = match &compacted {
             Ok(response) => response.kvs.first().and_then(|kv| std::str::from_utf8(&kv.value).ok()?.parse().ok()),
             // the user of etcd may not be permitted to read the key
             Err(_) => None,
         };
-        self.snapshot_at(head.saturating_sub(revisions).max(compacted.unwrap_or(0)).max(1)).await
+        self.snapshot_at(head.saturating_sub(revisions).max(compacted.unwrap_or(0)).max(since)).await
     }
 
     async fn read_head(&self) -> Result<Revision, Failure> {
-        let (key, _) = self.range();
-        Ok(self.read(m::RangeRequest { key, count_only: true, ..Default::default() }).await?.revision())
+        let request = match &self.keys.begun {
+            Some(begun) => m::RangeRequest { key: begun.key.clone(), keys_only: true, ..Default::default() },
+            None => m::RangeRequest { key: self.keys.range().0, count_only: true, ..Default::default() },
+        };
+        let found = self.read(request).await?;
+        self.keys.check(found.kvs.first())?;
+        Ok(found.revision())
     }
 
     async fn try_snapshot(&self) -> Result<Snapshot, Failure> {
@@ -189,22 +208,25 @@ impl Etcd {
             Expected::Absent => 0,
             Expected::At(revision) => number(revision),
         };
-        let key = write.key.clone();
+        let key = self.keys.to_etcd(&write.key);
         let change = match write.value.clone() {
             Some(value) => m::Op::Put(m::PutRequest { key: key.clone(), value, lease }),
-            None => m::Op::Delete(m::DeleteRangeRequest { key: key.clone() }),
+            None => m::Op::Delete(m::DeleteRangeRequest { key: key.clone(), ..Default::default() }),
         };
-        let look = m::Op::Range(m::RangeRequest { key: key.clone(), keys_only: true, ..Default::default() });
-        let compare =
-            m::Compare { target: m::Target::ModRevision.into(), key, mod_revision: Some(expected), version: None };
-        let request =
-            m::TxnRequest { compare: vec![compare], success: vec![operation(change)], failure: vec![operation(look)] };
+        let look = |key| m::Op::Range(m::RangeRequest { key, keys_only: true, ..Default::default() });
+        let begun = self.keys.begun.as_ref().map(|begun| operation(look(begun.key.clone())));
+        let failure = [operation(look(key.clone()))].into_iter().chain(begun).collect();
+        let compare = [m::Compare { mod_revision: Some(expected), ..m::Compare::revision(key, 0) }];
+        let compare = compare.into_iter().chain(self.keys.compare()).collect();
+        let request = m::TxnRequest { compare, success: vec![operation(change)], failure };
         let response: m::TxnResponse = self.client.write(m::TXN, &request).await?;
         if response.succeeded {
             return Ok(Ok(response.revision()));
         }
-        let found = response.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
-        Ok(Err(Refused::Conflict(found.map(|kv| revision(kv.mod_revision)))))
+        let mut found = response.responses.iter().map(|found| found.range.as_ref().and_then(|range| range.kvs.first()));
+        let conflict = found.next().flatten().map(|kv| revision(kv.mod_revision));
+        self.keys.check(found.next().flatten())?;
+        Ok(Err(Refused::Conflict(conflict)))
     }
 
     /// Compacts unless another server has done so since the last call, as kube-apiservers do.
@@ -281,11 +303,14 @@ impl Store for Etcd {
     }
 
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
-        let (key, range_end) = self.range();
-        let wanted = self.wanted.subscribe();
-        let (client, mark) = (self.client.clone(), self.mark_key());
-        let followed = follow::Followed { client, key, range_end, mark, wanted, after };
-        Box::pin(async move { Ok(Box::new(follow::Follower::new(followed)) as Box<dyn Changes>) })
+        let (client, keys, wanted) = (self.client.clone(), self.keys.clone(), self.wanted.subscribe());
+        Box::pin(async move {
+            if let Some(begun) = keys.begun.as_ref().filter(|begun| after < begun.revision) {
+                return Err(StoreError::Compacted(begun.revision));
+            }
+            let followed = follow::Followed { client, keys, wanted, after };
+            Ok(Box::new(follow::Follower::new(followed)) as Box<dyn Changes>)
+        })
     }
 
     /// Reads the head. Callers that arrive while a read is in flight share the next one.
@@ -310,8 +335,16 @@ impl Store for Etcd {
         })
     }
 
+    /// A copy is compacted with the store that it belongs to.
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
+        if self.keys.begun.is_some() {
+            return Box::pin(async { Ok(()) });
+        }
         Box::pin(async move { self.compact_in_turn(before).await.map_err(|failure| failure.into_error(before)) })
+    }
+
+    fn copying(&self) -> Option<&dyn Copying> {
+        self.keys.begun.is_none().then_some(self)
     }
 
     fn is_shared(&self) -> bool {

@@ -21,6 +21,12 @@ pub const RETRY_PAUSE_MIN: Duration = Duration::from_millis(50);
 pub const RETRY_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Keys of one range request. kube-apiserver's lists start with the limit of the client and go up to 10,000.
 pub const PAGE: i64 = 500;
+/// Keys of one transaction of a copy; etcd allows 128 operations (`--max-txn-ops`).
+pub const COPY_KEYS: usize = 100;
+/// Bytes of the values of such a transaction, unless one value is larger; etcd allows requests of 1.5 MiB (`--max-request-bytes`).
+pub const COPY_BYTES: usize = 1 << 20;
+/// Keys that a copy reads at a time: it is made in the background, and its memory should be that of a few transactions.
+pub const COPY_PAGE: i64 = 200;
 /// Time for which a lease is used for further keys; kube-apiserver's.
 pub const LEASE_REUSE: Duration = Duration::from_secs(60);
 /// Keys of one lease; kube-apiserver's.

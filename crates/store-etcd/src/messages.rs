@@ -89,6 +89,9 @@ pub struct LeaseGrantResponse {
 pub struct DeleteRangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
+    /// Exclusive; empty for one key.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub range_end: Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-use store::Batch;
 use store::contract::suite::CHECKS;
+use store::{Batch, CopySource};
 
 use super::*;
 
@@ -198,4 +198,158 @@ async fn servers_agree_on_compaction() {
     let lost = one.follow(old).await.unwrap().next().await;
     assert_eq!(lost.err(), Some(StoreError::Compacted(at)));
     assert_eq!(one.snapshot().await.unwrap().entries.len(), 1);
+}
+
+/// Keeps every key.
+fn all(_: &Bytes) -> bool {
+    true
+}
+
+/// What is in a store, without the revisions.
+async fn content(store: &dyn Store) -> Vec<(Bytes, Bytes)> {
+    store.snapshot().await.unwrap().entries.into_iter().map(|entry| (entry.key, entry.value)).collect()
+}
+
+/// A copy of nothing.
+async fn empty_copy(store: &Etcd, id: &str) -> Etcd {
+    store.copy(id, CopySource::Entries(vec![]), &all).await.unwrap();
+    store.try_open(id).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_copy_passes_store_suite() {
+    let member = Member::start();
+    // it is compacted with the store that it belongs to
+    let compacts = |name: &str| {
+        ["history leads to the present", "followers from before a compaction get an error"].contains(&name)
+    };
+    let checks = CHECKS.into_iter().filter(|(name, _)| !compacts(name));
+    assert_eq!(checks.clone().count(), CHECKS.len() - 2);
+    for (number, (name, check)) in checks.enumerate() {
+        for honest in [true, false] {
+            println!("{name}, {honest}");
+            let prefix = format!("/suite-{number}-{honest}");
+            let store = member.store(&prefix);
+            store.check().await.unwrap();
+            store.client.assume_progress(honest);
+            let copy = empty_copy(&store, "u/1").await;
+            check(&copy, &format!("{prefix}/")).await;
+            assert!(store.snapshot().await.unwrap().entries.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_has_what_its_source_had_at_one_revision() {
+    let member = Member::start();
+    let store = member.store("/r");
+    let mut at = 0;
+    for number in 0..450 {
+        at = store.commit(put(&format!("/r/a/{number:03}"), Expected::Absent, "1")).await.unwrap();
+    }
+    let big = "x".repeat(700 << 10);
+    for name in ["b1", "b2", "b3"] {
+        at = store.commit(put(&format!("/r/{name}"), Expected::Absent, &big)).await.unwrap();
+    }
+    let before = content(&store).await;
+    store.commit(put("/r/later", Expected::Absent, "1")).await.unwrap();
+    store.copy("u/1", CopySource::Store(at), &all).await.unwrap();
+    let copy = store.open("u/1").await.unwrap().unwrap();
+    assert!(content(&*copy).await == before);
+    // a copy of the copy, of some of its keys, as it was
+    let since = copy.head().await.unwrap();
+    copy.commit(put("/r/own", Expected::Absent, "1")).await.unwrap();
+    store.copy("u/2", CopySource::Copy("u/1", Some(since)), &|key| key.starts_with(b"/r/b")).await.unwrap();
+    let second = store.open("u/2").await.unwrap().unwrap();
+    let names = |entries: Vec<(Bytes, Bytes)>| -> Vec<Bytes> { entries.into_iter().map(|(key, _)| key).collect() };
+    assert_eq!(names(content(&*second).await), ["/r/b1", "/r/b2", "/r/b3"]);
+    // what was before the copy is not its history
+    assert_eq!(
+        second.follow(since).await.err(),
+        Some(StoreError::Compacted(second.history(9).await.unwrap().revision))
+    );
+    let of_before = store.copy("u/3", CopySource::Copy("u/1", Some(at)), &all).await;
+    assert_eq!(of_before, Err(StoreError::Compacted(at)), "it was not whole then");
+    assert!(store.open("u/3").await.unwrap().is_none());
+    assert_eq!(store.copies("u/").await.unwrap(), ["u/1", "u/2", "u/3"]);
+}
+
+#[tokio::test]
+async fn an_ended_copy_is_written_by_nothing_and_reports_no_later_revision() {
+    let member = Member::start();
+    let store = member.store("/r");
+    let copy = empty_copy(&store, "u/1").await;
+    let written = copy.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();
+    let mut changes = copy.follow(written - 1).await.unwrap();
+    assert_eq!(changes.next().await.unwrap().revision, written);
+    store.end("u/1").await.unwrap();
+    store.commit(put("/r/other", Expected::Absent, "1")).await.unwrap();
+    let ended = |error: &StoreError| error.to_string().ends_with("it has been reset or deleted");
+    for expected in [Expected::Absent, Expected::At(written)] {
+        let refused = copy.commit(put("/r/a", expected, "2")).await;
+        assert!(matches!(&refused, Err(Refused::Failed(error)) if ended(error)), "{refused:?}");
+    }
+    for honest in [true, false] {
+        copy.client.assume_progress(honest);
+        assert!(ended(&copy.head().await.unwrap_err()));
+    }
+    assert!(ended(&copy.snapshot().await.unwrap_err()));
+    assert!(store.open("u/1").await.unwrap().is_none());
+    copy.client.assume_progress(true);
+    let head = store.head().await.unwrap();
+    // also not by a follower that asks for progress
+    copy.wanted.send_replace(head);
+    let late = std::time::Duration::from_millis(500);
+    assert!(tokio::time::timeout(late, changes.next()).await.is_err(), "nothing follows the end");
+    assert!(content(&copy_of(&store, "u/1")).await.iter().any(|(key, _)| key == "/r/a"), "not removed yet");
+    store.remove("u/1").await.unwrap();
+    let keys = Etcd::of(store.client.clone(), KeySpace::own("/r.workspaces".to_owned()), None);
+    assert_eq!(content(&keys).await, []);
+    assert_eq!(content(&store).await.len(), 1);
+}
+
+/// The keys of a copy, whether or not it has ended.
+fn copy_of(store: &Etcd, id: &str) -> Etcd {
+    Etcd::of(store.client.clone(), store.keys.of_copy(id), None)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_was_ended_meanwhile_never_becomes_whole() {
+    let member = Member::start();
+    let store = member.store("/r");
+    let entry = |number: usize| Entry { key: format!("/r/{number}").into(), value: "1".into(), revision: 1 };
+    let entries: Vec<Entry> = (0..150).map(entry).collect();
+    // ended before the second transaction: another server has taken over
+    let (ended, other) = (std::sync::OnceLock::new(), member.store("/r"));
+    let runtime = tokio::runtime::Handle::current();
+    let end = |key: &Bytes| {
+        if key == "/r/120" {
+            let (other, runtime) = (&other, &runtime);
+            let ending = std::thread::scope(|scope| scope.spawn(|| runtime.block_on(other.end("u/1"))).join().unwrap());
+            ended.set(ending).unwrap();
+        }
+        true
+    };
+    let copied =
+        tokio::task::block_in_place(|| runtime.block_on(store.copy("u/1", CopySource::Entries(entries), &end)));
+    assert!(copied.is_err() && ended.get() == Some(&Ok(())), "{copied:?}");
+    assert!(store.open("u/1").await.unwrap().is_none());
+    assert!(store.copy("u/1", CopySource::Entries(vec![]), &all).await.is_err(), "an id is used once");
+    store.remove("u/1").await.unwrap();
+    assert!(store.copies("").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn many_keys_are_removed_a_part_at_a_time() {
+    let member = Member::start();
+    let store = member.store("/r");
+    let entry = |number: usize| Entry { key: format!("/r/{number}").into(), value: "1".into(), revision: 1 };
+    for id in ["u/1", "u/1-origin"] {
+        store.copy(id, CopySource::Entries((0..1200).map(entry).collect()), &all).await.unwrap();
+    }
+    store.remove("u/1").await.unwrap();
+    assert_eq!(store.copies("").await.unwrap(), ["u/1-origin"]);
+    assert_eq!(content(&*store.open("u/1-origin").await.unwrap().unwrap()).await.len(), 1200);
+    assert!(content(&copy_of(&store, "u/1")).await.is_empty());
+    store.remove("u/1").await.unwrap();
 }

@@ -1,6 +1,7 @@
 //! The contract of the engines: a revisioned map of bytes with conditional writes, snapshots and followers.
 
 pub mod content;
+pub mod copying;
 #[cfg(feature = "suite")]
 pub mod suite;
 
@@ -9,6 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+
+use copying::Copying;
 
 /// The number of a commit. It rises with each write, by one or more. Clients see it as resourceVersion.
 pub type Revision = u64;
@@ -160,6 +163,11 @@ pub trait Store: Send + Sync {
 
     /// The branches of this store, if the engine keeps any.
     fn branching(&self) -> Option<&dyn Branching> {
+        None
+    }
+
+    /// The copies of this store, if the engine makes any.
+    fn copying(&self) -> Option<&dyn Copying> {
         None
     }
 

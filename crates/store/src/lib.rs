@@ -9,6 +9,7 @@ mod embedded;
 mod limits;
 
 pub use contract::content::Content;
+pub use contract::copying::{CopySource, Copying};
 pub use contract::{
     Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, Entry, Expected, Refused, Revision,
     Snapshot, Store, StoreError, Write,

@@ -1,0 +1,272 @@
+//! Copies of the store, each below a prefix of its own (docs/src/design/etcd.md, "Workspaces").
+//!
+//! Invariant: nothing is written to a copy after it was ended, nor by its copier after it has begun, whatever calls are still on their
+//! way: each transaction compares the key that lists the copy, and the one that makes it a store.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use store::contract::BoxFuture;
+use store::{CopySource, Copying, Entry, Revision, Store, StoreError};
+
+use crate::failure::Failure;
+use crate::keys::KeySpace;
+use crate::messages::{self as m, Response as _, number, revision};
+use crate::{Etcd, limits, operation};
+
+/// A copy that is being made.
+struct Copier<'a> {
+    etcd: &'a Etcd,
+    keys: KeySpace,
+    /// The comparisons that hold as long as nothing else has ended or finished it.
+    compare: Vec<m::Compare>,
+    keeps: &'a (dyn Fn(&Bytes) -> bool + Sync),
+}
+
+/// Some keys of a copy, which one transaction writes.
+#[derive(Default)]
+struct CopyBatch {
+    operations: Vec<m::RequestOp>,
+    bytes: usize,
+}
+
+impl CopyBatch {
+    /// Whether it has no room for an entry.
+    fn is_full(&self, entry: &Entry) -> bool {
+        let bytes = self.bytes + entry.value.len();
+        self.operations.len() >= limits::COPY_KEYS || !self.operations.is_empty() && bytes > limits::COPY_BYTES
+    }
+}
+
+impl<'a> Copier<'a> {
+    /// Lists a copy, so that it is removed if it is never finished.
+    async fn begin(
+        etcd: &'a Etcd,
+        id: &str,
+        keeps: &'a (dyn Fn(&Bytes) -> bool + Sync),
+    ) -> Result<Copier<'a>, Failure> {
+        let (keys, listing) = (etcd.keys.of_copy(id), etcd.keys.listing(id));
+        let put = m::PutRequest { key: listing.clone(), ..Default::default() };
+        let request = m::TxnRequest {
+            compare: vec![m::Compare::revision(listing.clone(), 0)],
+            success: vec![operation(m::Op::Put(put))],
+            failure: vec![],
+        };
+        let listed: m::TxnResponse = etcd.client.write(m::TXN, &request).await?;
+        if !listed.succeeded {
+            return Err(Failure::Ended);
+        }
+        let compare = vec![m::Compare::revision(listing, listed.revision()), m::Compare::revision(keys.begun_key(), 0)];
+        Ok(Copier { etcd, keys, compare, keeps })
+    }
+
+    /// A transaction can be tried again: it has no effect once the copy has begun.
+    async fn write(&self, success: Vec<m::RequestOp>) -> Result<m::TxnResponse, Failure> {
+        let look = m::RangeRequest { key: self.keys.begun_key(), keys_only: true, ..Default::default() };
+        let failure = vec![operation(m::Op::Range(look))];
+        let request = m::TxnRequest { compare: self.compare.clone(), success, failure };
+        self.etcd.client.read(m::TXN, &request).await
+    }
+
+    async fn flush(&self, batch: &mut CopyBatch) -> Result<(), Failure> {
+        let CopyBatch { operations, .. } = std::mem::take(batch);
+        if operations.is_empty() || self.write(operations).await?.succeeded { Ok(()) } else { Err(Failure::Ended) }
+    }
+
+    async fn add(&self, batch: &mut CopyBatch, entry: Entry) -> Result<(), Failure> {
+        if !(self.keeps)(&entry.key) {
+            return Ok(());
+        }
+        if batch.is_full(&entry) {
+            self.flush(batch).await?;
+        }
+        let lease = match &self.etcd.leases {
+            Some(leases) => leases.of(&self.etcd.client, &entry.key).await?,
+            None => 0,
+        };
+        batch.bytes += entry.value.len();
+        let put = m::PutRequest { key: self.keys.to_etcd(&entry.key), value: entry.value, lease };
+        batch.operations.push(operation(m::Op::Put(put)));
+        Ok(())
+    }
+
+    /// Copies the keys of a range at a revision.
+    async fn copy_range(&self, source: &KeySpace, at: Revision) -> Result<(), Failure> {
+        let (mut key, range_end) = source.range();
+        let mut batch = CopyBatch::default();
+        loop {
+            let page = m::RangeRequest {
+                key,
+                range_end: range_end.clone(),
+                limit: limits::COPY_PAGE,
+                revision: number(at),
+                ..Default::default()
+            };
+            let page = self.etcd.read(page).await?;
+            let last = page.kvs.last().filter(|_| page.more).map(|kv| kv.key.clone());
+            for kv in page.kvs.into_iter().filter(|kv| !source.is_internal(&kv.key)) {
+                let (key, revision) = (source.to_caller(kv.key), revision(kv.mod_revision));
+                self.add(&mut batch, Entry { key, value: kv.value, revision }).await?;
+            }
+            match last {
+                Some(last) => key = after(&last),
+                None => return self.flush(&mut batch).await,
+            }
+        }
+    }
+
+    async fn copy_entries(&self, entries: Vec<Entry>) -> Result<(), Failure> {
+        let mut batch = CopyBatch::default();
+        for entry in entries {
+            self.add(&mut batch, entry).await?;
+        }
+        self.flush(&mut batch).await
+    }
+
+    /// Makes the copy whole.
+    async fn finish(&self) -> Result<(), Failure> {
+        let put = m::PutRequest { key: self.keys.begun_key(), ..Default::default() };
+        let finished = self.write(vec![operation(m::Op::Put(put))]).await?;
+        let found = finished.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
+        // an attempt whose response was lost may have finished it
+        if finished.succeeded || found.is_some() { Ok(()) } else { Err(Failure::Ended) }
+    }
+}
+
+/// The first key that can follow another one.
+fn after(key: &Bytes) -> Bytes {
+    [&key[..], b"\0"].concat().into()
+}
+
+impl Etcd {
+    async fn try_copy(
+        &self,
+        id: &str,
+        source: CopySource<'_>,
+        keeps: &(dyn Fn(&Bytes) -> bool + Sync),
+    ) -> Result<(), Failure> {
+        let copier = Copier::begin(self, id, keeps).await?;
+        match source {
+            CopySource::Store(at) => copier.copy_range(&self.keys, at).await?,
+            CopySource::Copy(from, at) => {
+                let source = self.keys.of_copy(from);
+                let at = match at {
+                    Some(at) => at,
+                    None => self.read_head().await?,
+                };
+                let begun = m::RangeRequest { key: source.begun_key(), revision: number(at), ..Default::default() };
+                if self.read(begun).await?.kvs.is_empty() {
+                    // it was not whole then, or has ended
+                    return Err(Failure::Compacted);
+                }
+                copier.copy_range(&source, at).await?;
+            }
+            CopySource::Entries(entries) => copier.copy_entries(entries).await?,
+        }
+        copier.finish().await
+    }
+
+    pub async fn try_open(&self, id: &str) -> Result<Option<Etcd>, Failure> {
+        let keys = self.keys.of_copy(id);
+        let begun = m::RangeRequest { key: keys.begun_key(), keys_only: true, ..Default::default() };
+        let begun = self.read(begun).await?.kvs.first().map(|kv| revision(kv.mod_revision));
+        Ok(begun.map(|begun| Etcd::of(self.client.clone(), keys.begun_at(begun), self.leases.clone())))
+    }
+
+    /// Returns whether there was something to end.
+    async fn try_end(&self, id: &str) -> Result<bool, Failure> {
+        let listing = self.keys.listing(id);
+        // written again, so that a copier finds it changed
+        let put = m::PutRequest { key: listing.clone(), ..Default::default() };
+        let delete = m::DeleteRangeRequest { key: self.keys.of_copy(id).begun_key(), ..Default::default() };
+        let request = m::TxnRequest {
+            compare: vec![m::Compare::revision(listing, 0)],
+            success: vec![],
+            failure: vec![operation(m::Op::Put(put)), operation(m::Op::Delete(delete))],
+        };
+        let ended: m::TxnResponse = self.client.read(m::TXN, &request).await?;
+        Ok(!ended.succeeded)
+    }
+
+    async fn try_remove(&self, id: &str) -> Result<(), Failure> {
+        if !self.try_end(id).await? {
+            return Ok(());
+        }
+        let (key, range_end) = self.keys.of_copy(id).range();
+        loop {
+            let page = m::RangeRequest {
+                key: key.clone(),
+                range_end: range_end.clone(),
+                limit: limits::PAGE,
+                keys_only: true,
+                ..Default::default()
+            };
+            let found = self.read(page).await?.kvs;
+            let Some(last) = found.last() else { break };
+            self.delete(m::DeleteRangeRequest { key: key.clone(), range_end: after(&last.key) }).await?;
+        }
+        self.delete(m::DeleteRangeRequest { key: self.keys.listing(id), ..Default::default() }).await
+    }
+
+    async fn delete(&self, keys: m::DeleteRangeRequest) -> Result<(), Failure> {
+        let request = m::TxnRequest { success: vec![operation(m::Op::Delete(keys))], ..Default::default() };
+        self.client.read(m::TXN, &request).await.map(|_: m::TxnResponse| ())
+    }
+
+    async fn try_copies(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let (mut key, range_end, length) = self.keys.listed(prefix);
+        let mut ids = vec![];
+        loop {
+            let page = m::RangeRequest {
+                key,
+                range_end: range_end.clone(),
+                limit: limits::PAGE,
+                keys_only: true,
+                ..Default::default()
+            };
+            let page = self.read(page).await?;
+            let id = |kv: &m::KeyValue| Some(std::str::from_utf8(kv.key.get(length..)?).ok()?.to_owned());
+            ids.extend(page.kvs.iter().filter_map(id));
+            match page.kvs.last().filter(|_| page.more) {
+                Some(last) => key = after(&last.key),
+                None => return Ok(ids),
+            }
+        }
+    }
+}
+
+impl Copying for Etcd {
+    fn open<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<dyn Store>>, StoreError>> {
+        Box::pin(async move {
+            let opened = self.try_open(id).await.map_err(|failure| failure.into_error(0))?;
+            Ok(opened.map(|copy| Arc::new(copy) as Arc<dyn Store>))
+        })
+    }
+
+    fn copy<'a>(
+        &'a self,
+        id: &'a str,
+        source: CopySource<'a>,
+        keeps: &'a (dyn Fn(&Bytes) -> bool + Sync),
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let at = match source {
+                CopySource::Store(at) | CopySource::Copy(_, Some(at)) => at,
+                _ => 0,
+            };
+            self.try_copy(id, source, keeps).await.map_err(|failure| failure.into_error(at))
+        })
+    }
+
+    fn end<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.try_end(id).await.map(drop).map_err(|failure| failure.into_error(0)) })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.try_remove(id).await.map_err(|failure| failure.into_error(0)) })
+    }
+
+    fn copies<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(async move { self.try_copies(prefix).await.map_err(|failure| failure.into_error(0)) })
+    }
+}
