@@ -513,7 +513,7 @@ pub struct Serve {
     pub emulation: crate::emulation::Emulation,
 
     /// Serve workspaces: objects of workspaces.pintle.dev/v1alpha1, each a whole API of its own at /clusters/NAME, forked and reset
-    /// in milliseconds.
+    /// in milliseconds; with --storage etcd they are copied, and all servers of the etcd need this flag.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_WORKSPACES", help_heading = "Serving")]
     pub workspaces: bool,

@@ -53,9 +53,9 @@ pub const SHARED_LOOKS: u32 = 5000;
 pub const SHARED_FIRST_USER: Duration = Duration::from_secs(10);
 /// Stack of the thread of a user, which only waits.
 pub const SHARED_STACK_BYTES: usize = 64 << 10;
-/// Interval and number of looks at the status of a workspace, which the server writes within milliseconds.
+/// Interval and number of looks at the status of a workspace, which the server writes within milliseconds; in etcd it copies first.
 pub const WORKSPACE_LOOK: Duration = Duration::from_millis(20);
-pub const WORKSPACE_LOOKS: u32 = 500;
+pub const WORKSPACE_LOOKS: u32 = 3000;
 /// How long the name of a template stays taken after its builder has died.
 pub const TEMPLATE_LEASE: Duration = Duration::from_secs(10);
 /// Lines of a difference that a replay prints.

@@ -196,13 +196,10 @@ fn check_testing(flags: &Serve) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether workspaces are served. They are in the memory of one server, so a store that several share cannot have them.
+/// Whether workspaces are served, and how.
 fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<WorkspaceConfig>, String> {
     if !flags.workspaces {
         return Ok(None);
-    }
-    if flags.engine() == Engine::Etcd {
-        return Err("--workspaces needs the embedded store; they cannot be kept in etcd".to_owned());
     }
     let address = socket.local_addr().map_err(|error| error.to_string())?;
     let (gates, runtime) = (flags.feature_gates.clone(), flags.runtime_config.clone());

@@ -408,6 +408,12 @@ impl Objects {
         self.collections.lock().values().map(|collection| collection.len()).sum()
     }
 
+    /// The bytes of all objects, which are counted by visiting each.
+    pub fn bytes(&self) -> u64 {
+        let collections = self.all().into_iter().map(|(_, collection)| collection.latest().0);
+        collections.map(|root| root.values().map(|stored| stored.body.bytes.len() as u64).sum::<u64>()).sum()
+    }
+
     /// The collection of namespaces.
     pub fn namespaces(&self) -> &Arc<Collection> {
         self.namespaces.get_or_init(|| self.collection(&Text::new_static(""), &Text::new_static("namespaces")))

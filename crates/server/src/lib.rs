@@ -405,7 +405,8 @@ impl Server {
         });
         let edge = Arc::new(edge);
         // workspaces expire by the clock of `default`, where their objects are
-        let branches = clock::within(clock, workspaces::start(workspaces, &edge, stop.subscribe())).await?;
+        let branches =
+            clock::within(clock, workspaces::start(workspaces, &edge, derived.leads(), stop.subscribe())).await?;
         edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
         door.serve_all(edge, branches);
         let delay = config.shutdown_delay;

@@ -214,6 +214,14 @@ pub const DIAL_SECONDS: u64 = 5;
 pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
 /// Interval of the search for contexts to drop.
 pub const WORKSPACE_SWEEP: Duration = Duration::from_secs(30);
+/// Time that requests to a workspace wait for its copy, in a shared store. As long as a server waits for another one's writes.
+pub const WORKSPACE_COPY_WAIT: Duration = Duration::from_secs(10);
+/// Copies that are made at a time in a shared store, so that a large one holds up few others, and etcd has room for other writes.
+pub const WORKSPACE_COPIES: usize = 4;
+/// Pause before a copy is tried again.
+pub const WORKSPACE_COPY_RETRY: Duration = Duration::from_secs(1);
+/// Attempts that a healthy store refuses before a workspace has failed.
+pub const WORKSPACE_COPY_ATTEMPTS: usize = 5;
 /// Maximum size of the specification of a workspace that is requested without an object. Its fields are short.
 pub const WORKSPACE_SPEC_BYTES: usize = 64 * 1024;
 /// Bytes at the beginning of a response of which a fault sends half.

@@ -3,20 +3,28 @@
 //! Invariant: nothing is written to a copy after it was ended, nor by its copier after it has begun, whatever calls are still on their
 //! way: each transaction compares the key that lists the copy, and the one that makes it a store.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use store::contract::BoxFuture;
-use store::{CopySource, Copying, Entry, Revision, Store, StoreError};
+use store::{CopySource, Entry, Revision};
 
+use crate::client::Client;
 use crate::failure::Failure;
 use crate::keys::KeySpace;
-use crate::messages::{self as m, Response as _, number, revision};
-use crate::{Etcd, limits, operation};
+use crate::lease::Leases;
+use crate::limits;
+use crate::messages::{self as m, Response as _, number, operation, revision};
+
+/// The copies of a store.
+#[derive(Clone, Copy)]
+pub struct Copies<'a> {
+    pub client: &'a Client,
+    /// The keys of the store.
+    pub keys: &'a KeySpace,
+    pub leases: Option<&'a Leases>,
+}
 
 /// A copy that is being made.
-struct Copier<'a> {
-    etcd: &'a Etcd,
+pub struct Copier<'a> {
+    copies: Copies<'a>,
     keys: KeySpace,
     /// The comparisons that hold as long as nothing else has ended or finished it.
     compare: Vec<m::Compare>,
@@ -40,24 +48,24 @@ impl CopyBatch {
 
 impl<'a> Copier<'a> {
     /// Lists a copy, so that it is removed if it is never finished.
-    async fn begin(
-        etcd: &'a Etcd,
+    pub async fn begin(
+        copies: Copies<'a>,
         id: &str,
         keeps: &'a (dyn Fn(&Bytes) -> bool + Sync),
     ) -> Result<Copier<'a>, Failure> {
-        let (keys, listing) = (etcd.keys.of_copy(id), etcd.keys.listing(id));
+        let (keys, listing) = (copies.keys.of_copy(id), copies.keys.listing(id));
         let put = m::PutRequest { key: listing.clone(), ..Default::default() };
         let request = m::TxnRequest {
             compare: vec![m::Compare::revision(listing.clone(), 0)],
             success: vec![operation(m::Op::Put(put))],
             failure: vec![],
         };
-        let listed: m::TxnResponse = etcd.client.write(m::TXN, &request).await?;
+        let listed: m::TxnResponse = copies.client.write(m::TXN, &request).await?;
         if !listed.succeeded {
             return Err(Failure::Ended);
         }
         let compare = vec![m::Compare::revision(listing, listed.revision()), m::Compare::revision(keys.begun_key(), 0)];
-        Ok(Copier { etcd, keys, compare, keeps })
+        Ok(Copier { copies, keys, compare, keeps })
     }
 
     /// A transaction can be tried again: it has no effect once the copy has begun.
@@ -65,7 +73,7 @@ impl<'a> Copier<'a> {
         let look = m::RangeRequest { key: self.keys.begun_key(), keys_only: true, ..Default::default() };
         let failure = vec![operation(m::Op::Range(look))];
         let request = m::TxnRequest { compare: self.compare.clone(), success, failure };
-        self.etcd.client.read(m::TXN, &request).await
+        self.copies.client.read(m::TXN, &request).await
     }
 
     async fn flush(&self, batch: &mut CopyBatch) -> Result<(), Failure> {
@@ -80,8 +88,8 @@ impl<'a> Copier<'a> {
         if batch.is_full(&entry) {
             self.flush(batch).await?;
         }
-        let lease = match &self.etcd.leases {
-            Some(leases) => leases.of(&self.etcd.client, &entry.key).await?,
+        let lease = match self.copies.leases {
+            Some(leases) => leases.of(self.copies.client, &entry.key).await?,
             None => 0,
         };
         batch.bytes += entry.value.len();
@@ -102,7 +110,7 @@ impl<'a> Copier<'a> {
                 revision: number(at),
                 ..Default::default()
             };
-            let page = self.etcd.read(page).await?;
+            let page = self.copies.read(page).await?;
             let last = page.kvs.last().filter(|_| page.more).map(|kv| kv.key.clone());
             for kv in page.kvs.into_iter().filter(|kv| !source.is_internal(&kv.key)) {
                 let (key, revision) = (source.to_caller(kv.key), revision(kv.mod_revision));
@@ -115,7 +123,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    async fn copy_entries(&self, entries: Vec<Entry>) -> Result<(), Failure> {
+    pub async fn copy_entries(&self, entries: Vec<Entry>) -> Result<(), Failure> {
         let mut batch = CopyBatch::default();
         for entry in entries {
             self.add(&mut batch, entry).await?;
@@ -124,7 +132,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Makes the copy whole.
-    async fn finish(&self) -> Result<(), Failure> {
+    pub async fn finish(&self) -> Result<(), Failure> {
         let put = m::PutRequest { key: self.keys.begun_key(), ..Default::default() };
         let finished = self.write(vec![operation(m::Op::Put(put))]).await?;
         let found = finished.responses.first().and_then(|found| found.range.as_ref()?.kvs.first());
@@ -138,43 +146,46 @@ fn after(key: &Bytes) -> Bytes {
     [&key[..], b"\0"].concat().into()
 }
 
-impl Etcd {
-    async fn try_copy(
+impl Copies<'_> {
+    async fn read(&self, request: m::RangeRequest) -> Result<m::RangeResponse, Failure> {
+        self.client.read(m::RANGE, &request).await
+    }
+
+    pub async fn copy(
         &self,
         id: &str,
         source: CopySource<'_>,
         keeps: &(dyn Fn(&Bytes) -> bool + Sync),
     ) -> Result<(), Failure> {
-        let copier = Copier::begin(self, id, keeps).await?;
+        let copier = Copier::begin(*self, id, keeps).await?;
         match source {
-            CopySource::Store(at) => copier.copy_range(&self.keys, at).await?,
+            CopySource::Store(at) => copier.copy_range(self.keys, at).await?,
             CopySource::Copy(from, at) => {
                 let source = self.keys.of_copy(from);
-                let at = match at {
-                    Some(at) => at,
-                    None => self.read_head().await?,
-                };
-                let begun = m::RangeRequest { key: source.begun_key(), revision: number(at), ..Default::default() };
-                if self.read(begun).await?.kvs.is_empty() {
+                let revision = at.map_or(0, number);
+                let begun = m::RangeRequest { key: source.begun_key(), revision, ..Default::default() };
+                let begun = self.read(begun).await?;
+                if begun.kvs.is_empty() {
                     // it was not whole then, or has ended
                     return Err(Failure::Compacted);
                 }
-                copier.copy_range(&source, at).await?;
+                copier.copy_range(&source, at.unwrap_or(begun.revision())).await?;
             }
             CopySource::Entries(entries) => copier.copy_entries(entries).await?,
         }
         copier.finish().await
     }
 
-    pub async fn try_open(&self, id: &str) -> Result<Option<Etcd>, Failure> {
+    /// The keys of a copy, if it is whole.
+    pub async fn whole(&self, id: &str) -> Result<Option<KeySpace>, Failure> {
         let keys = self.keys.of_copy(id);
         let begun = m::RangeRequest { key: keys.begun_key(), keys_only: true, ..Default::default() };
         let begun = self.read(begun).await?.kvs.first().map(|kv| revision(kv.mod_revision));
-        Ok(begun.map(|begun| Etcd::of(self.client.clone(), keys.begun_at(begun), self.leases.clone())))
+        Ok(begun.map(|begun| keys.begun_at(begun)))
     }
 
     /// Returns whether there was something to end.
-    async fn try_end(&self, id: &str) -> Result<bool, Failure> {
+    pub async fn end(&self, id: &str) -> Result<bool, Failure> {
         let listing = self.keys.listing(id);
         // written again, so that a copier finds it changed
         let put = m::PutRequest { key: listing.clone(), ..Default::default() };
@@ -188,8 +199,8 @@ impl Etcd {
         Ok(!ended.succeeded)
     }
 
-    async fn try_remove(&self, id: &str) -> Result<(), Failure> {
-        if !self.try_end(id).await? {
+    pub async fn remove(&self, id: &str) -> Result<(), Failure> {
+        if !self.end(id).await? {
             return Ok(());
         }
         let (key, range_end) = self.keys.of_copy(id).range();
@@ -213,7 +224,7 @@ impl Etcd {
         self.client.read(m::TXN, &request).await.map(|_: m::TxnResponse| ())
     }
 
-    async fn try_copies(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+    pub async fn list(&self, prefix: &str) -> Result<Vec<String>, Failure> {
         let (mut key, range_end, length) = self.keys.listed(prefix);
         let mut ids = vec![];
         loop {
@@ -232,41 +243,5 @@ impl Etcd {
                 None => return Ok(ids),
             }
         }
-    }
-}
-
-impl Copying for Etcd {
-    fn open<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<dyn Store>>, StoreError>> {
-        Box::pin(async move {
-            let opened = self.try_open(id).await.map_err(|failure| failure.into_error(0))?;
-            Ok(opened.map(|copy| Arc::new(copy) as Arc<dyn Store>))
-        })
-    }
-
-    fn copy<'a>(
-        &'a self,
-        id: &'a str,
-        source: CopySource<'a>,
-        keeps: &'a (dyn Fn(&Bytes) -> bool + Sync),
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let at = match source {
-                CopySource::Store(at) | CopySource::Copy(_, Some(at)) => at,
-                _ => 0,
-            };
-            self.try_copy(id, source, keeps).await.map_err(|failure| failure.into_error(at))
-        })
-    }
-
-    fn end<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.try_end(id).await.map(drop).map_err(|failure| failure.into_error(0)) })
-    }
-
-    fn remove<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.try_remove(id).await.map_err(|failure| failure.into_error(0)) })
-    }
-
-    fn copies<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        Box::pin(async move { self.try_copies(prefix).await.map_err(|failure| failure.into_error(0)) })
     }
 }

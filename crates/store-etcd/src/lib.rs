@@ -24,14 +24,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use store::contract::BoxFuture;
-use store::{Changes, Copying, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+use store::{Changes, CopySource, Copying, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::{Mutex, watch};
 
 use client::Client;
+use copies::Copies;
 use failure::Failure;
 use keys::KeySpace;
 use lease::Leases;
-use messages::{self as m, Response as _, number, revision};
+use messages::{self as m, Response as _, number, operation, revision};
 
 pub use cluster::parse_id;
 pub use options::{Credentials, Options, normalise};
@@ -82,6 +83,16 @@ impl Etcd {
             leases,
             compactions: Mutex::new(None),
         }
+    }
+
+    fn copies_of(&self) -> Copies<'_> {
+        Copies { client: &self.client, keys: &self.keys, leases: self.leases.as_deref() }
+    }
+
+    /// A copy, if it is whole.
+    async fn opened(&self, id: &str) -> Result<Option<Etcd>, StoreError> {
+        let keys = self.copies_of().whole(id).await.map_err(|failure| failure.into_error(0))?;
+        Ok(keys.map(|keys| Etcd::of(self.client.clone(), keys, self.leases.clone())))
     }
 
     /// Checks that etcd responds. The error is one line.
@@ -266,10 +277,6 @@ impl Etcd {
     }
 }
 
-fn operation(op: m::Op) -> m::RequestOp {
-    m::RequestOp { op: Some(op) }
-}
-
 impl Store for Etcd {
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Refused>> {
         Box::pin(self.transact(write))
@@ -353,5 +360,41 @@ impl Store for Etcd {
 
     fn health(&self) -> Result<(), StoreError> {
         self.client.health()
+    }
+}
+
+impl Copying for Etcd {
+    fn open<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Arc<dyn Store>>, StoreError>> {
+        Box::pin(async move {
+            let opened = self.opened(id).await?;
+            Ok(opened.map(|copy| Arc::new(copy) as Arc<dyn Store>))
+        })
+    }
+
+    fn copy<'a>(
+        &'a self,
+        id: &'a str,
+        source: CopySource<'a>,
+        keeps: &'a (dyn Fn(&Bytes) -> bool + Sync),
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let at = match source {
+                CopySource::Store(at) | CopySource::Copy(_, Some(at)) => at,
+                _ => 0,
+            };
+            self.copies_of().copy(id, source, keeps).await.map_err(|failure| failure.into_error(at))
+        })
+    }
+
+    fn end<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.copies_of().end(id).await.map(drop).map_err(|failure| failure.into_error(0)) })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.copies_of().remove(id).await.map_err(|failure| failure.into_error(0)) })
+    }
+
+    fn copies<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(async move { self.copies_of().list(prefix).await.map_err(|failure| failure.into_error(0)) })
     }
 }

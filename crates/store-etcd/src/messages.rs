@@ -110,6 +110,10 @@ pub enum Op {
     Delete(DeleteRangeRequest),
 }
 
+pub fn operation(op: Op) -> RequestOp {
+    RequestOp { op: Some(op) }
+}
+
 /// Of these responses, only the range that is read after a failed comparison is used.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResponseOp {

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
+use store::Batch;
 use store::contract::suite::CHECKS;
-use store::{Batch, CopySource};
 
 use super::*;
+use crate::copies::Copier;
 
 /// The binary of etcd. Tests run in parallel: the first one builds it, the others wait.
 static BINARY: LazyLock<PathBuf> = LazyLock::new(binary);
@@ -213,7 +214,7 @@ async fn content(store: &dyn Store) -> Vec<(Bytes, Bytes)> {
 /// A copy of nothing.
 async fn empty_copy(store: &Etcd, id: &str) -> Etcd {
     store.copy(id, CopySource::Entries(vec![]), &all).await.unwrap();
-    store.try_open(id).await.unwrap().unwrap()
+    store.opened(id).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -313,30 +314,31 @@ fn copy_of(store: &Etcd, id: &str) -> Etcd {
     Etcd::of(store.client.clone(), store.keys.of_copy(id), None)
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_copy_that_was_ended_meanwhile_never_becomes_whole() {
     let member = Member::start();
-    let store = member.store("/r");
+    let (store, other) = (member.store("/r"), member.store("/r"));
     let entry = |number: usize| Entry { key: format!("/r/{number}").into(), value: "1".into(), revision: 1 };
     let entries: Vec<Entry> = (0..150).map(entry).collect();
-    // ended before the second transaction: another server has taken over
-    let (ended, other) = (std::sync::OnceLock::new(), member.store("/r"));
-    let runtime = tokio::runtime::Handle::current();
-    let end = |key: &Bytes| {
-        if key == "/r/120" {
-            let (other, runtime) = (&other, &runtime);
-            let ending = std::thread::scope(|scope| scope.spawn(|| runtime.block_on(other.end("u/1"))).join().unwrap());
-            ended.set(ending).unwrap();
-        }
-        true
-    };
-    let copied =
-        tokio::task::block_in_place(|| runtime.block_on(store.copy("u/1", CopySource::Entries(entries), &end)));
-    assert!(copied.is_err() && ended.get() == Some(&Ok(())), "{copied:?}");
+    let copier = Copier::begin(store.copies_of(), "u/1", &all).await.unwrap();
+    copier.copy_entries(entries.clone()).await.unwrap();
+    // another server has taken over
+    other.end("u/1").await.unwrap();
+    assert_eq!(copier.copy_entries(entries).await, Err(Failure::Ended));
+    assert_eq!(copier.finish().await, Err(Failure::Ended));
     assert!(store.open("u/1").await.unwrap().is_none());
     assert!(store.copy("u/1", CopySource::Entries(vec![]), &all).await.is_err(), "an id is used once");
     store.remove("u/1").await.unwrap();
     assert!(store.copies("").await.unwrap().is_empty());
+    // nor does a copier write to a copy that is used
+    let copier = Copier::begin(store.copies_of(), "u/2", &all).await.unwrap();
+    for _ in 0..2 {
+        copier.finish().await.unwrap();
+    }
+    let copy = store.open("u/2").await.unwrap().unwrap();
+    copy.commit(put("/r/0", Expected::Absent, "2")).await.unwrap();
+    assert_eq!(copier.copy_entries(vec![entry(0)]).await, Err(Failure::Ended));
+    assert_eq!(content(&*copy).await, [(Bytes::from("/r/0"), Bytes::from("2"))]);
 }
 
 #[tokio::test]

@@ -81,9 +81,13 @@ async fn objects(client: &mut JsonClient, workspace: &str) -> Result<Objects, St
     Ok(all)
 }
 
-/// Whether the server itself writes an object whenever it is missing: an APIService of a group that it serves.
+/// Whether the server itself writes an object whenever it is missing: an APIService of a group that it serves, and the Lease of the
+/// server that runs the controllers, where several share an etcd.
 fn is_maintained(object: &Value) -> bool {
-    object.at(&["metadata", "labels", "kube-aggregator.kubernetes.io/automanaged"]).is_some()
+    let of = |field| object.str_at(&["metadata", field]);
+    let has_holder = object.at(&["spec", "holderIdentity"]).is_some();
+    has_holder && (of("namespace"), of("name")) == ("kube-system", "pintle-controllers")
+        || object.at(&["metadata", "labels", "kube-aggregator.kubernetes.io/automanaged"]).is_some()
 }
 
 /// An object without the fields that the server maintains.

@@ -55,7 +55,7 @@ pub enum WorkspaceTask {
         #[arg(long, value_name = "NAME")]
         from: Option<String>,
 
-        /// Keep the template in memory; it ends with the server. Needed if the server keeps its data on a disk.
+        /// Keep the template in memory; it ends with the server. Its forks have to be ephemeral too.
         #[arg(long)]
         ephemeral: bool,
 

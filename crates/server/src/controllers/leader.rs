@@ -16,8 +16,15 @@ use crate::limits;
 use crate::verbs::{self, Context, Document};
 
 const USER: &str = "system:serviceaccount:kube-system:pintle-controllers";
+const GROUP: &str = "coordination.k8s.io";
+const PLURAL: &str = "leases";
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "pintle-controllers";
+
+/// Whether this is the object that names the server which runs the controllers.
+pub fn is_lease(group: &str, plural: &str, path: &str) -> bool {
+    (group, plural, path.split_once('/')) == (GROUP, PLURAL, Some((NAMESPACE, NAME)))
+}
 
 /// A server that takes part in the election.
 struct Candidate {
@@ -43,6 +50,7 @@ pub async fn run(context: Arc<Context>, controllers: Arc<ControllerManager>, mut
             () = super::stopped(&mut stop) => true,
         };
         ended.send_replace(true);
+        derived.leads.send_replace(false);
         tracing::info!("this server no longer runs the controllers");
         if stopping {
             candidate.release().await;
@@ -76,7 +84,7 @@ impl StoredLease {
 
 impl Candidate {
     fn resource(&self) -> Option<Arc<Resource>> {
-        self.context.registry.get("coordination.k8s.io", "leases")
+        self.context.registry.get(GROUP, PLURAL)
     }
 
     fn lease(&self) -> Option<StoredLease> {

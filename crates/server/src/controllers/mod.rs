@@ -43,6 +43,7 @@ use crate::limits;
 use crate::verbs::Context;
 
 pub use control_plane::keep_control_plane;
+pub use leader::is_lease;
 pub use signing::CertificateSigner;
 pub use switch::Controllers;
 
@@ -70,6 +71,8 @@ pub struct ControllerManager {
     all: Vec<EnabledController>,
     /// Set while the controllers run on this server.
     runner: Mutex<Option<Runner>>,
+    /// Whether they run on this server.
+    leads: watch::Sender<bool>,
     /// The graph of the garbage collector, whose tests call it step by step.
     #[cfg(test)]
     owners: Option<Arc<garbage::Graph>>,
@@ -108,10 +111,16 @@ impl ControllerManager {
                 .map(|controller| EnabledController { controller, has_work: false.into() })
                 .collect(),
             runner: Mutex::default(),
+            leads: watch::Sender::new(false),
             #[cfg(test)]
             owners,
             tracking: Default::default(),
         }
+    }
+
+    /// Whether the controllers run on this server.
+    pub fn leads(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
     }
 
     /// Whether ClusterRoles are aggregated.
@@ -213,6 +222,7 @@ pub fn start(
 
 fn start_all(context: &Arc<Context>, controllers: &Arc<ControllerManager>, stop: &watch::Receiver<bool>) {
     controllers.start(context, stop);
+    controllers.leads.send_replace(true);
     base::task::spawn("availability", availability::run(context.clone(), stop.clone()));
 }
 

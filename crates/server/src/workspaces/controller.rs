@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::Workspaces;
 use super::definition::{self, GROUP, PLURAL};
+use super::workspace::Workspace;
 use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
@@ -32,7 +33,8 @@ pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
             () = tokio::time::sleep(expiry) => {}
             () = follower.changed() => {}
             _ = sweep.tick() => {
-                workspaces.rest();
+                let changed = workspaces.rest();
+                workspaces.changed.lock().extend(changed);
                 workspaces.report_changed().await;
             }
             _ = stop.changed() => return workspaces.close(),
@@ -40,8 +42,28 @@ pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
     }
 }
 
+/// Drops contexts and notes what workspaces hold, where they are copies in a shared store, until `stop` becomes true.
+pub async fn run_copied(workspaces: Arc<Workspaces>, leads: watch::Receiver<bool>, mut stop: watch::Receiver<bool>) {
+    let mut sweep = tokio::time::interval(limits::WORKSPACE_SWEEP);
+    loop {
+        tokio::select! {
+            _ = sweep.tick() => {
+                for name in workspaces.rest() {
+                    workspaces.report_usage(&name).await;
+                }
+                if !*leads.borrow() {
+                    // a server that begins to lead looks at all of them
+                    workspaces.changed.lock().clear();
+                    workspaces.gone.lock().clear();
+                }
+            }
+            _ = stop.changed() => return workspaces.close(),
+        }
+    }
+}
+
 impl Workspaces {
-    fn kind(&self) -> Option<(Arc<Context>, Arc<Resource>)> {
+    pub(super) fn kind(&self) -> Option<(Arc<Context>, Arc<Resource>)> {
         let context = self.home()?.context.clone();
         let resource = context.registry.get(GROUP, PLURAL)?;
         Some((context, resource))
@@ -58,7 +80,7 @@ impl Workspaces {
     }
 
     /// Deletes the workspaces whose time is over, and returns the time until the next one's is.
-    async fn expire(&self) -> Duration {
+    pub(super) async fn expire(&self) -> Duration {
         let Some((context, resource)) = self.kind() else { return limits::WORKSPACE_SWEEP };
         let now = clock::now_micros() / 1000;
         let over = {
@@ -98,13 +120,12 @@ impl Workspaces {
         if !reset.is_empty() {
             status.set_at(&["reset"], Value::from(reset));
         }
-        let usage = workspace.usage();
+        let counts = counts_of(&workspace);
         let update = |object: &mut Value| {
             let mut status = status.clone();
-            for (name, count) in [("objects", usage.map(|of| of.objects as u64)), ("bytes", usage.map(|of| of.bytes))] {
-                let count = count.map(|count| Value::from(i64::try_from(count).unwrap_or(i64::MAX)));
+            for (name, count) in &counts {
                 // what was reported before holds until the workspace is used again
-                if let Some(count) = count.or_else(|| object.at(&["status", name]).cloned()) {
+                if let Some(count) = count.clone().or_else(|| object.at(&["status", name]).cloned()) {
                     status.set_at(&[name], count);
                 }
             }
@@ -116,13 +137,30 @@ impl Workspaces {
         }
     }
 
-    /// Drops the contexts of workspaces that have not been used for some time, and notes which statuses have changed.
-    pub(super) fn rest(&self) {
+    /// Writes what a workspace of a shared store holds into its status.
+    async fn report_usage(&self, name: &str) {
+        let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
+        let counts = counts_of(&workspace);
+        let update = |object: &mut Value| {
+            if object.str_at(&["status", "phase"]) == "Ready" {
+                for (name, count) in &counts {
+                    count.iter().for_each(|count| object.set_at(&["status", name], count.clone()));
+                }
+            }
+        };
+        let done = verbs::change_as(SERVER, &context, &resource, name, Subresource::Status, update).await;
+        if let Err(error) = done {
+            tracing::warn!(%error, name, "the status of a workspace cannot be written");
+        }
+    }
+
+    /// Drops the contexts of workspaces that have not been used for some time, and returns the names of those whose usage has changed.
+    pub(super) fn rest(&self) -> Vec<Text> {
         let all: Vec<_> = self.all.lock().values().cloned().collect();
         let changed = all.iter().filter(|workspace| workspace.note_usage()).map(|workspace| workspace.name.clone());
-        let changed: Vec<_> = changed.collect();
-        self.changed.lock().extend(changed);
+        let changed = changed.collect();
         all.iter().for_each(|workspace| workspace.rest(limits::WORKSPACE_IDLE));
+        changed
     }
 
     /// Ends all workspaces, with the server.
@@ -130,4 +168,11 @@ impl Workspaces {
         let all: Vec<_> = self.all.lock().drain().collect();
         all.iter().for_each(|(_, workspace)| workspace.close());
     }
+}
+
+/// The fields of the status that count what a workspace holds, if it has been used.
+fn counts_of(workspace: &Workspace) -> [(&'static str, Option<Value>); 2] {
+    let usage = workspace.usage();
+    let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
+    [("objects", usage.map(|of| count(of.objects as u64))), ("bytes", usage.map(|of| count(of.bytes)))]
 }

@@ -15,6 +15,7 @@ use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
 use super::workspace::{Opened, Workspace, WorkspaceUsage};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
+use crate::limits;
 
 /// Groups whose objects are not stored: a template responds to them too.
 const REVIEWS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
@@ -38,6 +39,9 @@ impl Workspaces {
             return self.create_quickly(client, request, &name).await;
         }
         let workspace = self.admit(&client, request.headers(), name).await?;
+        if !workspace.settled(limits::WORKSPACE_COPY_WAIT).await {
+            return Err(unavailable(&format!("workspace {name:?} is not ready yet")));
+        }
         let spec = workspace.spec();
         if spec.template && writes(request.method(), path) {
             return Err(sealed(name));
@@ -63,14 +67,27 @@ impl Workspaces {
             return Err(Status::not_found(GROUP, PLURAL, name));
         }
         let home = self.home().ok_or_else(stopping)?;
-        let workspace = self.workspace(name);
         let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content");
-        if let Some(workspace) = &workspace
-            && home.realm_of(client, headers, &path).is_some_and(|realm| realm == workspace.uid)
-        {
-            return Ok(workspace.clone());
+        // also those that another server has created
+        let catch_up = async || -> Result<_, Status> {
+            home.context.objects.catch_up().await.map_err(|error| unavailable(error.summary()))?;
+            Ok(self.workspace(name))
+        };
+        let is_own = |workspace: &Option<Arc<Workspace>>| {
+            let uid = workspace.as_ref().map(|workspace| &workspace.uid);
+            uid.is_some() && home.realm_of(client, headers, &path).as_ref() == uid
+        };
+        let mut workspace = self.workspace(name);
+        if !is_own(&workspace) {
+            let vouched = home.vouch(client, headers, RequestInfo::parse(&Method::GET, &path, "")).await;
+            // of a client that may not enter, too, the more so if the name is known: the time must not show that it exists
+            if workspace.is_none() || vouched.is_err() {
+                workspace = catch_up().await?;
+            }
+            if !is_own(&workspace) {
+                vouched?;
+            }
         }
-        home.vouch(client, headers, RequestInfo::parse(&Method::GET, &path, "")).await?;
         workspace.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))
     }
 }
@@ -106,7 +123,10 @@ fn sealed(name: &str) -> Status {
 }
 
 pub(super) fn stopping() -> Status {
-    let why = "the server is stopping";
+    unavailable("the server is stopping")
+}
+
+fn unavailable(why: &str) -> Status {
     Status::new(Reason::ServiceUnavailable, why).with_details(Details { retry_after_seconds: 1, ..Details::default() })
 }
 

@@ -5,6 +5,8 @@
 //! workspace has a store and, while it is used, a context of its own.
 
 mod controller;
+mod copied;
+mod copier;
 mod definition;
 mod gate;
 mod kept;
@@ -21,7 +23,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use access::audit::Audit;
 use access::flow::{SeatPool, SeatSupply};
 use base::request::FeatureGates;
-use base::task;
+use base::{clock, task};
 use machinery::{Release, Text, Value};
 use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
@@ -89,14 +91,22 @@ pub struct Workspaces {
     /// Names whose object has changed, for the controller.
     changed: Mutex<BTreeSet<Text>>,
     has_changed: Notify,
+    /// In a shared store: the uids of workspaces that have been deleted, whose copies are to be removed.
+    gone: Mutex<Vec<Text>>,
+    /// In a shared store: workspaces that are copied once their source is whole, by the name of that.
+    waiting: Mutex<BTreeMap<Text, Vec<Text>>>,
+    /// Identifies this run of the server in claims of copies.
+    run: String,
     /// When workspaces end, in milliseconds since the Unix epoch. A lifetime that was changed has an entry for each value.
     ends: Mutex<BTreeSet<(i64, Text)>>,
 }
 
-/// Serves workspaces beside `default` until `stop` becomes true. The error is one line.
+/// Serves workspaces beside `default` until `stop` becomes true. `leads` is whether the controllers of `default` run on this server.
+/// The error is one line.
 pub async fn start(
     workspaces: Option<Arc<Workspaces>>,
     home: &Arc<Edge>,
+    leads: watch::Receiver<bool>,
     stop: watch::Receiver<bool>,
 ) -> Result<Option<Arc<dyn Branches>>, String> {
     let Some(workspaces) = workspaces else { return Ok(None) };
@@ -106,7 +116,12 @@ pub async fn start(
     if let Some(log) = store.branching() {
         workspaces.restore(&**store, log);
     }
-    task::spawn("workspaces", controller::run(workspaces.clone(), stop));
+    if store.copying().is_some() {
+        task::spawn("copies of workspaces", copier::run(workspaces.clone(), leads.clone(), stop.clone()));
+        task::spawn("workspaces", controller::run_copied(workspaces.clone(), leads, stop));
+    } else {
+        task::spawn("workspaces", controller::run(workspaces.clone(), stop));
+    }
     Ok(Some(workspaces))
 }
 
@@ -115,8 +130,21 @@ impl Workspaces {
     pub fn new(parts: Parts) -> Arc<Workspaces> {
         let seats = parts.blueprint.seats.as_ref().map(SeatSupply::seats);
         let seats = seats.map(|seats| Arc::new(SeatPool::new(seats, PLURAL)));
-        let (home, all, pristine, found, lost, changed, has_changed, ends) = Default::default();
-        Arc::new(Workspaces { parts, seats, home, all, pristine, found, lost, changed, has_changed, ends })
+        Arc::new(Workspaces {
+            parts,
+            seats,
+            home: OnceLock::new(),
+            all: Mutex::default(),
+            pristine: tokio::sync::Mutex::default(),
+            found: Mutex::default(),
+            lost: Mutex::default(),
+            changed: Mutex::default(),
+            has_changed: Notify::new(),
+            gone: Mutex::default(),
+            waiting: Mutex::default(),
+            run: clock::uuid(),
+            ends: Mutex::default(),
+        })
     }
 
     /// The observer of `default`.
@@ -143,6 +171,9 @@ impl Workspaces {
             return;
         }
         let name = &key.path;
+        if store.copying().is_some() {
+            return self.observe_copied(name, event);
+        }
         let object = event.object.body.to_value(event.revision);
         let uid = &event.object.meta.uid;
         if self.home.get().is_none() {

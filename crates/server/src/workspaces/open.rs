@@ -44,6 +44,9 @@ impl Workspaces {
 
     /// The store of a workspace, which begins now if it has not yet.
     async fn origin(&self, workspace: &Workspace) -> Result<Origin, String> {
+        if let Some((id, release)) = workspace.copy() {
+            return self.open_copy(workspace, &id, release).await;
+        }
         if let Some(origin) = workspace.content()? {
             return Ok(origin);
         }
@@ -124,7 +127,7 @@ impl Workspaces {
     }
 
     /// The empty API of a release, which is made when it is first needed.
-    async fn pristine(&self, release: Release) -> Result<Arc<Pristine>, String> {
+    pub(super) async fn pristine(&self, release: Release) -> Result<Arc<Pristine>, String> {
         let mut all = self.pristine.lock().await;
         if let Some(pristine) = all.get(&release) {
             return Ok(pristine.clone());
@@ -132,7 +135,10 @@ impl Workspaces {
         let blueprint = self.blueprint(release)?;
         let home = self.home().ok_or("the server is stopping")?;
         let context = match home.context.objects.store().branching() {
-            None => self.make_empty(&blueprint, Storage::own(Arc::new(Memory::default()))).await?,
+            None => {
+                let storage = Storage { store: Arc::new(Memory::default()), layout: self.layout() };
+                self.make_empty(&blueprint, storage).await?
+            }
             Some(log) => {
                 let (id, layout) = (pristine_id(release), self.layout());
                 let store = match log.branch(id.as_bytes()) {

@@ -39,8 +39,13 @@ impl Workspaces {
         if created.status() != StatusCode::CREATED {
             return Ok(created);
         }
-        // its object acts before the response to its creation
-        if let Some(why) = self.workspace(name).and_then(|workspace| workspace.failure()) {
+        // its object acts before the response to its creation, unless the store is shared
+        let workspace = self.workspace(name);
+        if let Some(workspace) = &workspace {
+            // later requests wait too
+            workspace.settled(limits::WORKSPACE_COPY_WAIT).await;
+        }
+        if let Some(why) = workspace.and_then(|workspace| workspace.failure()) {
             return Err(Status::new(Reason::Invalid, format!("workspace {name:?} has failed: {why}")));
         }
         let mut response = Response::new(Body::Full(self.kubeconfig(name, user).to_json().into()));

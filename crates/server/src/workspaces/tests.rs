@@ -101,7 +101,8 @@ impl TestServer {
             clock: None,
             prefix: Default::default(),
         }));
-        super::start(Some(workspaces.clone()), &home, stop.subscribe()).await.unwrap();
+        let (_, leads) = watch::channel(true);
+        super::start(Some(workspaces.clone()), &home, leads, stop.subscribe()).await.unwrap();
         TestServer { home, workspaces, stop }
     }
 

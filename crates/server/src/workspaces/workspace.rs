@@ -9,7 +9,7 @@ use machinery::{Release, Text};
 use objects::{Frozen, Layout, Objects};
 use parking_lot::Mutex;
 use store::{BranchSource, Branching, Revision, Snapshot, Store};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::definition::Spec;
@@ -81,6 +81,10 @@ pub enum WorkspaceContent {
         origin: Origin,
         keeping: Keeping,
     },
+    /// A copy in a store that several servers share, and the release that it emulates.
+    Copied { id: String, release: Release, store: Option<Arc<dyn Store>> },
+    /// In such a store: its copy is not whole yet.
+    Awaited,
     /// It cannot begin, for this reason.
     Failed(String),
 }
@@ -100,6 +104,8 @@ pub struct Workspace {
     pub name: Text,
     pub uid: Text,
     state: Mutex<WorkspaceState>,
+    /// Notified when an awaited copy is whole, or never will be.
+    settled: Notify,
     /// Held while the context is being made.
     pub turn: tokio::sync::Mutex<()>,
 }
@@ -128,7 +134,9 @@ pub struct WorkspaceUsage {
 impl Opened {
     pub fn usage(&self) -> WorkspaceUsage {
         let objects = &self.edge.context.objects;
-        WorkspaceUsage { objects: objects.count(), bytes: objects.store().live_bytes().unwrap_or_default() }
+        // an engine that does not keep values in memory does not count them
+        let bytes = objects.store().live_bytes().unwrap_or_else(|| objects.bytes());
+        WorkspaceUsage { objects: objects.count(), bytes }
     }
 
     /// The number of watches.
@@ -157,7 +165,13 @@ impl WorkspaceState {
 impl Workspace {
     pub fn with_content(name: &Text, uid: &Text, spec: Spec, content: WorkspaceContent) -> Workspace {
         let state = WorkspaceState { spec, content, opened: None, usage: None, is_gone: false };
-        Workspace { name: name.clone(), uid: uid.clone(), state: Mutex::new(state), turn: Default::default() }
+        Workspace {
+            name: name.clone(),
+            uid: uid.clone(),
+            state: Mutex::new(state),
+            settled: Notify::new(),
+            turn: Default::default(),
+        }
     }
 
     /// Takes another specification: seals a template, or resets the workspace if its text asks for it.
@@ -176,6 +190,68 @@ impl Workspace {
         let closed = if is_reset || is_sealed { state.opened.take() } else { None };
         drop(state);
         close(closed);
+    }
+
+    /// Takes what the object says of a workspace in a shared store.
+    pub fn follow(&self, spec: Spec, content: WorkspaceContent) {
+        let mut state = self.state.lock();
+        let is_sealed = spec.template && !state.spec.template;
+        let flow = state.opened.as_ref().and_then(|opened| opened.edge.context.flow.as_ref());
+        flow.iter().for_each(|flow| flow.limit_to(spec.limits.requests_in_flight));
+        state.spec = spec;
+        let is_same = match (&state.content, &content) {
+            (WorkspaceContent::Copied { id: old, .. }, WorkspaceContent::Copied { id: new, .. }) => old == new,
+            _ => false,
+        };
+        if !is_same {
+            state.content = content;
+        }
+        let closed = if is_same && !is_sealed { None } else { state.opened.take() };
+        drop(state);
+        self.settled.notify_waiters();
+        close(closed);
+    }
+
+    /// Whether its copy is not whole yet.
+    pub fn is_awaited(&self) -> bool {
+        let state = self.state.lock();
+        matches!(state.content, WorkspaceContent::Awaited) && !state.is_gone
+    }
+
+    /// Waits until the workspace is whole, or never will be. Returns whether it is so in time.
+    pub async fn settled(&self, within: Duration) -> bool {
+        if !self.is_awaited() {
+            return true;
+        }
+        let settled = async {
+            loop {
+                let mut notified = std::pin::pin!(self.settled.notified());
+                // registered before the look, so that no change is missed
+                notified.as_mut().enable();
+                if !self.is_awaited() {
+                    return;
+                }
+                notified.await;
+            }
+        };
+        tokio::time::timeout(within, settled).await.is_ok()
+    }
+
+    /// The copy that it is in a shared store, and the release that this emulates.
+    pub fn copy(&self) -> Option<(String, Release)> {
+        match &self.state.lock().content {
+            WorkspaceContent::Copied { id, release, .. } => Some((id.clone(), *release)),
+            _ => None,
+        }
+    }
+
+    /// Sets the opened store of a copy, unless another one has replaced the copy.
+    pub fn set_copy(&self, copy: &str, opened: &Arc<dyn Store>) {
+        if let WorkspaceContent::Copied { id, store, .. } = &mut self.state.lock().content
+            && id == copy
+        {
+            *store = Some(opened.clone());
+        }
     }
 
     pub fn spec(&self) -> Spec {
@@ -209,7 +285,7 @@ impl Workspace {
                 let at = if state.opened.is_some() { Some(revision_of(&*store)) } else { origin.at };
                 Ok(Fork::Of(state.fork_of(origin, store, at)))
             }
-            WorkspaceContent::Failed(_) => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+            _ => Err(format!("workspace {:?} is not ready", self.name.as_str())),
         }
     }
 
@@ -229,7 +305,7 @@ impl Workspace {
                 let objects = if origin.at.is_some() { origin.objects.clone() } else { Weak::new() };
                 Ok(Fork::Of(Origin { store, release, objects, ..origin.clone() }))
             }
-            WorkspaceContent::Failed(_) => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+            _ => Err(format!("workspace {:?} is not ready", self.name.as_str())),
         }
     }
 
@@ -246,9 +322,7 @@ impl Workspace {
                 log.begin(uid.as_bytes(), BranchSource::Nothing, &label.encode()).ok_or_else(not_forked)?;
                 Ok(Fork::Empty(release))
             }
-            WorkspaceContent::Begun { keeping: Keeping::Memory, .. } => Err(format!(
-                "workspace {name:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true"
-            )),
+            WorkspaceContent::Begun { keeping: Keeping::Memory, .. } => Err(is_ephemeral(name)),
             WorkspaceContent::Begun { store, origin, .. } => {
                 let wanted = wanted_revision(name, &**store, spec)?;
                 let release = state.spec.release.unwrap_or(origin.release);
@@ -275,7 +349,7 @@ impl Workspace {
                     }
                 }
             }
-            WorkspaceContent::Failed(_) => Err(format!("workspace {name:?} is not ready")),
+            _ => Err(format!("workspace {name:?} is not ready")),
         }
     }
 
@@ -289,6 +363,9 @@ impl Workspace {
                 Ok(Some(Origin { store: store.clone(), objects, ..origin.clone() }))
             }
             WorkspaceContent::Failed(why) => Err(why.clone()),
+            WorkspaceContent::Copied { .. } | WorkspaceContent::Awaited => {
+                Err("its content is being replaced".to_owned())
+            }
         }
     }
 
@@ -318,8 +395,12 @@ impl Workspace {
     /// Sets the context, unless the workspace has been deleted meanwhile, or reset: then `store` is not its own any more.
     pub fn set_opened(&self, opened: Arc<Opened>, store: &Arc<dyn Store>) {
         let mut state = self.state.lock();
-        let is_current =
-            matches!(&state.content, WorkspaceContent::Begun { store: own, .. } if Arc::ptr_eq(own, store));
+        let is_current = match &state.content {
+            WorkspaceContent::Begun { store: own, .. } | WorkspaceContent::Copied { store: Some(own), .. } => {
+                Arc::ptr_eq(own, store)
+            }
+            _ => false,
+        };
         if is_current && !state.is_gone {
             state.opened = Some(opened);
             if let WorkspaceContent::Begun { origin, .. } = &mut state.content {
@@ -337,6 +418,7 @@ impl Workspace {
         state.is_gone = true;
         let opened = state.opened.take();
         drop(state);
+        self.settled.notify_waiters();
         close(opened);
     }
 
@@ -363,7 +445,17 @@ impl Workspace {
 pub fn earlier(name: &str, objects: Option<&Arc<Objects>>, revision: Revision) -> Result<Snapshot, String> {
     // a context that was dropped has taken the events with it
     let snapshot = objects.and_then(|objects| task::blocking(|| objects.snapshot_at(revision)));
-    snapshot.ok_or_else(|| format!("workspace {name:?} does not keep what it held at resourceVersion {revision}"))
+    snapshot.ok_or_else(|| not_kept(name, &revision.to_string()))
+}
+
+/// Why an earlier revision cannot be forked.
+pub fn not_kept(name: &str, revision: &str) -> String {
+    format!("workspace {name:?} does not keep what it held at resourceVersion {revision}")
+}
+
+/// Why a fork cannot be durable.
+pub fn is_ephemeral(name: &str) -> String {
+    format!("workspace {name:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true")
 }
 
 /// Ends watches and controllers.

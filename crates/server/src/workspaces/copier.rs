@@ -1,0 +1,485 @@
+//! Makes and removes the copies that are workspaces of a shared store, on the server that runs its controllers.
+//!
+//! A workspace is claimed by the id of its next copy in its status, and the copy is named there once it is whole, if the claim still
+//! stands. So a server that has lost the Lease without noticing it changes nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base::clock;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use machinery::{Release, Status, Text, Value};
+use objects::{Key, Layout};
+use resource::Resource;
+use store::{CopySource, Copying, Entry, Store, StoreError};
+use tokio::sync::watch;
+
+use super::copied::{CopyStatus, id_of, origin_of};
+use super::definition::{GROUP, PLURAL, Spec};
+use super::workspace::not_kept;
+use super::{BEGAN_EMPTY, DEFAULT, Workspaces};
+use crate::controllers;
+use crate::limits;
+use crate::verbs::{self, Context, SERVER, Subresource};
+
+/// Why a copy has not been made. Each is one line.
+enum NotCopied {
+    /// It never can be.
+    Failed(String),
+    /// It may be possible later.
+    Later(String),
+    /// This workspace has to be whole first.
+    After(Text),
+}
+
+/// A workspace whose copy is to be made, as its object says.
+struct Claim {
+    name: Text,
+    uid: Text,
+    spec: Spec,
+    status: CopyStatus,
+    /// The id of the copy.
+    copy: String,
+}
+
+/// What a copy is made of.
+enum CopyContent {
+    Source(CopyFrom),
+    /// An API without objects of users.
+    Empty,
+}
+
+/// The source of a fork.
+enum CopyFrom {
+    Home(u64),
+    Copy(String, Option<u64>),
+}
+
+/// Does the work of the leader while this server is it, until `stop` becomes true.
+pub async fn run(workspaces: Arc<Workspaces>, mut leads: watch::Receiver<bool>, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            Ok(_) = leads.wait_for(|leads| *leads) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        tokio::select! {
+            () = workspaces.lead() => {}
+            _ = leads.wait_for(|leads| !*leads) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+impl Workspaces {
+    async fn lead(self: &Arc<Self>) {
+        self.gone.lock().clear();
+        let all: Vec<Text> = self.all.lock().keys().cloned().collect();
+        self.delete_ephemeral().await;
+        // the server that made these claims does so no more
+        let mut abandoned: HashSet<Text> = all.iter().cloned().collect();
+        self.changed.lock().extend(all);
+        let mut running: FuturesUnordered<BoxFuture<'_, Option<Text>>> = FuturesUnordered::new();
+        running.push(Box::pin(async {
+            self.retried("copies of workspaces", || self.sweep_all()).await;
+            None
+        }));
+        let mut busy: HashSet<Text> = HashSet::new();
+        let mut claims: HashMap<Text, String> = HashMap::new();
+        let mut look = tokio::time::interval(limits::WORKSPACE_SWEEP);
+        loop {
+            let expiry = self.expire().await;
+            for uid in std::mem::take(&mut *self.gone.lock()) {
+                running.push(Box::pin(async move {
+                    self.retried("copies of a workspace", || self.remove_all(&uid)).await;
+                    None
+                }));
+            }
+            while busy.len() < limits::WORKSPACE_COPIES {
+                let Some(name) = self.next_changed(&busy) else { break };
+                busy.insert(name.clone());
+                let takes_over = abandoned.remove(&name);
+                running.push(Box::pin(async move {
+                    self.tend(&name, takes_over).await;
+                    Some(name)
+                }));
+            }
+            tokio::select! {
+                () = self.has_changed.notified() => {}
+                Some(done) = running.next() => {
+                    if let Some(name) = done {
+                        busy.remove(&name);
+                        self.wake_forks(&name);
+                    }
+                }
+                () = tokio::time::sleep(expiry) => {}
+                _ = look.tick() => {
+                    let now = self.foreign_claims();
+                    abandoned.extend(now.iter().filter(|(name, id)| claims.get(*name) == Some(*id)).map(|(name, _)| name.clone()));
+                    let waiting = std::mem::take(&mut *self.waiting.lock()).into_values().flatten();
+                    self.changed.lock().extend(abandoned.iter().cloned().chain(waiting));
+                    claims = now;
+                }
+            }
+        }
+    }
+
+    /// Takes a workspace that has changed and is not being tended.
+    fn next_changed(&self, busy: &HashSet<Text>) -> Option<Text> {
+        let mut changed = self.changed.lock();
+        let name = changed.iter().find(|name| !busy.contains(*name))?.clone();
+        changed.remove(&name);
+        Some(name)
+    }
+
+    /// Looks again at the workspaces that wait for their source.
+    pub(super) fn wake_forks(&self, source: &Text) {
+        let waiting = self.waiting.lock().remove(source).unwrap_or_default();
+        if !waiting.is_empty() {
+            self.changed.lock().extend(waiting);
+            self.has_changed.notify_one();
+        }
+    }
+
+    /// The claims of other servers: one that is still there at the next look is of a server that has ended.
+    fn foreign_claims(&self) -> HashMap<Text, String> {
+        let Some((_, resource)) = self.kind() else { return HashMap::new() };
+        let names: Vec<Text> =
+            self.all.lock().values().filter(|one| one.is_awaited()).map(|one| one.name.clone()).collect();
+        let claim = |name: Text| {
+            let stored = resource.collection.get(&name)?;
+            let status = CopyStatus::read(&stored.body.to_value(stored.revision));
+            (!status.copying.is_empty() && status.copier != self.run).then_some((name, status.copying))
+        };
+        names.into_iter().filter_map(claim).collect()
+    }
+
+    /// Does something until it succeeds.
+    async fn retried<F: Future<Output = Result<(), String>>>(&self, what: &str, work: impl Fn() -> F) {
+        while let Err(error) = work().await {
+            tracing::warn!(error, what, "cannot be removed; will retry");
+            tokio::time::sleep(limits::WORKSPACE_COPY_RETRY).await;
+        }
+    }
+
+    /// Deletes ephemeral workspaces that end with the server that made them.
+    async fn delete_ephemeral(&self) {
+        let Some((context, resource)) = self.kind() else { return };
+        let (root, _) = resource.collection.latest();
+        let is_lost = |object: &Value| {
+            let copier = CopyStatus::read(object).copier;
+            Spec::read(object).ephemeral && !copier.is_empty() && copier != self.run
+        };
+        let lost = root.values().filter(|stored| is_lost(&stored.body.to_value(stored.revision))).cloned().collect();
+        if let Err(status) = verbs::delete_as_server(&context, &resource, lost).await {
+            tracing::warn!(error = %status, "ephemeral workspaces of another server cannot be deleted");
+        }
+    }
+
+    /// Makes the copy of a workspace, if it needs one. `takes_over` is whether the claim of another server counts no more.
+    async fn tend(&self, name: &Text, mut takes_over: bool) {
+        let mut failures = 0;
+        loop {
+            let why = match self.tend_once(name, takes_over).await {
+                Ok(()) => return,
+                Err((_, NotCopied::After(source))) => {
+                    self.waiting.lock().entry(source).or_default().push(name.clone());
+                    return;
+                }
+                Err((_, NotCopied::Later(why))) if failures < limits::WORKSPACE_COPY_ATTEMPTS => why,
+                Err((None, NotCopied::Later(why) | NotCopied::Failed(why))) => why,
+                Err((Some(claim), NotCopied::Later(why) | NotCopied::Failed(why))) => {
+                    match self.report_failure(&claim, &why).await {
+                        Ok(()) => return,
+                        Err(why) => why,
+                    }
+                }
+            };
+            // an etcd that does not respond is no fault of the workspace
+            let is_healthy = self.home().is_none_or(|home| home.context.objects.store().health().is_ok());
+            failures += usize::from(is_healthy);
+            takes_over = true;
+            tracing::debug!(why, name = name.as_str(), "a workspace cannot be copied yet; will retry");
+            tokio::time::sleep(limits::WORKSPACE_COPY_RETRY).await;
+        }
+    }
+
+    async fn tend_once(&self, name: &Text, takes_over: bool) -> Result<(), (Option<Claim>, NotCopied)> {
+        let later = |error: String| (None, NotCopied::Later(error));
+        let Some((context, resource)) = self.kind() else { return Ok(()) };
+        context.objects.catch_up().await.map_err(|error| later(error.to_string()))?;
+        let Some(stored) = resource.collection.get(name) else { return Ok(()) };
+        let object = stored.body.to_value(stored.revision);
+        let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
+        let is_claimed = !status.copying.is_empty() && status.copier != self.run;
+        if stored.meta.deleting || status.has_failed() || status.is_current(&spec) || is_claimed && !takes_over {
+            return Ok(());
+        }
+        if let Some(name) = spec.from.as_deref().filter(|name| *name != DEFAULT && status.origin.is_empty())
+            && let Some(source) = resource.collection.get(name)
+            && is_being_made(&source.body.to_value(source.revision))
+        {
+            return Err((None, NotCopied::After(name.into())));
+        }
+        let copy: String = clock::uuid().chars().filter(|digit| *digit != '-').take(16).collect();
+        let claim = Claim { name: name.clone(), uid: stored.meta.uid.as_str().into(), spec, status, copy };
+        let claimed = self.claim(&context, &resource, &claim).await.map_err(|status| later(status.message.clone()))?;
+        if !claimed {
+            return Ok(());
+        }
+        let store = context.objects.store();
+        let Some(copying) = store.copying() else { return Ok(()) };
+        let release = match self.make(&resource, &**store, copying, &claim).await {
+            Ok(release) => release,
+            Err(why) => return Err((Some(claim), why)),
+        };
+        self.name_copy(&context, &resource, &claim, release).await.map_err(|status| later(status.message.clone()))?;
+        self.sweep(copying, &context, &resource, &claim).await.map_err(later)
+    }
+
+    /// Writes the id of the next copy into the status. Returns whether that is there now.
+    async fn claim(&self, context: &Context, resource: &Arc<Resource>, claim: &Claim) -> Result<bool, Status> {
+        let claimed = AtomicBool::new(false);
+        let update = |object: &mut Value| {
+            let is_same = object.str_at(&["metadata", "uid"]) == claim.uid.as_str()
+                && object.str_at(&["status", "copying"]) == claim.status.copying
+                && Spec::read(object).reset == claim.spec.reset;
+            claimed.store(is_same, Ordering::Relaxed);
+            if is_same {
+                object.set_at(&["status", "copying"], Value::from(claim.copy.as_str()));
+                object.set_at(&["status", "copier"], Value::from(self.run.as_str()));
+            }
+        };
+        verbs::change_as(SERVER, context, resource, &claim.name, Subresource::Status, update).await?;
+        Ok(claimed.load(Ordering::Relaxed))
+    }
+
+    /// Makes the copy, and returns the release that it emulates.
+    async fn make(
+        &self,
+        resource: &Resource,
+        store: &dyn Store,
+        copying: &dyn Copying,
+        claim: &Claim,
+    ) -> Result<Release, NotCopied> {
+        let id = |copy: &str| id_of(&claim.uid, copy);
+        let (content, release) = self.resolve(resource, store, claim).await?;
+        let (layout, copy) = (self.layout(), id(&claim.copy));
+        let keeps = |key: &Bytes| is_copied(&layout, key);
+        let not_copied = |error: StoreError| match (error, &claim.spec.from) {
+            (StoreError::Compacted(_), Some(name)) if !claim.spec.revision.is_empty() => {
+                NotCopied::Failed(not_kept(name, &claim.spec.revision))
+            }
+            (error, _) => NotCopied::Later(format!("it cannot be copied: {error}")),
+        };
+        if !claim.status.content.is_empty() {
+            copying.end(&id(&claim.status.content)).await.map_err(not_copied)?;
+        }
+        match content {
+            CopyContent::Empty => {
+                let entries = self.empty_entries(release).await.map_err(NotCopied::Later)?;
+                copying.copy(&copy, CopySource::Entries(entries), &keeps).await.map_err(not_copied)?;
+            }
+            CopyContent::Source(from) => {
+                let origin = match claim.status.origin.as_str() {
+                    "" => origin_of(&claim.copy),
+                    known => known.to_owned(),
+                };
+                let origin = id(&origin);
+                if claim.status.origin.is_empty() {
+                    let source = match &from {
+                        CopyFrom::Home(at) => CopySource::Store(*at),
+                        CopyFrom::Copy(from, at) => CopySource::Copy(from, *at),
+                    };
+                    copying.copy(&origin, source, &keeps).await.map_err(not_copied)?;
+                }
+                copying.copy(&copy, CopySource::Copy(&origin, None), &keeps).await.map_err(not_copied)?;
+            }
+        }
+        Ok(release)
+    }
+
+    /// What a workspace is to be copied from, and the release that it emulates.
+    async fn resolve(
+        &self,
+        resource: &Resource,
+        store: &dyn Store,
+        claim: &Claim,
+    ) -> Result<(CopyContent, Release), NotCopied> {
+        let (spec, of_server) = (&claim.spec, self.parts.blueprint.runtime.release);
+        let release = |of_source: Option<Release>| spec.release.or(of_source).unwrap_or(of_server);
+        let failed = |why: String| Err(NotCopied::Failed(why));
+        let Some(name) = &spec.from else { return Ok((CopyContent::Empty, release(claim.status.release))) };
+        if !claim.status.origin.is_empty() {
+            let origin = CopyFrom::Copy(id_of(&claim.uid, &claim.status.origin), None);
+            return Ok((CopyContent::Source(origin), release(claim.status.release)));
+        }
+        if spec.of_origin && !spec.revision.is_empty() {
+            return failed("the origin of a workspace has no resourceVersion in etcd".to_owned());
+        }
+        let source = if name == DEFAULT { None } else { Some(source_of(resource, claim, name)?) };
+        if source.is_none() && spec.of_origin {
+            return failed(BEGAN_EMPTY.to_owned());
+        }
+        if let Some((uid, status)) = source.as_ref().filter(|_| spec.of_origin) {
+            let content = match status.origin.as_str() {
+                "" => CopyContent::Empty,
+                origin => CopyContent::Source(CopyFrom::Copy(id_of(uid, origin), None)),
+            };
+            return Ok((content, release(status.release)));
+        }
+        let head = store.head().await.map_err(|error| NotCopied::Later(error.to_string()))?;
+        let at = spec.revision.parse().unwrap_or(head);
+        if at > head {
+            return failed(format!("workspace {name:?} is at resourceVersion {head}, not at {at}"));
+        }
+        Ok(match source {
+            None => (CopyContent::Source(CopyFrom::Home(at)), release(None)),
+            Some((uid, status)) => {
+                (CopyContent::Source(CopyFrom::Copy(id_of(&uid, &status.content), Some(at))), release(status.release))
+            }
+        })
+    }
+
+    /// The objects of an API without objects of users, as they are stored.
+    async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, String> {
+        let pristine = self.pristine(release).await?;
+        let snapshot = pristine.context.objects.store().snapshot().await;
+        snapshot.map(|snapshot| snapshot.entries).map_err(|error| error.to_string())
+    }
+
+    /// Names a whole copy in the status, if it is still wanted.
+    async fn name_copy(
+        &self,
+        context: &Context,
+        resource: &Arc<Resource>,
+        claim: &Claim,
+        release: Release,
+    ) -> Result<(), Status> {
+        let url = self.url_of(&claim.name);
+        let update = |object: &mut Value| {
+            if object.str_at(&["status", "copying"]) != claim.copy {
+                return;
+            }
+            let mut set = |field: &str, value: &str| match value {
+                "" => drop(object.remove_at(&["status", field])),
+                value => object.set_at(&["status", field], Value::from(value)),
+            };
+            set("phase", "Ready");
+            set("url", &url);
+            set("content", &claim.copy);
+            set("copying", "");
+            set("reset", &claim.spec.reset);
+            set("kubernetesVersion", &release.to_string());
+            if claim.spec.from.is_some() && claim.status.origin.is_empty() {
+                set("origin", &origin_of(&claim.copy));
+            }
+        };
+        verbs::change_as(SERVER, context, resource, &claim.name, Subresource::Status, update).await
+    }
+
+    /// Reports why a workspace cannot be used. The error is one line.
+    async fn report_failure(&self, claim: &Claim, why: &str) -> Result<(), String> {
+        let Some((context, resource)) = self.kind() else { return Ok(()) };
+        let update = |object: &mut Value| {
+            if object.str_at(&["status", "copying"]) == claim.copy {
+                object.remove_at(&["status", "copying"]);
+                object.set_at(&["status", "phase"], Value::from("Failed"));
+                object.set_at(&["status", "message"], Value::from(why));
+            }
+        };
+        let done = verbs::change_as(SERVER, &context, &resource, &claim.name, Subresource::Status, update).await;
+        done.map_err(|status| status.message.clone())?;
+        let store = context.objects.store();
+        let Some(copying) = store.copying() else { return Ok(()) };
+        self.sweep(copying, &context, &resource, claim).await
+    }
+
+    /// Removes the former copies of a workspace. The error is one line.
+    async fn sweep(
+        &self,
+        copying: &dyn Copying,
+        context: &Context,
+        resource: &Resource,
+        claim: &Claim,
+    ) -> Result<(), String> {
+        let ids = copying.copies(&id_of(&claim.uid, "")).await.map_err(|error| error.to_string())?;
+        // copies are claimed before they are listed, so what is not named by now never will be
+        context.objects.catch_up().await.map_err(|error| error.to_string())?;
+        let stored = resource.collection.get(&claim.name).filter(|stored| stored.meta.uid == claim.uid.as_str());
+        let status = stored.map(|stored| CopyStatus::read(&stored.body.to_value(stored.revision))).unwrap_or_default();
+        for id in ids {
+            if !id.split_once('/').is_some_and(|(_, copy)| status.names(copy)) {
+                copying.remove(&id).await.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all copies that no workspace names. The error is one line.
+    async fn sweep_all(&self) -> Result<(), String> {
+        let Some((context, resource)) = self.kind() else { return Ok(()) };
+        let store = context.objects.store();
+        let Some(copying) = store.copying() else { return Ok(()) };
+        let ids = copying.copies("").await.map_err(|error| error.to_string())?;
+        context.objects.catch_up().await.map_err(|error| error.to_string())?;
+        let (root, _) = resource.collection.latest();
+        let status = |stored: &Arc<objects::Stored>| CopyStatus::read(&stored.body.to_value(stored.revision));
+        let named: HashMap<&str, CopyStatus> =
+            root.values().map(|stored| (stored.meta.uid.as_str(), status(stored))).collect();
+        for id in ids {
+            let is_named = |(uid, copy)| named.get(uid).is_some_and(|status| status.names(copy));
+            if !id.split_once('/').is_some_and(is_named) {
+                copying.remove(&id).await.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the copies of a workspace that has been deleted. The error is one line.
+    async fn remove_all(&self, uid: &str) -> Result<(), String> {
+        let Some(home) = self.home() else { return Ok(()) };
+        let store = home.context.objects.store();
+        let Some(copying) = store.copying() else { return Ok(()) };
+        for id in copying.copies(&id_of(uid, "")).await.map_err(|error| error.to_string())? {
+            copying.remove(&id).await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a workspace is to be copied before it can be used.
+fn is_being_made(object: &Value) -> bool {
+    let status = CopyStatus::read(object);
+    !status.has_failed() && !status.is_current(&Spec::read(object))
+}
+
+/// The uid of a source, and what its status says, once it can be copied.
+fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, CopyStatus), NotCopied> {
+    let failed = |why: String| Err(NotCopied::Failed(why));
+    let Some(stored) = resource.collection.get(name) else {
+        return failed(format!("there is no workspace {name:?} to fork"));
+    };
+    let object = stored.body.to_value(stored.revision);
+    let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
+    if spec.ephemeral && !claim.spec.ephemeral {
+        return failed(super::workspace::is_ephemeral(name));
+    }
+    if status.has_failed() {
+        return failed(format!("workspace {name:?} is not ready"));
+    }
+    if !status.is_current(&spec) {
+        return Err(NotCopied::After(name.into()));
+    }
+    Ok((stored.meta.uid.as_str().to_owned(), status))
+}
+
+/// Whether a key belongs into a copy: workspaces are those of `default`, and the Lease of controllers is held by a server.
+fn is_copied(layout: &Layout, key: &Bytes) -> bool {
+    let Some(Key { group, plural, path }) = layout.find(key).map(|place| place.key) else { return false };
+    let is_definition = plural == "customresourcedefinitions" && path == format!("{PLURAL}.{GROUP}");
+    group != GROUP && !is_definition && !controllers::is_lease(&group, &plural, &path)
+}
