@@ -16,6 +16,11 @@ pub const DISK_RETRY: Duration = Duration::from_millis(200);
 /// Changes kept in memory for followers; older ones are read from the log: a follower that keeps up never reads the
 /// disk.
 pub const TAIL_CHANGES_MAX: usize = 8192;
+/// Changes of all branches that a recovery keeps: those that one store keeps after a start (`HISTORY_BESIDE_BRANCHES`), so that its
+/// memory does not grow with the number of branches.
+pub const PAST_CHANGES_MAX: usize = 50_000;
+/// Bytes of their values.
+pub const PAST_BYTES_MAX: usize = 32 << 20;
 /// Bytes of the values that are kept in memory for followers, if there is a log.
 pub const TAIL_BYTES_MAX: usize = 32 << 20;
 /// Changes that are read at a time to find the live keys of an earlier revision.

@@ -33,8 +33,7 @@ pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
             () = tokio::time::sleep(expiry) => {}
             () = follower.changed() => {}
             _ = sweep.tick() => {
-                let changed = workspaces.rest();
-                workspaces.changed.lock().extend(changed);
+                workspaces.rest();
                 workspaces.report_changed().await;
             }
             _ = stop.changed() => return workspaces.close(),
@@ -48,7 +47,7 @@ pub async fn run_copied(workspaces: Arc<Workspaces>, leads: watch::Receiver<bool
     loop {
         tokio::select! {
             _ = sweep.tick() => {
-                for name in workspaces.rest() {
+                for name in workspaces.drop_idle() {
                     workspaces.report_usage(&name).await;
                 }
                 if !*leads.borrow() {
@@ -154,8 +153,14 @@ impl Workspaces {
         }
     }
 
+    /// Drops the contexts of workspaces that have not been used for some time, and notes which statuses have changed.
+    pub(super) fn rest(&self) {
+        let changed = self.drop_idle();
+        self.changed.lock().extend(changed);
+    }
+
     /// Drops the contexts of workspaces that have not been used for some time, and returns the names of those whose usage has changed.
-    pub(super) fn rest(&self) -> Vec<Text> {
+    fn drop_idle(&self) -> Vec<Text> {
         let all: Vec<_> = self.all.lock().values().cloned().collect();
         let changed = all.iter().filter(|workspace| workspace.note_usage()).map(|workspace| workspace.name.clone());
         let changed = changed.collect();

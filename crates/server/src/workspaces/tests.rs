@@ -165,6 +165,8 @@ impl TestServer {
     /// The status of a workspace, once its phase is the given one.
     async fn reported(&self, name: &str, phase: &str) -> Value {
         let kind = self.home.context.registry.get(super::GROUP, super::PLURAL).unwrap();
+        // as a watch from the beginning does
+        self.home.context.objects.reach_back(0).await;
         let mut cursor = kind.collection.subscribe(objects::Scope::All, 0).unwrap();
         loop {
             if let Some(stored) = kind.collection.get(name) {
@@ -625,6 +627,46 @@ async fn durable_workspaces_are_there_after_a_crash() {
         assert_eq!(server.reported("f", "Failed").await, failed);
         // of a, b, c, r, origin, unused, of-unused, and the empty APIs of three releases
         assert_eq!(store.branches().len(), 10);
+        server.stop.send_replace(true);
+    }
+}
+
+#[tokio::test]
+async fn watches_and_lists_of_a_durable_workspace_go_back_beyond_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::on(open(directory.path())).await;
+    server.create("s", json!({})).await;
+    assert_eq!(server.put("s", "base").await, 201);
+    server.create("a", json!({"from": {"workspace": "s"}})).await;
+    let maps = "/clusters/a/api/v1/namespaces/default/configmaps";
+    assert_eq!(server.put("a", "one").await, 201);
+    let list = machinery::value::decode(server.get(maps).await.1.as_bytes()).unwrap();
+    let version = list.str_at(&["metadata", "resourceVersion"]).to_owned();
+    let change = async |server: &TestServer, method: Method, name: &str| {
+        let body = if method == Method::PATCH { json!({"data": {"a": "b"}}) } else { Value::Null };
+        assert_eq!(server.call(&admin(), method, &format!("{maps}/{name}"), body).await.0, 200);
+    };
+    assert_eq!(server.put("a", "two").await, 201);
+    change(&server, Method::PATCH, "base").await;
+    change(&server, Method::DELETE, "one").await;
+
+    let mut directory = directory;
+    for name in ["three", "four"] {
+        directory = copy(directory.path());
+        let server = TestServer::on(open(directory.path())).await;
+        assert_eq!(server.put("a", name).await, 201);
+        let (_, events) = server.get(&format!("{maps}?watch=1&resourceVersion={version}&timeoutSeconds=1")).await;
+        let of = |line: &str| {
+            let event = machinery::value::decode(line.as_bytes()).unwrap();
+            format!("{} {}", event.str_at(&["type"]), event.str_at(&["object", "metadata", "name"]))
+        };
+        let mut want = vec!["ADDED two", "MODIFIED base", "DELETED one", "ADDED three"];
+        want.extend((name == "four").then_some("ADDED four"));
+        assert_eq!(events.lines().map(of).collect::<Vec<_>>(), want);
+        let exact = format!("{maps}?resourceVersion={version}&resourceVersionMatch=Exact");
+        let list = machinery::value::decode(server.get(&exact).await.1.as_bytes()).unwrap();
+        let names = list.items_at(&["items"]).iter().map(|map| map.str_at(&["metadata", "name"]).to_owned());
+        assert_eq!(names.collect::<Vec<_>>(), ["base", "one"]);
         server.stop.send_replace(true);
     }
 }

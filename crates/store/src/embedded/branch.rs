@@ -8,6 +8,7 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
 use super::entry::{NOTHING, ROOT};
+use super::past::Past;
 use super::state::{Shared, State};
 use crate::contract::content::{Image, LiveValue, Map, Number, bytes_of};
 use crate::contract::{BranchInfo, BranchSource, Entry, Revision, Snapshot};
@@ -28,6 +29,8 @@ pub struct BranchState {
     pub label: Bytes,
     pub shared: Arc<Shared>,
     pub lineage: Mutex<Lineage>,
+    /// Its changes before the start, as long as they are of use.
+    past: Mutex<Option<Arc<Past>>>,
     /// Notified, with the lineage, when the branch has begun or cannot begin.
     begins: Condvar,
 }
@@ -39,16 +42,30 @@ impl BranchState {
         Self::new(Bytes::copy_from_slice(id), Bytes::copy_from_slice(label), state, Lineage::default())
     }
 
-    /// A branch as it was recovered.
-    pub fn recovered(image: Image) -> Arc<BranchState> {
+    /// A branch as it was recovered, and the changes of it that are known.
+    pub fn recovered(image: Image, past: Option<Past>) -> Arc<BranchState> {
         let Image { number, id, source, label, base, live, head } = image;
         let (bytes, base_bytes) = (bytes_of(&live), bytes_of(&base));
-        Self::new(id, label, State::of(live, bytes, head), Lineage { number, source, base, base_bytes })
+        let branch = Self::new(id, label, State::of(live, bytes, head), Lineage { number, source, base, base_bytes });
+        *branch.past.lock() = past.filter(|past| past.until() == head).map(Arc::new);
+        branch
     }
 
     fn new(id: Bytes, label: Bytes, state: State, lineage: Lineage) -> Arc<BranchState> {
         let shared = Arc::new(Shared::new(state));
-        Arc::new(BranchState { id, label, shared, lineage: Mutex::new(lineage), begins: Condvar::new() })
+        let (lineage, past) = (Mutex::new(lineage), Mutex::default());
+        Arc::new(BranchState { id, label, shared, lineage, past, begins: Condvar::new() })
+    }
+
+    /// Its changes before the start.
+    pub fn past(&self) -> Option<Arc<Past>> {
+        self.past.lock().clone()
+    }
+
+    /// Forgets changes before the start, if history up to `before` is compacted.
+    pub fn forget(&self, before: Revision) {
+        let mut past = self.past.lock();
+        *past = past.take().filter(|past| before < past.until());
     }
 
     /// Starts the branch with the keys of its lineage, and wakes the threads that wait for it.

@@ -8,6 +8,7 @@ use super::branch::BranchState;
 use super::committer::{Job, submit};
 use super::follower::Follower;
 use super::memory::Memory;
+use super::past::PastFollower;
 use super::state::Shared;
 use crate::contract::{BoxFuture, Changes, Refused, Revision, Snapshot, Store, StoreError, Write};
 
@@ -50,15 +51,25 @@ impl Store for Branch {
         Box::pin(async move { Ok(self.begun().await?.snapshot()) })
     }
 
-    /// There is no history: all keys are as they are now.
+    /// The history is what a recovery has kept: without that, all keys are as they are now.
     fn history(&self, _revisions: u64) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
-        Box::pin(async move { Ok(Snapshot { revision: self.begun().await?.head(), entries: vec![] }) })
+        Box::pin(async move {
+            let shared = self.begun().await?;
+            // later changes have to follow without a gap
+            let past = self.state.past().filter(|past| shared.lock().tail_after <= past.until());
+            let now = || Snapshot { revision: shared.head(), entries: vec![] };
+            Ok(past.map_or_else(now, |past| past.snapshot()))
+        })
     }
 
     fn follow(&self, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, StoreError>> {
         Box::pin(async move {
-            let follower = Follower::new(self.begun().await?.clone(), None, after)?;
-            Ok(Box::new(follower) as Box<dyn Changes>)
+            let shared = self.begun().await?.clone();
+            if let Some(past) = self.state.past().filter(|past| past.reaches(after)) {
+                let then = Follower::new(shared, None, past.until())?;
+                return Ok(Box::new(PastFollower::new(past, after, then)) as Box<dyn Changes>);
+            }
+            Ok(Box::new(Follower::new(shared, None, after)?) as Box<dyn Changes>)
         })
     }
 
@@ -70,6 +81,7 @@ impl Store for Branch {
     fn compact(&self, before: Revision) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             self.begun().await?.lock().forget(before);
+            self.state.forget(before);
             Ok(())
         })
     }

@@ -31,6 +31,7 @@ mod mark;
 mod memory;
 mod offline;
 mod options;
+mod past;
 mod recovery;
 mod replay;
 mod salvage;
@@ -46,7 +47,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::contract::content::Content;
+use crate::contract::content::{Content, Image};
 use crate::contract::{
     BoxFuture, BranchInfo, BranchSource, Branching, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError,
     Write,
@@ -159,7 +160,12 @@ impl Embedded {
         let Found { listed, replay, head, .. } = found;
         let files = Arc::new(Files::new(disk, listed, lock));
         let is_used = replay.has_branched;
-        let branches: Vec<_> = replay.branches.into_values().map(BranchState::recovered).collect();
+        let mut past = replay.past.by_branch();
+        let recovered = |image: Image| {
+            let past = past.remove(&image.number);
+            BranchState::recovered(image, past)
+        };
+        let branches: Vec<_> = replay.branches.into_values().map(recovered).collect();
         let live_branches = LiveBranches::new(branches.iter().cloned(), is_used);
         let branches = Branches::new(branches.into_iter());
         let writer = Writer::new(files, options, file, head);

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::entry::{BranchEntry, ForkOf, NOTHING, ROOT};
 use super::frame::{Kind, Record};
 use super::images::ImagesReader;
+use super::past::PastChanges;
 use super::state::State;
 use crate::contract::content::Image;
 use crate::contract::content::Number;
@@ -27,6 +28,8 @@ pub struct Replay {
     /// Values are copied, so that branches can share them and no read buffer is kept alive.
     is_detached: bool,
     reader: ImagesReader,
+    /// The newest changes of branches.
+    pub past: PastChanges,
 }
 
 impl Replay {
@@ -118,17 +121,23 @@ impl Replay {
         let (number, revision, key) = record.in_branch()?;
         let image = self.branches.get_mut(&number).filter(|image| image.head + 1 == revision)?;
         image.head = revision;
-        match record.kind {
-            Kind::BranchDelete => image.live.remove(&key).map(drop),
+        // shared with the live keys if the key is one
+        let key =
+            image.live.get_key_value(&key).map_or_else(|| Bytes::copy_from_slice(&key), |(known, _)| known.clone());
+        let (value, replaced) = match record.kind {
+            Kind::BranchDelete => (None, Some(image.live.remove(&key)?)),
             _ => {
-                let live = LiveValue { revision, value: Bytes::copy_from_slice(&record.value) };
-                match image.live.get_mut(&key) {
-                    Some(known) => *known = live,
-                    None => drop(image.live.insert(Bytes::copy_from_slice(&key), live)),
-                }
-                Some(())
+                let value = Bytes::copy_from_slice(&record.value);
+                let live = LiveValue { revision, value: value.clone() };
+                let replaced = match image.live.get_mut(&key) {
+                    Some(known) => Some(std::mem::replace(known, live)),
+                    None => image.live.insert(key.clone(), live),
+                };
+                (Some(value), replaced)
             }
-        }
+        };
+        self.past.push(number, Change { revision, key, value }, replaced);
+        Some(())
     }
 
     fn detach(&mut self) {
