@@ -4,8 +4,6 @@ package binary
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,21 +12,35 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 )
 
 const module = "github.com/pintle/pintle/clients/go"
 
+// Packed is a compressed program. It has parts that are decompressed beside each other: one core takes longer for all of them than a
+// server takes to start.
+type Packed struct {
+	// Digest names what is in it, so that it need not be read before it is unpacked.
+	Digest string
+	// Compressed has a member of gzip for each part.
+	Compressed []byte
+	// Ends are the offsets in Compressed after each part.
+	Ends []int
+	// Part is the size of each part but the last, before it was compressed.
+	Part int64
+}
+
 // What the package embedded has: nothing, unless it is imported; no program, if it has none for this platform.
 var (
 	isEmbeddedImported bool
-	embedded           []byte
+	embedded           Packed
 )
 
-// Embed makes a compressed program known. The package embedded calls it, with nil first: its files are initialized in any order.
-func Embed(compressed []byte) {
+// Embed makes a program known. The package embedded calls it, with nothing first: its files are initialized in any order.
+func Embed(packed Packed) {
 	isEmbeddedImported = true
-	if len(compressed) > 0 {
-		embedded = compressed
+	if len(packed.Compressed) > 0 {
+		embedded = packed
 	}
 }
 
@@ -42,7 +54,7 @@ func Find() (string, error) {
 		return filepath.Abs(path)
 	}
 	// before PATH, since it has the version of this module
-	if len(embedded) > 0 {
+	if len(embedded.Compressed) > 0 {
 		return unpacked()
 	}
 	if path, err := exec.LookPath("pintle"); err == nil {
@@ -71,8 +83,7 @@ func unpacked() (string, error) {
 	if err != nil {
 		cache = filepath.Join(os.TempDir(), fmt.Sprintf("pintle-cache-%d", os.Getuid()))
 	}
-	sum := sha256.Sum256(embedded)
-	directory := filepath.Join(cache, "pintle", Version+"-"+hex.EncodeToString(sum[:8]))
+	directory := filepath.Join(cache, "pintle", Version+"-"+embedded.Digest)
 	path := filepath.Join(directory, "pintle")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
@@ -83,12 +94,28 @@ func unpacked() (string, error) {
 	return path, nil
 }
 
+// unpack writes the parts to their places in a file, on all cores.
+func (packed Packed) unpack(file io.WriterAt) error {
+	failures := make([]error, len(packed.Ends))
+	var all sync.WaitGroup
+	begin := 0
+	for i, end := range packed.Ends {
+		part := packed.Compressed[begin:end]
+		begin = end
+		all.Go(func() {
+			reader, err := gzip.NewReader(bytes.NewReader(part))
+			if err == nil {
+				_, err = io.Copy(io.NewOffsetWriter(file, int64(i)*packed.Part), reader)
+			}
+			failures[i] = err
+		})
+	}
+	all.Wait()
+	return errors.Join(failures...)
+}
+
 func unpack(directory, path string) error {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return err
-	}
-	reader, err := gzip.NewReader(bytes.NewReader(embedded))
-	if err != nil {
 		return err
 	}
 	file, err := os.CreateTemp(directory, "new-")
@@ -96,7 +123,7 @@ func unpack(directory, path string) error {
 		return err
 	}
 	defer os.Remove(file.Name())
-	_, err = io.Copy(file, reader)
+	err = embedded.unpack(file)
 	if err = errors.Join(err, file.Chmod(0o755), file.Close()); err != nil {
 		return err
 	}

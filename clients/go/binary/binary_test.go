@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-func forget(t *testing.T, imported bool, compressed []byte) {
+func forget(t *testing.T, imported bool, packed Packed) {
 	was, had := isEmbeddedImported, embedded
-	isEmbeddedImported, embedded = imported, compressed
+	isEmbeddedImported, embedded = imported, packed
 	t.Cleanup(func() { isEmbeddedImported, embedded = was, had })
 }
 
@@ -29,7 +29,7 @@ func TestMissingProgramsAreOneLine(t *testing.T) {
 		{"", true, `^\S+/embedded has no pintle for \w+/\w+: put pintle \S+ into PATH, or name it in PINTLE_BINARY$`},
 	} {
 		t.Setenv("PINTLE_BINARY", test.named)
-		forget(t, test.imported, nil)
+		forget(t, test.imported, Packed{})
 		if path, err := Find(); err == nil || !regexp.MustCompile(test.wanted).MatchString(err.Error()) {
 			t.Errorf("%s %v, not %s", path, err, test.wanted)
 		}
@@ -47,11 +47,16 @@ func TestOtherVersionsAreOneLine(t *testing.T) {
 }
 
 func TestEmbeddedProgramsAreUnpackedOnce(t *testing.T) {
-	var compressed bytes.Buffer
-	writer := gzip.NewWriter(&compressed)
-	writer.Write([]byte("#!/bin/sh\n"))
-	writer.Close()
-	forget(t, true, compressed.Bytes())
+	packed := Packed{Digest: "0123", Part: 4}
+	for _, part := range []string{"#!/b", "in/s", "h\n"} {
+		var compressed bytes.Buffer
+		writer := gzip.NewWriter(&compressed)
+		writer.Write([]byte(part))
+		writer.Close()
+		packed.Compressed = append(packed.Compressed, compressed.Bytes()...)
+		packed.Ends = append(packed.Ends, len(packed.Compressed))
+	}
+	forget(t, true, packed)
 	t.Setenv("PINTLE_BINARY", "")
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME"} {
 		t.Setenv(name, t.TempDir())
@@ -72,6 +77,9 @@ func TestEmbeddedProgramsAreUnpackedOnce(t *testing.T) {
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
+	}
+	if content, err := os.ReadFile(path); err != nil || string(content) != "#!/bin/sh\n" {
+		t.Fatal(string(content), err)
 	}
 	if status, err := os.Stat(path); err != nil || status.Mode().Perm() != 0o755 {
 		t.Fatal(status, err)

@@ -7,6 +7,7 @@ It needs nothing but Python, and the same files give the same bytes. The version
 """
 
 import gzip
+import hashlib
 import json
 import pathlib
 import platform
@@ -33,8 +34,12 @@ import (
 //go:embed pintle_{platform}.gz
 var program []byte
 
-func init() {{ binary.Embed(program) }}
+func init() {{
+	binary.Embed(binary.Packed{{Digest: "{digest}", Compressed: program, Ends: []int{{{ends}}}, Part: {part}}})
+}}
 """
+# of the program: parts are decompressed beside each other
+PART = 4 << 20
 
 
 def write(directory, module, version, files):
@@ -70,8 +75,14 @@ def pack(binary, directory):
         sys.exit(f"{binary} has version {version}, and clients/go/binary/version.go has {own}: change the latter")
     name = f"{sys.platform}_{ARCHITECTURES.get(platform.machine(), platform.machine())}"
     embedded = sources(ROOT / "embedded")
-    embedded[f"pintle_{name}.gz"] = gzip.compress(binary.read_bytes(), compresslevel=9, mtime=0)
-    embedded[f"pintle_{name}.go"] = PLATFORM_FILE.format(platform=name).encode()
+    content, compressed, ends = binary.read_bytes(), b"", []
+    for begin in range(0, len(content), PART):
+        # a file of several members is one of gzip as well
+        compressed += gzip.compress(content[begin : begin + PART], compresslevel=9, mtime=0)
+        ends.append(len(compressed))
+    embedded[f"pintle_{name}.gz"] = compressed
+    words = {"platform": name, "digest": hashlib.sha256(content).hexdigest()[:16], "ends": ", ".join(map(str, ends)), "part": PART}
+    embedded[f"pintle_{name}.go"] = PLATFORM_FILE.format(**words).encode()
     return [
         write(directory, MODULE, f"v{version}", sources(ROOT)),
         write(directory, f"{MODULE}/embedded", f"v{version}", embedded),

@@ -7,4 +7,4 @@ package embedded
 
 import "github.com/pintle/pintle/clients/go/binary"
 
-func init() { binary.Embed(nil) }
+func init() { binary.Embed(binary.Packed{}) }

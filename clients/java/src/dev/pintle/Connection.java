@@ -70,6 +70,7 @@ final class Connection {
 
     /** Becomes a user of the server, and starts one if there is none. */
     static Connection open(String run, List<String> flags) {
+        Tls.load();
         try {
             Connection connection = new Connection(run, flags);
             long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);

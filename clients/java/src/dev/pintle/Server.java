@@ -38,7 +38,7 @@ public final class Server implements AutoCloseable {
         this.connection = connection;
         String version = Binary.version();
         if (version != null && !version.equals(version())) {
-            close();
+            connection.close();
             throw new PintleException(connection.program + " has version " + version() + ", and pintle-server is " + version
                     + ": set the version of dev.pintle:pintle-server to " + version() + ", or name another binary");
         }
@@ -243,6 +243,7 @@ public final class Server implements AutoCloseable {
     @Override
     public void close() {
         isClosed = true;
+        api.close();
         connection.close();
     }
 }

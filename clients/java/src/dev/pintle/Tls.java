@@ -3,6 +3,7 @@ package dev.pintle;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.KeyFactory;
@@ -16,6 +17,8 @@ import java.util.Collection;
 import java.util.Map;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
 /** The TLS context of credentials in PEM. The stores that the system properties of the JVM name have no part in it. */
@@ -26,6 +29,26 @@ final class Tls {
     private static final int OCTET_STRING = 0x04;
 
     private Tls() {}
+
+    /** Loads the classes of TLS in another thread, which takes about as long as the start of the server that this one waits for. */
+    static void load() {
+        Thread thread = new Thread(() -> {
+            try {
+                SSLContext context = SSLContext.getInstance("TLS");
+                context.init(null, new TrustManager[0], null);
+                SSLEngine engine = context.createSSLEngine();
+                engine.setUseClientMode(true);
+                // a first message, which is sent to no server
+                engine.wrap(ByteBuffer.allocate(0), ByteBuffer.allocate(engine.getSession().getPacketBufferSize()));
+                CertificateFactory.getInstance("X.509");
+                KeyFactory.getInstance("EC");
+            } catch (GeneralSecurityException | IOException error) {
+                // the first request has the same error
+            }
+        }, "pintle-tls");
+        thread.setDaemon(true);
+        thread.start();
+    }
 
     static SSLContext context(Map<?, ?> credentials) {
         try {
