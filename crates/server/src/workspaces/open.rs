@@ -126,6 +126,12 @@ impl Workspaces {
         Ok(Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches })
     }
 
+    /// Makes the empty API that workspaces of the server's own release begin from.
+    pub(super) async fn prepare(self: Arc<Self>) {
+        // the first workspace reports a failure to its user
+        let _ = self.pristine(self.parts.blueprint.runtime.release).await;
+    }
+
     /// The empty API of a release, which is made when it is first needed.
     pub(super) async fn pristine(&self, release: Release) -> Result<Arc<Pristine>, String> {
         let mut all = self.pristine.lock().await;
