@@ -174,14 +174,14 @@ impl<'r> Run<'r> {
         if let Some(target) = &self.target {
             self.delete(target).await;
         }
-        if self.is_patched
-            && let Err(why) = self.define(&json_patch::JsonPatch::default()).await
-        {
-            return CaseOutcome { case: index, failure: Some(Failure::new(why)), stored: vec![] };
+        let mut restored = Ok(());
+        if self.is_patched {
+            restored = self.define(&json_patch::JsonPatch::default()).await;
         }
         for target in temporary.iter().rev() {
             self.delete(target).await;
         }
+        let failure = restored.err().map(Failure::new).or(failure);
         CaseOutcome { case: index, failure, stored: self.stored }
     }
 

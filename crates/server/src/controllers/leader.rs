@@ -50,7 +50,7 @@ pub async fn run(context: Arc<Context>, controllers: Arc<ControllerManager>, mut
             () = super::stopped(&mut stop) => true,
         };
         ended.send_replace(true);
-        derived.leads.send_replace(false);
+        controllers.leads.send_replace(false);
         tracing::info!("this server no longer runs the controllers");
         if stopping {
             candidate.release().await;

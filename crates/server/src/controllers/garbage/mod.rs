@@ -283,12 +283,13 @@ fn is_deleting(context: &Context, dependent: &Dependent) -> bool {
     live(context, &dependent.key, &dependent.uid).is_none_or(|(_, stored)| stored.meta.deleting)
 }
 
-/// Removes the reference to an owner from a dependent.
+/// Removes the reference to an owner from a dependent. The error is the last conflict if others always write before: an owner whose
+/// finalizer went while a reference to it is left would take the dependent with it.
 async fn drop_owner(context: &Context, dependent: &Dependent, owner: &str) -> Result<(), Status> {
-    for _ in 0..limits::WRITE_RETRIES {
+    for last in (0..limits::WRITE_RETRIES).rev() {
         let Some((resource, stored)) = live(context, &dependent.key, &dependent.uid) else { return Ok(()) };
         match drop_owners(context, &resource, &stored, |reference| reference.str_at(&["uid"]) != owner).await {
-            Err(status) if status.reason == Reason::Conflict => {}
+            Err(status) if status.reason == Reason::Conflict && last > 0 => {}
             Err(status) if status.reason == Reason::NotFound => return Ok(()),
             result => return result.map(drop),
         }
