@@ -38,7 +38,7 @@ pub struct Outline {
 
 const SCHEMA: &str = "openAPIV3Schema";
 
-/// What becomes of managedFields in an outline.
+/// Whether an outline keeps managedFields.
 #[derive(Clone, Copy)]
 enum ManagedFields {
     /// The CRD can be changed and stored again.

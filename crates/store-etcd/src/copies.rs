@@ -12,6 +12,7 @@ use crate::keys::KeySpace;
 use crate::lease::Leases;
 use crate::limits;
 use crate::messages::{self as m, Response as _, number, operation, revision};
+use crate::pages::{Pages, after};
 
 /// The copies of a store.
 #[derive(Clone, Copy)]
@@ -100,27 +101,16 @@ impl<'a> Copier<'a> {
 
     /// Copies the keys of a range at a revision.
     async fn copy_range(&self, source: &KeySpace, at: Revision) -> Result<(), Failure> {
-        let (mut key, range_end) = source.range();
+        let (key, range_end) = source.range();
+        let (limit, revision) = (limits::COPY_PAGE, number(at));
+        let mut pages = Pages::of(m::RangeRequest { key, range_end, limit, revision, ..Default::default() });
         let mut batch = CopyBatch::default();
-        loop {
-            let page = m::RangeRequest {
-                key,
-                range_end: range_end.clone(),
-                limit: limits::COPY_PAGE,
-                revision: number(at),
-                ..Default::default()
-            };
-            let page = self.copies.read(page).await?;
-            let last = page.kvs.last().filter(|_| page.more).map(|kv| kv.key.clone());
+        while let Some(page) = pages.next(self.copies.client).await? {
             for kv in page.kvs.into_iter().filter(|kv| !source.is_internal(&kv.key)) {
-                let (key, revision) = (source.to_caller(kv.key), revision(kv.mod_revision));
-                self.add(&mut batch, Entry { key, value: kv.value, revision }).await?;
-            }
-            match last {
-                Some(last) => key = after(&last),
-                None => return self.flush(&mut batch).await,
+                self.add(&mut batch, source.entry(kv)).await?;
             }
         }
+        self.flush(&mut batch).await
     }
 
     pub async fn copy_entries(&self, entries: Vec<Entry>) -> Result<(), Failure> {
@@ -139,11 +129,6 @@ impl<'a> Copier<'a> {
         // an attempt whose response was lost may have finished it
         if finished.succeeded || found.is_some() { Ok(()) } else { Err(Failure::Ended) }
     }
-}
-
-/// The first key that can follow another one.
-fn after(key: &Bytes) -> Bytes {
-    [&key[..], b"\0"].concat().into()
 }
 
 impl Copies<'_> {
@@ -203,18 +188,11 @@ impl Copies<'_> {
         if !self.end(id).await? {
             return Ok(());
         }
-        let (key, range_end) = self.keys.of_copy(id).range();
-        loop {
-            let page = m::RangeRequest {
-                key: key.clone(),
-                range_end: range_end.clone(),
-                limit: limits::PAGE,
-                keys_only: true,
-                ..Default::default()
-            };
-            let found = self.read(page).await?.kvs;
-            let Some(last) = found.last() else { break };
-            self.delete(m::DeleteRangeRequest { key: key.clone(), range_end: after(&last.key) }).await?;
+        let mut pages = Pages::of(keys_of(self.keys.of_copy(id).range()));
+        while let Some(page) = pages.next(self.client).await? {
+            if let (Some(first), Some(last)) = (page.kvs.first(), page.kvs.last()) {
+                self.delete(m::DeleteRangeRequest { key: first.key.clone(), range_end: after(&last.key) }).await?;
+            }
         }
         self.delete(m::DeleteRangeRequest { key: self.keys.listing(id), ..Default::default() }).await
     }
@@ -225,23 +203,18 @@ impl Copies<'_> {
     }
 
     pub async fn list(&self, prefix: &str) -> Result<Vec<String>, Failure> {
-        let (mut key, range_end, length) = self.keys.listed(prefix);
+        let (key, range_end, length) = self.keys.listed(prefix);
+        let mut pages = Pages::of(keys_of((key, range_end)));
         let mut ids = vec![];
-        loop {
-            let page = m::RangeRequest {
-                key,
-                range_end: range_end.clone(),
-                limit: limits::PAGE,
-                keys_only: true,
-                ..Default::default()
-            };
-            let page = self.read(page).await?;
+        while let Some(page) = pages.next(self.client).await? {
             let id = |kv: &m::KeyValue| Some(std::str::from_utf8(kv.key.get(length..)?).ok()?.to_owned());
             ids.extend(page.kvs.iter().filter_map(id));
-            match page.kvs.last().filter(|_| page.more) {
-                Some(last) => key = after(&last.key),
-                None => return Ok(ids),
-            }
         }
+        Ok(ids)
     }
+}
+
+/// Requests the keys of a range, without values.
+fn keys_of((key, range_end): (Bytes, Bytes)) -> m::RangeRequest {
+    m::RangeRequest { key, range_end, limit: limits::PAGE, keys_only: true, ..Default::default() }
 }

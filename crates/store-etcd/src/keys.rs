@@ -1,6 +1,7 @@
 //! Where the keys of a store are in etcd. Those of a copy lie elsewhere than its callers see them.
 
 use bytes::Bytes;
+use store::Entry;
 
 use crate::failure::Failure;
 use crate::messages::{self as m, number, revision};
@@ -87,6 +88,11 @@ impl KeySpace {
         }
         let rest = key.strip_prefix(self.stored.as_bytes()).unwrap_or(&key);
         [self.shown.as_bytes(), rest].concat().into()
+    }
+
+    /// What etcd holds, as callers see it.
+    pub fn entry(&self, kv: m::KeyValue) -> Entry {
+        Entry { key: self.to_caller(kv.key), value: kv.value, revision: revision(kv.mod_revision) }
     }
 
     /// Whether a key in etcd is no caller's.

@@ -15,6 +15,7 @@ mod limits;
 mod member;
 mod messages;
 mod options;
+mod pages;
 #[cfg(test)]
 mod tests;
 mod trouble;
@@ -24,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use store::contract::BoxFuture;
-use store::{Changes, CopySource, Copying, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
+use store::{Changes, CopySource, Copying, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::{Mutex, watch};
 
 use client::Client;
@@ -33,6 +34,7 @@ use failure::Failure;
 use keys::KeySpace;
 use lease::Leases;
 use messages::{self as m, Response as _, number, operation, revision};
+use pages::Pages;
 
 pub use cluster::parse_id;
 pub use options::{Credentials, Options, normalise};
@@ -133,30 +135,18 @@ impl Etcd {
 
     /// All keys at a revision.
     async fn snapshot_at(&self, at: Revision) -> Result<Snapshot, Failure> {
-        let (mut key, range_end) = self.keys.range();
+        let (key, range_end) = self.keys.range();
+        let (limit, revision) = (limits::PAGE, number(at));
+        let mut pages = Pages::of(m::RangeRequest { key, range_end, limit, revision, ..Default::default() });
         let (mut entries, mut begun) = (vec![], None);
-        loop {
-            let page = m::RangeRequest {
-                key,
-                range_end: range_end.clone(),
-                limit: limits::PAGE,
-                revision: number(at),
-                ..Default::default()
-            };
-            let page = self.read(page).await?;
-            let last = page.kvs.last().filter(|_| page.more).map(|kv| kv.key.clone());
-            let begun_key = self.keys.begun.as_ref().map(|begun| &begun.key);
+        let begun_key = self.keys.begun.as_ref().map(|begun| &begun.key);
+        while let Some(page) = pages.next(&self.client).await? {
             for kv in page.kvs {
-                if self.keys.is_internal(&kv.key) {
-                    begun = Some(kv).filter(|kv| Some(&kv.key) == begun_key).or(begun);
-                } else {
-                    let (key, revision) = (self.keys.to_caller(kv.key), revision(kv.mod_revision));
-                    entries.push(Entry { key, value: kv.value, revision });
+                match self.keys.is_internal(&kv.key) {
+                    true if Some(&kv.key) == begun_key => begun = Some(kv),
+                    true => {}
+                    false => entries.push(self.keys.entry(kv)),
                 }
-            }
-            match last {
-                Some(last) => key = Bytes::from([&last[..], b"\0"].concat()),
-                None => break,
             }
         }
         self.keys.check(begun.as_ref())?;

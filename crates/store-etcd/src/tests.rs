@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
 use store::Batch;
+use store::Entry;
 use store::contract::suite::CHECKS;
 
 use super::*;
@@ -101,6 +102,14 @@ fn put(key: &str, expected: Expected, value: &str) -> Write {
     Write { key: Bytes::copy_from_slice(key.as_bytes()), expected, value }
 }
 
+/// A store below a prefix. `honest` is whether its client trusts the progress that watches report.
+async fn checked_store(member: &Member, prefix: &str, honest: bool) -> Etcd {
+    let store = member.store(prefix);
+    store.check().await.unwrap();
+    store.client.assume_progress(honest);
+    store
+}
+
 #[tokio::test]
 async fn etcd_passes_store_suite() {
     let member = Member::start();
@@ -108,9 +117,7 @@ async fn etcd_passes_store_suite() {
         for honest in [true, false] {
             println!("{name}, {honest}");
             let prefix = format!("/suite-{number}-{honest}");
-            let store = member.store(&prefix);
-            store.check().await.unwrap();
-            store.client.assume_progress(honest);
+            let store = checked_store(&member, &prefix, honest).await;
             check(&store, &format!("{prefix}/")).await;
         }
     }
@@ -230,9 +237,7 @@ async fn a_copy_passes_store_suite() {
         for honest in [true, false] {
             println!("{name}, {honest}");
             let prefix = format!("/suite-{number}-{honest}");
-            let store = member.store(&prefix);
-            store.check().await.unwrap();
-            store.client.assume_progress(honest);
+            let store = checked_store(&member, &prefix, honest).await;
             let copy = empty_copy(&store, "u/1").await;
             check(&copy, &format!("{prefix}/")).await;
             assert!(store.snapshot().await.unwrap().entries.is_empty());

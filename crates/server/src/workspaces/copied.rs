@@ -5,7 +5,7 @@
 use std::sync::{Arc, Weak};
 
 use machinery::{Release, Text, Value};
-use objects::{Event, EventKind, Objects};
+use objects::{Event, EventKind, Objects, Stored};
 use store::Store;
 
 use super::Workspaces;
@@ -44,6 +44,10 @@ impl CopyStatus {
             copier: text("copier"),
             release: text("kubernetesVersion").parse().ok(),
         }
+    }
+
+    pub fn of(stored: &Stored) -> CopyStatus {
+        CopyStatus::read(&stored.body.to_managed_value(stored.revision))
     }
 
     pub fn has_failed(&self) -> bool {
@@ -93,7 +97,7 @@ impl Workspaces {
             self.gone.lock().push(uid.clone());
             self.wake_forks(name);
         } else {
-            let object = event.object.body.to_value(event.revision);
+            let object = event.object.body.to_managed_value(event.revision);
             let spec = Spec::read(&object);
             if let Some(end) = spec.end {
                 self.ends.lock().insert((end, name.clone()));

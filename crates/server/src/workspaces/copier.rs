@@ -151,7 +151,7 @@ impl Workspaces {
             self.all.lock().values().filter(|one| one.is_awaited()).map(|one| one.name.clone()).collect();
         let claim = |name: Text| {
             let stored = resource.collection.get(&name)?;
-            let status = CopyStatus::read(&stored.body.to_value(stored.revision));
+            let status = CopyStatus::of(&stored);
             (!status.copying.is_empty() && status.copier != self.run).then_some((name, status.copying))
         };
         names.into_iter().filter_map(claim).collect()
@@ -173,7 +173,8 @@ impl Workspaces {
             let copier = CopyStatus::read(object).copier;
             Spec::read(object).ephemeral && !copier.is_empty() && copier != self.run
         };
-        let lost = root.values().filter(|stored| is_lost(&stored.body.to_value(stored.revision))).cloned().collect();
+        let lost =
+            root.values().filter(|stored| is_lost(&stored.body.to_managed_value(stored.revision))).cloned().collect();
         if let Err(status) = verbs::delete_as_server(&context, &resource, lost).await {
             tracing::warn!(error = %status, "ephemeral workspaces of another server cannot be deleted");
         }
@@ -212,7 +213,7 @@ impl Workspaces {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
         context.objects.catch_up().await.map_err(|error| later(error.to_string()))?;
         let Some(stored) = resource.collection.get(name) else { return Ok(()) };
-        let object = stored.body.to_value(stored.revision);
+        let object = stored.body.to_managed_value(stored.revision);
         let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
         let is_claimed = !status.copying.is_empty() && status.copier != self.run;
         if stored.meta.deleting || status.has_failed() || status.is_current(&spec) || is_claimed && !takes_over {
@@ -220,7 +221,7 @@ impl Workspaces {
         }
         if let Some(name) = spec.from.as_deref().filter(|name| *name != DEFAULT && status.origin.is_empty())
             && let Some(source) = resource.collection.get(name)
-            && is_being_made(&source.body.to_value(source.revision))
+            && is_being_made(&source.body.to_managed_value(source.revision))
         {
             return Err((None, NotCopied::After(name.into())));
         }
@@ -393,6 +394,7 @@ impl Workspaces {
         };
         let done = verbs::change_as(SERVER, &context, &resource, &claim.name, Subresource::Status, update).await;
         done.map_err(|status| status.message.clone())?;
+        tracing::warn!(error = why, name = claim.name.as_str(), "a workspace cannot be copied");
         let store = context.objects.store();
         let Some(copying) = store.copying() else { return Ok(()) };
         self.sweep(copying, &context, &resource, claim).await
@@ -410,7 +412,7 @@ impl Workspaces {
         // copies are claimed before they are listed, so what is not named by now never will be
         context.objects.catch_up().await.map_err(|error| error.to_string())?;
         let stored = resource.collection.get(&claim.name).filter(|stored| stored.meta.uid == claim.uid.as_str());
-        let status = stored.map(|stored| CopyStatus::read(&stored.body.to_value(stored.revision))).unwrap_or_default();
+        let status = stored.as_deref().map(CopyStatus::of).unwrap_or_default();
         for id in ids {
             if !id.split_once('/').is_some_and(|(_, copy)| status.names(copy)) {
                 copying.remove(&id).await.map_err(|error| error.to_string())?;
@@ -427,9 +429,8 @@ impl Workspaces {
         let ids = copying.copies("").await.map_err(|error| error.to_string())?;
         context.objects.catch_up().await.map_err(|error| error.to_string())?;
         let (root, _) = resource.collection.latest();
-        let status = |stored: &Arc<objects::Stored>| CopyStatus::read(&stored.body.to_value(stored.revision));
         let named: HashMap<&str, CopyStatus> =
-            root.values().map(|stored| (stored.meta.uid.as_str(), status(stored))).collect();
+            root.values().map(|stored| (stored.meta.uid.as_str(), CopyStatus::of(stored))).collect();
         for id in ids {
             let is_named = |(uid, copy)| named.get(uid).is_some_and(|status| status.names(copy));
             if !id.split_once('/').is_some_and(is_named) {
@@ -463,7 +464,7 @@ fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, 
     let Some(stored) = resource.collection.get(name) else {
         return failed(format!("there is no workspace {name:?} to fork"));
     };
-    let object = stored.body.to_value(stored.revision);
+    let object = stored.body.to_managed_value(stored.revision);
     let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
     if spec.ephemeral && !claim.spec.ephemeral {
         return failed(super::workspace::is_ephemeral(name));
