@@ -2,43 +2,60 @@ package dev.pintle;
 
 import java.io.IOException;
 import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Map;
 
-/** A small client of the API. */
+/** A small client of the API. It uses no proxy, whatever the environment and the system properties say. */
 final class Api {
     static final String JSON = "application/json";
     static final String MERGE_PATCH = "application/merge-patch+json";
     static final String APPLY_PATCH = "application/apply-patch+yaml";
-    private static final String HEADERS = "Accept: " + JSON + "\r\nUser-Agent: pintle-server\r\n";
+    private static final Duration TIME = Duration.ofSeconds(60);
 
-    private final Http http;
+    private final String url;
+    private final HttpClient http;
 
     Api(String url, Map<?, ?> credentials) {
-        http = new Http(URI.create(url), Tls.context(credentials).getSocketFactory());
+        this.url = url;
+        this.http = HttpClient.newBuilder()
+                .version(HttpClient.Version.HTTP_1_1)
+                .sslContext(Tls.context(credentials))
+                .proxy(HttpClient.Builder.NO_PROXY)
+                .build();
     }
 
     /** The decoded response. Errors of the API are exceptions with its message. */
     Map<String, Object> request(String method, String path, Object body, String contentType) {
-        byte[] content = body == null ? null : (body instanceof String ? (String) body : Json.write(body)).getBytes(StandardCharsets.UTF_8);
-        Http.Response response;
+        HttpRequest.BodyPublisher content = body == null
+                ? HttpRequest.BodyPublishers.noBody()
+                : HttpRequest.BodyPublishers.ofString(body instanceof String ? (String) body : Json.write(body));
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url + path))
+                .timeout(TIME)
+                .header("Accept", JSON)
+                .header("User-Agent", "pintle-server")
+                .method(method, content);
+        if (body != null) {
+            request.header("Content-Type", contentType);
+        }
+        HttpResponse<String> response;
         try {
-            // what may not be in a path is refused here, and never becomes another header
-            String target = URI.create(path).toASCIIString();
-            response = http.send(method, target, content == null ? HEADERS : HEADERS + "Content-Type: " + contentType + "\r\n", content);
+            response = http.send(request.build(), HttpResponse.BodyHandlers.ofString(StandardCharsets.UTF_8));
         } catch (IOException error) {
             throw new PintleException(method + " " + path + " has failed: " + error, error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new PintleException(method + " " + path + " has been interrupted", error);
         }
         String text = response.body().strip();
         Map<String, Object> value = text.startsWith("{") ? Json.parseObject(text) : Map.of("message", text);
-        if (response.code() >= 400) {
+        if (response.statusCode() >= 400) {
             Object message = value.get("message");
-            throw new ResponseException(response.code(), message == null ? "status " + response.code() : message.toString());
+            throw new ResponseException(response.statusCode(), message == null ? "status " + response.statusCode() : message.toString());
         }
         return value;
-    }
-
-    void close() {
-        http.close();
     }
 }

@@ -243,7 +243,6 @@ public final class Server implements AutoCloseable {
     @Override
     public void close() {
         isClosed = true;
-        api.close();
         connection.close();
     }
 }

@@ -30,7 +30,7 @@ final class Tls {
 
     private Tls() {}
 
-    /** Loads the classes of TLS in another thread, which takes about as long as the start of the server that this one waits for. */
+    /** Loads the classes of TLS in another thread, while the caller waits for the start of the server. */
     static void load() {
         Thread thread = new Thread(() -> {
             try {
