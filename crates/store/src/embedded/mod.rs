@@ -6,9 +6,9 @@
 //! After a failed fdatasync, no further write is acknowledged.
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `writer`,
-//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `replay`, `recovery`, `checkpoint`, `format` (the directory),
-//! `offline` (check, backup, restore), `salvage_branches`, `salvage`; above them `index`, `state`, `branch`, `live_branches` (those of
-//! the committer), `committer`, `follower`, `memory`, `branch_store`.
+//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` (the directory); `index`, `state`,
+//! `follower`, `memory`, `past` (changes of branches before the start), `replay`, `recovery`; `offline` (check, backup, restore),
+//! `salvage_branches`, `salvage`; `branch`, `live_branches` (those of the committer), `committer`, `branch_store`.
 
 use crate::limits;
 
