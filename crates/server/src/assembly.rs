@@ -24,7 +24,7 @@ use crate::allocation::{Allocation, Ranges, Unowned, UnownedReservations};
 use crate::controllers::{self, ControllerManager, Controllers};
 use crate::limits;
 use crate::verbs::control_plane::ControlPlane;
-use crate::verbs::{self, Context, Subresource};
+use crate::verbs::{self, Context, Image, Subresource};
 
 /// Called with every event of a context.
 pub type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
@@ -49,6 +49,8 @@ pub struct Blueprint {
     pub control_plane: Option<ControlPlane>,
     /// Interval of compactions of a shared store.
     pub compaction_interval: Duration,
+    /// Whether admission manifests are read, whose policies and webhooks may change what controllers write.
+    pub has_manifests: bool,
 }
 
 /// What a context is made from.
@@ -91,7 +93,7 @@ impl Blueprint {
         let is_complete = beginning.is_complete;
         let assembled = self.load(beginning).await?;
         if !is_complete {
-            self.create_missing(&assembled.context).await?;
+            self.create_missing(&assembled).await?;
         }
         self.complete(&assembled.context).await?;
         Ok(assembled)
@@ -166,10 +168,14 @@ impl Blueprint {
     }
 
     /// Creates the objects that a new store lacks.
-    async fn create_missing(&self, context: &Arc<Context>) -> Result<(), String> {
+    async fn create_missing(&self, Assembled { context, controllers }: &Assembled) -> Result<(), String> {
+        let image = self.is_as_recorded().then(|| {
+            let aggregation = controllers.aggregates() && !self.has_manifests;
+            Image::of(self.gates.release(), context.flow.is_some(), aggregation)
+        });
         // no client learns of a write before the start has ended, and one sync is faster than one for each write
         context.objects.store().defer_sync().await.map_err(|error| error.to_string())?;
-        while let Err(status) = verbs::bootstrap(context, self.control_plane.as_ref()).await {
+        while let Err(status) = verbs::bootstrap(context, self.control_plane.as_ref(), image.as_ref()).await {
             let store = context.objects.store();
             if !store.is_shared() || store.health().is_ok() {
                 return Err(status.message.clone());
@@ -178,6 +184,12 @@ impl Blueprint {
             tokio::time::sleep(limits::LEASE_RETRY).await;
         }
         Ok(())
+    }
+
+    /// Whether feature gates and APIs are the defaults, with which images of default objects are recorded.
+    fn is_as_recorded(&self) -> bool {
+        let gates = FeatureGates::of(self.gates.release());
+        self.gates == gates && RuntimeConfig::parse(&[], &gates).as_ref() == Ok(&self.runtime)
     }
 
     /// Completes what an earlier run has begun.

@@ -149,6 +149,7 @@ impl Config {
             gates: self.feature_gates.clone(),
             control_plane,
             compaction_interval: self.compaction_interval,
+            has_manifests: !self.manifests.is_empty(),
         }
     }
 
@@ -357,8 +358,8 @@ impl Server {
             socket.map(|socket| Listening::begin(socket, &config, door.clone(), stop.subscribe())).transpose()?;
         let address = listening.as_ref().map(|listening| listening.address);
         let trust = listening.as_ref().map(|_| trust(&config.tls, &config.authentication.proxy));
-        let manifests = std::mem::take(&mut config.manifests);
         let blueprint = Arc::new(config.blueprint(address.map(|address| address.port())));
+        let manifests = std::mem::take(&mut config.manifests);
         let audit = Arc::new(std::mem::take(&mut config.audit));
         let workspaces = config.workspaces(&blueprint, &health, &audit, &storage);
         let testing = config.testing.then(|| Testing::new(config.request_timeout));

@@ -158,6 +158,8 @@ pub const GARBAGE_PARALLEL: usize = 64;
 pub const MIGRATION_WRITERS: usize = 16;
 /// Objects of each kind that are created concurrently at the first start on a store.
 pub const BOOTSTRAP_PARALLEL: usize = 8;
+/// Recorded default objects that are created concurrently in a new store: some commits are enough for all of them.
+pub const IMAGE_PARALLEL: usize = 64;
 /// Maximum of the exponential backoff of a controller, in seconds.
 pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
 /// Maximum time that a request waits for a seat, unless a quarter of its timeout is shorter.

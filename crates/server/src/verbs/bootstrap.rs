@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use access::authorization::{GROUP, defaults};
 use access::flow;
-use base::{clock, task};
+use base::clock;
 use machinery::status::Reason;
 use machinery::{Status, Value};
 use resource::Resource;
@@ -14,7 +14,8 @@ use resource::builtin::{
 
 use super::as_server::path_of;
 use super::control_plane::{self, ControlPlane};
-use super::upkeep::{FLOW, PLAIN, ROLES, create_missing, create_of, in_turn};
+use super::image::Image;
+use super::upkeep::{FLOW, PLAIN, ROLES, Upkeep, create_missing, create_of, in_turn};
 use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
 
 /// The namespace and name of the ConfigMap of token tracking.
@@ -23,13 +24,25 @@ pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Creates missing default objects, and adds missing rules and subjects to default roles and bindings. The writes are
-/// concurrent, so that commits can batch them, and those of the largest kinds run in tasks of their own, on all cores.
-/// `control_plane` is the identity of the server, if it publishes one.
-pub async fn bootstrap(context: &Arc<Context>, identity: Option<&ControlPlane>) -> Result<(), Status> {
+/// concurrent, so that commits can batch them. `identity` is that of the server, if it publishes one. With an `image`, which is
+/// that of the server's configuration, a store without objects begins with it, and kinds that are stored as recorded are
+/// not visited.
+pub async fn bootstrap(
+    context: &Arc<Context>,
+    identity: Option<&ControlPlane>,
+    image: Option<&Image>,
+) -> Result<(), Status> {
+    // policies and webhooks may change or refuse an object
+    let is_as_recorded = context.admission.none_mutate() && context.admission.none_validate();
+    if let Some(image) = image.filter(|_| is_as_recorded && context.objects.count() == 0) {
+        image.create(context).await?;
+    }
+    let defaults = Defaults { context, image };
     let gates = context.registry.gates();
-    let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     let inside_namespaces = async {
-        create_namespaces(context).await?;
+        if !defaults.is_recorded("", "namespaces") {
+            create_namespaces(context).await?;
+        }
         let control_plane = async {
             match identity {
                 Some(identity) => control_plane::create(context, identity).await,
@@ -38,33 +51,57 @@ pub async fn bootstrap(context: &Arc<Context>, identity: Option<&ControlPlane>) 
         };
         tokio::try_join!(
             control_plane,
-            create_of(context, ROLES, GROUP, "roles", defaults::roles(gates)),
-            create_of(context, ROLES, GROUP, "rolebindings", defaults::role_bindings(gates)),
+            defaults.keep(ROLES, GROUP, "roles", || defaults::roles(gates)),
+            defaults.keep(ROLES, GROUP, "rolebindings", || defaults::role_bindings(gates)),
             create_of(context, PLAIN, "", "configmaps", [token_tracking()]),
         )
     };
+    let of_flow = |objects: fn() -> Vec<Value>| if context.flow.is_some() { objects() } else { vec![] };
     tokio::try_join!(
-        create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", of_flow(flow::defaults::levels)),
-        create_of(context, FLOW, FLOW_GROUP, "flowschemas", of_flow(flow::defaults::schemas)),
-        in_task(context, |context| async move { register(&context).await }),
-        control_plane::create_classes(context),
-        in_task(context, |context| async move {
-            let roles = defaults::cluster_roles(context.registry.gates());
-            create_of(&context, ROLES, GROUP, "clusterroles", roles).await
-        }),
-        create_of(context, ROLES, GROUP, "clusterrolebindings", defaults::cluster_role_bindings(gates)),
+        defaults.keep(FLOW, FLOW_GROUP, "prioritylevelconfigurations", || of_flow(flow::defaults::levels)),
+        defaults.keep(FLOW, FLOW_GROUP, "flowschemas", || of_flow(flow::defaults::schemas)),
+        register(&defaults),
+        defaults.keep(PLAIN, "scheduling.k8s.io", "priorityclasses", control_plane::classes),
+        defaults.keep(ROLES, GROUP, "clusterroles", || defaults::cluster_roles(gates)),
+        defaults.keep(ROLES, GROUP, "clusterrolebindings", || defaults::cluster_role_bindings(gates)),
         inside_namespaces,
     )?;
     Ok(())
 }
 
-/// Runs a part of the bootstrap in its own task.
-async fn in_task<F>(context: &Arc<Context>, part: impl FnOnce(Arc<Context>) -> F) -> Result<(), Status>
-where
-    F: Future<Output = Result<(), Status>> + Send + 'static,
-{
-    let done = task::spawn("bootstrap", part(context.clone())).await;
-    done.unwrap_or_else(|error| Err(Status::new(Reason::InternalError, error.to_string())))
+/// The default objects of a start, of which an image may have some.
+struct Defaults<'a> {
+    context: &'a Context,
+    image: Option<&'a Image>,
+}
+
+impl Defaults<'_> {
+    /// Whether the default objects of a kind are stored as they are recorded.
+    fn is_recorded(&self, group: &str, plural: &str) -> bool {
+        self.image.is_some_and(|image| image.is_stored(self.context, group, plural))
+    }
+
+    /// Creates or repairs the objects of a kind that `objects` makes.
+    async fn keep<I: IntoIterator<Item = Value>>(
+        &self,
+        kept: Upkeep,
+        group: &str,
+        plural: &str,
+        objects: impl FnOnce() -> I,
+    ) -> Result<(), Status> {
+        if self.is_recorded(group, plural) {
+            return Ok(());
+        }
+        create_of(self.context, kept, group, plural, objects()).await
+    }
+
+    /// Whether the APIServices that are managed at the start only are those of the image.
+    fn are_services_recorded(&self, services: &Resource) -> bool {
+        let managed = services.collection.latest().0;
+        let managed = managed.values().filter(|stored| stored.meta.label(MANAGED) == Some(MANAGED_AT_START)).count();
+        let recorded = self.image.map(|image| image.count(REGISTRATION_GROUP, API_SERVICES));
+        recorded == Some(managed) && self.is_recorded(REGISTRATION_GROUP, API_SERVICES)
+    }
 }
 
 /// Creates the namespaces that every server has.
@@ -128,13 +165,22 @@ fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
 
 /// Recreates the mandatory objects of API priority and fairness.
 pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
-    let mandatory = |objects: Vec<Value>| -> Vec<Value> {
-        let is_mandatory = |object: &Value| matches!(object.str_at(&["metadata", "name"]), "exempt" | "catch-all");
-        objects.into_iter().filter(is_mandatory).collect()
+    const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
+    let missing = |plural| {
+        let collection = context.registry.get(FLOW_GROUP, plural).map(|resource| resource.collection.clone());
+        let is_missing = move |name: &&str| collection.as_ref().is_some_and(|all| all.get(name).is_none());
+        MANDATORY.into_iter().filter(is_missing).collect::<Vec<_>>()
     };
-    let levels = mandatory(flow::defaults::levels());
-    create_of(context, FLOW, FLOW_GROUP, "prioritylevelconfigurations", levels).await?;
-    create_of(context, FLOW, FLOW_GROUP, "flowschemas", mandatory(flow::defaults::schemas())).await
+    let create = async |plural, objects: fn() -> Vec<Value>| {
+        let missing = missing(plural);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let is_missing = |object: &Value| missing.contains(&object.str_at(&["metadata", "name"]));
+        create_of(context, FLOW, FLOW_GROUP, plural, objects().into_iter().filter(is_missing)).await
+    };
+    create("prioritylevelconfigurations", flow::defaults::levels).await?;
+    create("flowschemas", flow::defaults::schemas).await
 }
 
 /// The ConfigMap with the day since which uses of tokens in Secrets are tracked (KEP-2799).
@@ -148,8 +194,12 @@ pub fn token_tracking() -> Value {
 
 /// Creates the missing APIServices of built-in kinds, restores those that are managed at the start only, and deletes those
 /// whose group version is not served, unless another server of the store may serve it.
-async fn register(context: &Context) -> Result<(), Status> {
+async fn register(defaults: &Defaults<'_>) -> Result<(), Status> {
+    let context = defaults.context;
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
+    if defaults.are_services_recorded(&resource) {
+        return Ok(());
+    }
     let mut missing = resource::built_in_api_services(&context.registry);
     let defined = LazyLock::new(|| resource::custom_api_services(&context.registry));
     let (mut unserved, is_alone) = (vec![], !context.objects.store().is_shared());

@@ -57,21 +57,20 @@ async fn create_service(context: &Context, plane: &ControlPlane) -> Result<(), S
     }
 }
 
-/// Creates the missing PriorityClasses of system Pods.
-pub async fn create_classes(context: &Context) -> Result<(), Status> {
+/// The PriorityClasses of system Pods.
+pub fn classes() -> [Value; 2] {
     let class = |name: &str, value: i64, which: &str| {
         let description = format!("Used for system critical pods that must {which}");
         json!({"metadata": {"name": name}, "value": value, "description": description})
     };
-    let classes = [
+    [
         class("system-node-critical", 2_000_001_000, "not be moved from their current node."),
         class(
             "system-cluster-critical",
             2_000_000_000,
             "run in the cluster, but can be moved to another node if necessary.",
         ),
-    ];
-    create_of(context, PLAIN, "scheduling.k8s.io", "priorityclasses", classes).await
+    ]
 }
 
 /// Creates the default ServiceCIDR with its condition, if it is missing.

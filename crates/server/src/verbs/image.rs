@@ -1,149 +1,163 @@
-//! Default objects as they are stored: what the write pipeline makes of them is recorded in `image.txt`, so that a start does
-//! not make it again.
+//! The default objects of a new store as the server and its controllers leave them, recorded in `image.txt`, so that a start
+//! neither derives them nor passes them through the write pipeline.
 //!
-//! A line has the digest of the object to be created, the releases, and the stored text with placeholders for the uid and the
-//! times. An object that differs from the recorded one in any byte has no line, and goes through the pipeline. A test compares
-//! each line with what the pipeline stores.
+//! A line has the releases, what it depends on, the key, and the stored text with placeholders for the uid and the times. A
+//! test compares the lines with what the pipeline and the controllers store.
 
-use std::sync::LazyLock;
+use std::sync::Arc;
 
-use base::{clock, digest};
-use machinery::Value;
-use objects::{Encoded, Stored};
+use base::clock;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use machinery::{Release, Status};
+use objects::{Encoded, Key, Stored};
+use resource::Resource;
 
-use super::Request;
-use super::meta;
+use super::as_server::path_of;
+use super::{Context, Subresource, meta, stored};
+use crate::limits;
 
 const IMAGE: &str = include_str!("image.txt");
-const UID: &str = "@uid@";
-const TIME: &str = "@time@";
+/// Stands around the names of placeholders, and nowhere else.
+const MARK: char = '@';
+const UID: &str = "uid";
+const TIME: &str = "time";
 
-/// The lines by digest.
-static LINES: LazyLock<Vec<(&str, &str)>> =
-    LazyLock::new(|| IMAGE.lines().filter_map(|line| line.split_once(' ')).collect());
-
-/// The digest of an object that a request creates.
-fn digest_of(request: &Request, manager: &str, wanted: &Value) -> String {
-    let resource = &request.resource;
-    digest::short(format!("{}/{} {manager} {}", resource.group, resource.plural, wanted.to_json()).as_bytes())
+/// What a line depends on beside the release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Switches {
+    /// API priority and fairness is enabled.
+    fairness: bool,
+    /// A controller writes the rules that ClusterRoles aggregate.
+    aggregation: bool,
 }
 
-/// A new object as the pipeline would store it, if it is recorded.
-pub fn recorded(request: &Request, manager: &str, wanted: &Value) -> Option<Encoded> {
-    let (digest, release) = (digest_of(request, manager, wanted), request.resource.release.to_string());
-    let first = LINES.partition_point(|(of, _)| *of < digest.as_str());
-    let same = LINES[first..].iter().take_while(|(of, _)| *of == digest);
-    let of_release = |(_, line): &(&'static str, &'static str)| {
-        line.split_once(' ').filter(|(releases, _)| releases.split(',').any(|one| one == release))
+type Condition = fn(Switches) -> bool;
+
+/// The words for it.
+const CONDITIONS: [(&str, Condition); 4] = [
+    ("always", |_| true),
+    ("fairness", |switches| switches.fairness),
+    ("aggregation", |switches| switches.aggregation),
+    ("no-aggregation", |switches| !switches.aggregation),
+];
+
+/// A recorded object.
+struct DefaultObject {
+    group: &'static str,
+    plural: &'static str,
+    /// The name, after the namespace if there is one.
+    path: &'static str,
+    template: &'static str,
+}
+
+impl DefaultObject {
+    fn is_of(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+}
+
+/// The default objects of one configuration.
+pub struct Image(Vec<DefaultObject>);
+
+impl Image {
+    /// The objects of a release with its default feature gates and APIs.
+    pub fn of(release: Release, fairness: bool, aggregation: bool) -> Image {
+        let (release, switches) = (release.to_string(), Switches { fairness, aggregation });
+        let holds = |word| CONDITIONS.iter().any(|(known, holds)| *known == word && holds(switches));
+        let line = |line: &'static str| {
+            let (releases, rest) = line.split_once(' ')?;
+            let (condition, rest) = rest.split_once(' ')?;
+            if !releases.split(',').any(|one| one == release) || !holds(condition) {
+                return None;
+            }
+            let (key, template) = rest.split_once(' ')?;
+            let (group, rest) = key.split_once('/')?;
+            let (plural, path) = rest.split_once('/')?;
+            Some(DefaultObject { group, plural, path, template })
+        };
+        Image(IMAGE.lines().filter_map(line).collect())
+    }
+
+    /// The number of recorded objects of a kind.
+    pub fn count(&self, group: &str, plural: &str) -> usize {
+        self.0.iter().filter(|recorded| recorded.is_of(group, plural)).count()
+    }
+
+    /// Whether all recorded objects of a kind are stored as they are recorded, so that nothing is missing.
+    pub fn is_stored(&self, context: &Context, group: &str, plural: &str) -> bool {
+        let Some(resource) = context.registry.get(group, plural) else { return false };
+        let is_stored = |recorded: &DefaultObject| {
+            let stored = resource.collection.get(recorded.path);
+            stored.is_some_and(|stored| is_stamped(recorded.template, &stored.body.bytes))
+        };
+        self.0.iter().filter(|recorded| recorded.is_of(group, plural)).all(is_stored)
+    }
+
+    /// Creates the objects, in a store that has none.
+    pub async fn create(&self, context: &Context) -> Result<(), Status> {
+        let put = |(key, object)| async move {
+            // another server may have created it
+            stored::put(context, &key, object, None).await.map(drop)
+        };
+        stream::iter(self.stamped(context)).map(Ok).try_for_each_concurrent(limits::IMAGE_PARALLEL, put).await
+    }
+
+    /// The objects with new uids, created now.
+    fn stamped<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = (Key, Encoded)> + 'a {
+        let time = clock::now_rfc3339();
+        let of_one_kind = self.0.chunk_by(|a, b| a.is_of(b.group, b.plural));
+        of_one_kind.filter_map(|kind| Some((kind, context.registry.get(kind[0].group, kind[0].plural)?))).flat_map(
+            move |(kind, resource)| {
+                let (time, shown_in) = (time.clone(), shown_in(context, &resource));
+                kind.iter().filter_map(move |recorded| {
+                    let (namespace, name) = recorded.path.rsplit_once('/').unwrap_or(("", recorded.path));
+                    let uid = clock::uid(|| meta::named_in(&resource.group, &resource.kind, namespace, name));
+                    let text = stamp(recorded.template, &uid, &time);
+                    let Stored { body, meta, .. } = Stored::parse(0, &text.into())?;
+                    Some((resource.key(namespace, name), Encoded { body, meta, shown_in }))
+                })
+            },
+        )
+    }
+}
+
+/// The id of the version in which clients see the objects of a kind as they are stored, if there is one.
+fn shown_in(context: &Context, resource: &Arc<Resource>) -> Option<u64> {
+    let path = path_of(resource, "", "");
+    let request = context.server_request(resource, &http::Method::POST, &path, Subresource::None);
+    let is_shown = request.strategy.storage_codec().is_shown_as_stored(&machinery::Value::Null);
+    is_shown.then_some(request.version.id)
+}
+
+/// The text of a template.
+fn stamp(template: &str, uid: &str, time: &str) -> String {
+    let mut text = String::with_capacity(template.len() + 2 * uid.len());
+    for part in template.split(MARK) {
+        text += match part {
+            UID => uid,
+            TIME => time,
+            part => part,
+        };
+    }
+    text
+}
+
+/// Whether a text is that of a template, with any uid and any times.
+fn is_stamped(template: &str, text: &[u8]) -> bool {
+    let mut rest = text;
+    let mut take = |length: usize| {
+        let (taken, after) = rest.split_at_checked(length)?;
+        rest = after;
+        Some(taken)
     };
-    let (_, text) = same.filter_map(of_release).next()?;
-    let name = |field| wanted.str_at(&["metadata", field]);
-    let named = || meta::named_in(&request.resource.group, &request.resource.kind, name("namespace"), name("name"));
-    let text = text.replace(TIME, &clock::now_rfc3339()).replace(UID, &clock::uid(named));
-    let Stored { body, meta, .. } = Stored::parse(0, &text.into())?;
-    let is_shown = request.strategy.storage_codec().is_shown_as_stored(&Value::Null);
-    Some(Encoded { body, meta, shown_in: is_shown.then_some(request.version.id) })
+    let is_plain = |taken: &[u8]| !taken.iter().any(|byte| matches!(byte, b'"' | b'\\'));
+    let is_same = template.split(MARK).all(|part| match part {
+        UID => take("00000000-0000-0000-0000-000000000000".len()).is_some_and(is_plain),
+        TIME => take("0000-00-00T00:00:00Z".len()).is_some_and(is_plain),
+        part => take(part.len()) == Some(part.as_bytes()),
+    });
+    is_same && rest.is_empty()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
-    use access::authorization::{GROUP, defaults};
-    use access::flow;
-    use base::request::FeatureGates;
-    use machinery::Release;
-    use resource::RuntimeConfig;
-    use resource::builtin::{API_SERVICES, FLOW_GROUP, REGISTRATION_GROUP};
-    use store::Memory;
-
-    use super::super::as_server::path_of;
-    use super::super::upkeep::{FLOW, PLAIN, ROLES, Upkeep};
-    use super::super::{Context, Document, Subresource, bootstrap, create};
-    use super::*;
-    use crate::assembly::{Beginning, Blueprint};
-
-    /// A server without any object.
-    async fn bare_server(gates: &FeatureGates) -> std::sync::Arc<Context> {
-        let runtime = RuntimeConfig::parse(&[], gates).unwrap();
-        let blueprint = Blueprint { runtime, gates: gates.clone(), ..Blueprint::default() };
-        let beginning = Beginning::of(objects::Storage::own(std::sync::Arc::new(Memory::default())));
-        let context = blueprint.load(beginning).await.unwrap().context;
-        bootstrap::create_namespaces(&context).await.unwrap();
-        context
-    }
-
-    /// The kinds whose default objects are recorded.
-    fn wanted(context: &Context) -> Vec<(Upkeep, &'static str, &'static str, Vec<Value>)> {
-        let gates = context.registry.gates();
-        let services = resource::built_in_api_services(&context.registry).into_values().collect();
-        vec![
-            (ROLES, GROUP, "clusterroles", defaults::cluster_roles(gates).collect()),
-            (ROLES, GROUP, "clusterrolebindings", defaults::cluster_role_bindings(gates).collect()),
-            (ROLES, GROUP, "roles", defaults::roles(gates).collect()),
-            (ROLES, GROUP, "rolebindings", defaults::role_bindings(gates).collect()),
-            (FLOW, FLOW_GROUP, "prioritylevelconfigurations", flow::defaults::levels()),
-            (FLOW, FLOW_GROUP, "flowschemas", flow::defaults::schemas()),
-            (PLAIN, REGISTRATION_GROUP, API_SERVICES, services),
-        ]
-    }
-
-    /// What the pipeline stores, by digest.
-    async fn stored(gates: &FeatureGates) -> BTreeMap<String, String> {
-        let context = bare_server(gates).await;
-        let mut lines = BTreeMap::new();
-        for (kept, group, plural, objects) in wanted(&context) {
-            let resource = context.registry.get(group, plural).unwrap();
-            for wanted in objects {
-                let place = ["namespace", "name"].map(|field| wanted.str_at(&["metadata", field]));
-                let path = format!("{}?fieldManager={}", path_of(&resource, place[0], ""), kept.manager);
-                let request = context.server_request(&resource, &http::Method::POST, &path, Subresource::None);
-                create(&context, &request, &Document::json(&wanted)).await.unwrap();
-                let stored = resource.collection.get(&resource.key(place[0], place[1]).path).unwrap();
-                let mut object = stored.body.to_value(0);
-                object.set_at(&["metadata", "uid"], Value::from(UID));
-                object.set_at(&["metadata", "creationTimestamp"], Value::from(TIME));
-                for (outer, list, time) in
-                    [("metadata", "managedFields", "time"), ("status", "conditions", "lastTransitionTime")]
-                {
-                    let entries = object.get_mut(outer).and_then(|outer| outer.get_mut(list)?.as_array_mut());
-                    entries.into_iter().flatten().for_each(|entry| entry.set_at(&[time], Value::from(TIME)));
-                }
-                lines.insert(digest_of(&request, kept.manager, &wanted), object.to_json());
-            }
-        }
-        lines
-    }
-
-    /// Run with `UPDATE_IMAGE=1` to record the objects.
-    #[tokio::test]
-    async fn image_is_what_the_pipeline_stores() {
-        let mut lines: BTreeMap<(String, String), BTreeSet<Release>> = BTreeMap::new();
-        for release in Release::ALL {
-            for line in stored(&FeatureGates::of(release)).await {
-                lines.entry(line).or_default().insert(release);
-            }
-        }
-        let line = |((digest, text), releases): (&(String, String), &BTreeSet<Release>)| {
-            let releases: Vec<String> = releases.iter().map(Release::to_string).collect();
-            format!("{digest} {} {text}\n", releases.join(","))
-        };
-        let image: String = lines.iter().map(line).collect();
-        if std::env::var_os("UPDATE_IMAGE").is_some() {
-            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/verbs/image.txt"), &image).unwrap();
-        } else {
-            assert!(image == IMAGE, "image.txt differs from what is stored: run this test with UPDATE_IMAGE=1");
-        }
-    }
-
-    #[tokio::test]
-    async fn image_does_not_depend_on_feature_gates() {
-        let all = ["AllAlpha=true".to_owned(), "AllBeta=true".to_owned()];
-        for release in Release::ALL {
-            let usual = stored(&FeatureGates::of(release)).await;
-            for (digest, text) in stored(&FeatureGates::parse(&all, release).unwrap()).await {
-                assert!(usual.get(&digest).is_none_or(|usual| *usual == text), "{release} {text}");
-            }
-        }
-    }
-}
+mod tests;

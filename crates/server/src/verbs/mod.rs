@@ -69,6 +69,7 @@ pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use deliveries::{Deliveries, Passed, WatchEvent};
 pub use deposit::{deposit, withdraw};
+pub use image::Image;
 pub use inflight::WritesInFlight;
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};

@@ -9,7 +9,7 @@ use resource::Resource;
 
 use super::as_server::{SERVER, path_of};
 use super::reconcile::{self, Repair};
-use super::{Context, Document, PatchKind, Subresource, create, delete, image, patch, stored};
+use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
 use crate::limits;
 
 /// The field manager of the default objects of API priority and fairness.
@@ -19,7 +19,7 @@ const FLOW_PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 #[derive(Clone, Copy)]
 pub struct Upkeep {
     /// The field manager.
-    pub manager: &'static str,
+    manager: &'static str,
     /// Whether missing rules and subjects are added to existing objects.
     reconciled: bool,
 }
@@ -98,15 +98,5 @@ async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted:
             Repair::Replace => drop(delete::delete(context, &request(http::Method::DELETE, name), None).await?),
         }
     }
-    let request = request(http::Method::POST, "");
-    // policies and webhooks may change or refuse an object that is created again
-    let is_as_recorded = context.admission.none_mutate() && context.admission.none_validate();
-    let recorded = is_as_recorded.then(|| image::recorded(&request, manager, wanted)).flatten();
-    let Some(object) = recorded else {
-        return create(context, &request, &Document::json(wanted)).await.map(drop);
-    };
-    match stored::put(context, &resource.key(namespace, name), object, None).await? {
-        Some(_) => Ok(()),
-        None => Err(Status::already_exists(&resource.group, &resource.plural, name)),
-    }
+    create(context, &request(http::Method::POST, ""), &Document::json(wanted)).await.map(drop)
 }

@@ -195,6 +195,7 @@ impl Workspaces {
             // a workspace is no server, so it has no Lease of one
             control_plane: own.control_plane.clone().map(|plane| ControlPlane { run: None, ..plane }),
             compaction_interval: own.compaction_interval,
+            has_manifests: own.has_manifests,
         })
     }
 }
