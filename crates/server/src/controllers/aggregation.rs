@@ -41,7 +41,7 @@ impl Reconciler for RoleAggregation {
 async fn aggregate_all(context: &Context) -> Result<(), Status> {
     let Some(resource) = context.registry.get(GROUP, "clusterroles") else { return Ok(()) };
     let (root, _) = resource.collection.latest();
-    for stored in root.values() {
+    for stored in root.values().filter(|stored| stored.body.has("aggregationRule", "clusterRoleSelectors")) {
         let role = stored.body.to_managed_value(0);
         if selectors(&role).is_empty() {
             continue;

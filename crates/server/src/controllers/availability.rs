@@ -72,7 +72,7 @@ pub(super) async fn report(context: &Context, name: &Text, found: &Condition) ->
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
     let Some(stored) = resource.collection.get(name) else { return Ok(()) };
     let wanted = found.to_value();
-    if has_condition(&stored.body.to_value(0), &wanted) {
+    if has_condition(&stored.body.to_managed_value(0), &wanted) {
         return Ok(());
     }
     verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::Status, |object| {

@@ -1,7 +1,7 @@
 //! APIServices of the groups that this server serves: creates and deletes those of CRDs, restores changed ones and writes
 //! their `Available` condition. For APIServices of other servers, `availability` writes the condition.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use machinery::Status;
@@ -48,7 +48,7 @@ impl Reconciler for Registrations {
 /// version is no longer served. Returns the revision up to which changes have been handled.
 async fn update_all(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
-    let built_in = resource::built_in_api_services(&context.registry);
+    let built_in = LazyLock::new(|| resource::built_in_api_services(&context.registry));
     let mut wanted = resource::custom_api_services(&context.registry);
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];
@@ -58,11 +58,11 @@ async fn update_all(context: &Context, seen: u64) -> Result<u64, Status> {
         if managed && wanted.is_none() && !built_in.contains_key(&stored.meta.name) {
             gone.push(stored.clone());
         } else if stored.revision > seen {
-            let object = stored.body.to_value(stored.revision);
             if let Some(wanted) = wanted.filter(|_| managed) {
+                let object = stored.body.to_value(stored.revision);
                 verbs::restore_registration(context, &resource, &object, &wanted).await?;
             }
-            if object.at(&["spec", "service"]).is_none() {
+            if !stored.body.has("spec", "service") {
                 availability::report(context, &stored.meta.name, &Condition::served_here()).await?;
             }
         }
