@@ -12,7 +12,7 @@ use base::request::User;
 use machinery::selector::LabelSelector;
 use machinery::status::aggregate;
 use machinery::{Text, Value};
-use objects::{Event, EventKind, Key};
+use objects::{Event, EventKind, Key, Stored};
 
 use super::decision::{DecisionDetails, Grant};
 use super::{AccessAttributes, Decision, PolicyRule};
@@ -31,36 +31,41 @@ struct Scope {
     groups: Subjects,
 }
 
-#[derive(Default)]
 struct Role {
-    rules: Arc<[PolicyRule]>,
-    labels: Vec<(Text, Text)>,
+    object: Arc<Stored>,
+    /// The rules of the object, which are decoded at their first use: most default roles are never used.
+    rules: OnceLock<Arc<[PolicyRule]>>,
     /// Selectors of the ClusterRoles that this one aggregates.
     selectors: Vec<LabelSelector>,
     aggregated: OnceLock<Arc<[PolicyRule]>>,
 }
 
 impl Role {
-    fn parse(object: &Value) -> Role {
-        let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
-        let labels = labels.into_iter().flat_map(machinery::Map::iter);
-        let selectors = object.at(&["aggregationRule", "clusterRoleSelectors"]).and_then(Value::as_array);
-        Role {
-            rules: PolicyRule::of_role(object).into(),
-            labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.into()))).collect(),
-            selectors: selectors.unwrap_or_default().iter().filter_map(LabelSelector::from_value).collect(),
-            aggregated: OnceLock::new(),
-        }
+    fn of(object: &Arc<Stored>) -> Role {
+        let (rules, aggregated) = Default::default();
+        Role { object: object.clone(), rules, selectors: vec![], aggregated }
+    }
+
+    /// A role that may aggregate others.
+    fn aggregating(object: &Arc<Stored>) -> Role {
+        let aggregates = object.body.has("aggregationRule", "clusterRoleSelectors");
+        let value = if aggregates { object.body.to_managed_value(0) } else { Value::Null };
+        let selectors = value.items_at(&["aggregationRule", "clusterRoleSelectors"]);
+        Role { selectors: selectors.iter().filter_map(LabelSelector::from_value).collect(), ..Role::of(object) }
+    }
+
+    fn rules(&self) -> &Arc<[PolicyRule]> {
+        self.rules.get_or_init(|| PolicyRule::of_role(&self.object.body.to_managed_value(0)).into())
     }
 
     /// A copy of the role whose aggregated rules have yet to be computed.
     fn without_aggregated(&self) -> Role {
-        let (rules, labels, selectors) = (self.rules.clone(), self.labels.clone(), self.selectors.clone());
-        Role { rules, labels, selectors, aggregated: OnceLock::new() }
+        let (object, rules, selectors) = (self.object.clone(), self.rules.clone(), self.selectors.clone());
+        Role { object, rules, selectors, aggregated: OnceLock::new() }
     }
 
     fn selects(&self, other: &Role) -> bool {
-        self.selectors.iter().any(|selector| selector.selects(&other.labels))
+        self.selectors.iter().any(|selector| selector.selects(&other.object.meta.labels))
     }
 }
 
@@ -103,7 +108,8 @@ impl RbacSnapshot {
             }
         }
         for name in self.aggregating.clone() {
-            if let Some(role) = self.cluster_roles.get_mut(&name) {
+            let has_aggregated = |role: &&mut Arc<Role>| role.aggregated.get().is_some();
+            if let Some(role) = self.cluster_roles.get_mut(&name).filter(has_aggregated) {
                 *role = Arc::new(role.without_aggregated());
             }
         }
@@ -113,7 +119,7 @@ impl RbacSnapshot {
     fn rules(&self, grant: &Grant) -> Result<Arc<[PolicyRule]>, Missing> {
         let missing = || Missing { kind: grant.role_kind.clone(), name: grant.role.clone() };
         if grant.role_kind == "Role" {
-            return self.roles.get(&grant.role_path).map(|role| role.rules.clone()).ok_or_else(missing);
+            return self.roles.get(&grant.role_path).map(|role| role.rules().clone()).ok_or_else(missing);
         }
         self.cluster_role_rules(&grant.role).ok_or_else(missing)
     }
@@ -121,7 +127,7 @@ impl RbacSnapshot {
     fn cluster_role_rules(&self, name: &Text) -> Option<Arc<[PolicyRule]>> {
         let role = self.cluster_roles.get(name)?;
         if role.selectors.is_empty() {
-            return Some(role.rules.clone());
+            return Some(role.rules().clone());
         }
         Some(role.aggregated.get_or_init(|| self.aggregate(name, role)).clone())
     }
@@ -137,7 +143,7 @@ impl RbacSnapshot {
                     continue;
                 }
                 if other.selectors.is_empty() {
-                    out.extend(other.rules.iter().cloned());
+                    out.extend(other.rules().iter().cloned());
                 } else {
                     pending.push(other);
                 }
@@ -277,9 +283,8 @@ impl Rbac {
         Rbac { snapshot: ArcSwap::new(self.snapshot.load_full()), as_stored: self.as_stored }
     }
 
-    fn cluster_role(&self, object: &Value) -> Role {
-        let role = Role::parse(object);
-        if self.as_stored { Role { selectors: vec![], ..role } } else { role }
+    fn cluster_role(&self, object: &Arc<Stored>) -> Role {
+        if self.as_stored { Role::of(object) } else { Role::aggregating(object) }
     }
 
     /// Observes the events of RBAC objects, which are passed in order.
@@ -289,13 +294,14 @@ impl Rbac {
         }
         let namespace = key.path.rsplit_once('/').map_or(Text::default(), |(namespace, _)| Text::from(namespace));
         let exists = event.kind != EventKind::Deleted;
-        let object = event.object.body.to_managed_value(0);
+        let object = &event.object;
         let mut next = RbacSnapshot::clone(&self.snapshot.load());
         match key.plural.as_str() {
-            "roles" if exists => drop(next.roles.insert(key.path.clone(), Arc::new(Role::parse(&object)))),
+            "roles" if exists => drop(next.roles.insert(key.path.clone(), Arc::new(Role::of(object)))),
             "roles" => drop(next.roles.remove(&key.path)),
-            "clusterroles" => next.set_cluster_role(&key.path, exists.then(|| self.cluster_role(&object))),
+            "clusterroles" => next.set_cluster_role(&key.path, exists.then(|| self.cluster_role(object))),
             "rolebindings" | "clusterrolebindings" => {
+                let object = object.body.to_managed_value(0);
                 if let Some(previous) = &event.previous {
                     next.remove_binding(&namespace, &previous.body.to_managed_value(0));
                 }
@@ -364,7 +370,7 @@ impl Rbac {
     pub fn rules_of_role(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<[PolicyRule]>> {
         let snapshot = self.snapshot.load();
         match kind {
-            "Role" => snapshot.roles.get(format!("{namespace}/{name}").as_str()).map(|role| role.rules.clone()),
+            "Role" => snapshot.roles.get(format!("{namespace}/{name}").as_str()).map(|role| role.rules().clone()),
             _ => snapshot.cluster_role_rules(&Text::from(name)),
         }
     }
