@@ -236,20 +236,12 @@ fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     [TEXT, UNPUBLISHED].into_iter().flat_map(sections_of)
 }
 
-fn sections_of(mut rest: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    std::iter::from_fn(move || {
-        while ["#", "package ", "schema "].iter().any(|mark| rest.starts_with(mark)) {
-            rest = rest.split_once('\n')?.1;
-        }
-        let mut end = rest.find('\n')? + 1;
-        while rest[end..].starts_with(' ') {
-            end += rest[end..].find('\n').map_or(rest.len() - end, |line| line + 1);
-        }
-        let (section, behind) = rest.split_at(end);
-        rest = behind;
-        let name = section.split([' ', '\n']).next()?;
-        Some((name, section))
-    })
+fn sections_of(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut start = 0;
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1).filter(|end| !text[*end..].starts_with(' '));
+    let sections = ends.map(move |end| &text[std::mem::replace(&mut start, end)..end]);
+    let is_struct = |section: &&str| !["#", "package ", "schema "].iter().any(|mark| section.starts_with(mark));
+    sections.filter(is_struct).filter_map(|section| Some((section.split([' ', '\n']).next()?, section)))
 }
 
 fn parse(section: &'static str) -> GoStruct {
