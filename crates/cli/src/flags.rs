@@ -49,24 +49,47 @@ pub fn command() -> clap::Command {
     command.mut_subcommand("config", |config| config.mut_subcommand("view", serve))
 }
 
-/// Whether no help may be asked for. A start of the server shows none of the examples, which take longer to add than flags to
-/// parse.
+/// The command `serve` alone, for starts: the other commands and what is only shown take longer to make than flags to parse.
+fn serve_alone() -> clap::Command {
+    let serve = Serve::augment_args(clap::Command::new("serve"));
+    clap::Command::new("pintle").subcommand(upstream_flags::added_to(serve))
+}
+
+/// Whether a server is to be started, and no help may be asked for.
 fn is_plain_start(given: &[String]) -> bool {
     let may_be_help =
         |flag: &String| flag == "help" || flag == "--help" || flag.starts_with('-') && !flag.starts_with("--");
     given.get(1).is_some_and(|command| command == "serve") && !given.iter().any(may_be_help)
 }
 
+/// Why a command line cannot be used.
+enum Wrong {
+    Line(clap::Error),
+    /// The file of `--config`. The error is one line.
+    File(String),
+}
+
 /// Parses the command line; exits if it is invalid. The error of the file of `--config` is one line.
 pub fn parse(given: Vec<String>) -> Result<(Arguments, GivenFlags), String> {
-    let mut command = if is_plain_start(&given) { command() } else { examples::added_to(command()) };
-    let Merged { arguments, file } = config_file::merge(&command, given)?;
+    if is_plain_start(&given)
+        && let Ok(parsed) = parse_as(serve_alone(), given.clone())
+    {
+        return Ok(parsed);
+    }
+    parse_as(examples::added_to(command()), given).map_err(|wrong| match wrong {
+        Wrong::Line(error) => error.exit(),
+        Wrong::File(why) => why,
+    })
+}
+
+fn parse_as(mut command: clap::Command, given: Vec<String>) -> Result<(Arguments, GivenFlags), Wrong> {
+    let Merged { arguments, file } = config_file::merge(&command, given).map_err(Wrong::File)?;
     let file = file.unwrap_or_default();
     let matches = command.try_get_matches_from_mut(arguments).map_err(|error| match of_file(&error, &file.1) {
-        Some(why) => format!("--config: {}: {why}", file.0.display()),
-        None => error.exit(),
+        Some(why) => Wrong::File(format!("--config: {}: {why}", file.0.display())),
+        None => Wrong::Line(error),
     })?;
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let arguments = Arguments::from_arg_matches(&matches).map_err(Wrong::Line)?;
     let mut given = GivenFlags { shown: BTreeMap::new(), changed: vec![], without_effect: vec![], file: String::new() };
     if let Some((subcommand, matches)) = config_file::chosen(&command, &matches) {
         given.shown = values(subcommand, matches);

@@ -260,17 +260,19 @@ impl IdentityFlags {
             });
         }
         let algorithms = self.oidc_signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, String>>()?;
-        let configuration = AuthenticationConfiguration::parse(&self.issuer()?, &algorithms)
+        let Some(url) = &self.oidc_issuer_url else {
+            return Ok(Configuration { value: AuthenticationConfiguration::default(), file: None });
+        };
+        let configuration = AuthenticationConfiguration::parse(&self.issuer(url)?, &algorithms)
             .map_err(|why| format!("--oidc-issuer-url: {why}"))?;
         Ok(Configuration { value: configuration, file: None })
     }
 
-    fn issuer(&self) -> Result<Value, String> {
+    fn issuer(&self, url: &str) -> Result<Value, String> {
         let mut configuration =
             json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration"});
-        let Some(url) = &self.oidc_issuer_url else { return Ok(configuration) };
         let audience = self.oidc_client_id.clone().unwrap_or_default();
-        let mut issuer = json!({"url": (url.clone()), "audiences": [audience]});
+        let mut issuer = json!({"url": url, "audiences": [audience]});
         if let Some(path) = &self.oidc_ca_file {
             issuer.set_at(&["certificateAuthority"], Value::from(read_text(path)?));
         }

@@ -35,7 +35,7 @@ impl Anonymous {
 }
 
 /// The content of the file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AuthenticationConfiguration {
     pub issuers: Vec<Issuer>,
     /// `None` if the configuration does not have the field.
