@@ -1,5 +1,6 @@
 //! Kubeconfigs: writes those of the administrator and of users, and reads those of webhooks and other servers.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -174,18 +175,25 @@ impl AdminFiles {
         self.files.iter().try_for_each(|(path, _)| Kubeconfig::read(path).map(drop))
     }
 
-    /// Writes the files. Their other content is kept.
+    /// Writes the files that differ from what they should have. Their other content is kept.
     pub fn write(&self, server: &str, authority: &str, credentials: &Pair) -> Result<(), String> {
         for (path, mode) in &self.files {
-            let mut kubeconfig = Kubeconfig::read(path)?.unwrap_or_else(Kubeconfig::new);
+            let found = Kubeconfig::read(path)?;
+            let mut kubeconfig = found.clone().unwrap_or_else(Kubeconfig::new);
             kubeconfig.set(&Entries::of_admin(&self.context), server, authority, credentials);
             if !kubeconfig.has_current_context() {
                 kubeconfig.set_current_context(&self.context);
             }
-            kubeconfig.write(path, *mode)?;
+            if found.as_ref() != Some(&kubeconfig) || !has_mode(path, *mode) {
+                kubeconfig.write(path, *mode)?;
+            }
         }
         Ok(())
     }
+}
+
+fn has_mode(path: &Path, mode: u32) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o777 == mode)
 }
 
 /// Reads the URL and the credentials of a webhook from the current context of a kubeconfig. The error is one line.
@@ -233,6 +241,15 @@ mod tests {
             files.check().unwrap();
             files.write("https://127.0.0.1:6443", "ca", &pair("c", "k")).unwrap();
         }
+        let text = || std::fs::read_to_string(&path).unwrap();
+        let (commented, files) = (
+            format!("# mine\n{}", text()),
+            AdminFiles { files: vec![(path.clone(), 0o600)], context: "named".to_owned() },
+        );
+        std::fs::write(&path, &commented).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        files.write("https://127.0.0.1:6443", "ca", &pair("c", "k")).unwrap();
+        assert_eq!(text(), commented, "a file that has it all is not written");
         let Some(Kubeconfig(got)) = Kubeconfig::read(&path).unwrap() else { panic!("it is there") };
         let want = "apiVersion\n";
         assert!(!got.to_json().contains(want));

@@ -51,12 +51,27 @@ pub fn write_private(path: &Path, content: &str) -> Result<(), String> {
 
 /// Writes a file atomically.
 pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), String> {
+    replace(path, content, mode, AfterCrash::Whole)
+}
+
+/// What a crash of the machine may make of a file that was just written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AfterCrash {
+    /// It has the old content or the new one.
+    Whole,
+    /// It may be empty: its reader makes it anew.
+    Lost,
+}
+
+fn replace(path: &Path, content: &str, mode: u32, after_crash: AfterCrash) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     let temporary = path.with_extension("tmp");
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&temporary).map_err(failed)?;
     file.write_all(content.as_bytes()).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
+    if after_crash == AfterCrash::Whole {
+        file.sync_all().map_err(failed)?;
+    }
     fs::rename(&temporary, path).map_err(failed)
 }
 
@@ -116,9 +131,15 @@ impl Directory {
         }
     }
 
+    /// Writes a key, and then its certificate. Only those of the authority, which clients trust, must survive a crash: a pair that it
+    /// has signed and that is incomplete is replaced at the next start.
     fn save(&self, name: &str, pair: &Pair) -> Result<(), String> {
-        write_private(&self.path.join(format!("{name}.key")), &pair.key)?;
-        write_private(&self.path.join(format!("{name}.crt")), &pair.certificate)
+        let after_crash = if name == AUTHORITY { AfterCrash::Whole } else { AfterCrash::Lost };
+        let write = |extension, content: &str| {
+            replace(&self.path.join(format!("{name}.{extension}")), content, 0o600, after_crash)
+        };
+        write("key", &pair.key)?;
+        write("crt", &pair.certificate)
     }
 
     /// The certificate authority, if there is one.

@@ -39,6 +39,23 @@ fn start_succeeds_after_interrupted_start() {
     }
 }
 
+/// A crash of the machine may leave files empty that the authority can make anew.
+#[test]
+fn start_succeeds_after_lost_content() {
+    let (_place, directory) = directory();
+    let mut made = directory.load_or_make(&names("127.0.0.1")).unwrap();
+    for name in ["serving.key", "serving.crt", "admin.key", "admin.crt"] {
+        fs::write(directory.path.join(name), "").unwrap();
+        let next = directory.load_or_make(&names("127.0.0.1")).unwrap();
+        let keys = |all: &Certificates| [all.serving.key.clone(), all.admin.key.clone()];
+        let is_new = keys(&next).iter().zip(keys(&made)).map(|(next, made)| *next != made).collect::<Vec<_>>();
+        assert_eq!(is_new, [name.starts_with("serving"), name.starts_with("admin")], "{name}");
+        assert!(belong_together(&next.serving) && belong_together(&next.admin), "{name}");
+        assert_eq!(next.authority, made.authority);
+        made = next;
+    }
+}
+
 #[test]
 fn serving_certificate_covers_every_address() {
     let (_place, directory) = directory();
