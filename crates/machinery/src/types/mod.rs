@@ -238,7 +238,8 @@ fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 fn sections_of(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut start = 0;
-    let ends = text.match_indices('\n').map(|(at, _)| at + 1).filter(|end| !text[*end..].starts_with(' '));
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
+    let ends = ends.filter(|end| text.as_bytes().get(*end) != Some(&b' '));
     let sections = ends.map(move |end| &text[std::mem::replace(&mut start, end)..end]);
     let is_struct = |section: &&str| !["#", "package ", "schema "].iter().any(|mark| section.starts_with(mark));
     sections.filter(is_struct).filter_map(|section| Some((section.split([' ', '\n']).next()?, section)))
