@@ -384,7 +384,6 @@ impl Server {
             serving
         });
         audit.start();
-        let candidate = clock::scoped(clock.as_ref(), || assembled.start(&blueprint, &stop.subscribe()));
         testing::keep_kinds(testing.is_some(), &context).await?;
         testing.iter().for_each(|testing| testing::start(testing, &context, stop.subscribe()));
         if config.testing {
@@ -406,10 +405,12 @@ impl Server {
         });
         let edge = Arc::new(edge);
         // workspaces expire by the clock of `default`, where their objects are
-        let branches =
-            clock::within(clock, workspaces::start(workspaces, &edge, derived.leads(), stop.subscribe())).await?;
+        let begun = workspaces::start(workspaces, &edge, derived.leads(), stop.subscribe());
+        let branches = clock::within(clock.clone(), begun).await?;
         edge.context.objects.store().sync().await.map_err(|error| error.to_string())?;
         door.serve_all(edge, branches);
+        // no request waits for the first work of the controllers
+        let candidate = clock::scoped(clock.as_ref(), || assembled.start(&blueprint, &stop.subscribe()));
         let delay = config.shutdown_delay;
         Ok(Server { address, revision, stop, fault, health, audit, delay, door, serving, candidate })
     }

@@ -147,6 +147,9 @@ fn scan_all<T>(
     firsts: &[Revision],
     take: impl FnOnce(&mut dyn Iterator<Item = Result<Scanned, StoreError>>) -> T,
 ) -> T {
+    if firsts.len() <= 1 {
+        return take(&mut firsts.iter().map(|first| scan(disk, *first)));
+    }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         let start = |core| {
