@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -44,8 +43,8 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let (mut authentication, authentication_file) = flags.identity.authentication()?;
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
-    let (threads, socket) = take_place(flags, shared.as_mut())?;
-    let (storage, credentials) = open(flags, &feature_gates)?;
+    let Taken { threads, socket, is_new } = take_place(flags, shared.as_mut())?;
+    let (storage, credentials) = open(flags, &feature_gates, is_new)?;
     let storage = encryption.apply(storage);
     let backups = planned_backups(flags, &credentials, &storage)?;
     credentials.equip(&mut controllers)?;
@@ -126,41 +125,42 @@ async fn stop(server: Server) {
     tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
 }
 
+/// What a server needs before it opens its store.
+struct Taken {
+    threads: tokio::runtime::Runtime,
+    socket: tokio::net::TcpListener,
+    /// Whether the data directory is new.
+    is_new: bool,
+}
+
 /// Starts the threads, binds the socket, and only then creates the data directory.
-fn take_place(
-    flags: &Serve,
-    shared: Option<&mut Shared>,
-) -> Result<(tokio::runtime::Runtime, tokio::net::TcpListener), String> {
+fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken, String> {
     flags.ready.forget()?;
     let threads = threads()?;
     let socket = threads.block_on(bind(SocketAddr::new(flags.bind_address, flags.secure_port)))?;
-    let is_new = make_directory(&flags.data_dir)?;
+    let is_new = !flags.data_dir.exists();
+    store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
     if let Some(shared) = shared.filter(|_| is_new && flags.engine() == Engine::Memory) {
         shared.remove(&flags.data_dir);
     }
     METRICS.operation.observe_directory(flags.data_dir.clone());
-    Ok((threads, socket))
+    Ok(Taken { threads, socket, is_new })
 }
 
 /// Opens the store and makes the certificates, both at once, since both wait for the disk most of their time.
-fn open(flags: &Serve, gates: &FeatureGates) -> Result<(server::Storage, Credentials), String> {
+fn open(flags: &Serve, gates: &FeatureGates, is_new: bool) -> Result<(server::Storage, Credentials), String> {
     let (storage, credentials) = std::thread::scope(|scope| {
-        let credentials = scope.spawn(|| Credentials::start(flags));
+        let credentials = scope.spawn(|| {
+            if is_new {
+                // the directory will contain keys
+                write_private(&flags.data_dir.join(".gitignore"), "*\n")?;
+            }
+            Credentials::start(flags)
+        });
         let storage = open_storage(flags, gates);
         (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
     });
     Ok((storage?, credentials?))
-}
-
-/// Creates the data directory if it does not exist, with a .gitignore, since the directory contains keys. Returns whether it is
-/// new.
-fn make_directory(directory: &Path) -> Result<bool, String> {
-    let is_new = !directory.exists();
-    store::create_directory(directory).map_err(|error| error.to_string())?;
-    if is_new {
-        write_private(&directory.join(".gitignore"), "*\n")?;
-    }
-    Ok(is_new)
 }
 
 /// The backups that `--backup-schedule` asks for.
@@ -286,7 +286,9 @@ async fn wait_for_end(
     signals: &mut Signals,
     key: &mut Option<KeyToMake>,
 ) -> Result<(), String> {
+    // the start has read all files
     let mut look = tokio::time::interval(limits::CERTIFICATE_LOOK);
+    look.reset();
     loop {
         tokio::select! {
             signal = signals.next() => match signal {
