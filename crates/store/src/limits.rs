@@ -39,6 +39,8 @@ pub const FRAME_BYTES_MAX: usize = 4 << 20;
 pub const REWRITE_BYTES: usize = 1 << 20;
 /// Bytes read from a file at a time.
 pub const READ_BYTES: usize = 1 << 20;
+/// Frames of a checkpoint that each thread of a recovery may be ahead of the one that takes them.
+pub const FRAMES_AHEAD: usize = 4;
 /// Changes per batch of a follower; etcd: 1000 events per response.
 pub const FOLLOWER_BATCH: usize = 1024;
 /// Attempts to read a log that seems to be corrupt: a server may be writing the same bytes.

@@ -159,7 +159,7 @@ impl<'a> Backup<'a> {
         let mut replay = Replay::new();
         let invalid = || StoreError::Corrupt("branches".to_owned());
         let read = each_record(&self.place, &self.name, self.header, |record| {
-            replay.take_of_checkpoint(record).ok_or_else(invalid)
+            replay.take_of_checkpoint(record.detached()).ok_or_else(invalid)
         });
         let whole = read.and_then(|_| replay.end_checkpoint().ok_or_else(invalid));
         whole.map_err(|error| self.unreadable(error))?;

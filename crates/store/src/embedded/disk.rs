@@ -11,8 +11,15 @@ use parking_lot::Mutex;
 pub trait Disk: Send + Sync {
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Up to `length` bytes from `offset`; fewer only at the end of the file.
-    fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+    /// Replaces the content of `buffer` by up to `length` bytes from `offset`; fewer only at the end of the file.
+    fn read_into(&self, name: &str, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()>;
+
+    /// As [`Disk::read_into`], to a new buffer.
+    fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![];
+        self.read_into(name, offset, length, &mut bytes)?;
+        Ok(bytes)
+    }
 
     /// Creates a file, or truncates an existing one.
     fn create(&self, name: &str) -> io::Result<Box<dyn Appending>>;
@@ -85,12 +92,11 @@ impl Disk for Directory {
         Ok(names)
     }
 
-    fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    fn read_into(&self, name: &str, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
         let file = File::open(self.path.join(name))?;
         let there = file.metadata()?.len().saturating_sub(offset);
-        let mut bytes = vec![0; length.min(usize::try_from(there).unwrap_or(usize::MAX))];
-        file.read_exact_at(&mut bytes, offset)?;
-        Ok(bytes)
+        buffer.resize(length.min(usize::try_from(there).unwrap_or(usize::MAX)), 0);
+        file.read_exact_at(buffer, offset)
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn Appending>> {

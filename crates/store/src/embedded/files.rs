@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::disk::Disk;
-use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Record, Stop};
+use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Record, Stop, Whole};
 use crate::contract::{Change, Entry, Revision, StoreError};
 use crate::limits;
 
@@ -261,20 +261,51 @@ pub fn each_record(
     mut take: impl FnMut(Record) -> Result<(), StoreError>,
 ) -> Result<u64, StoreError> {
     let mut reader = Reader::new(disk, name, header.salt, FILE_HEADER as u64);
-    let mut ended = false;
+    let mut records = CheckpointRecords::of(name, header);
     while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
+        records.take(frame, &mut take)?;
+    }
+    records.end()
+}
+
+/// Checks which records a checkpoint or backup has, in the order of its frames.
+pub struct CheckpointRecords<'a> {
+    name: &'a str,
+    revision: Revision,
+    /// Where the next frame starts.
+    pub offset: u64,
+    has_ended: bool,
+}
+
+impl CheckpointRecords<'_> {
+    pub fn of(name: &str, header: Header) -> CheckpointRecords<'_> {
+        CheckpointRecords { name, revision: header.first, offset: FILE_HEADER as u64, has_ended: false }
+    }
+
+    /// Calls `take` for each record of the next frame except the end.
+    pub fn take(
+        &mut self,
+        frame: Whole,
+        mut take: impl FnMut(Record) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.offset = frame.end;
         for record in frame.records {
             match record.kind {
-                Kind::End if !ended && record.revision == header.first => ended = true,
+                Kind::End if !self.has_ended && record.revision == self.revision => self.has_ended = true,
                 kind if kind.is_branch_operation() || matches!(kind, Kind::Delete | Kind::Roll | Kind::End) => {
-                    return Err(checksum_mismatch(name, frame.offset));
+                    return Err(checksum_mismatch(self.name, frame.offset));
                 }
-                _ if !ended => take(record)?,
-                _ => return Err(checksum_mismatch(name, frame.offset)),
+                _ if !self.has_ended => take(record)?,
+                _ => return Err(checksum_mismatch(self.name, frame.offset)),
             }
         }
+        Ok(())
     }
-    if ended { Ok(reader.offset()) } else { Err(checksum_mismatch(name, reader.offset())) }
+
+    /// The length of the file in bytes, if it is complete.
+    pub fn end(&self) -> Result<u64, StoreError> {
+        if self.has_ended { Ok(self.offset) } else { Err(checksum_mismatch(self.name, self.offset)) }
+    }
 }
 
 /// The error of a frame that cannot be read.

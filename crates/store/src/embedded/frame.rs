@@ -99,6 +99,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// A copy in one allocation of exactly its size, so that no read buffer is kept alive.
+    pub fn detached(&self) -> Record {
+        let both = Bytes::from([&self.key[..], &self.value[..]].concat());
+        let (key, value) = (both.slice(..self.key.len()), both.slice(self.key.len()..));
+        Record { kind: self.kind, revision: self.revision, key, value }
+    }
+
     /// The branch of a change, its revision there, and its key.
     pub fn in_branch(&self) -> Option<(Number, Revision, Bytes)> {
         let key = self.key.get(BRANCH_PREFIX..)?;
@@ -233,6 +240,13 @@ pub struct Whole {
     pub records: Vec<Record>,
 }
 
+impl Whole {
+    /// The frame with copies of its records.
+    pub fn detached(self) -> Whole {
+        Whole { records: self.records.iter().map(Record::detached).collect(), ..self }
+    }
+}
+
 /// Why reading stopped.
 #[derive(Debug)]
 pub enum Stop {
@@ -252,11 +266,18 @@ pub struct Reader<'a> {
     at: u64,
     buffer: Bytes,
     used: usize,
+    /// Bytes that are read at a time, unless a frame is larger.
+    ahead: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(disk: &'a dyn Disk, name: &'a str, salt: u64, offset: u64) -> Reader<'a> {
-        Reader { disk, name, salt, at: offset, buffer: Bytes::new(), used: 0 }
+        Reader { disk, name, salt, at: offset, buffer: Bytes::new(), used: 0, ahead: limits::READ_BYTES }
+    }
+
+    /// A reader that reads no bytes of frames that it skips.
+    pub fn skipping(disk: &'a dyn Disk, name: &'a str, salt: u64, offset: u64) -> Reader<'a> {
+        Reader { ahead: FRAME_HEADER, ..Reader::new(disk, name, salt, offset) }
     }
 
     /// Where the next frame starts.
@@ -268,11 +289,35 @@ impl<'a> Reader<'a> {
     fn peek(&mut self, length: usize) -> std::io::Result<&[u8]> {
         if self.buffer.len() - self.used < length {
             self.at = self.offset();
-            self.buffer = self.disk.read_at(self.name, self.at, length.max(limits::READ_BYTES))?.into();
-            self.used = 0;
+            let last = std::mem::take(&mut self.buffer);
+            // used again if no record of it is left: new memory costs more than reading
+            let mut bytes = if last.is_unique() { Vec::from(last) } else { vec![] };
+            self.disk.read_into(self.name, self.at, length.max(self.ahead), &mut bytes)?;
+            (self.buffer, self.used) = (bytes.into(), 0);
         }
         let end = self.buffer.len().min(self.used + length);
         Ok(&self.buffer[self.used..end])
+    }
+
+    /// The length of the next frame; `None` at the end of the file.
+    fn length(&mut self) -> Result<Option<usize>, Stop> {
+        let (offset, salt) = (self.offset(), self.salt);
+        let header = self.peek(FRAME_HEADER).map_err(Stop::Io)?;
+        if header.is_empty() {
+            return Ok(None);
+        }
+        let is_whole = header.len() == FRAME_HEADER
+            && header.starts_with(FRAME_MAGIC)
+            && header_checksum(salt, header) == u32_at(header, 20);
+        if is_whole { Ok(Some(FRAME_HEADER + u32_at(header, 4) as usize)) } else { Err(Stop::Broken(offset)) }
+    }
+
+    /// Goes on behind the next frame, which is not checked. Returns false at the end of the file.
+    pub fn skip(&mut self) -> Result<bool, Stop> {
+        let Some(length) = self.length()? else { return Ok(false) };
+        self.at = self.offset() + length as u64;
+        (self.buffer, self.used) = (Bytes::new(), 0);
+        Ok(true)
     }
 
     /// The next frame; `None` at the end of the file. Keys and values are slices of the read buffer; a caller that keeps them
@@ -280,17 +325,7 @@ impl<'a> Reader<'a> {
     pub fn next(&mut self) -> Result<Option<Whole>, Stop> {
         let (offset, salt) = (self.offset(), self.salt);
         let broken = || Stop::Broken(offset);
-        let header = self.peek(FRAME_HEADER).map_err(Stop::Io)?;
-        if header.is_empty() {
-            return Ok(None);
-        }
-        let header_is_whole = header.len() == FRAME_HEADER
-            && header.starts_with(FRAME_MAGIC)
-            && header_checksum(salt, header) == u32_at(header, 20);
-        if !header_is_whole {
-            return Err(broken());
-        }
-        let length = FRAME_HEADER + u32_at(header, 4) as usize;
+        let Some(length) = self.length()? else { return Ok(None) };
         let frame = self.peek(length).map_err(Stop::Io)?;
         if frame.len() < length || checksum(salt, frame) != u32_at(frame, 8) {
             return Err(broken());

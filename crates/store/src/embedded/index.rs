@@ -26,14 +26,18 @@ impl Index {
         }
     }
 
-    /// Inserts a value and returns the one that it replaces.
-    pub fn insert(&mut self, key: &Bytes, live: LiveValue) -> Option<LiveValue> {
+    /// Inserts a value and returns the one that it replaces. `own` makes the key that is kept, if a new one is needed.
+    pub fn insert(&mut self, key: &Bytes, live: LiveValue, own: fn(&Bytes) -> Bytes) -> Option<LiveValue> {
         match self {
-            Index::Own(map) => match map.get_mut(key) {
-                Some(known) => Some(std::mem::replace(known, live)),
-                // the key of a change may be part of a larger buffer
-                None => map.insert(Bytes::copy_from_slice(key), live),
-            },
+            Index::Own(map) => {
+                // a key that was read from a log shares its memory with the value that is replaced
+                let is_shared = map.get_key_value(key).is_some_and(|(known, _)| !known.is_unique());
+                let replaced = if is_shared { map.remove(key) } else { None };
+                match map.get_mut(key) {
+                    Some(known) => Some(std::mem::replace(known, live)),
+                    None => map.insert(own(key), live).or(replaced),
+                }
+            }
             Index::Forked(map) => match map.get_mut(key) {
                 Some(known) => Some(std::mem::replace(known, live)),
                 None => map.insert(Bytes::copy_from_slice(key), live),
@@ -63,18 +67,13 @@ impl Index {
         }
     }
 
-    /// Copies the values, so that they do not keep the buffers alive that they were read into.
-    pub fn detach(&mut self) {
-        // forks share their values with others
-        if let Index::Own(map) = self {
-            map.values_mut().for_each(|live| live.value = Bytes::copy_from_slice(&live.value));
-        }
-    }
-
     /// A copy that shares everything: the first takes time in proportion to the keys, later ones are constant.
     pub fn fork(&mut self) -> Map {
         if let Index::Own(map) = self {
-            *self = Index::Forked(std::mem::take(map).into_iter().collect());
+            // the nodes of the map keep their keys when values are replaced, see `insert`
+            let entries = std::mem::take(map).into_iter();
+            let owned = |key: Bytes| if key.is_unique() { key } else { Bytes::copy_from_slice(&key) };
+            *self = Index::Forked(entries.map(|(key, live)| (owned(key), live)).collect());
         }
         match self {
             Index::Own(_) => Map::new(),
@@ -91,10 +90,10 @@ mod tests {
     fn forks_do_not_see_later_changes() {
         let live = |revision| LiveValue { revision, value: "v".into() };
         let mut source = Index::default();
-        assert_eq!(source.insert(&"a".into(), live(1)), None);
+        assert_eq!(source.insert(&"a".into(), live(1), Bytes::clone), None);
         let mut fork = Index::Forked(source.fork());
-        assert_eq!(source.insert(&"a".into(), live(2)), Some(live(1)));
-        assert_eq!(fork.insert(&"b".into(), live(3)), None);
+        assert_eq!(source.insert(&"a".into(), live(2), Bytes::clone), Some(live(1)));
+        assert_eq!(fork.insert(&"b".into(), live(3), Bytes::clone), None);
         assert_eq!(fork.remove(&"a".into()), Some(live(1)));
         let all = |index: &Index| index.iter().map(|(key, live)| (key.clone(), live.revision)).collect::<Vec<_>>();
         assert_eq!((all(&source), all(&fork)), (vec![("a".into(), 2)], vec![("b".into(), 3)]));

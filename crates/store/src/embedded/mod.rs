@@ -7,7 +7,7 @@
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `writer`,
 //! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` (the directory); `index`, `state`,
-//! `follower`, `memory`, `past` (changes of branches before the start), `replay`, `recovery`; `offline` (check, backup, restore),
+//! `follower`, `memory`, `past` (changes of branches before the start), `scan`, `replay`, `recovery`; `offline` (check, backup, restore),
 //! `salvage_branches`, `salvage`; `branch`, `live_branches` (those of the committer), `committer`, `branch_store`.
 
 use crate::limits;
@@ -36,6 +36,7 @@ mod recovery;
 mod replay;
 mod salvage;
 mod salvage_branches;
+mod scan;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -2,13 +2,11 @@
 //! traces of a crash are distinguished from corruption.
 
 use super::disk::{Appending, Disk};
-use super::files::{
-    Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, each_record, io, revision_in, segment_name,
-    stopped,
-};
-use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Stop, Whole};
+use super::files::{Checkpoint, Listed, Segment, checkpoint_name, checksum_mismatch, io, revision_in, segment_name};
+use super::frame::{self, FILE_HEADER, Header, Kind, Reader, Whole};
 use super::mark;
 use super::replay::Replay;
+use super::scan::{self, Scanned};
 use crate::contract::{Change, Revision, StoreError};
 use crate::limits;
 
@@ -64,7 +62,7 @@ pub fn read(disk: &dyn Disk) -> Result<Found, StoreError> {
     let mut segments =
         Segments { disk, replay, base, listed, stale: vec![], torn: false, raw: 0, proven: 0, rolled: None };
     let firsts = &firsts[start..];
-    scan_all(disk, firsts, |scanned| segments.take_all(firsts, scanned))?;
+    scan::each_segment(disk, firsts, |scanned| segments.take_all(firsts, scanned))?;
     let Segments { mut replay, raw, listed, mut stale, torn, proven, .. } = segments;
     let head = raw.max(base);
     if replay.branches_at > head {
@@ -112,61 +110,10 @@ fn read_checkpoint(disk: &dyn Disk, revision: Revision, replay: &mut Replay) -> 
     let header = header.ok_or_else(|| checksum_mismatch(&name, 0))?;
     (replay.state.compacted, replay.state.head) = (revision, revision);
     let invalid = || StoreError::Corrupt(format!("log/{name} has branches that make no sense"));
-    let length = each_record(disk, &name, header, |record| replay.take_of_checkpoint(record).ok_or_else(invalid))?;
+    let length =
+        scan::each_record(disk, &name, header, |record| replay.take_of_checkpoint(record).ok_or_else(invalid))?;
     replay.end_checkpoint().ok_or_else(invalid)?;
     Ok(Checkpoint { name, revision, length })
-}
-
-/// A segment as it was read.
-struct Scanned {
-    salt: u64,
-    frames: Vec<Whole>,
-    /// Offset of the first incomplete or corrupt frame, if there is one before the end of the file.
-    broken: Option<u64>,
-}
-
-fn scan(disk: &dyn Disk, first: Revision) -> Result<Scanned, StoreError> {
-    let name = segment_name(first);
-    let header = frame::header(disk, &name)?.filter(|header| header.first == first);
-    let Header { salt, .. } = header.ok_or_else(|| checksum_mismatch(&name, 0))?;
-    let mut reader = Reader::new(disk, &name, salt, FILE_HEADER as u64);
-    let mut frames = vec![];
-    loop {
-        match reader.next() {
-            Ok(Some(frame)) => frames.push(frame),
-            Ok(None) => return Ok(Scanned { salt, frames, broken: None }),
-            Err(Stop::Broken(at)) => return Ok(Scanned { salt, frames, broken: Some(at) }),
-            Err(stop) => return Err(stopped(&name, stop)),
-        }
-    }
-}
-
-/// Reads segments on all cores and returns them in order, with a bounded number in memory.
-fn scan_all<T>(
-    disk: &dyn Disk,
-    firsts: &[Revision],
-    take: impl FnOnce(&mut dyn Iterator<Item = Result<Scanned, StoreError>>) -> T,
-) -> T {
-    if firsts.len() <= 1 {
-        return take(&mut firsts.iter().map(|first| scan(disk, *first)));
-    }
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        let start = |core| {
-            let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-            let work = move || {
-                let mut share = firsts.iter().skip(core).step_by(cores);
-                // ends when the receiver is gone
-                let _ = share.all(|first| sender.send(scan(disk, *first)).is_ok());
-            };
-            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-            receiver
-        };
-        let found: Vec<_> = (0..cores.min(firsts.len())).map(start).collect();
-        // if the thread could not be started, this one reads
-        let one = |(i, first): (usize, &Revision)| found[i % cores].recv().unwrap_or_else(|_| scan(disk, *first));
-        take(&mut firsts.iter().enumerate().map(one))
-    })
 }
 
 /// The state of the replay, segment by segment.
@@ -267,10 +214,10 @@ impl Segments<'_> {
             let is_new = next > self.base;
             match record.kind {
                 Kind::Put if is_new => {
-                    self.replay.change(Change { revision: next, key: record.key, value: Some(record.value) });
+                    self.replay.change(&Change { revision: next, key: record.key, value: Some(record.value) });
                 }
                 Kind::Delete if is_new => {
-                    self.replay.change(Change { revision: next, key: record.key, value: None });
+                    self.replay.change(&Change { revision: next, key: record.key, value: None });
                 }
                 Kind::Put | Kind::Delete => {}
                 kind if kind.is_branch_operation() || matches!(kind, Kind::BranchPut | Kind::BranchDelete) => {

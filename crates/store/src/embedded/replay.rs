@@ -1,4 +1,5 @@
-//! The content of a log while it is read: the store itself, and its branches.
+//! The content of a log while it is read: the store itself, and its branches. Records own their bytes ([`Record::detached`]), which
+//! live keys and values are slices of.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,8 +26,6 @@ pub struct Replay {
     pub branches_at: Revision,
     /// Whether the log has ever had branches.
     pub has_branched: bool,
-    /// Values are copied, so that branches can share them and no read buffer is kept alive.
-    is_detached: bool,
     reader: ImagesReader,
     /// The newest changes of branches.
     pub past: PastChanges,
@@ -46,7 +45,6 @@ impl Replay {
                 self.state.replay(&change);
             }
             _ => {
-                self.detach();
                 let index = &self.state.index;
                 self.reader.take(&record, |key| index.get(key).cloned())?;
             }
@@ -67,11 +65,8 @@ impl Replay {
     }
 
     /// Applies a change of the store itself.
-    pub fn change(&mut self, mut change: Change) {
-        if self.is_detached {
-            change.value = change.value.map(|value| Bytes::copy_from_slice(&value));
-        }
-        self.state.replay(&change);
+    pub fn change(&mut self, change: &Change) {
+        self.state.replay(change);
     }
 
     /// Takes a record of a segment about a branch. `None` if it makes no sense.
@@ -87,10 +82,7 @@ impl Replay {
         match BranchEntry::decode(record)? {
             BranchEntry::Fork { id, source, of, head, label } => {
                 let mut base = match source {
-                    ROOT => {
-                        self.detach();
-                        self.state.index.fork()
-                    }
+                    ROOT => self.state.index.fork(),
                     NOTHING => Map::new(),
                     number if of == ForkOf::Origin => self.branches.get(&number)?.base.clone(),
                     number => self.branches.get(&number)?.live.clone(),
@@ -127,7 +119,7 @@ impl Replay {
         let (value, replaced) = match record.kind {
             Kind::BranchDelete => (None, Some(image.live.remove(&key)?)),
             _ => {
-                let value = Bytes::copy_from_slice(&record.value);
+                let value = record.value.clone();
                 let live = LiveValue { revision, value: value.clone() };
                 let replaced = match image.live.get_mut(&key) {
                     Some(known) => Some(std::mem::replace(known, live)),
@@ -140,16 +132,8 @@ impl Replay {
         Some(())
     }
 
-    fn detach(&mut self) {
-        if !self.is_detached {
-            self.state.index.detach();
-            self.is_detached = true;
-        }
-    }
-
     /// Ends the replay.
     pub fn end(&mut self) {
-        self.detach();
         self.state.tail_after = self.state.head;
     }
 }

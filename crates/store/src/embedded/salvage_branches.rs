@@ -71,6 +71,7 @@ impl BranchSalvage {
     pub fn take(&mut self, record: &Record) {
         self.has_gap |= record.revision > self.position + 1;
         self.position = self.position.max(record.revision);
+        let record = &record.detached();
         let value = match record.kind {
             Kind::BranchPut | Kind::BranchDelete if record.revision > self.replay.branches_at => {
                 return self.change(record);
@@ -82,7 +83,7 @@ impl BranchSalvage {
             Kind::Delete => None,
             _ => return,
         };
-        self.replay.change(Change { revision: record.revision, key: record.key.clone(), value });
+        self.replay.change(&Change { revision: record.revision, key: record.key.clone(), value });
     }
 
     /// Adds a branch about which nothing else is known.

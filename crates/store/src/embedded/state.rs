@@ -108,12 +108,13 @@ impl State {
     }
 
     /// Applies `change` to the index. The record that it replaces becomes obsolete when history up to `at` is compacted. The
-    /// value of a deleted key becomes obsolete before its deletion, so that a crash between the two does not restore it.
-    fn index_change(&mut self, change: &Change, at: Revision) {
+    /// value of a deleted key becomes obsolete before its deletion, so that a crash between the two does not restore it. See
+    /// [`Index::insert`] for `own`.
+    fn index_change(&mut self, change: &Change, at: Revision, own: fn(&Bytes) -> Bytes) {
         let revision = change.revision;
         self.bytes += bytes_of(change) as u64;
         let old = match change.value.clone() {
-            Some(value) => self.index.insert(&change.key, LiveValue { revision, value }),
+            Some(value) => self.index.insert(&change.key, LiveValue { revision, value }, own),
             None => self.index.remove(&change.key),
         };
         self.bytes -= old.as_ref().map_or(0, |old| old.value.len() as u64);
@@ -128,7 +129,7 @@ impl State {
 
     /// Applies a change that was read from the log, or an entry of the checkpoint.
     pub fn replay(&mut self, change: &Change) {
-        self.index_change(change, change.revision.max(self.compacted));
+        self.index_change(change, change.revision.max(self.compacted), Bytes::clone);
         self.head = self.head.max(change.revision);
     }
 
@@ -163,7 +164,8 @@ impl State {
     pub fn apply(&mut self, change: Change) {
         let revision = change.revision;
         assert!(revision > self.head, "revision {revision} is applied after {}", self.head);
-        self.index_change(&change, revision);
+        // the key of a change may be part of a larger buffer
+        self.index_change(&change, revision, |key| Bytes::copy_from_slice(key));
         self.head = revision;
         self.tail_bytes += bytes_of(&change);
         self.tail.push_back(change);

@@ -221,11 +221,13 @@ impl Disk for Sim {
         Ok(self.lock().names.keys().cloned().collect())
     }
 
-    fn read_at(&self, name: &str, offset: u64, length: usize) -> Result<Vec<u8>> {
+    fn read_into(&self, name: &str, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<()> {
         let world = self.lock();
         let bytes = &world.files[world.id(name)?].now;
         let start = bytes.len().min(offset as usize);
-        Ok(bytes[start..bytes.len().min(start.saturating_add(length))].to_vec())
+        buffer.clear();
+        buffer.extend_from_slice(&bytes[start..bytes.len().min(start.saturating_add(length))]);
+        Ok(())
     }
 
     fn create(&self, name: &str) -> Result<Box<dyn Appending>> {

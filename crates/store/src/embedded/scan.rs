@@ -1,0 +1,114 @@
+//! Reads and checks the files of a log on all cores. Most of a start is spent here, and most of that with memory that is touched
+//! for the first time: so records are copied once, out of read buffers that are used again, to where they stay.
+
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use super::disk::Disk;
+use super::files::{CheckpointRecords, checksum_mismatch, segment_name, stopped};
+use super::frame::{self, FILE_HEADER, Header, Reader, Record, Stop, Whole};
+use crate::contract::{Revision, StoreError};
+use crate::limits;
+
+/// A segment as it was read.
+pub struct Scanned {
+    pub salt: u64,
+    pub frames: Vec<Whole>,
+    /// Offset of the first incomplete or corrupt frame, if there is one before the end of the file.
+    pub broken: Option<u64>,
+}
+
+fn scan(disk: &dyn Disk, first: Revision) -> Result<Scanned, StoreError> {
+    let name = segment_name(first);
+    let header = frame::header(disk, &name)?.filter(|header| header.first == first);
+    let Header { salt, .. } = header.ok_or_else(|| checksum_mismatch(&name, 0))?;
+    let mut reader = Reader::new(disk, &name, salt, FILE_HEADER as u64);
+    let mut frames = vec![];
+    loop {
+        match reader.next() {
+            Ok(Some(frame)) => frames.push(frame.detached()),
+            Ok(None) => return Ok(Scanned { salt, frames, broken: None }),
+            Err(Stop::Broken(at)) => return Ok(Scanned { salt, frames, broken: Some(at) }),
+            Err(stop) => return Err(stopped(&name, stop)),
+        }
+    }
+}
+
+/// The share of a thread: every `of`-th item, from item `first` on.
+#[derive(Clone, Copy)]
+struct Share {
+    first: usize,
+    of: usize,
+}
+
+/// Runs `work` on all cores. Each thread sends the results of its share until that returns false, and `take` receives those of
+/// all threads in order, at most `ahead` of each early. A result of `None` is missing: its thread has ended, or never started.
+fn on_all_cores<R: Send, T>(
+    ahead: usize,
+    work: impl Fn(Share, &mut dyn FnMut(R) -> bool) + Sync,
+    take: impl FnOnce(&mut dyn Iterator<Item = Option<R>>) -> T,
+) -> T {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let start = |core| {
+            let (sender, receiver) = sync_channel(ahead);
+            // ends when the receiver is gone
+            let run = move || work(Share { first: core, of: cores }, &mut |result| sender.send(result).is_ok());
+            let _ = std::thread::Builder::new().spawn_scoped(scope, run);
+            receiver
+        };
+        let running: Vec<Receiver<R>> = (0..cores).map(start).collect();
+        take(&mut running.iter().cycle().map(|receiver| receiver.recv().ok()))
+    })
+}
+
+/// Reads segments and passes them on in order, with a bounded number in memory.
+pub fn each_segment<T>(
+    disk: &dyn Disk,
+    firsts: &[Revision],
+    take: impl FnOnce(&mut dyn Iterator<Item = Result<Scanned, StoreError>>) -> T,
+) -> T {
+    if firsts.len() <= 1 {
+        // a thread would take longer to start than one small segment to read
+        return take(&mut firsts.iter().map(|first| scan(disk, *first)));
+    }
+    let work = |share: Share, send: &mut dyn FnMut(_) -> bool| {
+        let _ = firsts.iter().skip(share.first).step_by(share.of).all(|first| send(scan(disk, *first)));
+    };
+    on_all_cores(1, work, |scanned| {
+        // what no thread has read is read here
+        take(&mut firsts.iter().zip(scanned).map(|(first, scanned)| scanned.unwrap_or_else(|| scan(disk, *first))))
+    })
+}
+
+/// Calls `take` with a copy of each record of a checkpoint except its end; returns the length in bytes.
+pub fn each_record(
+    disk: &dyn Disk,
+    name: &str,
+    header: Header,
+    mut take: impl FnMut(Record) -> Result<(), StoreError>,
+) -> Result<u64, StoreError> {
+    let mut records = CheckpointRecords::of(name, header);
+    let work = |share: Share, send: &mut dyn FnMut(Whole) -> bool| {
+        let mut reader = Reader::skipping(disk, name, header.salt, FILE_HEADER as u64);
+        // ends at the end of the file, and at an error, which reading on below meets again
+        for i in 0.. {
+            let goes_on = if i % share.of == share.first {
+                reader.next().ok().flatten().is_some_and(|frame| send(frame.detached()))
+            } else {
+                reader.skip().unwrap_or(false)
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    };
+    on_all_cores(limits::FRAMES_AHEAD, work, |frames| {
+        frames.map_while(|frame| frame).try_for_each(|frame| records.take(frame, &mut take))
+    })?;
+    let mut reader = Reader::new(disk, name, header.salt, records.offset);
+    while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
+        records.take(frame.detached(), &mut take)?;
+    }
+    records.end()
+}
