@@ -30,12 +30,15 @@ impl Index {
     pub fn insert(&mut self, key: &Bytes, live: LiveValue, own: fn(&Bytes) -> Bytes) -> Option<LiveValue> {
         match self {
             Index::Own(map) => {
-                // a key that was read from a log shares its memory with the value that is replaced
-                let is_shared = map.get_key_value(key).is_some_and(|(known, _)| !known.is_unique());
-                let replaced = if is_shared { map.remove(key) } else { None };
-                match map.get_mut(key) {
-                    Some(known) => Some(std::mem::replace(known, live)),
-                    None => map.insert(own(key), live).or(replaced),
+                match map.get_key_value(key).map(|(known, _)| known.is_unique()) {
+                    Some(true) => map.get_mut(key).map(|known| std::mem::replace(known, live)),
+                    // a key that was read from a log shares its memory with the value that is replaced
+                    Some(false) => {
+                        let replaced = map.remove(key);
+                        map.insert(own(key), live);
+                        replaced
+                    }
+                    None => map.insert(own(key), live),
                 }
             }
             Index::Forked(map) => match map.get_mut(key) {
@@ -98,5 +101,26 @@ mod tests {
         let all = |index: &Index| index.iter().map(|(key, live)| (key.clone(), live.revision)).collect::<Vec<_>>();
         assert_eq!((all(&source), all(&fork)), (vec![("a".into(), 2)], vec![("b".into(), 3)]));
         assert_eq!(all(&Index::Forked(source.fork())), all(&source));
+    }
+
+    #[test]
+    fn keys_do_not_keep_replaced_values_in_memory() {
+        // as records of a log: key and value are slices of one allocation
+        let record = |text: &'static str| {
+            let both = Bytes::copy_from_slice(text.as_bytes());
+            (both.slice(..1), both.slice(1..))
+        };
+        for forked in [false, true] {
+            let mut index = Index::default();
+            let (key, value) = record("kold");
+            index.insert(&key, LiveValue { revision: 1, value }, Bytes::clone);
+            drop(key);
+            if forked {
+                index.fork();
+            }
+            let (key, value) = record("knew");
+            let old = index.insert(&key, LiveValue { revision: 2, value }, Bytes::clone).unwrap();
+            assert_eq!((&old.value[..], old.value.is_unique()), (&b"old"[..], true), "forked: {forked}");
+        }
     }
 }

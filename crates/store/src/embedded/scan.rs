@@ -112,3 +112,53 @@ pub fn each_record(
     }
     records.end()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::Directory;
+    use super::super::entries::Entries;
+    use super::*;
+
+    /// Puts of 100 KB, so that each frame has three of them.
+    const PUTS: u64 = 100;
+
+    fn revisions(path: &std::path::Path) -> (Vec<Revision>, Result<u64, StoreError>) {
+        let disk = Directory::new(path.to_owned());
+        let header = frame::header(&disk, "a").unwrap().unwrap();
+        let mut found = vec![];
+        let read = each_record(&disk, "a", header, |record| {
+            assert_eq!((record.key.len(), record.value.len()), (8, 100_000));
+            found.push(record.revision);
+            Ok(())
+        });
+        (found, read)
+    }
+
+    #[test]
+    fn frames_of_a_checkpoint_are_read_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut entries = Entries::create(&Directory::new(directory.path().to_owned()), "a", PUTS).unwrap();
+        for revision in 1..=PUTS {
+            entries.push(revision, &revision.to_be_bytes(), &vec![b'x'; 100_000]).unwrap();
+        }
+        let (length, _) = entries.finish().unwrap();
+        assert_eq!(revisions(directory.path()), ((1..=PUTS).collect(), Ok(length)));
+        let file = directory.path().join("a");
+        let whole = std::fs::read(&file).unwrap();
+        // in the header of the file's second frame, in a frame in the middle, and in the last record
+        let second = FILE_HEADER + 24 + 3 * (17 + 8 + 100_000);
+        for at in [second + 5, whole.len() / 2, whole.len() - 1] {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1;
+            std::fs::write(&file, flipped).unwrap();
+            let (found, read) = revisions(directory.path());
+            let before = (at - FILE_HEADER) / (second - FILE_HEADER) * 3;
+            assert_eq!(found, (1..=before as u64).take(PUTS as usize).collect::<Vec<_>>(), "{at}");
+            assert!(matches!(read, Err(StoreError::Corrupt(_))), "{at}: {read:?}");
+        }
+        for length in [second, second + 10, whole.len() - 1] {
+            std::fs::write(&file, &whole[..length]).unwrap();
+            assert!(matches!(revisions(directory.path()).1, Err(StoreError::Corrupt(_))), "{length}");
+        }
+    }
+}
