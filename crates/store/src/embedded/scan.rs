@@ -33,18 +33,18 @@ fn scan(disk: &dyn Disk, first: Revision) -> Result<Scanned, StoreError> {
     }
 }
 
-/// The share of a thread: every `of`-th item, from item `first` on.
+/// The turns of a thread: every `of`-th item, from item `first` on.
 #[derive(Clone, Copy)]
-struct Share {
+struct Turns {
     first: usize,
     of: usize,
 }
 
-/// Runs `work` on all cores. Each thread sends the results of its share until that returns false, and `take` receives those of
+/// Runs `work` on all cores. Each thread sends the results of its turns until that returns false, and `take` receives those of
 /// all threads in order, at most `ahead` of each early. A result of `None` is missing: its thread has ended, or never started.
 fn on_all_cores<R: Send, T>(
     ahead: usize,
-    work: impl Fn(Share, &mut dyn FnMut(R) -> bool) + Sync,
+    work: impl Fn(Turns, &mut dyn FnMut(R) -> bool) + Sync,
     take: impl FnOnce(&mut dyn Iterator<Item = Option<R>>) -> T,
 ) -> T {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -53,7 +53,7 @@ fn on_all_cores<R: Send, T>(
         let start = |core| {
             let (sender, receiver) = sync_channel(ahead);
             // ends when the receiver is gone
-            let run = move || work(Share { first: core, of: cores }, &mut |result| sender.send(result).is_ok());
+            let run = move || work(Turns { first: core, of: cores }, &mut |result| sender.send(result).is_ok());
             let _ = std::thread::Builder::new().spawn_scoped(scope, run);
             receiver
         };
@@ -72,8 +72,8 @@ pub fn each_segment<T>(
         // a thread would take longer to start than one small segment to read
         return take(&mut firsts.iter().map(|first| scan(disk, *first)));
     }
-    let work = |share: Share, send: &mut dyn FnMut(_) -> bool| {
-        let _ = firsts.iter().skip(share.first).step_by(share.of).all(|first| send(scan(disk, *first)));
+    let work = |turns: Turns, send: &mut dyn FnMut(_) -> bool| {
+        let _ = firsts.iter().skip(turns.first).step_by(turns.of).all(|first| send(scan(disk, *first)));
     };
     on_all_cores(1, work, |scanned| {
         // what no thread has read is read here
@@ -89,11 +89,11 @@ pub fn each_record(
     mut take: impl FnMut(Record) -> Result<(), StoreError>,
 ) -> Result<u64, StoreError> {
     let mut records = CheckpointRecords::of(name, header);
-    let work = |share: Share, send: &mut dyn FnMut(Whole) -> bool| {
+    let work = |turns: Turns, send: &mut dyn FnMut(Whole) -> bool| {
         let mut reader = Reader::skipping(disk, name, header.salt, FILE_HEADER as u64);
         // ends at the end of the file, and at an error, which reading on below meets again
         for i in 0.. {
-            let goes_on = if i % share.of == share.first {
+            let goes_on = if i % turns.of == turns.first {
                 reader.next().ok().flatten().is_some_and(|frame| send(frame.detached()))
             } else {
                 reader.skip().unwrap_or(false)
