@@ -33,7 +33,7 @@ struct Switches {
 
 type Condition = fn(Switches) -> bool;
 
-/// The words for it.
+/// The conditions that a line may name.
 const CONDITIONS: [(&str, Condition); 4] = [
     ("always", |_| true),
     ("fairness", |switches| switches.fairness),

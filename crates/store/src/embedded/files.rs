@@ -258,28 +258,23 @@ pub fn each_record(
     disk: &dyn Disk,
     name: &str,
     header: Header,
-    mut take: impl FnMut(Record) -> Result<(), StoreError>,
+    take: impl FnMut(Record) -> Result<(), StoreError>,
 ) -> Result<u64, StoreError> {
-    let mut reader = Reader::new(disk, name, header.salt, FILE_HEADER as u64);
-    let mut records = CheckpointRecords::of(name, header);
-    while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
-        records.take(frame, &mut take)?;
-    }
-    records.end()
+    CheckpointRecords::of(name, header).take_rest(disk, take)
 }
 
 /// Checks which records a checkpoint or backup has, in the order of its frames.
 pub struct CheckpointRecords<'a> {
     name: &'a str,
-    revision: Revision,
+    header: Header,
     /// Where the next frame starts.
-    pub offset: u64,
+    offset: u64,
     has_ended: bool,
 }
 
 impl CheckpointRecords<'_> {
     pub fn of(name: &str, header: Header) -> CheckpointRecords<'_> {
-        CheckpointRecords { name, revision: header.first, offset: FILE_HEADER as u64, has_ended: false }
+        CheckpointRecords { name, header, offset: FILE_HEADER as u64, has_ended: false }
     }
 
     /// Calls `take` for each record of the next frame except the end.
@@ -291,7 +286,7 @@ impl CheckpointRecords<'_> {
         self.offset = frame.end;
         for record in frame.records {
             match record.kind {
-                Kind::End if !self.has_ended && record.revision == self.revision => self.has_ended = true,
+                Kind::End if !self.has_ended && record.revision == self.header.first => self.has_ended = true,
                 kind if kind.is_branch_operation() || matches!(kind, Kind::Delete | Kind::Roll | Kind::End) => {
                     return Err(checksum_mismatch(self.name, frame.offset));
                 }
@@ -302,8 +297,16 @@ impl CheckpointRecords<'_> {
         Ok(())
     }
 
-    /// The length of the file in bytes, if it is complete.
-    pub fn end(&self) -> Result<u64, StoreError> {
+    /// Reads the frames that have not been taken, and takes them. Returns the length of the file in bytes, if it is complete.
+    pub fn take_rest(
+        mut self,
+        disk: &dyn Disk,
+        mut take: impl FnMut(Record) -> Result<(), StoreError>,
+    ) -> Result<u64, StoreError> {
+        let mut reader = Reader::new(disk, self.name, self.header.salt, self.offset);
+        while let Some(frame) = reader.next().map_err(|stop| stopped(self.name, stop))? {
+            self.take(frame, &mut take)?;
+        }
         if self.has_ended { Ok(self.offset) } else { Err(checksum_mismatch(self.name, self.offset)) }
     }
 }

@@ -106,11 +106,7 @@ pub fn each_record(
     on_all_cores(limits::FRAMES_AHEAD, work, |frames| {
         frames.map_while(|frame| frame).try_for_each(|frame| records.take(frame, &mut take))
     })?;
-    let mut reader = Reader::new(disk, name, header.salt, records.offset);
-    while let Some(frame) = reader.next().map_err(|stop| stopped(name, stop))? {
-        records.take(frame.detached(), &mut take)?;
-    }
-    records.end()
+    records.take_rest(disk, |record| take(record.detached()))
 }
 
 #[cfg(test)]
