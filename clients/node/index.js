@@ -12,6 +12,7 @@ import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { readdir, readFile, stat } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { PintleError, find, version } from './binary.js';
 
 export { PintleError } from './binary.js';
@@ -24,6 +25,11 @@ const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const WORKSPACES = '/apis/workspaces.pintle.dev/v1alpha1/workspaces';
 const FLAGS = ['--storage=memory', '--workspaces', '--testing', '--secure-port=0', '--bind-address=127.0.0.1', '-o=json'];
 const START_MILLISECONDS = 60_000;
+// A program that ends without a word this often, for this long, is no server; another process that starts one ends ours once or twice.
+const SILENT_ENDS = 20;
+const SILENT_MILLISECONDS = 3_000;
+// macOS has the shortest paths of sockets
+const SOCKET_BYTES_MAX = 103;
 const BUILD_MILLISECONDS = 300_000;
 // how long the key of a template stays taken after its builder has died
 const LEASE_SECONDS = 10;
@@ -58,19 +64,25 @@ export function start({ flags = [], run = process.env.PINTLE_RUN } = {}) {
   return entry.promise;
 }
 
-/** The directory of the sockets, which only this user can read. */
+/** The directory of the sockets, which only this user can read: the first one that is writable, with paths that a socket can have. */
 function directory() {
-  const runtime = process.env.XDG_RUNTIME_DIR;
-  let parent = tmpdir();
-  try {
-    if (runtime) {
-      accessSync(runtime, constants.W_OK);
-      parent = runtime;
+  const own = (parent) => join(parent, `pintle-${process.getuid()}`);
+  const fits = (parent) => {
+    try {
+      accessSync(parent, constants.W_OK);
+      return Buffer.byteLength(join(own(parent), `${'0'.repeat(16)}.sock`)) <= SOCKET_BYTES_MAX;
+    } catch {
+      return false;
     }
-  } catch {
-    // the directory of temporary files will do
-  }
-  return join(parent, `pintle-${process.getuid()}`);
+  };
+  return own([process.env.XDG_RUNTIME_DIR, tmpdir()].find((parent) => parent && fits(parent)) ?? '/tmp');
+}
+
+/** The file that calls this package, by the stack; empty if none is found. */
+export function caller() {
+  const own = fileURLToPath(new URL('.', import.meta.url));
+  const files = [...(new Error().stack ?? '').matchAll(/(\/[^\s()]*):\d+:\d+/g)].map(([, file]) => file.replace(/^\/\/(?=\/)/, ''));
+  return files.find((file) => !file.startsWith(own)) ?? '';
 }
 
 const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -87,9 +99,13 @@ export class Server {
     server.data = join(directory(), `${name}.data`);
     server.flags = [...FLAGS, `--exit-with-users=${server.socket}`, `--data-dir=${server.data}`, ...flags];
     server.templates = new Map();
-    const until = Date.now() + START_MILLISECONDS;
-    while (!(await server.connect())) {
-      if (Date.now() > until) throw new PintleError(`no server has started within ${START_MILLISECONDS / 1000} s: run ${server.program} serve to see why`);
+    const began = Date.now();
+    for (let ends = 0; !(await server.connect()); ends++) {
+      const took = Date.now() - began;
+      if (ends > SILENT_ENDS && took > SILENT_MILLISECONDS) {
+        throw new PintleError(`${server.program} ends without starting a server: run ${server.program} serve to see why, and correct PINTLE_BINARY if it is set`);
+      }
+      if (took > START_MILLISECONDS) throw new PintleError(`no server has started within ${START_MILLISECONDS / 1000} s: run ${server.program} serve to see why`);
       await server.spawn();
     }
     if (server.version !== version && version !== '0.0.0') {
@@ -188,14 +204,18 @@ export class Server {
     return new Workspace(this, name);
   }
 
-  /** The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait. */
-  template(key, build) {
-    if (!this.templates.has(key)) {
-      const building = this.buildTemplate(`t-${createHash('sha256').update(key).digest('hex').slice(0, 16)}`, key, build);
-      building.catch(() => this.templates.delete(key));
-      this.templates.set(key, building);
+  /**
+   * The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait. The file that
+   * defines the template is part of its key: two files that chose one name would otherwise get each other's objects.
+   */
+  template(key, build, place = caller()) {
+    const whole = `${place}\0${key}`;
+    if (!this.templates.has(whole)) {
+      const building = this.buildTemplate(`t-${createHash('sha256').update(whole).digest('hex').slice(0, 16)}`, key, build);
+      building.catch(() => this.templates.delete(whole));
+      this.templates.set(whole, building);
     }
-    return this.templates.get(key);
+    return this.templates.get(whole);
   }
 
   async buildTemplate(name, key, build) {
@@ -344,7 +364,7 @@ export class Workspace {
       'current-context': name,
       clusters: [{ name, cluster: { server: url, 'certificate-authority-data': encoded(credentials.ca) } }],
       users: [{ name, user: { 'client-certificate-data': encoded(credentials.cert), 'client-key-data': encoded(credentials.key) } }],
-      contexts: [{ name, context: { cluster: name, user: name } }],
+      contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
     };
   }
 
@@ -464,9 +484,13 @@ function milliseconds(by) {
 async function manifests(path) {
   if ((await stat(path)).isDirectory()) {
     const files = (await readdir(path, { recursive: true })).sort().filter((name) => ['.yaml', '.yml', '.json'].includes(extname(name)));
+    if (!files.length) throw new PintleError(`${path} has no file that ends with .yaml, .yml or .json`);
     return (await Promise.all(files.map((name) => manifests(join(path, name))))).flat();
   }
-  const documents = await decoded(path, await readFile(path, 'utf8'));
+  const documents = await decoded(path, await readFile(path, 'utf8')).catch((error) => {
+    // the message has the line and the column
+    throw error instanceof PintleError ? error : new PintleError(`${path}: ${error.message}`);
+  });
   return documents.filter(Boolean).flatMap((document) => (document.kind === 'List' ? document.items : [document]));
 }
 

@@ -3,10 +3,10 @@
 import { start } from './index.js';
 
 /** A workspace, which is a fork of the template if there is one, with `end`: it is called with the title of the test if that has failed. */
-export async function begin(key, build) {
+export async function begin(key, build, place) {
   const server = await start();
   const logSize = server.logSize();
-  const workspace = build ? await (await server.template(key, build)).fork() : await server.workspace();
+  const workspace = build ? await (await server.template(key, build, place)).fork() : await server.workspace();
   const end = async (failed) => {
     if (failed === undefined) return workspace.delete();
     console.error(`workspace of "${failed}": KUBECONFIG=${workspace.kubeconfig()} kubectl api-resources`);

@@ -60,9 +60,15 @@ def hooks(server):
         yield hooks
 
 
+@pytest.fixture(scope="session")
+def kubectl_binary():
+    """The newest kubectl, for tests of something else."""
+    return str(kubectl.built())
+
+
 @pytest.fixture(scope="session", params=["built", "installed"])
-def kubectl_binary(request):
-    """The newest kubectl, and the one in PATH, which should be the oldest that is supported."""
+def each_kubectl(request):
+    """The newest kubectl, and the one in PATH, which should be the oldest that is supported: for tests of kubectl itself."""
     binary = kubectl.built() if request.param == "built" else shutil.which("kubectl")
     if not binary:
         pytest.skip("no kubectl in PATH")

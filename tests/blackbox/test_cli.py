@@ -14,6 +14,7 @@ import tempfile
 import pytest
 
 from pintle import KEY_SET, eventually
+from programs import ROOT, xtask
 from registrations import ALTERED, MANAGED, RESTORED, alter_registrations, altered_registrations
 from watch import Watch
 
@@ -248,27 +249,9 @@ def test_unauthenticated_and_forbidden_requests(launch):
 
 def test_bench_against_another(launch):
     """The benchmark measures two servers, prints a comparison, and removes its objects from the other server."""
-    root = pathlib.Path(__file__).resolve().parents[2]
     with launch() as server:
-        command = [
-            "cargo",
-            "run",
-            "--quiet",
-            "--package",
-            "xtask",
-            "--",
-            "bench",
-            "--quick",
-            "--only",
-            "create,watch,first",
-            "--binary",
-            launch.binary,
-            "--against",
-            server.url,
-            "--kubeconfig",
-            server.kubeconfig,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
+        flags = ("--quick", "--only", "create,watch,first", "--binary", launch.binary, "--against", server.url, "--kubeconfig", server.kubeconfig)
+        done = subprocess.run(xtask("bench", *flags), capture_output=True, text=True, timeout=300, cwd=ROOT)
         assert done.returncode == 0, done.stderr
         head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
         assert "other" in head and "ratio" in head and len(rows) == 3, done.stdout

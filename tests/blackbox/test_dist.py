@@ -15,7 +15,7 @@ import tarfile
 import pytest
 
 from pintle import Pintle
-from programs import ROOT, built, require
+from programs import ROOT, built, require, xtask
 
 pytestmark = pytest.mark.dist
 
@@ -24,8 +24,7 @@ PACKAGING = ROOT / "packaging"
 
 def dist(output, *flags):
     """Builds the packages of a release in a directory."""
-    command = ["cargo", "run", "--quiet", "--package", "xtask", "--", "dist", "--output", str(output), *flags]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(xtask("dist", "--output", output, *flags), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return output
 

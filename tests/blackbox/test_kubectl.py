@@ -15,17 +15,17 @@ CASES = [case for module in (discovery, reads, writes, control, crontab) for cas
 
 
 @pytest.fixture(scope="module")
-def shared_server(launch, kubectl_binary):
+def shared_server(launch, each_kubectl):
     """One server for all cases of a release."""
     with launch() as server:
-        with Kubectl(kubectl_binary, server, "default") as kubectl:
+        with Kubectl(each_kubectl, server, "default") as kubectl:
             kubectl("apply", "-f", MANIFESTS / "boats.yaml", "-f", MANIFESTS / "lighthouses.yaml")
         yield server
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_kubectl(case, shared_server, kubectl_binary):
+def test_kubectl(case, shared_server, each_kubectl):
     namespace = f"case-{CASES.index(case)}"
     shared_server.ok("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    with Kubectl(kubectl_binary, shared_server, namespace) as kubectl:
+    with Kubectl(each_kubectl, shared_server, namespace) as kubectl:
         case(kubectl)

@@ -189,8 +189,8 @@ def test_is_discovered(launch):
         assert '"validation"' in text and '"version"' in text, text
 
 
-def test_kubectl_applies_v1beta1(launch, kubectl_binary):
-    with launch(BETA) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
+def test_kubectl_applies_v1beta1(launch, each_kubectl):
+    with launch(BETA) as server, Kubectl(each_kubectl, server, "default") as kubectl:
         file = kubectl.file(
             "definition.yaml",
             json.dumps(
@@ -211,7 +211,7 @@ def test_kubectl_applies_v1beta1(launch, kubectl_binary):
         has(kubectl("delete", "-f", file), "deleted")
 
 
-def test_kubectl_tutorial(launch, kubectl_binary):
+def test_kubectl_tutorial(launch, each_kubectl):
     """The tutorial on CustomResourceDefinitions with its manifests for releases before 1.16."""
     cases = [
         tutorial.tutorial_create_and_delete,
@@ -223,7 +223,7 @@ def test_kubectl_tutorial(launch, kubectl_binary):
     ]
     with launch(BETA) as server:
         for number, case in enumerate(cases):
-            with Kubectl(kubectl_binary, server, f"tutorial-{number}") as kubectl:
+            with Kubectl(each_kubectl, server, f"tutorial-{number}") as kubectl:
                 kubectl.manifests = MANIFESTS / "v1beta1"
                 server.ok("POST", "/api/v1/namespaces", {"metadata": {"name": kubectl.namespace}})
                 case(kubectl)

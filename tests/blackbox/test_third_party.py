@@ -163,8 +163,8 @@ def test_third_party_deletion(launch):
         eventually(lambda: server.ok("GET", RESOURCES)["items"] == [])
 
 
-def test_third_party_kubectl(launch, kubectl_binary):
-    with launch(THIRD) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
+def test_third_party_kubectl(launch, each_kubectl):
+    with launch(THIRD) as server, Kubectl(each_kubectl, server, "default") as kubectl:
         file = kubectl.file("cron-tab.yaml", json.dumps(registration()))
         out = kubectl("create", "-f", file)
         same(out, "thirdpartyresource.extensions/cron-tab.stable.example.com created\n")
@@ -329,9 +329,9 @@ def test_rejected_migrations(launch):
         assert "start it with --runtime-config=extensions/v1beta1=true" in migrate(launch, server, name, code=1)
 
 
-def test_migration_by_hand(launch, kubectl_binary):
+def test_migration_by_hand(launch, each_kubectl):
     """A migration with kubectl, first by a copy of the objects, then without one."""
-    with launch(THIRD) as server, Kubectl(kubectl_binary, server, "default") as kubectl:
+    with launch(THIRD) as server, Kubectl(each_kubectl, server, "default") as kubectl:
 
         def create_objects():
             kubectl("create", "-f", "-", input=json.dumps(registration()))

@@ -30,6 +30,12 @@ def openssl(*arguments, input=b""):
     return subprocess.run(["openssl", *map(str, arguments)], input=input, check=True, capture_output=True).stdout
 
 
+def xtask(*arguments):
+    """The command of a task of `xtask`, which `tests/run` has built and names in PINTLE_XTASK."""
+    program = os.environ.get("PINTLE_XTASK")
+    return [*([program] if program else ["cargo", "run", "--quiet", "--package", "xtask", "--"]), *map(str, arguments)]
+
+
 @contextlib.contextmanager
 def locked(path):
     """Holds an exclusive lock on a file beside `path`, so that one process builds `path` while others wait."""

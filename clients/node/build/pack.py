@@ -42,7 +42,7 @@ def pack(binary, directory):
     manifest |= {"version": version, "optionalDependencies": {f"{NAME}-{name}": version for name in PLATFORMS}}
     text = lambda value: (json.dumps(value, indent=2) + "\n").encode()
     files = {"package.json": (text(manifest), 0o644)}
-    for path in sorted([*ROOT.glob("*.js"), ROOT / "README.md", REPOSITORY / "LICENSE"]):
+    for path in sorted([*ROOT.glob("*.js"), *ROOT.glob("*.d.ts"), ROOT / "README.md", REPOSITORY / "LICENSE"]):
         files[path.name] = (path.read_bytes(), 0o644)
     system, processor = sys.platform, ARCHITECTURES.get(platform.machine(), platform.machine())
     own = {

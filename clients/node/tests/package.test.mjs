@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { PintleError, start } from 'pintle-server';
@@ -75,27 +74,79 @@ test('manifests are applied with their definitions first, to a template that is 
   writeFileSync(join(files, 'a-boat.json'), JSON.stringify(BOAT));
   writeFileSync(join(files, 'z-crd.json'), JSON.stringify(CRD));
   let built = 0;
-  const spec = async () => {
-    const name = createHash('sha256').update('boats').digest('hex').slice(0, 16);
-    return (await server.request('GET', `/apis/workspaces.pintle.dev/v1alpha1/workspaces/t-${name}`)).spec;
-  };
+  const spec = async ({ name }) => (await server.request('GET', `/apis/workspaces.pintle.dev/v1alpha1/workspaces/${name}`)).spec;
   const build = async (workspace) => {
     built += 1;
     // if this process died, the name of the template would be free again
-    assert.equal((await spec()).ttl, '10s');
+    assert.equal((await spec(workspace)).ttl, '10s');
     const applied = await workspace.apply(files);
     assert.deepEqual(applied.map(({ kind }) => kind), ['CustomResourceDefinition', 'Boat']);
   };
   const forks = await Promise.all([1, 2, 3].map(async () => (await server.template('boats', build)).fork()));
   for (const fork of forks) await fork.request('GET', `${BOATS}/argo`);
   assert.equal(built, 1);
-  const { template, ttl } = await spec();
+  const { template, ttl } = await spec(await server.template('boats', build));
   assert.deepEqual([template, ttl], [true, undefined]);
   await assert.rejects(server.template('broken', () => { throw new Error('no'); }), /^Error: no$/);
   assert.ok(existsSync(forks[0].kubeconfig()));
   rmSync(files, { recursive: true });
   server.stop();
   await gone(server.pid);
+});
+
+test('two files that give their templates one name get their own', async () => {
+  const server = await own();
+  const files = mkdtempSync('/tmp/pin-');
+  const forks = {};
+  for (const name of ['one', 'two']) {
+    const metadata = JSON.stringify({ metadata: { name } });
+    writeFileSync(
+      join(files, `${name}.mjs`),
+      `export const template = (server) => server.template('crds', (workspace) => workspace.request('POST', '/api/v1/namespaces', ${metadata}));`,
+    );
+    const { template } = await import(join(files, `${name}.mjs`));
+    forks[name] = await (await template(server)).fork();
+  }
+  for (const [name, other] of [['one', 'two'], ['two', 'one']]) {
+    await forks[name].request('GET', `/api/v1/namespaces/${name}`);
+    await assert.rejects(forks[name].request('GET', `/api/v1/namespaces/${other}`), { code: 404 });
+  }
+  rmSync(files, { recursive: true });
+  server.stop();
+  await gone(server.pid);
+});
+
+test('manifests that cannot be read are named', async () => {
+  const server = await own();
+  const workspace = await server.workspace();
+  const files = mkdtempSync('/tmp/pin-');
+  await assert.rejects(workspace.apply(files), new PintleError(`${files} has no file that ends with .yaml, .yml or .json`));
+  writeFileSync(join(files, 'broken.json'), '{"a": ');
+  await assert.rejects(workspace.apply(files), (error) => error instanceof PintleError && error.message.startsWith(`${join(files, 'broken.json')}: `));
+  const { contexts } = workspace.kubeconfigContent();
+  assert.equal(contexts[0].context.namespace, 'default');
+  rmSync(files, { recursive: true });
+  server.stop();
+  await gone(server.pid);
+});
+
+test('a long path of temporary files, and a binary that is another program', async () => {
+  const { TMPDIR, PINTLE_BINARY } = process.env;
+  const long = join(place, 'x'.repeat(100));
+  mkdirSync(long);
+  Object.assign(process.env, { TMPDIR: long, XDG_RUNTIME_DIR: long });
+  try {
+    const server = await own();
+    assert.ok(server.socket.startsWith('/tmp/pintle-'), server.socket);
+    server.stop();
+    process.env.PINTLE_BINARY = '/bin/true';
+    await assert.rejects(own(), /^Error: \/bin\/true ends without starting a server/);
+  } finally {
+    for (const [name, value] of Object.entries({ TMPDIR, PINTLE_BINARY })) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
 });
 
 test('processes share a server, which ends with the last of them', async () => {

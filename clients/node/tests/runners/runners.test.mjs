@@ -1,7 +1,7 @@
 // The package with other runners than vitest: Jest and Bun.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -42,6 +42,14 @@ for (const [name, runner] of Object.entries(RUNNERS)) {
     assert.equal(servers.length, 1, `${servers}: ${output}`);
   });
 
+  test(`${name}: modifiers and rows have workspaces`, async () => {
+    const { code, output } = await run(runner, './modifiers.test.js');
+    assert.equal(code, 0, output);
+    assert.match(output, /\b3 pass/, output);
+    assert.match(output, /\b1 skip/, output);
+    assert.match(output, /\b1 todo/, output);
+  });
+
   test(`${name}: a test that fails shows its workspace and the log`, async () => {
     const { code, output } = await run(runner, './failing.test.js');
     assert.notEqual(code, 0, output);
@@ -49,3 +57,9 @@ for (const [name, runner] of Object.entries(RUNNERS)) {
     assert.match(output, /log of the Pintle server:\n.*failed calling webhook, failing open/s, output);
   });
 }
+
+test('the types are those of the package', () => {
+  const options = ['--strict', '--noEmit', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2022', '--types', 'node', 'types.ts'];
+  const { status, stdout } = spawnSync('npx', ['tsc', ...options], { encoding: 'utf8' });
+  assert.equal(status, 0, stdout);
+});
