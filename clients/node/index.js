@@ -6,7 +6,7 @@
 
 import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -103,6 +103,7 @@ export class Server {
     for (let ends = 0; !(await server.connect()); ends++) {
       const took = Date.now() - began;
       if (ends > SILENT_ENDS && took > SILENT_MILLISECONDS) {
+        server.forgetLog();
         throw new PintleError(`${server.program} ends without starting a server: run ${server.program} serve to see why, and correct PINTLE_BINARY if it is set`);
       }
       if (took > START_MILLISECONDS) throw new PintleError(`no server has started within ${START_MILLISECONDS / 1000} s: run ${server.program} serve to see why`);
@@ -142,9 +143,23 @@ export class Server {
     return true;
   }
 
+  logFile() {
+    return this.socket.replace(/sock$/, 'log');
+  }
+
+  /** Removes the log of a server that has not started, and the directory if no other server is in it. */
+  forgetLog() {
+    rmSync(this.logFile(), { force: true });
+    try {
+      rmdirSync(directory());
+    } catch {
+      // in use, or gone
+    }
+  }
+
   /** Starts a server, and returns when it accepts connections, or another one does. */
   async spawn() {
-    const logFile = this.socket.replace(/sock$/, 'log');
+    const logFile = this.logFile();
     let log;
     try {
       mkdirSync(directory(), { mode: 0o700, recursive: true });
@@ -168,7 +183,7 @@ export class Server {
     child.unref();
     if (code) {
       const lines = readFileSync(logFile).subarray(size).toString().trim().split('\n');
-      rmSync(logFile, { force: true });
+      this.forgetLog();
       // after an error of the command line, there is advice
       const why = lines.find((line) => /^(error|pintle): /.test(line))?.replace(/^\w+: /, '') ?? lines.at(-1);
       throw new PintleError(`the server does not start: ${why || code}`);

@@ -3,6 +3,9 @@
 python mirror.py    one pass over the cluster of the current kubeconfig
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from kubernetes import client, config
 
 LABEL = "example.com/mirror=true"
@@ -11,13 +14,14 @@ COPY = "example.com/copy"
 SOURCE = "example.com/copy-of"
 
 
-def mirror(api):
+def mirror(api: client.CoreV1Api) -> list[str]:
     """One pass. Returns a line for each ConfigMap that it has changed, or could not change."""
-    sources = api.list_config_map_for_all_namespaces(label_selector=LABEL).items
-    namespaces = [found.metadata.name for found in api.list_namespace(label_selector=LABEL).items]
-    copies = api.list_config_map_for_all_namespaces(label_selector=COPY).items
+    sources: list[Any] = api.list_config_map_for_all_namespaces(label_selector=LABEL).items
+    labelled: list[Any] = api.list_namespace(label_selector=LABEL).items
+    namespaces = [found.metadata.name for found in labelled]
+    copies: list[Any] = api.list_config_map_for_all_namespaces(label_selector=COPY).items
     stale = {(found.metadata.namespace, found.metadata.name): found for found in copies}
-    done = []
+    done: list[str] = []
     for source in sorted(sources, key=lambda found: (found.metadata.namespace, found.metadata.name)):
         for namespace in namespaces:
             if namespace != source.metadata.namespace:
@@ -28,7 +32,7 @@ def mirror(api):
     return done
 
 
-def attempt(change, *arguments):
+def attempt(change: Callable[..., list[str]], *arguments: Any) -> list[str]:
     """What a change says. One that is refused is left to the next pass, and does not keep the others from being made."""
     try:
         return change(*arguments)
@@ -36,7 +40,7 @@ def attempt(change, *arguments):
         return [f"{change.__name__} refused: {error.reason}"]
 
 
-def copy(api, source, namespace, existing):
+def copy(api: client.CoreV1Api, source: Any, namespace: str, existing: Any) -> list[str]:
     name, origin = source.metadata.name, f"{source.metadata.namespace}/{source.metadata.name}"
     metadata = client.V1ObjectMeta(name=name, labels={COPY: "true"}, annotations={SOURCE: origin})
     wanted = client.V1ConfigMap(metadata=metadata, data=source.data)
@@ -51,7 +55,7 @@ def copy(api, source, namespace, existing):
     return [f"updated {namespace}/{name}"]
 
 
-def delete(api, namespace, name):
+def delete(api: client.CoreV1Api, namespace: str, name: str) -> list[str]:
     api.delete_namespaced_config_map(name, namespace)
     return [f"deleted {namespace}/{name}"]
 

@@ -14,7 +14,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
+	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -71,11 +74,12 @@ func New(t testing.TB, options ...Options) *Workspace {
 }
 
 // NewTemplate returns the template of a key. The first of all processes of the test run that asks for it calls build; the others wait.
-// The options are what the template begins with.
+// The options are what the template begins with. The file that defines build is part of the key: two files that chose one name would
+// otherwise get each other's objects.
 func NewTemplate(t testing.TB, key string, build func(*Workspace) error, options ...Options) *Template {
 	t.Helper()
 	server, paths := join(t, options)
-	template, err := server.Template("named "+key, func(workspace *shared.Workspace) error {
+	template, err := server.Template(fmt.Sprintf("named %s %s", fileOf(build), key), func(workspace *shared.Workspace) error {
 		if err := apply(workspace, paths); err != nil {
 			return err
 		}
@@ -83,6 +87,13 @@ func NewTemplate(t testing.TB, key string, build func(*Workspace) error, options
 	})
 	check(t, err)
 	return &Template{template}
+}
+
+// fileOf is the file that defines a function.
+func fileOf(build func(*Workspace) error) string {
+	pointer := reflect.ValueOf(build).Pointer()
+	file, _ := runtime.FuncForPC(pointer).FileLine(pointer)
+	return file
 }
 
 // Fork creates a workspace that begins with everything in the template, and ends with the test.

@@ -76,6 +76,18 @@ func TestWorkspacesAreApart(t *testing.T) {
 	}
 }
 
+// TestTwoFilesMayNameTheirTemplatesAlike: the file of suite.Fleet has a template of the same key.
+func TestTwoFilesMayNameTheirTemplatesAlike(t *testing.T) {
+	own := pintletest.NewTemplate(t, "fleet", func(workspace *pintletest.Workspace) error {
+		return workspace.ApplyObjects(suite.Boat("mary"))
+	}, options)
+	expect(t, own.Fork(t), "argo", "mary", "vasa")
+	expect(t, suite.Fleet(t, options).Fork(t), "argo", "rose", "vasa")
+	if err := pintletest.New(t).Apply(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no file that ends with .yaml, .yml or .json") {
+		t.Fatal(err)
+	}
+}
+
 func TestTemplatesAreBuiltOnce(t *testing.T) {
 	built := 0
 	build := func(workspace *pintletest.Workspace) error {
@@ -204,6 +216,7 @@ os.unlink(path[:-4] + "log")
 	for _, test := range []struct{ run, binary, wanted string }{
 		{"WrongFlags", "", `the server does not start: unexpected argument '--no-such-flag' found \(exit status 2\)`},
 		{"Fails", "/no/such/pintle", `PINTLE_BINARY names /no/such/pintle, which is no program: correct or unset it`},
+		{"Fails", "/bin/true", `/bin/true ends without starting a server: run /bin/true serve to see why, and correct PINTLE_BINARY if it is set`},
 		{"Fails", older, regexp.QuoteMeta(older) + ` has version 0\.0\.1, and \S+ has 0\.1\.0: go get \S+@v0\.0\.1, or use another program`},
 	} {
 		place := place(t)

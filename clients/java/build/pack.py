@@ -27,6 +27,8 @@ SYSTEMS = {"darwin": "osx"}
 PROCESSORS = {"aarch64": "aarch_64", "arm64": "aarch_64"}
 # the same files give the same bytes; it is the earliest time that a zip file can have in every time zone
 DATE = "1980-01-02T00:00:00Z"
+# the name of the module in programs that have some
+MODULE = "dev.pintle.server"
 PROFILE = """\
     <profile>
       <id>{name}</id>
@@ -102,8 +104,9 @@ def pack(binary, directory):
         natives.mkdir()
         shutil.copyfile(binary, natives / f"pintle-{own}")
         (natives / f"pintle-{own}.sha256").write_text(hashlib.sha256(binary.read_bytes()).hexdigest())
-        for place in (classes, natives):
+        for place, module in ((classes, MODULE), (natives, f"{MODULE}.{own.replace('-', '.')}")):
             (place / "META-INF").mkdir()
+            (place / "META-INF" / "MANIFEST.MF").write_text(f"Manifest-Version: 1.0\nAutomatic-Module-Name: {module}\n")
             shutil.copyfile(REPOSITORY / "LICENSE", place / "META-INF" / "LICENSE")
         written = [
             jar(directory / f"{NAME}-{version}.jar", classes),

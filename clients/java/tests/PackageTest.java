@@ -120,6 +120,30 @@ class PackageTest {
     }
 
     @Test
+    void twoClassesMayNameTheirTemplatesAlike() {
+        try (Workspace own = SERVER.template("fleet", workspace -> Fleet.create(workspace, "own")).fork();
+                Workspace other = Fleet.template(SERVER).fork()) {
+            assertEquals(List.of("own"), Fleet.names(own));
+            assertEquals(List.of("other"), Fleet.names(other));
+            assertTrue(own.kubeconfigText().contains("\"namespace\":\"default\""), own.kubeconfigText());
+        }
+    }
+
+    @Test
+    void directoriesWithoutManifestsAreNamed(@TempDir Path empty) {
+        try (Workspace workspace = SERVER.workspace()) {
+            String message = assertThrows(PintleException.class, () -> workspace.apply(empty)).getMessage();
+            assertEquals(empty + " has no object in a file that ends with .yaml, .yml or .json", message);
+        }
+    }
+
+    @Test
+    void theJarIsAModule() {
+        Path jar = Path.of(java.net.URI.create(Server.class.getProtectionDomain().getCodeSource().getLocation().toString()));
+        assertEquals("dev.pintle.server", java.lang.module.ModuleFinder.of(jar).findAll().iterator().next().descriptor().name());
+    }
+
+    @Test
     void templatesAreBuiltOnce() {
         AtomicInteger built = new AtomicInteger();
         Consumer<Workspace> build = workspace -> {
@@ -212,6 +236,8 @@ class PackageTest {
     void whatIsWrongIsOneLine() throws Exception {
         assertTrue(error(List.of(), "--no-such-flag").startsWith("the server does not start: "));
         assertEquals("pintle.binary names /no/such/pintle, which is no program: correct or unset it", error(List.of("-Dpintle.binary=/no/such/pintle")));
+        String silent = error(List.of("-Dpintle.binary=/bin/true"));
+        assertTrue(silent.startsWith("/bin/true ends without starting a server: run /bin/true serve"), silent);
         String missing = error(List.of("-Dpintle.binary=", "-Dos.arch=vax"));
         assertTrue(missing.startsWith("the class path has no binary of pintle-server for linux-vax: add dev.pintle:pintle-server:"), missing);
         String kernel = error(List.of("-Dpintle.binary=" + Files.writeString(directory.resolve("pintle"), "no program").toFile().getPath()));

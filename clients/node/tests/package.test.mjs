@@ -139,8 +139,10 @@ test('a long path of temporary files, and a binary that is another program', asy
     const server = await own();
     assert.ok(server.socket.startsWith('/tmp/pintle-'), server.socket);
     server.stop();
-    process.env.PINTLE_BINARY = '/bin/true';
+    rmSync(long, { recursive: true });
+    Object.assign(process.env, { XDG_RUNTIME_DIR: place, PINTLE_BINARY: '/bin/true' });
     await assert.rejects(own(), /^Error: \/bin\/true ends without starting a server/);
+    await gone();
   } finally {
     for (const [name, value] of Object.entries({ TMPDIR, PINTLE_BINARY })) {
       if (value === undefined) delete process.env[name];

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import pathlib
+import runpy
 import shutil
 import signal
 import subprocess
@@ -284,15 +285,98 @@ def test_faults_and_settle(server):
 
 def test_dead_builders_free_their_template(server, place):
     """Nothing extends the lifetime of the workspace that a dead process was building, so it ends."""
-    code = textwrap.dedent("""
+    file = place / "dead.py"
+    file.write_text("""if True:
         import os, pintle_server
-        pintle_server.start(run="test").template("t", lambda workspace: (print(workspace.name, flush=True), os.kill(os.getpid(), 9)))
+        built = []
+        def build(workspace):
+            if __name__ == "__main__":
+                print(workspace.name, flush=True)
+                os.kill(os.getpid(), 9)
+            built.append(workspace.name)
+        template = pintle_server.start(run="test").template("t", build)
     """)
-    builder = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    builder = subprocess.run([sys.executable, file], stdout=subprocess.PIPE, text=True)
     assert builder.returncode == -signal.SIGKILL
-    built = []
-    template = server.template("t", lambda workspace: built.append(workspace.name))
-    assert built == [template.name] == [builder.stdout.strip()]
+    # the same file, which is part of the key
+    ran = runpy.run_path(str(file))
+    file.unlink()
+    assert ran["built"] == [ran["template"].name] == [builder.stdout.strip()]
+
+
+def test_two_files_that_give_their_templates_one_name_get_their_own(server, place):
+    forks = {}
+    for name in ("one", "two"):
+        file = place / f"{name}.py"
+        file.write_text(f"def build(workspace): workspace.request('POST', '/api/v1/namespaces', {{'metadata': {{'name': {name!r}}}}})")
+        forks[name] = server.template("crds", runpy.run_path(str(file))["build"]).fork()
+        file.unlink()
+    for name, other in (("one", "two"), ("two", "one")):
+        forks[name].request("GET", f"/api/v1/namespaces/{name}")
+        with pytest.raises(pintle_server.ResponseError, match="not found"):
+            forks[name].request("GET", f"/api/v1/namespaces/{other}")
+
+
+def test_modules_of_pytest_may_build_their_own(place, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"test_{name}.py").write_text(f"""if True:
+            import pytest
+            @pytest.fixture(scope="session")
+            def pintle_build():
+                return lambda workspace: workspace.request("POST", "/api/v1/namespaces", {{"metadata": {{"name": "{name}"}}}})
+            def test_own(pintle_workspace):
+                pintle_workspace.request("GET", "/api/v1/namespaces/{name}")
+        """)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
+    gone(place)
+
+
+def test_manifests_that_cannot_be_read_are_named(server, tmp_path):
+    with server.workspace() as workspace:
+        assert workspace.kubeconfig_content()["contexts"][0]["context"]["namespace"] == "default"
+        for name, text, why in (
+            ("", None, f"{tmp_path} has no file that ends with .yaml, .yml or .json"),
+            ("broken.json", '{"a": ', f"{tmp_path}/broken.json: Expecting value"),
+            ("broken.yaml", "a: 1\nb: [", f"{tmp_path}/broken.yaml:2:5: "),
+        ):
+            if name:
+                (tmp_path / name).write_text(text)
+            with pytest.raises(pintle_server.PintleError) as raised:
+                workspace.apply(tmp_path / name)
+            assert str(raised.value).startswith(why)
+
+
+def test_texts_are_utf8_whatever_the_locale(server, tmp_path):
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {city: Zürich}\n", encoding="utf-8")
+    code = f"import pintle_server; w = pintle_server.start(run='test').workspace(); print(ascii(w.apply({str(tmp_path)!r})[0]['data']['city']))"
+    environment = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout.strip() == ascii("Zürich"), done.stderr
+
+
+def test_long_paths_and_other_programs(place, monkeypatch):
+    long = place / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    assert servers.directory() == pathlib.Path(f"/tmp/pintle-{os.getuid()}")
+    long.rmdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+    monkeypatch.setenv("PINTLE_BINARY", "/bin/true")
+    with pytest.raises(pintle_server.PintleError, match="/bin/true ends without starting a server"):
+        pintle_server.start(run="silent")
+    gone(place)
+
+
+def test_the_types_are_strict():
+    """mypy reads the package as it is installed, and the example."""
+    package = pathlib.Path(pintle_server.__file__).parent
+    root = pathlib.Path(__file__).resolve().parents[3]
+    command = [sys.executable, "-m", "mypy", "--config-file", root / "clients" / "python" / "pyproject.toml"]
+    environment = os.environ | {"MYPYPATH": f"{package.parent}:{root / 'examples' / 'python'}", "MYPY_CACHE_DIR": str(root / "target" / "mypy")}
+    done = subprocess.run([*command, "-p", "pintle_server", "-m", "mirror", "-m", "test_mirror"], cwd=root, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_clock(server):

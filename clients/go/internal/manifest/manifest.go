@@ -55,6 +55,9 @@ func Read(paths ...string) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%s has no file that ends with .yaml, .yml or .json", path)
+		}
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			if err != nil {

@@ -33,6 +33,11 @@ import (
 
 const (
 	startTime = 60 * time.Second
+	// A program that ends without a word this often, for this long, is no server; another process that starts one ends ours once or twice.
+	silentEnds = 20
+	silentTime = 3 * time.Second
+	// macOS has the shortest paths of sockets
+	maxSocketPath = 103
 	// of what a server logs, this much is shown
 	maxLog = 1 << 20
 )
@@ -111,22 +116,22 @@ func identity(program string, flags []string) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// directory is that of the sockets, which only this user can read. Paths of Unix sockets are short.
+// directory is that of the sockets, which only this user can read: the first one that is writable, with paths that a socket can have.
 func directory() string {
-	parent := os.TempDir()
-	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" {
-		const writable = 2
-		if syscall.Access(runtime, writable) == nil {
-			parent = runtime
+	const writable, name = 2, "/0123456789abcdef.sock"
+	own := fmt.Sprintf("pintle-%d", os.Getuid())
+	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()} {
+		if place := filepath.Join(parent, own); parent != "" && len(place+name) <= maxSocketPath && syscall.Access(parent, writable) == nil {
+			return place
 		}
 	}
-	return filepath.Join(parent, fmt.Sprintf("pintle-%d", os.Getuid()))
+	return filepath.Join("/tmp", own)
 }
 
 // join becomes a user of the server, and starts one if there is none.
 func (s *Server) join() error {
-	until := time.Now().Add(startTime)
-	for {
+	began := time.Now()
+	for ends := 0; ; ends++ {
 		isReady, err := s.connect()
 		if err != nil {
 			return err
@@ -134,7 +139,13 @@ func (s *Server) join() error {
 		if isReady {
 			break
 		}
-		if time.Now().After(until) {
+		took := time.Since(began)
+		if ends > silentEnds && took > silentTime {
+			os.Remove(s.logFile())
+			os.Remove(filepath.Dir(s.socket))
+			return fmt.Errorf("%s ends without starting a server: run %s serve to see why, and correct PINTLE_BINARY if it is set", s.program, s.program)
+		}
+		if took > startTime {
 			return fmt.Errorf("no server has started within %s: run %s serve to see why", startTime, s.program)
 		}
 		if err := s.spawn(); err != nil {
@@ -182,13 +193,15 @@ func (s *Server) connect() (bool, error) {
 	return true, nil
 }
 
+func (s *Server) logFile() string { return strings.TrimSuffix(s.socket, "sock") + "log" }
+
 // spawn starts a server, and returns when it accepts connections, or another one does.
 func (s *Server) spawn() error {
 	err := os.MkdirAll(filepath.Dir(s.socket), 0o700)
 	if err != nil {
 		return err
 	}
-	path := strings.TrimSuffix(s.socket, "sock") + "log"
+	path := s.logFile()
 	// the server removes it
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -151,7 +151,7 @@ func KubeconfigOf(name string, config *rest.Config) ([]byte, error) {
 		Token: config.BearerToken, TokenFile: config.BearerTokenFile, Username: config.Username, Password: config.Password,
 		Impersonate: config.Impersonate.UserName, ImpersonateGroups: config.Impersonate.Groups,
 	}
-	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "default"}
 	return clientcmd.Write(*file)
 }
 

@@ -1,5 +1,7 @@
 """A small client of the API, with one connection for each thread. It uses no proxy, whatever the environment says."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import os
@@ -7,13 +9,14 @@ import ssl
 import tempfile
 import threading
 import urllib.parse
+from typing import Any
 
 from .errors import ResponseError
 
 SECONDS = 60
 
 
-def context_of(credentials):
+def context_of(credentials: dict[str, str]) -> ssl.SSLContext:
     """The TLS context of credentials in PEM. The module ssl reads certificates from files only."""
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cadata=credentials["certificateAuthority"])
     handle, path = tempfile.mkstemp(prefix="pintle-", suffix=".pem")
@@ -29,22 +32,22 @@ def context_of(credentials):
 class Client:
     """Requests to a server."""
 
-    def __init__(self, url, credentials):
+    def __init__(self, url: str, credentials: dict[str, str]) -> None:
         self.address = urllib.parse.urlsplit(url).netloc
         self.context = context_of(credentials)
         self.local = threading.local()
 
-    def request(self, method, path, body=None, content_type="application/json"):
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """The decoded response. Errors of the API are exceptions with its message."""
         data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Accept": "application/json", "User-Agent": "pintle-server"}
         if data is not None:
             headers["Content-Type"] = content_type
         for attempt in (1, 2):
-            connection = getattr(self.local, "connection", None)
-            is_new = connection is None
-            if is_new:
-                connection = self.local.connection = http.client.HTTPSConnection(self.address, context=self.context, timeout=SECONDS)
+            kept: http.client.HTTPSConnection | None = getattr(self.local, "connection", None)
+            if kept is None:
+                self.local.connection = http.client.HTTPSConnection(self.address, context=self.context, timeout=SECONDS)
+            connection: http.client.HTTPSConnection = self.local.connection
             try:
                 connection.request(method, path, data, headers)
                 response = connection.getresponse()
@@ -54,7 +57,7 @@ class Client:
                 connection.close()
                 self.local.connection = None
                 # a connection that was idle may have been closed
-                if is_new or attempt == 2:
+                if kept is None or attempt == 2:
                     raise
         value = json.loads(text) if text.startswith((b"{", b"[")) else text.decode(errors="replace")
         if response.status >= 400:
@@ -62,7 +65,7 @@ class Client:
             raise ResponseError(response.status, message or response.reason)
         return value
 
-    def close(self):
+    def close(self) -> None:
         connection = getattr(self.local, "connection", None)
         if connection is not None:
             connection.close()

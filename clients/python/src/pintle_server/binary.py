@@ -1,5 +1,7 @@
 """The binary: the one of the package, or the one that PINTLE_BINARY names."""
 
+from __future__ import annotations
+
 import os
 import pathlib
 import platform
@@ -11,7 +13,7 @@ from . import errors
 BUNDLED = pathlib.Path(__file__).parent / "bin" / "pintle"
 
 
-def version():
+def version() -> str | None:
     """The version of the package, which is that of its binary; None if the package is not installed."""
     # imported here, since it takes longer than the rest of the package
     from importlib import metadata
@@ -22,7 +24,7 @@ def version():
         return None
 
 
-def find():
+def find() -> str:
     """The path of the binary."""
     named = os.environ.get("PINTLE_BINARY")
     if named:
@@ -36,7 +38,7 @@ def find():
     return str(BUNDLED)
 
 
-def main():
+def main() -> None:
     """The command `pintle`."""
     try:
         path = find()

@@ -8,6 +8,6 @@ class PintleError(Exception):
 class ResponseError(PintleError):
     """An error of the API."""
 
-    def __init__(self, code, message):
+    def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code

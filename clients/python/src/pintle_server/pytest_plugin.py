@@ -4,16 +4,22 @@ The workspace of a test is a fork of a template if there is one: what `pintle_ap
 that the fixture `pintle_build` returns.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 
 import pintle_server as pintle
 
 # the length of the log at the beginning of a test
-LOG_SIZE = pytest.StashKey()
-KEPT = []
+LOG_SIZE = pytest.StashKey[int]()
+KEPT: list[pintle.Workspace] = []
+Build = Callable[[pintle.Workspace], object]
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("pintle_flags", "flags of pintle serve", type="args", default=[])
     parser.addini("pintle_apply", "manifests that the workspace of each test has: files and directories", type="paths", default=[])
     group = parser.getgroup("pintle")
@@ -21,7 +27,7 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(scope="session")
-def pintle_server(request):
+def pintle_server(request: pytest.FixtureRequest) -> Iterator[pintle.Server]:
     """The server, which all workers of the run share."""
     with pintle.start(*request.config.getini("pintle_flags")) as server:
         yield server
@@ -29,22 +35,23 @@ def pintle_server(request):
 
 
 @pytest.fixture(scope="session")
-def pintle_build(request):
+def pintle_build(request: pytest.FixtureRequest) -> Build | None:
     """What makes the template: a function of a workspace, or None for empty workspaces. Meant to be overridden."""
     paths = request.config.getini("pintle_apply")
     return (lambda workspace: workspace.apply(*paths)) if paths else None
 
 
-@pytest.fixture(scope="session")
-def pintle_template(pintle_server, pintle_build):
-    """The template of the workspaces, or None."""
+@pytest.fixture
+def pintle_template(request: pytest.FixtureRequest, pintle_server: pintle.Server, pintle_build: Build | None) -> pintle.Workspace | None:
+    """The template of the workspaces, or None. It is built once, but asked for by each test, since modules may override `pintle_build`."""
     if pintle_build is None:
         return None
-    return pintle_server.template(f"{pintle_build.__module__}.{pintle_build.__qualname__}", pintle_build)
+    paths = " ".join(map(str, request.config.getini("pintle_apply")))
+    return pintle_server.template(f"{pintle_build.__module__}.{pintle_build.__qualname__} {paths}", pintle_build)
 
 
 @pytest.fixture
-def pintle_workspace(request, pintle_server, pintle_template):
+def pintle_workspace(request: pytest.FixtureRequest, pintle_server: pintle.Server, pintle_template: pintle.Workspace | None) -> Iterator[pintle.Workspace]:
     """A workspace for one test. That of a test that fails is kept."""
     request.node.stash[LOG_SIZE] = pintle_server.log_size()
     workspace = pintle_template.fork() if pintle_template else pintle_server.workspace()
@@ -54,8 +61,8 @@ def pintle_workspace(request, pintle_server, pintle_template):
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    outcome = yield
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
+    outcome: Any = yield
     report = outcome.get_result()
     workspace = getattr(item, "funcargs", {}).get("pintle_workspace")
     if not report.failed or call.when == "teardown" or workspace is None:
@@ -68,7 +75,7 @@ def pytest_runtest_makereport(item, call):
     report.sections.append(("workspace of this test", f"KUBECONFIG={workspace.kubeconfig()} kubectl api-resources{hint}"))
 
 
-def keep(config):
+def keep(config: pytest.Config) -> None:
     """Waits for Enter, if that is asked for and a test has failed. The workers of pytest-xdist have no terminal."""
     if not KEPT or not config.getoption("--pintle-keep") or hasattr(config, "workerinput"):
         return

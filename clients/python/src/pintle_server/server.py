@@ -5,8 +5,11 @@ server sends a line of JSON when it is ready. Without a server there, this proce
 faster; see `pintle serve --help`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
+import inspect
 import json
 import os
 import pathlib
@@ -16,6 +19,8 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from . import binary
 from .api import Client
@@ -27,14 +32,18 @@ BUILD_SECONDS = 300
 # how long the key of a template stays taken after its builder has died
 LEASE_SECONDS = 10
 FLAGS = ("--storage=memory", "--workspaces", "--testing", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json")
+# A program that ends without a word this often, for this long, is no server; another process that starts one ends ours once or twice.
+SILENT_ENDS, SILENT_SECONDS = 20, 3
+# macOS has the shortest paths of sockets
+SOCKET_BYTES_MAX = 103
 # proxies that clients of other libraries would use
 LOOPBACK = "127.0.0.1"
 
-_started = {}
+_started: dict[tuple[str | None, tuple[str, ...], int], Server] = {}
 _starting = threading.Lock()
 
 
-def start(*flags, run=None):
+def start(*flags: str, run: str | None = None) -> Server:
     """The server of this test run with these flags, which is started unless it runs. `run` names the test run; the workers of
     pytest-xdist have the same one."""
     run = run or os.environ.get("PINTLE_RUN") or os.environ.get("PYTEST_XDIST_TESTRUNUID")
@@ -46,18 +55,20 @@ def start(*flags, run=None):
         return _started[key]
 
 
-def directory():
+def directory() -> pathlib.Path:
     """The directory of the sockets, which only this user can read."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    parent = pathlib.Path(runtime if runtime and os.access(runtime, os.W_OK) else tempfile.gettempdir())
-    # Unix sockets have short paths
-    return parent / f"pintle-{os.getuid()}"
+    name = f"pintle-{os.getuid()}"
+    for parent in filter(None, (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir())):
+        fits = len(os.fsencode(f"{parent}/{name}/{'0' * 16}.sock")) <= SOCKET_BYTES_MAX
+        if fits and os.access(parent, os.W_OK):
+            return pathlib.Path(parent) / name
+    return pathlib.Path("/tmp") / name
 
 
 class Server:
     """A running server: `url`, `version`, `pid`, `log`."""
 
-    def __init__(self, flags, run):
+    def __init__(self, flags: tuple[str, ...], run: str) -> None:
         self.program = binary.find()
         status = os.stat(self.program)
         parts = [run, self.program, str(status.st_mtime_ns), str(status.st_size), *flags]
@@ -70,28 +81,33 @@ class Server:
         self.url, self.version, self.pid, self.log = ready["url"], ready["version"], ready["pid"], ready.get("log")
         self.credentials = ready["credentials"]
         self.client = Client(self.url, self.credentials)
-        self.templates = {}
+        self.templates: dict[str, Workspace] = {}
         self._check_version()
         no_proxy()
 
-    def _check_version(self):
+    def _check_version(self) -> None:
         wanted = binary.version()
         if wanted not in (None, self.version):
             remedy = f"install pintle-server=={self.version}, or another binary" if os.environ.get("PINTLE_BINARY") else "install pintle-server again"
             self.stop()
             raise PintleError(f"{self.program} has version {self.version}, and pintle-server is {wanted}: {remedy}")
 
-    def _join(self):
+    def _join(self) -> tuple[socket.socket, dict[str, Any]]:
         """Becomes a user of the server, and starts one if there is none."""
-        until = time.monotonic() + START_SECONDS
-        while time.monotonic() < until:
+        began, ends = time.monotonic(), 0
+        while (took := time.monotonic() - began) < START_SECONDS:
             joined = self._connect()
             if joined:
                 return joined
+            if ends > SILENT_ENDS and took > SILENT_SECONDS:
+                self._forget_log()
+                remedy = f"run {self.program} serve to see why, and correct PINTLE_BINARY if it is set"
+                raise PintleError(f"{self.program} ends without starting a server: {remedy}")
             self._spawn()
+            ends += 1
         raise PintleError(f"no server has started within {START_SECONDS} s: run {self.program} serve to see why")
 
-    def _connect(self):
+    def _connect(self) -> tuple[socket.socket, dict[str, Any]] | None:
         """The connection and the first line, once the server is ready. None if there is no server, or if it is about to end."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(START_SECONDS)
@@ -107,7 +123,7 @@ class Server:
         connection.close()
         return None
 
-    def _spawn(self):
+    def _spawn(self) -> None:
         """Starts a server, and returns when it accepts connections, or another one does."""
         command = [self.program, "serve", *self.flags]
         try:
@@ -120,46 +136,52 @@ class Server:
         with log:
             size = log.seek(0, os.SEEK_END)
             # a session of its own: Ctrl-C is for the tests
-            options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": log, "start_new_session": True}
             try:
-                process = subprocess.Popen(command, **options)
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
             except OSError as error:
                 raise PintleError(f"cannot run {self.program}: {error.strerror}") from None
-            with process.stdout:
-                is_ready = process.stdout.readline()
+            assert process.stdout
+            with process.stdout as stdout:
+                is_ready = stdout.readline()
             if not is_ready and process.wait() != 0:
                 log.seek(size)
                 why = log.read().decode(errors="replace").strip().splitlines()
-                with contextlib.suppress(OSError):
-                    os.unlink(log.name)
-                    self.socket.parent.rmdir()
+                self._forget_log()
                 # after an error of the command line, there is advice
                 errors = [line.split(": ", 1)[1] for line in why if line.startswith(("error: ", "pintle: "))]
                 raise PintleError(f"the server does not start: {[*errors, *why[-1:], process.returncode][0]}")
         # nothing else waits for its end
         threading.Thread(target=process.wait, daemon=True).start()
 
-    def workspace(self, name=None, **spec):
+    def _forget_log(self) -> None:
+        """Removes the log of a server that has not started."""
+        with contextlib.suppress(OSError):
+            self.socket.with_suffix(".log").unlink()
+            self.socket.parent.rmdir()
+
+    def workspace(self, name: str | None = None, **spec: Any) -> Workspace:
         """A new workspace, which is empty unless `spec` says otherwise; see `pintle workspace create --help`."""
         name = name or f"w-{uuid.uuid4().hex[:12]}"
         # it can be used when the response comes
         self.client.request("POST", f"/clusters/{name}", spec)
         return Workspace(self, name)
 
-    def template(self, key, build):
-        """The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait."""
-        if key in self.templates:
-            return self.templates[key]
-        name = "t-" + hashlib.sha256(str(key).encode()).hexdigest()[:16]
+    def template(self, key: str, build: Callable[[Workspace], object]) -> Workspace:
+        """The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait. The file
+        that defines `build` is part of the key: two files that chose one name would otherwise get each other's objects."""
+        whole = f"{file_of(build)}\0{key}"
+        if whole in self.templates:
+            return self.templates[whole]
+        name = "t-" + hashlib.sha256(whole.encode()).hexdigest()[:16]
         until = time.monotonic() + BUILD_SECONDS
         while time.monotonic() < until:
             template = self._build(name, build) or self._built(name, until)
             if template:
-                self.templates[key] = template
+                self.templates[whole] = template
                 return template
         raise PintleError(f"the template {key!r} has not been built within {BUILD_SECONDS} s")
 
-    def _build(self, name, build):
+    def _build(self, name: str, build: Callable[[Workspace], object]) -> Workspace | None:
         began = time.monotonic()
         try:
             template = self.workspace(name, ttl=f"{LEASE_SECONDS}s")
@@ -177,7 +199,7 @@ class Server:
             raise
         return template
 
-    def _built(self, name, until):
+    def _built(self, name: str, until: float) -> Workspace | None:
         """A template that another process builds. None if it has failed."""
         while time.monotonic() < until:
             try:
@@ -191,15 +213,15 @@ class Server:
             time.sleep(0.005)
         return None
 
-    def kubeconfig(self):
+    def kubeconfig(self) -> str:
         """The path of a kubeconfig for the API outside of workspaces."""
         return str(self.data / "admin.kubeconfig")
 
-    def log_size(self):
+    def log_size(self) -> int:
         """The length of the log until now, for `log_since`."""
         return os.path.getsize(self.log) if self.log and os.path.exists(self.log) else 0
 
-    def log_since(self, size):
+    def log_since(self, size: int) -> str:
         """What the server has logged since then."""
         if not self.log or not os.path.exists(self.log):
             return ""
@@ -207,26 +229,32 @@ class Server:
             file.seek(size)
             return file.read().decode(errors="replace")
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends the use by this process. The server ends with its last user."""
         self.is_stopped = True
         if getattr(self, "client", None):
             self.client.close()
         self.connection.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Server:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
+def file_of(build: Callable[..., object]) -> str:
+    """The file that defines a function; empty if that is unknown, as for objects that can be called."""
+    code = getattr(inspect.unwrap(build), "__code__", None)
+    return str(code.co_filename) if code else ""
+
+
 @contextlib.contextmanager
-def repeated(seconds, act):
+def repeated(seconds: float, act: Callable[[], object]) -> Iterator[None]:
     """Does something at intervals, in a thread."""
     ended = threading.Event()
 
-    def repeat():
+    def repeat() -> None:
         while not ended.wait(seconds):
             # the end shows whether the template is still there
             with contextlib.suppress(ResponseError, OSError):
@@ -241,7 +269,7 @@ def repeated(seconds, act):
         thread.join()
 
 
-def no_proxy():
+def no_proxy() -> None:
     """Excepts the server from the proxies of the environment, for clients of other libraries and for child processes."""
     for name in ("NO_PROXY", "no_proxy"):
         known = [part for part in os.environ.get(name, "").split(",") if part]

@@ -1,13 +1,23 @@
 """A workspace: an API of its own."""
 
+from __future__ import annotations
+
 import base64
 import json
 import os
 import pathlib
 import time
+from typing import TYPE_CHECKING, Any
 
 from .clock import Clock
 from .errors import PintleError, ResponseError
+
+if TYPE_CHECKING:
+    import kr8s
+    import kubernetes
+    import lightkube
+
+    from .server import Server
 
 WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 TESTING_VERSION = "testing.pintle.dev/v1alpha1"
@@ -20,31 +30,32 @@ FIRST = ("Namespace", "CustomResourceDefinition")
 class Workspace:
     """A workspace of a server: `name`, `url`, `clock`."""
 
-    def __init__(self, server, name):
+    def __init__(self, server: Server, name: str) -> None:
         self.server, self.name = server, name
         self.prefix = f"/clusters/{name}"
         self.url = server.url + self.prefix
         self.clock = Clock(self)
-        self._kubeconfig, self._plurals = None, {}
+        self._kubeconfig: str | None = None
+        self._plurals: dict[tuple[str, str], tuple[str, bool]] = {}
 
-    def request(self, method, path, body=None, content_type="application/json"):
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """A request to the API of the workspace; errors of the API are `ResponseError`."""
         return self.server.client.request(method, self.prefix + path, body, content_type)
 
-    def patch(self, patch):
+    def patch(self, patch: dict[str, Any]) -> Any:
         """A merge patch of the object that stands for the workspace."""
         return self.server.client.request("PATCH", f"{WORKSPACES}/{self.name}", patch, "application/merge-patch+json")
 
-    def fork(self, name=None, **spec):
+    def fork(self, name: str | None = None, **spec: Any) -> Workspace:
         """A workspace that begins with everything in this one."""
         return self.server.workspace(name, **{"from": {"workspace": self.name}, **spec})
 
-    def reset(self):
+    def reset(self) -> None:
         """Puts the workspace back to what it began as. Its watches end."""
         # it is done when the response comes
         self.patch({"spec": {"reset": str(time.time_ns())}})
 
-    def delete(self):
+    def delete(self) -> None:
         """Deletes the workspace, with all that is in it."""
         try:
             self.server.client.request("DELETE", f"{WORKSPACES}/{self.name}")
@@ -55,7 +66,7 @@ class Workspace:
             pathlib.Path(self._kubeconfig).unlink(missing_ok=True)
             self._kubeconfig = None
 
-    def fault(self, recipe=None, name=None, **spec):
+    def fault(self, recipe: str | None = None, name: str | None = None, **spec: Any) -> Fault:
         """Makes requests or events of this workspace fail: a recipe, or `match`, `when` and `effect` of a `Fault`. In a `with`
         statement, or until `delete` of what is returned; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md."""
         name = name or f"fault-{time.time_ns()}"
@@ -63,19 +74,19 @@ class Workspace:
         self.request("POST", f"{TESTING}/faults", {"apiVersion": TESTING_VERSION, "kind": "Fault", "metadata": {"name": name}, "spec": spec})
         return Fault(self, name)
 
-    def settle(self, quiet="100ms", timeout="20s", **spec):
+    def settle(self, quiet: str = "100ms", timeout: str = "20s", **spec: Any) -> None:
         """Returns when every watch has received everything and nothing is written any more; otherwise it raises with who is behind."""
         spec = {"quiet": quiet, "timeout": timeout, **spec}
         settle = self.request("POST", f"{TESTING}/settles", {"apiVersion": TESTING_VERSION, "kind": "Settle", "metadata": {"name": "now"}, "spec": spec})
         if not settle["status"].get("settled"):
             raise PintleError(f"not settled: {settle['status'].get('message')}")
 
-    def report(self):
+    def report(self) -> Any:
         """What each client has done, and what of it is suspicious: the `status` of a `Report`."""
         report = {"apiVersion": TESTING_VERSION, "kind": "Report", "metadata": {"name": "now"}, "spec": {}}
         return self.request("POST", f"{TESTING}/reports", report)["status"]
 
-    def kubeconfig_content(self):
+    def kubeconfig_content(self) -> dict[str, Any]:
         """A kubeconfig as a dictionary."""
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in self.server.credentials.items()}
         cluster = {"server": self.url, "certificate-authority-data": encoded["certificateAuthority"]}
@@ -86,10 +97,10 @@ class Workspace:
             "current-context": self.name,
             "clusters": [{"name": self.name, "cluster": cluster}],
             "users": [{"name": self.name, "user": user}],
-            "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": self.name}}],
+            "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": self.name, "namespace": "default"}}],
         }
 
-    def kubeconfig(self):
+    def kubeconfig(self) -> str:
         """The path of a kubeconfig, which exists as long as the server."""
         if not self._kubeconfig:
             path = self.server.data / f"{self.name}.kubeconfig"
@@ -99,13 +110,13 @@ class Workspace:
             self._kubeconfig = str(path)
         return self._kubeconfig
 
-    def apply(self, *paths):
+    def apply(self, *paths: str | os.PathLike[str]) -> list[Any]:
         """Applies manifests, server-side: files, or directories with everything below them. Returns the objects."""
         objects = [found for path in paths for found in manifests(pathlib.Path(path))]
         objects.sort(key=lambda found: FIRST.index(found.get("kind")) if found.get("kind") in FIRST else len(FIRST))
         return [self.apply_object(found) for found in objects]
 
-    def apply_object(self, found):
+    def apply_object(self, found: dict[str, Any]) -> Any:
         """Applies one object, a dictionary."""
         version, metadata = found["apiVersion"], found["metadata"]
         plural, namespaced = self._plural(version, found["kind"])
@@ -114,7 +125,7 @@ class Workspace:
         path = f"{base}{place}/{plural}/{metadata['name']}{APPLY}"
         return self.request("PATCH", path, found, "application/apply-patch+yaml")
 
-    def _plural(self, version, kind):
+    def _plural(self, version: str, kind: str) -> tuple[str, bool]:
         """The plural of a kind, and whether it is namespaced."""
         if (version, kind) not in self._plurals:
             path = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -130,7 +141,7 @@ class Workspace:
             self._plurals.update(own)
         return self._plurals[version, kind]
 
-    def kubernetes(self):
+    def kubernetes(self) -> kubernetes.client.ApiClient:
         """An `ApiClient` of the package kubernetes."""
         from kubernetes import client, config
 
@@ -139,61 +150,72 @@ class Workspace:
         configuration.proxy = configuration.no_proxy = None
         return client.ApiClient(configuration)
 
-    def kr8s(self):
+    def kr8s(self) -> kr8s.Api:
         """An API of the package kr8s."""
         import kr8s
 
         return kr8s.api(kubeconfig=self.kubeconfig())
 
-    def lightkube(self, **options):
+    def lightkube(self, **options: Any) -> lightkube.Client:
         """A `Client` of the package lightkube."""
         from lightkube import Client, KubeConfig
 
         return Client(config=KubeConfig.from_dict(self.kubeconfig_content()), trust_env=False, **options)
 
-    def __enter__(self):
+    def __enter__(self) -> Workspace:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.delete()
 
 
 class Fault:
     """A fault that is in effect: `name`."""
 
-    def __init__(self, workspace, name):
+    def __init__(self, workspace: Workspace, name: str) -> None:
         self.workspace, self.name = workspace, name
 
-    def hits(self):
+    def hits(self) -> int:
         """The number of requests and events that it has hit."""
-        return self.workspace.request("GET", f"{TESTING}/faults/{self.name}").get("status", {}).get("hits", 0)
+        return int(self.workspace.request("GET", f"{TESTING}/faults/{self.name}").get("status", {}).get("hits", 0))
 
-    def delete(self):
+    def delete(self) -> None:
         """Ends its effect."""
         self.workspace.request("DELETE", f"{TESTING}/faults/{self.name}")
 
-    def __enter__(self):
+    def __enter__(self) -> Fault:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.delete()
 
 
-def manifests(path):
+def manifests(path: pathlib.Path) -> list[dict[str, Any]]:
     """The objects in a file, or in the files below a directory, by name."""
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml", ".json") and file.is_file())
+        if not files:
+            raise PintleError(f"{path} has no file that ends with .yaml, .yml or .json")
         return [found for file in files for found in manifests(file)]
     documents = decoded(path)
     return [item for document in documents if document for item in (document["items"] if document.get("kind") == "List" else [document])]
 
 
-def decoded(path):
-    text = path.read_text()
+def decoded(path: pathlib.Path) -> list[Any]:
+    # whatever the locale is
+    text = path.read_text(encoding="utf-8")
     if path.suffix == ".json":
-        return [json.loads(text)]
+        try:
+            return [json.loads(text)]
+        except ValueError as error:
+            raise PintleError(f"{path}: {error}") from None
     try:
         import yaml
     except ImportError:
         raise PintleError(f"{path} is YAML, and PyYAML is not installed: pip install PyYAML") from None
-    return list(yaml.safe_load_all(text))
+    try:
+        return list(yaml.safe_load_all(text))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise PintleError(f"{place}: {getattr(error, 'problem', None) or error}") from None

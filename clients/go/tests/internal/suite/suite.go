@@ -27,6 +27,13 @@ func Boat(name string) *unstructured.Unstructured {
 	}}
 }
 
+// Fleet is a template with one more boat.
+func Fleet(t *testing.T, options pintletest.Options) *pintletest.Template {
+	return pintletest.NewTemplate(t, "fleet", func(workspace *pintletest.Workspace) error {
+		return workspace.ApplyObjects(Boat("rose"))
+	}, options)
+}
+
 // Run runs 250 tests in parallel, each of which wants to be the only writer.
 func Run(t *testing.T) {
 	if os.Getenv("SUITES") == "" {

@@ -38,6 +38,10 @@ final class Connection {
     private static final int PARENT_BYTES = 60;
     private static final Path SETSID = Path.of("/usr/bin/setsid");
 
+    // A program that ends without a word this often, for this long, is no server; another process that starts one ends ours once or twice.
+    private static final int SILENT_ENDS = 20;
+    private static final int SILENT_SECONDS = 3;
+
     final Path program;
     final Path data;
     private final Path directory;
@@ -73,10 +77,19 @@ final class Connection {
         Tls.load();
         try {
             Connection connection = new Connection(run, flags);
-            long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);
-            while (System.nanoTime() < until) {
+            long began = System.nanoTime();
+            long until = began + TimeUnit.SECONDS.toNanos(START_SECONDS);
+            for (int ends = 0; System.nanoTime() < until; ends++) {
                 if (connection.connect(until)) {
                     return connection;
+                }
+                if (ends > SILENT_ENDS && System.nanoTime() - began > TimeUnit.SECONDS.toNanos(SILENT_SECONDS)) {
+                    // the directory only if no other server is in it
+                    if (connection.log.toFile().delete()) {
+                        connection.directory.toFile().delete();
+                    }
+                    throw new PintleException(connection.program + " ends without starting a server: run " + connection.program
+                            + " serve to see why, and correct PINTLE_BINARY if it is set");
                 }
                 connection.spawn();
             }

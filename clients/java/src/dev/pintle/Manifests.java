@@ -37,6 +37,9 @@ final class Manifests {
         } catch (UncheckedIOException error) {
             throw new PintleException(path + " cannot be read: " + error.getCause(), error);
         }
+        if (objects.isEmpty() && Files.isDirectory(path)) {
+            throw new PintleException(path + " has no object in a file that ends with .yaml, .yml or .json");
+        }
         return objects;
     }
 

@@ -33,6 +33,7 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
     private final List<String> flags = new ArrayList<>();
     private final List<String> paths = new ArrayList<>();
     private String key;
+    private String place = "";
     private Consumer<Workspace> build;
 
     /** The workspace of a test, and the length of the log before the test. */
@@ -53,6 +54,7 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
     /** What else each workspace has: {@code build} is called once in a test run for a key. */
     public PintleExtension template(String key, Consumer<Workspace> build) {
         this.key = key;
+        place = Server.caller();
         this.build = build;
         return this;
     }
@@ -93,7 +95,7 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
         if (manifests.length == 0 && build == null) {
             return new Begun(server.workspace(), logSize);
         }
-        Workspace template = server.template(key + " " + List.of(manifests), workspace -> {
+        Workspace template = server.template(place, key + " " + List.of(manifests), workspace -> {
             workspace.apply(manifests);
             if (build != null) {
                 build.accept(workspace);

@@ -86,9 +86,22 @@ public final class Server implements AutoCloseable {
 
     /**
      * The template of a key: a workspace that is meant for forks. The first process of the test run that asks for it calls {@code build}
-     * with the new workspace; the others wait.
+     * with the new workspace; the others wait. The class that calls this is part of the key: two classes that chose one name would
+     * otherwise get each other's objects.
      */
     public Workspace template(String key, Consumer<Workspace> build) {
+        return template(caller(), key, build);
+    }
+
+    /** The class that calls this package; empty if there is none. */
+    static String caller() {
+        String own = Server.class.getPackageName() + ".";
+        return StackWalker.getInstance().walk(frames ->
+                frames.map(StackWalker.StackFrame::getClassName).filter(name -> !name.startsWith(own)).findFirst().orElse(""));
+    }
+
+    Workspace template(String place, String name, Consumer<Workspace> build) {
+        String key = place + "\0" + name;
         Template template = templates.computeIfAbsent(key, unknown -> new Template());
         synchronized (template) {
             if (template.workspace == null) {

@@ -165,7 +165,7 @@ public final class Workspace implements AutoCloseable {
                 "current-context", name,
                 "clusters", List.of(Map.of("name", name, "cluster", cluster)),
                 "users", List.of(Map.of("name", name, "user", user)),
-                "contexts", List.of(Map.of("name", name, "context", Map.of("cluster", name, "user", name)))));
+                "contexts", List.of(Map.of("name", name, "context", Map.of("cluster", name, "user", name, "namespace", "default")))));
     }
 
     /** A file of the credentials in Base64. */
