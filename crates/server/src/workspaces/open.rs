@@ -177,8 +177,9 @@ impl Workspaces {
     }
 
     /// What contexts of workspaces are made with. They have no client certificate for aggregated API servers: such a server trusts
-    /// the users that its holder names, and the users of a workspace are what its owner makes them.
-    fn blueprint(&self, release: Release) -> Result<Blueprint, String> {
+    /// the users that its holder names, and the users of a workspace are what its owner makes them. For the same reason, their
+    /// controllers do not have the key of the server's certificate authority.
+    pub(super) fn blueprint(&self, release: Release) -> Result<Blueprint, String> {
         let (runtime, gates) = (self.parts.features)(release)?;
         let own = &self.parts.blueprint;
         Ok(Blueprint {
@@ -188,7 +189,7 @@ impl Workspaces {
             modes: own.modes.clone(),
             proxy_identity: None,
             service_ranges: own.service_ranges.clone(),
-            controllers: own.controllers.clone(),
+            controllers: own.controllers.of_workspace(),
             seats: self.seats.clone().map(SeatSupply::of),
             runtime,
             gates,
