@@ -15,7 +15,7 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     match write.request.resource.hooks {
         Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
         Hooks::RoleBinding => rbac::check_binding(write.context, write.request, new, old).await,
-        _ => Ok(()),
+        _ => rbac::check_rule(write.context, write.request, new, old).await,
     }
 }
 

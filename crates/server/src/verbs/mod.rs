@@ -42,7 +42,7 @@ mod warnings;
 mod watch;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cel::ShardSelector;
 use machinery::{Status, Text, Value};
@@ -97,6 +97,8 @@ pub struct Context {
     /// The addresses and node ports of Services.
     pub allocation: Allocation,
     pub writes: WritesInFlight,
+    /// The rule of a layer above about its resources, if it has one.
+    pub write_rule: OnceLock<WriteRule>,
     /// Held while quotas are charged, so that concurrent charges do not conflict.
     quota_turn: tokio::sync::Mutex<()>,
     /// Held while the names of a CRD are accepted, so that no other CRD accepts the same names.
@@ -125,6 +127,7 @@ impl Context {
             aggregation,
             allocation,
             writes: WritesInFlight::new(),
+            write_rule: OnceLock::new(),
             quota_turn: Default::default(),
             naming_turn: Default::default(),
         }
@@ -171,6 +174,17 @@ pub trait Completion: Send + Sync {
     /// Completes a valid object that is to be written, in place of `old` if there is one, or refuses it.
     fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
 }
+
+/// A right that a write needs besides the one to make it: `verb` on the object `name` of a resource.
+pub struct NeededRight {
+    pub verb: &'static str,
+    pub resource: &'static str,
+    pub name: String,
+}
+
+/// The right that a write needs by the rules of a layer above: of an object of this resource, in place of the second object if
+/// there is one.
+pub type WriteRule = fn(&Resource, &Value, Option<&Value>) -> Option<NeededRight>;
 
 /// How far a watch cache is behind the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,10 @@
 //! The kind Workspace: its definition, and the specification as the server reads it.
 
 use machinery::{Release, Value};
+use resource::Resource;
+
+use super::DEFAULT;
+use crate::verbs::NeededRight;
 
 /// The group of workspaces.
 pub const GROUP: &str = "workspaces.pintle.dev";
@@ -72,6 +76,18 @@ impl Spec {
             },
         }
     }
+}
+
+/// The right that a write of a Workspace needs besides the one to make it: a user who forks a workspace reads all of it, now and, by
+/// `from.resourceVersion`, as it was. `default` has a verb of its own, so that no rule about workspaces gives its Secrets away.
+pub fn needed_right(resource: &Resource, new: &Value, old: Option<&Value>) -> Option<NeededRight> {
+    if resource.group != GROUP || resource.plural != PLURAL {
+        return None;
+    }
+    let source = Spec::read(new).from?;
+    let verb = if source == DEFAULT { "fork-default" } else { "fork" };
+    let is_known = old.is_some_and(|old| old.at(&["spec", "from"]) == new.at(&["spec", "from"]));
+    (!is_known).then_some(NeededRight { verb, resource: PLURAL, name: source })
 }
 
 /// The end of the lifetime of a workspace.
