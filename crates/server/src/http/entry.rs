@@ -65,10 +65,17 @@ impl Edge {
 
     /// The realm of the ServiceAccount whose token a client sends, see [`access::authentication::Authentication::realm_of`].
     pub fn realm_of(&self, client: &Client, headers: &HeaderMap, path: &str) -> Option<Text> {
-        let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));
-        let credentials =
-            Credentials { certificate: &client.certificate, headers, protocols: protocols.as_deref(), path };
-        self.context.authentication.realm_of(&credentials)
+        let protocols = offered_protocols(headers);
+        self.context.authentication.realm_of(&credentials(client, headers, protocols.as_deref(), path))
+    }
+
+    /// Whether a request would be authenticated by a token of one of the API's own ServiceAccounts.
+    pub fn is_by_account(&self, client: &Client, headers: &HeaderMap, path: &str) -> bool {
+        let protocols = offered_protocols(headers);
+        let credentials = credentials(client, headers, protocols.as_deref(), path);
+        let context = &self.context;
+        // tokens expire by the clock of the API
+        clock::scoped(self.clock.as_ref(), || context.authentication.is_by_account(&context.objects, &credentials))
     }
 
     /// Whether the connection ends after the response, because the client is anonymous or its credentials are invalid.
@@ -236,9 +243,8 @@ impl Edge {
         info: &RequestInfo,
         remarks: &mut CredentialWarnings,
     ) -> Result<User, Status> {
-        let certificate = &client.certificate;
-        let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));
-        let credentials = Credentials { certificate, headers, protocols: protocols.as_deref(), path: &info.path };
+        let protocols = offered_protocols(headers);
+        let credentials = credentials(client, headers, protocols.as_deref(), &info.path);
         let user = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
         user.iter().for_each(measure::authenticated);
         let result = if user.is_ok() { "success" } else { "failure" };
@@ -257,6 +263,20 @@ impl Edge {
         METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
         authorized
     }
+}
+
+/// The sub-protocols that a WebSocket offers, in which browsers send tokens.
+fn offered_protocols(headers: &HeaderMap) -> Option<String> {
+    websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers))
+}
+
+fn credentials<'a>(
+    client: &'a Client,
+    headers: &'a HeaderMap,
+    protocols: Option<&'a str>,
+    path: &'a str,
+) -> Credentials<'a> {
+    Credentials { certificate: &client.certificate, headers, protocols, path }
 }
 
 /// Records the decision of the authorizers, and its reason.

@@ -20,6 +20,21 @@ use crate::limits;
 /// Groups whose objects are not stored: a template responds to them too.
 const REVIEWS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
 
+/// How a client may enter a workspace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EnteredBy {
+    /// As a user who has the right to.
+    Right,
+    /// With a token that the workspace has signed, which its API has still to accept.
+    OwnToken,
+}
+
+/// A workspace that a client may enter.
+struct Entrance {
+    workspace: Arc<Workspace>,
+    by: EnteredBy,
+}
+
 impl Branches for Workspaces {
     fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse> {
         Box::pin(async move { self.respond(client, request).await.unwrap_or_else(|status| status_response(&status)) })
@@ -38,13 +53,9 @@ impl Workspaces {
             let name = name.to_owned();
             return self.create_quickly(client, request, &name).await;
         }
-        let workspace = self.admit(&client, request.headers(), name).await?;
+        let Entrance { workspace, by } = self.admit(&client, request.headers(), name).await?;
         if !workspace.settled(limits::WORKSPACE_COPY_WAIT).await {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")));
-        }
-        let spec = workspace.spec();
-        if spec.template && writes(request.method(), path) {
-            return Err(sealed(name));
         }
         // no retry helps, so clients must not make one
         let failed = |why: String| Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"));
@@ -52,6 +63,13 @@ impl Workspaces {
             Some(entered) => entered,
             None => self.open(&workspace).await.map_err(failed)?,
         };
+        if by == EnteredBy::OwnToken && !opened.edge.is_by_account(&client, request.headers(), path) {
+            self.vouch(&client, request.headers(), name).await?;
+        }
+        let spec = workspace.spec();
+        if spec.template && writes(request.method(), path) {
+            return Err(sealed(name));
+        }
         let query = request.uri().query().unwrap_or_default();
         let watches = RequestInfo::parse(request.method(), path, query).verb == Verb::Watch;
         check_limits(&spec, &opened, request.method(), watches)?;
@@ -62,34 +80,48 @@ impl Workspaces {
 
     /// The workspace of a name, if the client may enter it: with a token of one of its own ServiceAccounts, or as a user who may
     /// `get` the resource `workspaces/content` in `default`.
-    async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Arc<Workspace>, Status> {
+    async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Entrance, Status> {
         if !names::dns1123_label(name).is_empty() {
             return Err(Status::not_found(GROUP, PLURAL, name));
         }
         let home = self.home().ok_or_else(stopping)?;
-        let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content");
         // also those that another server has created
         let catch_up = async || -> Result<_, Status> {
             home.context.objects.catch_up().await.map_err(|error| unavailable(error.summary()))?;
             Ok(self.workspace(name))
         };
+        let path = content_path(name);
         let is_own = |workspace: &Option<Arc<Workspace>>| {
             let uid = workspace.as_ref().map(|workspace| &workspace.uid);
             uid.is_some() && home.realm_of(client, headers, &path).as_ref() == uid
         };
         let mut workspace = self.workspace(name);
+        let mut by = EnteredBy::OwnToken;
         if !is_own(&workspace) {
-            let vouched = home.vouch(client, headers, RequestInfo::parse(&Method::GET, &path, "")).await;
+            let vouched = self.vouch(client, headers, name).await;
             // of a client that may not enter, too, the more so if the name is known: the time must not show that it exists
             if workspace.is_none() || vouched.is_err() {
                 workspace = catch_up().await?;
             }
             if !is_own(&workspace) {
                 vouched?;
+                by = EnteredBy::Right;
             }
         }
-        workspace.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))
+        let workspace = workspace.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))?;
+        Ok(Entrance { workspace, by })
     }
+
+    /// Fails unless the client is a user who may enter a workspace of this name, by the authorizers of `default`.
+    async fn vouch(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<(), Status> {
+        let home = self.home().ok_or_else(stopping)?;
+        home.vouch(client, headers, RequestInfo::parse(&Method::GET, &content_path(name), "")).await
+    }
+}
+
+/// The path of the request to `default` that is authorized for a user who enters a workspace.
+fn content_path(name: &str) -> String {
+    format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content")
 }
 
 /// Whether a request may change the content of a workspace.

@@ -1,8 +1,10 @@
 //! Attacks of an owner of a workspace on the server and on other workspaces.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use access::authentication::{Authentication, ClientCertificate};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
@@ -13,6 +15,7 @@ use store::Memory;
 use super::{TestServer, WORKSPACES, admin, blueprint, user};
 use crate::assembly::{Assembled, Beginning, Blueprint};
 use crate::controllers::{CertificateSigner, Controllers};
+use crate::http::{Branches as _, Client, RequestBody};
 use crate::verbs::{self, Document, PatchKind, Subresource};
 
 /// The certificate of an approved CertificateSigningRequest after all work of the controllers; empty if it has none.
@@ -125,4 +128,55 @@ async fn a_fork_needs_a_right_to_its_source() {
     assert_eq!(refused("b-1").await, refused("no-such").await);
     assert_eq!(refused("b-1").await.0, 403);
     assert_eq!(server.names("fork-0").await, ["one"]);
+}
+
+/// Sends a request to the workspace `a` as this client, with this token. Returns the code.
+async fn with_token(server: &TestServer, client: &Arc<Client>, headers: &[(&str, &str)]) -> u16 {
+    let mut request = http::Request::builder().method(Method::GET).uri("/clusters/a/version");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(RequestBody::own(Default::default())).unwrap();
+    server.workspaces.clone().serve(client.clone(), request).await.status().as_u16()
+}
+
+#[tokio::test]
+async fn only_the_credential_that_authenticates_opens_the_gate() {
+    let authentication = Authentication::default();
+    let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    authentication.accounts.set_signing_key(Ok(key.as_bytes())).unwrap();
+    let store = Arc::new(Memory::default());
+    let server = TestServer::of(store, Blueprint { authentication, ..blueprint() }, Default::default()).await;
+    server.create("a", json!({})).await;
+    let accounts = "/clusters/a/api/v1/namespaces/default/serviceaccounts";
+    let token_of = async |name: &str, spec: Value| {
+        let account = json!({"metadata": {"name": name}});
+        assert_eq!(server.call(&admin(), Method::POST, accounts, account).await.0, 201);
+        let path = format!("{accounts}/{name}/token");
+        let (code, body) = server.call(&admin(), Method::POST, &path, json!({"spec": spec})).await;
+        assert_eq!(code, 201, "{body}");
+        let token = machinery::value::decode(body.as_bytes()).unwrap();
+        format!("Bearer {}", token.str_at(&["status", "token"]))
+    };
+    let living = token_of("living", json!({})).await;
+    let elsewhere = token_of("elsewhere", json!({"audiences": ["elsewhere"]})).await;
+    let deleted = token_of("deleted", json!({})).await;
+    let path = format!("{accounts}/deleted");
+    assert_eq!(server.call(&admin(), Method::DELETE, &path, Value::Null).await.0, 200);
+    let client = |certificate| Arc::new(Client { certificate, address: Ipv4Addr::LOCALHOST.into() });
+    let unnamed = client(ClientCertificate::None);
+    let proxy = client(ClientCertificate::Valid { user: None, proxy: true, not_after: i64::MAX });
+    let remote = ("x-remote-user", "max");
+    for (what, client, headers, code) in [
+        ("a token", &unnamed, vec![("authorization", living.as_str())], 200),
+        ("the token of a deleted account", &unnamed, vec![("authorization", deleted.as_str())], 401),
+        ("a token for another audience", &unnamed, vec![("authorization", elsewhere.as_str())], 401),
+        ("a certificate beside a token", &user("max"), vec![("authorization", living.as_str())], 403),
+        ("a certificate beside the token of a deleted account", &user("max"), vec![("authorization", &deleted)], 403),
+        ("a user of a front proxy beside a token", &proxy, vec![remote, ("authorization", &living)], 403),
+        ("a token that a front proxy passes on", &proxy, vec![("authorization", &living)], 200),
+        ("a member of system:masters beside a token", &admin(), vec![("authorization", &deleted)], 200),
+    ] {
+        assert_eq!(with_token(&server, client, &headers).await, code, "{what}");
+    }
 }
