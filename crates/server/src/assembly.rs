@@ -114,7 +114,9 @@ impl Blueprint {
         let registry = Arc::new(Registry::new(self.gates.clone()));
         let rbac = base.as_ref().map(|base| base.authorizer.rbac().fork());
         let rbac = Arc::new(rbac.unwrap_or_else(|| authorization::Rbac::new(derived.aggregates())));
-        let authorization = authorization::Authorizer::new(rbac.clone(), self.modes.clone(), self.runtime.release);
+        let (authorizer, loopback) =
+            authorization::Authorizer::new(rbac.clone(), self.modes.clone(), self.runtime.release);
+        let authorization = (authorizer.in_realm(realm.clone()), loopback);
         let followers = Followers {
             registry: registry.clone(),
             rbac,

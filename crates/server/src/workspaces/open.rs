@@ -85,7 +85,7 @@ impl Workspaces {
             hide_workspaces(&*origin.store, &origin.layout).await?;
         }
         let prefix = Text::from(format!("{BRANCHES}{}", workspace.name));
-        let realm = Realm { path: prefix.clone(), id: workspace.uid.clone() };
+        let realm = Realm { name: workspace.name.clone(), path: prefix.clone(), id: workspace.uid.clone() };
         let storage = Storage { store: origin.store.clone(), layout: origin.layout.clone() };
         let frozen = origin.frozen().await;
         let base = Some(pristine.base().await?);
