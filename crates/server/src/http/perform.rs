@@ -226,7 +226,10 @@ async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
             return Err(too_large());
         }
-        Err(error) => return Err(Status::bad_request(error.to_string())),
+        Err(error) => {
+            let refused = error.downcast::<Status>().map(|status| *status);
+            return Err(refused.unwrap_or_else(|error| Status::bad_request(error.to_string())));
+        }
     };
     Ok(Document::new(bytes, format))
 }

@@ -2,20 +2,21 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use access::authentication::{Authentication, ClientCertificate};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::Method;
 use machinery::{Release, Value, json};
 use objects::Storage;
 use store::Memory;
 
-use super::{TestServer, WORKSPACES, admin, blueprint, user};
+use super::{TestServer, WORKSPACES, admin, blueprint, enthrone, user};
 use crate::assembly::{Assembled, Beginning, Blueprint};
 use crate::controllers::{CertificateSigner, Controllers};
-use crate::http::{Branches as _, Client, RequestBody};
+use crate::http::{BRANCHES, Branches as _, Client, RequestBody, Tap};
 use crate::verbs::{self, Document, PatchKind, Subresource};
 
 /// The certificate of an approved CertificateSigningRequest after all work of the controllers; empty if it has none.
@@ -130,6 +131,10 @@ async fn a_fork_needs_a_right_to_its_source() {
     assert_eq!(server.names("fork-0").await, ["one"]);
 }
 
+fn client(certificate: ClientCertificate) -> Arc<Client> {
+    Arc::new(Client { certificate, address: Ipv4Addr::LOCALHOST.into() })
+}
+
 /// Sends a request to the workspace `a` as this client, with this token. Returns the code.
 async fn with_token(server: &TestServer, client: &Arc<Client>, headers: &[(&str, &str)]) -> u16 {
     let mut request = http::Request::builder().method(Method::GET).uri("/clusters/a/version");
@@ -163,7 +168,6 @@ async fn only_the_credential_that_authenticates_opens_the_gate() {
     let deleted = token_of("deleted", json!({})).await;
     let path = format!("{accounts}/deleted");
     assert_eq!(server.call(&admin(), Method::DELETE, &path, Value::Null).await.0, 200);
-    let client = |certificate| Arc::new(Client { certificate, address: Ipv4Addr::LOCALHOST.into() });
     let unnamed = client(ClientCertificate::None);
     let proxy = client(ClientCertificate::Valid { user: None, proxy: true, not_after: i64::MAX });
     let remote = ("x-remote-user", "max");
@@ -179,4 +183,62 @@ async fn only_the_credential_that_authenticates_opens_the_gate() {
     ] {
         assert_eq!(with_token(&server, client, &headers).await, code, "{what}");
     }
+}
+
+/// Notes whether a body is read.
+#[derive(Default)]
+struct BodyRead(AtomicBool);
+
+impl Tap for BodyRead {
+    fn sent(&self, _: &Bytes) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn responded(&self, _: &http::response::Parts) {}
+
+    fn received(&self, _: &Bytes) {}
+}
+
+#[tokio::test]
+async fn no_body_is_read_before_authorization() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    enthrone(&server, "jane", "a").await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let unnamed = client(ClientCertificate::None);
+    // the response, and whether the body was read
+    let send = async |client: &Arc<Client>, method: Method, path: &str| {
+        let read = Arc::new(BodyRead::default());
+        let body = RequestBody::own("{}".into()).tapped(read.clone());
+        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(path).header("content-type", kind);
+        let request = request.body(body).unwrap();
+        let response = match path.starts_with(BRANCHES) {
+            true => server.workspaces.clone().serve(client.clone(), request).await,
+            false => server.home.clone().serve(client.clone(), request).await,
+        };
+        (response.status().as_u16(), read.0.load(Ordering::Relaxed))
+    };
+    for (method, path) in [
+        (Method::POST, "/clusters/x".to_owned()),
+        (Method::POST, "/clusters/a".to_owned()),
+        (Method::POST, WORKSPACES.to_owned()),
+        (Method::PUT, format!("{WORKSPACES}/a")),
+        (Method::PATCH, format!("{WORKSPACES}/a")),
+        (Method::DELETE, format!("{WORKSPACES}/a")),
+        (Method::POST, maps.to_owned()),
+        (Method::DELETE, maps.to_owned()),
+        (Method::POST, format!("/clusters/a{maps}")),
+        (Method::POST, format!("/clusters/none{maps}")),
+        (Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned()),
+        (Method::POST, "/version".to_owned()),
+        (Method::POST, "/metrics".to_owned()),
+    ] {
+        assert_eq!(send(&unnamed, method.clone(), &path).await, (403, false), "{method} {path}");
+        let of_workspace = path.starts_with("/clusters/a/api");
+        if !of_workspace && !path.contains("selfsubject") {
+            assert_eq!(send(&user("jane"), method.clone(), &path).await, (403, false), "{method} {path}");
+        }
+    }
+    assert_eq!(send(&admin(), Method::POST, "/clusters/x").await, (201, true));
 }
