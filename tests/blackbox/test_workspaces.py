@@ -1,6 +1,7 @@
 """Workspaces: tokens, clients, the command line, and servers that keep their data on a disk."""
 
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -12,7 +13,8 @@ import urllib.parse
 import pytest
 
 from metrics import metrics_of, value
-from pintle import eventually, insecure
+from pintle import TOKEN, eventually, insecure
+from unfinished import UnfinishedRequest
 
 pytestmark = [pytest.mark.workspaces, pytest.mark.timeout(120)]
 
@@ -125,6 +127,62 @@ def test_the_number_of_series_does_not_grow(spaces):
         use(f"b{i}")
     # background work of the server may add a few
     assert series() < before + 20
+
+
+def test_series_do_not_depend_on_the_kinds_of_workspaces(spaces):
+    """Series of kinds in `default` end with their kind, also those of a watch that runs meanwhile."""
+    a = create(spaces, "a")
+    definition = {
+        "metadata": {"name": "boats.hidden.example.com"},
+        "spec": {
+            "group": "hidden.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "boats", "kind": "Boat"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    boats = "/apis/hidden.example.com/v1/namespaces/default/boats"
+    shown = lambda: "hidden.example.com" in spaces.ok("GET", "/metrics")
+    for prefix, visible in ((a, False), ("", True)):
+        spaces.ok("POST", prefix + definitions, definition)
+        boat = {"apiVersion": "hidden.example.com/v1", "kind": "Boat", "metadata": {"name": "x"}}
+        spaces.ok("POST", prefix + boats, boat)
+        spaces.ok("PATCH", f"{prefix}{boats}/x", {"metadata": {"labels": {"a": "b"}}})
+        spaces.ok("GET", prefix + boats)
+        with watching(spaces, prefix + boats):
+            assert shown() == visible, prefix
+            spaces.ok("DELETE", f"{prefix}{definitions}/boats.hidden.example.com")
+            eventually(lambda prefix=prefix: spaces.request("GET", f"{prefix}{definitions}/boats.hidden.example.com")[0] == 404)
+    eventually(lambda: not shown())
+
+
+@contextlib.contextmanager
+def watching(server, path):
+    """A watch that has begun."""
+    url = urllib.parse.urlparse(server.url)
+    connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+    connection.request("GET", path + "?watch=1", headers={"Authorization": "Bearer " + TOKEN})
+    response = connection.getresponse()
+    assert response.status == 200
+    yield response
+    connection.close()
+
+
+def test_bodies_that_never_end_hold_no_connection(launch):
+    """Without rights the response comes before the body, with rights at the deadline."""
+    with launch("--workspaces", "--request-timeout=300ms") as server:
+        for token, path, expected in (
+            (None, "/clusters/x", 403),
+            ("plain-token", "/clusters/x", 403),
+            (TOKEN, "/clusters/x", 504),
+            (None, "/clusters/x/api/v1/namespaces/default/configmaps", 403),
+            (None, WORKSPACES, 403),
+        ):
+            half = UnfinishedRequest(server, token, path=path)
+            status, response, _ = half.read_response()
+            assert status == expected, (token, path, response)
+            half.close()
 
 
 def pintle(launch, *arguments, **options):

@@ -9,6 +9,7 @@ use access::admission::plugins::Plugins;
 use access::authentication::{Authentication, Realm};
 use access::authorization::{self, Modes};
 use access::flow::{Flow, SeatSupply};
+use base::metrics::{KindSeries, METRICS};
 use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Identity};
@@ -126,12 +127,14 @@ impl Blueprint {
             derived: derived.clone(),
             runtime: self.runtime.clone(),
         };
+        let series = if realm.is_some() { KindSeries::Workspaces } else { KindSeries::Each };
         let observer = move |objects: &Objects, key: &Key, event: &Event| {
             followers.observe(objects, key, event);
             also.iter().for_each(|also| also(objects, key, event));
         };
         let known = Known { objects: frozen, observed };
-        let objects = Objects::open(storage, known, Box::new(observer)).await.map_err(|error| error.to_string())?;
+        let opened = Objects::open_measured(storage, known, series, Box::new(observer)).await;
+        let objects = opened.map_err(|error| error.to_string())?;
         let _ = loaded_objects.set(Arc::downgrade(&objects));
         match base {
             Some(base) => self.share(&base, &objects, &registry, &admission),
@@ -277,6 +280,9 @@ impl Followers {
             let client = self.admission.client();
             let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
             self.registry.define(&group, &plural, defined);
+            if objects.series == KindSeries::Each && self.registry.get(&group, &plural).is_none() {
+                METRICS.forget_kind(&group, &plural);
+            }
         }
         // controllers come last, since they read the state that the others derive from the event
         self.derived.observe(key, event);

@@ -128,6 +128,11 @@ impl Edge {
         }
     }
 
+    /// Whether this is the API of a workspace, not that of the server itself.
+    pub(super) fn is_workspace(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+
     /// Handles a request in the task of the caller. If the future is dropped, a task of its own completes the
     /// request. A response is always returned, even if a handler panics.
     pub async fn serve(self: Arc<Self>, client: Arc<Client>, request: http::Request<RequestBody>) -> HttpResponse {
@@ -150,7 +155,7 @@ impl Edge {
         let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
         let path = if path.is_empty() { "/" } else { path };
         let info = RequestInfo::parse(&parts.method, path, parts.uri.query().unwrap_or_default());
-        let measured = Measured::begin(&self.context.registry, &info, &parts.headers);
+        let measured = Measured::begin(&self.context, &info, &parts.headers);
         let mut reply = reply(self.served, &info, &parts.headers);
         reply.gzip &= self.compresses;
         reply.without_object = parts.extensions.get::<VerdictOnly>().is_some();

@@ -53,7 +53,7 @@ impl Edge {
         let request = Arc::new(request.completed_by(completion));
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);
         if let Some(text) = deprecation.filter(|_| is_routed) {
-            measure::deprecated(&request);
+            measure::deprecated(&self.context, &request);
             if let Some(audit_context) = &reply.audit_context {
                 audit_context.annotate("k8s.io/deprecated", "true");
             }

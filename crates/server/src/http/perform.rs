@@ -111,7 +111,7 @@ impl Edge {
 
     async fn watch(&self, request: Arc<Request>, headers: &HeaderMap, reply: &Reply) -> Result<HttpResponse, Status> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served))?;
-        let running = RunningWatch::begin(&request);
+        let running = RunningWatch::begin(&self.context, &request);
         let audit_context = request.audit_context.clone();
         let mut watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
         if accepted.media == Media::Yaml {

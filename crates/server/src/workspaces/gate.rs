@@ -20,6 +20,8 @@ use crate::limits;
 /// Groups whose objects are not stored: a template responds to them too.
 const REVIEWS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
 
+const METRICS_PATH: &str = "/metrics";
+
 /// How a client may enter a workspace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EnteredBy {
@@ -53,6 +55,12 @@ impl Workspaces {
             let name = name.to_owned();
             return self.create_quickly(client, request, &name).await;
         }
+        let query = request.uri().query().unwrap_or_default();
+        let info = RequestInfo::parse(request.method(), path, query);
+        if info.path.trim_end_matches('/') == METRICS_PATH {
+            return self.metrics(client, request).await;
+        }
+        let watches = info.verb == Verb::Watch;
         let Entrance { workspace, by } = self.admit(&client, request.headers(), name).await?;
         if !workspace.settled(limits::WORKSPACE_COPY_WAIT).await {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")));
@@ -70,8 +78,6 @@ impl Workspaces {
         if spec.template && writes(request.method(), path) {
             return Err(sealed(name));
         }
-        let query = request.uri().query().unwrap_or_default();
-        let watches = RequestInfo::parse(request.method(), path, query).verb == Verb::Watch;
         check_limits(&spec, &opened, request.method(), watches)?;
         let watch = watches.then(|| opened.watches.clone());
         let response = opened.edge.clone().serve(client, request).await;
@@ -110,6 +116,14 @@ impl Workspaces {
         }
         let workspace = workspace.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))?;
         Ok(Entrance { workspace, by })
+    }
+
+    /// The metrics of the server, which are those of all workspaces: only a user who may read them in `default` gets them.
+    async fn metrics(&self, client: Arc<Client>, request: Request<RequestBody>) -> Result<HttpResponse, Status> {
+        let home = self.home().ok_or_else(stopping)?;
+        let (mut parts, body) = request.into_parts();
+        parts.uri = http::Uri::from_static(METRICS_PATH);
+        Ok(home.serve(client, Request::from_parts(parts, body)).await)
     }
 
     /// Fails unless the client is a user who may enter a workspace of this name, by the authorizers of `default`.

@@ -233,6 +233,7 @@ async fn no_body_is_read_before_authorization() {
         (Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned()),
         (Method::POST, "/version".to_owned()),
         (Method::POST, "/metrics".to_owned()),
+        (Method::POST, "/clusters/a/metrics".to_owned()),
     ] {
         assert_eq!(send(&unnamed, method.clone(), &path).await, (403, false), "{method} {path}");
         let of_workspace = path.starts_with("/clusters/a/api");
@@ -241,4 +242,32 @@ async fn no_body_is_read_before_authorization() {
         }
     }
     assert_eq!(send(&admin(), Method::POST, "/clusters/x").await, (201, true));
+}
+
+#[tokio::test]
+async fn metrics_are_for_the_operator_and_name_no_kinds_of_workspaces() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    enthrone(&server, "jane", "a").await;
+    let definition = json!({"metadata": {"name": "projects.hidden.example.com"}, "spec": {"group": "hidden.example.com",
+        "scope": "Cluster", "names": {"plural": "projects", "kind": "Project"}, "versions": [{"name": "v1", "served": true,
+        "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let definitions = "/clusters/a/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, body) = server.call(&admin(), Method::POST, definitions, definition).await;
+    assert_eq!(code, 201, "{body}");
+    let projects = "/clusters/a/apis/hidden.example.com/v1/projects";
+    let project = json!({"apiVersion": "hidden.example.com/v1", "kind": "Project", "metadata": {"name": "x"}});
+    let (code, body) = server.call(&user("jane"), Method::POST, projects, project).await;
+    assert_eq!(code, 201, "{body}");
+    assert_eq!(server.call(&user("jane"), Method::GET, projects, Value::Null).await.0, 200);
+    let watch = server.send(&user("jane"), Method::GET, &format!("{projects}?watch=1"), &Value::Null).await;
+    assert_eq!(watch.status().as_u16(), 200);
+    let (code, shown) = server.get("/metrics").await;
+    assert!(code == 200 && shown.contains("resource=\"workspaces/content\""), "{shown}");
+    assert!(!shown.contains("hidden.example.com") && !shown.contains("projects"), "{shown}");
+    for path in ["/clusters/a/metrics", "/clusters/a/metrics/", "/clusters/a/%6detrics", "/clusters/none/metrics"] {
+        assert_eq!(server.call(&user("jane"), Method::GET, path, Value::Null).await.0, 403, "{path}");
+        let (code, text) = server.get(path).await;
+        assert!(code == 200 && text.contains("apiserver_request_total"), "{path}: {text}");
+    }
 }
