@@ -13,6 +13,7 @@ use machinery::status::{Details, Reason};
 
 use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
+use super::rewriting::REWRITE_PATH;
 use super::workspace::{Opened, Workspace, WorkspaceUsage};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
 use crate::limits;
@@ -59,6 +60,9 @@ impl Workspaces {
         let info = RequestInfo::parse(request.method(), path, query);
         if info.path.trim_end_matches('/') == METRICS_PATH {
             return self.metrics(client, request).await;
+        }
+        if request.method() == Method::POST && path == REWRITE_PATH {
+            return self.rewrite(&client, request.headers(), name, query).await;
         }
         let watches = info.verb == Verb::Watch;
         let Entrance { workspace, by } = self.admit(&client, request.headers(), name).await?;

@@ -13,6 +13,7 @@ mod kept;
 mod label;
 mod open;
 mod quick;
+mod rewriting;
 #[cfg(test)]
 mod tests;
 mod workspace;
@@ -115,7 +116,10 @@ pub async fn start(
     controller::create_definition(&home.context).await.map_err(|status| status.message.clone())?;
     let store = home.context.objects.store();
     match store.branching() {
-        Some(log) => workspaces.restore(&**store, log),
+        Some(log) => {
+            workspaces.check_keys(log).await?;
+            workspaces.restore(&**store, log);
+        }
         // such a server is there for tests, and the first of them would wait longer for it than for the start of the server
         None => drop(task::spawn("empty API", workspaces.clone().prepare())),
     }

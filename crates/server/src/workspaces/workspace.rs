@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::definition::Spec;
 use super::label::{Label, WantedRevision, wanted_revision};
+use super::rewriting::{KeptStores, OriginStore};
 use crate::http::{Edge, OpenCount};
 
 /// The store that a workspace begins from, and how it is to be read.
@@ -366,6 +367,22 @@ impl Workspace {
             WorkspaceContent::Copied { .. } | WorkspaceContent::Awaited => {
                 Err("its content is being replaced".to_owned())
             }
+        }
+    }
+
+    /// The stores, which are about to be written to directly, unless the workspace has not begun or is a copy.
+    pub fn kept_stores(&self, log: Option<&dyn Branching>) -> Option<KeptStores> {
+        match &mut self.state.lock().content {
+            WorkspaceContent::Begun { store, is_fresh, origin, keeping } => {
+                *is_fresh = false;
+                let kept = match keeping {
+                    Keeping::Memory => Some(origin.store.clone()),
+                    Keeping::Log => log.and_then(|log| log.origin(self.uid.as_bytes())),
+                };
+                let layout = origin.layout.clone();
+                Some(KeptStores { content: store.clone(), origin: kept.map(OriginStore::Fixed), layout })
+            }
+            _ => None,
         }
     }
 
