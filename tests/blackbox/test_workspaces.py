@@ -106,6 +106,24 @@ def test_audit_events_and_logs_name_the_workspace(launch, tmp_path):
     with launch("--workspaces", "--audit-policy-file", str(policy), "--audit-log-path", str(log), "-v=3") as server:
         server.ok("GET", create(server, "a") + "/api/v1/pods")
         eventually(lambda: "/clusters/a/api/v1/pods" in log.read_text() and "/clusters/a/api/v1/pods" in server.log_tail())
+        server.ok("PATCH", f"{WORKSPACES}/a", {"spec": {"template": True}})
+        maps = "/clusters/a/api/v1/namespaces/default/configmaps"
+        # refused at the gate: a user who may not enter, a workspace that does not exist, and a write to a template
+        refused = [
+            ("GET", "/clusters/a/api/v1/secrets", "plain-token", 403, "plain"),
+            ("GET", "/clusters/none/api/v1/secrets", None, 403, "system:anonymous"),
+            ("GET", "/clusters/a/api/v1/nodes", "wrong", 401, None),
+            ("POST", maps, TOKEN, 405, "tester"),
+        ]
+        for method, path, token, code, _ in refused:
+            assert server.request(method, path, {} if method == "POST" else None, token=token)[0] == code, path
+        events = lambda: [json.loads(line) for line in log.read_text().splitlines()]
+        for _, path, _, code, user in refused:
+            seen = lambda path=path, code=code: [
+                event["user"].get("username") for event in events() if event["requestURI"] == path and event.get("responseStatus", {}).get("code") == code
+            ]
+            assert eventually(seen) == [user], path
+            assert path in server.log_tail(), path
 
 
 def test_the_number_of_series_does_not_grow(spaces):
@@ -167,6 +185,35 @@ def watching(server, path):
     assert response.status == 200
     yield response
     connection.close()
+
+
+def test_watches_over_websockets_count(spaces):
+    upgrade = {
+        "Authorization": "Bearer " + TOKEN,
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Origin": "https://localhost",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    path = create(spaces, "a", limits={"watches": 1}) + "/api/v1/configmaps?watch=1"
+    url = urllib.parse.urlparse(spaces.url)
+
+    def watch():
+        connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        connection.request("GET", path, headers=upgrade)
+        return connection, connection.getresponse().status
+
+    first, status = watch()
+    assert (status, watch()[1], spaces.request("GET", path)[0]) == (101, 429, 429)
+    first.sock.close()
+
+    def again():
+        connection, status = watch()
+        connection.close()
+        return status == 101
+
+    eventually(again)
 
 
 def test_bodies_that_never_end_hold_no_connection(launch):

@@ -401,6 +401,7 @@ impl Server {
             audit: audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),
+            room: None,
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);

@@ -34,7 +34,7 @@ use super::websocket;
 use super::zpages::ZPages;
 use crate::discovery::Discovery;
 use crate::openapi::OpenApi;
-use crate::verbs::Context;
+use crate::verbs::{Context, Room};
 
 /// The state that all connections share.
 pub struct Edge {
@@ -63,6 +63,8 @@ pub struct Edge {
     pub(super) interceptor: Option<Arc<dyn Interceptor>>,
     /// The clock of the API, unless it is that of the machine.
     pub(super) clock: Option<Arc<WorkspaceClock>>,
+    /// The limit of what the API holds, if it has one.
+    pub(super) room: Option<Arc<dyn Room>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     prefix: Text,
 }
@@ -82,6 +84,8 @@ pub struct EdgeParts {
     pub interceptor: Option<Arc<dyn Interceptor>>,
     /// The clock of the API, unless it is that of the machine.
     pub clock: Option<Arc<WorkspaceClock>>,
+    /// The limit of what the API holds, if it has one.
+    pub room: Option<Arc<dyn Room>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     pub prefix: Text,
 }
@@ -124,6 +128,7 @@ impl Edge {
             impersonation: Impersonation::new(gates.constrained_impersonation()),
             interceptor: parts.interceptor,
             clock: parts.clock,
+            room: parts.room,
             prefix: parts.prefix,
         }
     }

@@ -19,6 +19,7 @@ use super::arrival::Arrival;
 use super::chain::{Early, Edge, HttpResponse, out_of_time};
 use super::client::Client;
 use super::inflight::{CountedRequest, Permit};
+use super::request_body::RequestBody;
 use super::respond::{self, Reply, set};
 use super::{measure, websocket};
 use crate::limits;
@@ -50,7 +51,23 @@ impl RequestSlot<'_> {
     }
 }
 
+/// Why a layer above has refused a request.
+#[derive(Clone)]
+struct RefusedBefore(Status);
+
 impl Edge {
+    /// Responds to a request that a layer above has refused: it is audited, logged and measured, and takes a seat, as one that is
+    /// refused here.
+    pub async fn refuse(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        mut request: http::Request<RequestBody>,
+        why: Status,
+    ) -> HttpResponse {
+        request.extensions_mut().insert(RefusedBefore(why));
+        self.serve(client, request).await
+    }
+
     /// Authenticates a client and authorizes a request for it. The request is not made.
     pub async fn vouch(&self, client: &Client, headers: &HeaderMap, info: RequestInfo) -> Result<(), Status> {
         let vouched = async {
@@ -119,6 +136,9 @@ impl Edge {
         }
         let queued = clock::instant();
         let slot = self.admit(&user, &info, is_master, timeout, reply).await?;
+        if let Some(RefusedBefore(status)) = arrival.parts.extensions.get() {
+            return Err(reply.status(status));
+        }
         let dequeued = clock::instant();
         let authorized = pin!(self.authorize(user, info));
         let authorized = trace::at(reply.trace_context, authorized);

@@ -104,6 +104,13 @@ pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Res
     Err(request.strategy.invalid(&TypeMeta::of(object), object.str_at(&["metadata", "name"]), &[error]))
 }
 
+/// Fails if a layer above keeps the object of a name.
+pub fn check_deletion(write: &Write<'_>, name: &str) -> Result<(), Status> {
+    let resource = &write.request.resource;
+    let protection = write.context.write_rules.get().and_then(|rules| (rules.protection)(resource, name));
+    protection.map_or(Ok(()), |why| Err(Status::forbidden(&resource.group, &resource.plural, name, why)))
+}
+
 /// Prepares the deletion of an object: may change `marked`, which has the deletion timestamp.
 pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut Value) -> Result<(), Status> {
     match write.request.resource.hooks {

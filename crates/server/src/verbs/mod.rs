@@ -97,8 +97,8 @@ pub struct Context {
     /// The addresses and node ports of Services.
     pub allocation: Allocation,
     pub writes: WritesInFlight,
-    /// The rule of a layer above about its resources, if it has one.
-    pub write_rule: OnceLock<WriteRule>,
+    /// The rules of a layer above, if it has any.
+    pub write_rules: OnceLock<WriteRules>,
     /// Held while quotas are charged, so that concurrent charges do not conflict.
     quota_turn: tokio::sync::Mutex<()>,
     /// Held while the names of a CRD are accepted, so that no other CRD accepts the same names.
@@ -127,7 +127,7 @@ impl Context {
             aggregation,
             allocation,
             writes: WritesInFlight::new(),
-            write_rule: OnceLock::new(),
+            write_rules: OnceLock::new(),
             quota_turn: Default::default(),
             naming_turn: Default::default(),
         }
@@ -165,6 +165,8 @@ pub struct Request {
     pub audit_context: Option<Arc<AuditContext>>,
     /// The old cache from which the request reads, if it does.
     pub lag: Option<Lag>,
+    /// The limit of what the API holds, for a request of a client.
+    pub room: Option<Arc<dyn Room>>,
     /// Completes the object that the request writes, if a layer above does so.
     pub completion: Option<Box<dyn Completion>>,
 }
@@ -182,9 +184,28 @@ pub struct NeededRight {
     pub name: String,
 }
 
-/// The right that a write needs by the rules of a layer above: of an object of this resource, in place of the second object if
-/// there is one.
-pub type WriteRule = fn(&Resource, &Value, Option<&Value>) -> Option<NeededRight>;
+/// The rules of a layer above about writes of objects.
+pub struct WriteRules {
+    /// The right that the write of an object needs, in place of the second object if there is one.
+    pub needed_right: fn(&Resource, &Value, Option<&Value>) -> Option<NeededRight>,
+    /// Why the object of a name cannot be deleted, if it cannot.
+    pub protection: fn(&Resource, &str) -> Option<&'static str>,
+}
+
+/// What a write adds to an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// An object of so many bytes.
+    Object(usize),
+    /// So many bytes of an object that exists.
+    Bytes(usize),
+}
+
+/// The limit of what an API holds, for the writes of its clients.
+pub trait Room: Send + Sync {
+    /// Fails if there is no room for more.
+    fn check(&self, growth: Growth) -> Result<(), Status>;
+}
 
 /// How far a watch cache is behind the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +269,7 @@ impl Request {
             warnings: Default::default(),
             audit_context: None,
             lag: None,
+            room: None,
             completion: None,
         }
     }
@@ -266,6 +288,11 @@ impl Request {
     /// This request, which reads from an old cache.
     pub fn lagging(self, lag: Option<Lag>) -> Request {
         Request { lag, ..self }
+    }
+
+    /// This request, in an API that holds no more than a limit.
+    pub fn limited_by(self, room: Option<Arc<dyn Room>>) -> Request {
+        Request { room, ..self }
     }
 
     /// This request, whose object a layer above completes.

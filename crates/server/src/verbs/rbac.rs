@@ -27,7 +27,7 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
 
 /// Fails if the rule of a layer above asks for a right that the user does not have.
 pub async fn check_rule(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
-    let needed = context.write_rule.get().and_then(|rule| rule(&request.resource, new, old));
+    let needed = context.write_rules.get().and_then(|rules| (rules.needed_right)(&request.resource, new, old));
     let Some(NeededRight { verb, resource, name }) = needed else { return Ok(()) };
     let attributes = AccessAttributes {
         verb,

@@ -13,8 +13,7 @@ use machinery::status::{Details, Reason};
 
 use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
-use super::rewriting::REWRITE_PATH;
-use super::workspace::{Opened, Workspace, WorkspaceUsage};
+use super::workspace::{Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
 use crate::limits;
 
@@ -22,6 +21,8 @@ use crate::limits;
 const REVIEWS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
 
 const METRICS_PATH: &str = "/metrics";
+/// The path with which an operator has the values of a workspace written again.
+const REWRITE_PATH: &str = "/storage/rewrite";
 
 /// How a client may enter a workspace.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,24 @@ struct Entrance {
     by: EnteredBy,
 }
 
+/// A context that a request may use, and the guard that keeps it meanwhile.
+struct Passage {
+    opened: Arc<Opened>,
+    guard: Arc<()>,
+}
+
+/// The API that refuses a request: its users, its seats and its records are those of the response.
+enum RefusedEntry {
+    ByDefault(Status),
+    ByWorkspace(Arc<Opened>, Status),
+}
+
+impl From<Status> for RefusedEntry {
+    fn from(status: Status) -> RefusedEntry {
+        RefusedEntry::ByDefault(status)
+    }
+}
+
 impl Branches for Workspaces {
     fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse> {
         Box::pin(async move { self.respond(client, request).await.unwrap_or_else(|status| status_response(&status)) })
@@ -50,11 +69,10 @@ impl Workspaces {
         client: Arc<Client>,
         request: Request<RequestBody>,
     ) -> Result<HttpResponse, Status> {
-        let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default();
-        let (name, path) = below.find('/').map_or((below, ""), |end| below.split_at(end));
+        let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default().to_owned();
+        let (name, path) = below.find('/').map_or((below.as_str(), ""), |end| below.split_at(end));
         if request.method() == Method::POST && path.is_empty() {
-            let name = name.to_owned();
-            return self.create_quickly(client, request, &name).await;
+            return self.create_quickly(client, request, name).await;
         }
         let query = request.uri().query().unwrap_or_default();
         let info = RequestInfo::parse(request.method(), path, query);
@@ -62,12 +80,47 @@ impl Workspaces {
             return self.metrics(client, request).await;
         }
         if request.method() == Method::POST && path == REWRITE_PATH {
-            return self.rewrite(&client, request.headers(), name, query).await;
+            return match self.rewrite(&client, request.headers(), name, query).await {
+                Err(status) => self.refuse(client, request, status).await,
+                rewritten => rewritten,
+            };
         }
-        let watches = info.verb == Verb::Watch;
-        let Entrance { workspace, by } = self.admit(&client, request.headers(), name).await?;
+        match self.pass(&client, request.headers(), name, path, &info).await {
+            Ok(Passage { opened, guard }) => {
+                let watch = (info.verb == Verb::Watch).then(|| opened.watches.clone());
+                let response = opened.edge.clone().serve(client, request).await;
+                Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
+            }
+            Err(RefusedEntry::ByDefault(status)) => self.refuse(client, request, status).await,
+            Err(RefusedEntry::ByWorkspace(opened, status)) => {
+                Ok(opened.edge.clone().refuse(client, request, status).await)
+            }
+        }
+    }
+
+    /// Responds to a request that the gate refuses.
+    async fn refuse(
+        &self,
+        client: Arc<Client>,
+        request: Request<RequestBody>,
+        why: Status,
+    ) -> Result<HttpResponse, Status> {
+        let home = self.home().ok_or_else(stopping)?;
+        Ok(home.refuse(client, request, why).await)
+    }
+
+    /// Lets a request pass, or says who refuses it.
+    async fn pass(
+        self: &Arc<Self>,
+        client: &Client,
+        headers: &HeaderMap,
+        name: &str,
+        path: &str,
+        info: &RequestInfo,
+    ) -> Result<Passage, RefusedEntry> {
+        let Entrance { workspace, by } = self.admit(client, headers, name).await?;
         if !workspace.settled(limits::WORKSPACE_COPY_WAIT).await {
-            return Err(unavailable(&format!("workspace {name:?} is not ready yet")));
+            return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }
         // no retry helps, so clients must not make one
         let failed = |why: String| Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"));
@@ -75,17 +128,21 @@ impl Workspaces {
             Some(entered) => entered,
             None => self.open(&workspace).await.map_err(failed)?,
         };
-        if by == EnteredBy::OwnToken && !opened.edge.is_by_account(&client, request.headers(), path) {
-            self.vouch(&client, request.headers(), name).await?;
+        if by == EnteredBy::OwnToken && !opened.edge.is_by_account(client, headers, path) {
+            self.vouch(client, headers, name).await?;
         }
         let spec = workspace.spec();
-        if spec.template && writes(request.method(), path) {
-            return Err(sealed(name));
+        let refused = if spec.template && writes(&info.method, path) {
+            Err(sealed(name))
+        } else if info.verb == Verb::Watch {
+            check_watches(&spec, &opened)
+        } else {
+            Ok(())
+        };
+        match refused {
+            Ok(()) => Ok(Passage { opened, guard }),
+            Err(status) => Err(RefusedEntry::ByWorkspace(opened, status)),
         }
-        check_limits(&spec, &opened, request.method(), watches)?;
-        let watch = watches.then(|| opened.watches.clone());
-        let response = opened.edge.clone().serve(client, request).await;
-        Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
     }
 
     /// The workspace of a name, if the client may enter it: with a token of one of its own ServiceAccounts, or as a user who may
@@ -148,22 +205,11 @@ fn writes(method: &Method, path: &str) -> bool {
     !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
 }
 
-/// Refuses what is beyond the limits of a workspace. The objects and bytes of requests in flight count only once they are written, so
-/// that a burst may exceed a limit by the requests in flight.
-fn check_limits(spec: &Spec, opened: &Opened, method: &Method, watches: bool) -> Result<(), Status> {
-    let of = spec.limits;
-    if of.watches > 0 && watches && opened.watches() >= of.watches {
-        return Err(too_many(&format!("the workspace has its {} watches already", of.watches)));
-    }
-    let creates = [Method::POST, Method::PUT, Method::PATCH].contains(method);
-    if (of.objects > 0 || of.bytes > 0) && creates {
-        let WorkspaceUsage { objects, bytes } = opened.usage();
-        let is_full = |limit: usize, used: u64| limit > 0 && used >= limit as u64;
-        let full = [(of.objects, objects as u64, "objects"), (of.bytes, bytes, "bytes")];
-        if let Some((limit, _, what)) = full.into_iter().find(|(limit, used, _)| is_full(*limit, *used)) {
-            let why = format!("the workspace has reached its limit of {limit} {what}");
-            return Err(Status::new(Reason::Forbidden, why));
-        }
+/// Refuses a watch beyond the limit of a workspace.
+fn check_watches(spec: &Spec, opened: &Opened) -> Result<(), Status> {
+    let limit = spec.limits.watches;
+    if limit > 0 && opened.watches() >= limit {
+        return Err(too_many(&format!("the workspace has its {limit} watches already")));
     }
     Ok(())
 }

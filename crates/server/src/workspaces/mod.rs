@@ -14,6 +14,7 @@ mod label;
 mod open;
 mod quick;
 mod rewriting;
+mod room;
 #[cfg(test)]
 mod tests;
 mod workspace;
@@ -112,7 +113,7 @@ pub async fn start(
 ) -> Result<Option<Arc<dyn Branches>>, String> {
     let Some(workspaces) = workspaces else { return Ok(None) };
     let _ = workspaces.home.set(Arc::downgrade(home));
-    let _ = home.context.write_rule.set(definition::needed_right);
+    let _ = home.context.write_rules.set(definition::WRITE_RULES);
     controller::create_definition(&home.context).await.map_err(|status| status.message.clone())?;
     let store = home.context.objects.store();
     match store.branching() {

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use super::definition::{GROUP, PLURAL, Spec};
 use super::label::{Label, pristine_id};
+use super::room::WorkspaceRoom;
 use super::workspace::{Fork, Opened, Origin, Workspace, revision_of};
 use super::{Pristine, Workspaces};
 use crate::assembly::{Base, Beginning, Blueprint};
@@ -77,7 +78,7 @@ impl Workspaces {
         Ok(Fork::Kept(Origin { store, ..origin }))
     }
 
-    async fn assemble(&self, workspace: &Workspace, origin: &Origin) -> Result<Opened, String> {
+    async fn assemble(&self, workspace: &Arc<Workspace>, origin: &Origin) -> Result<Opened, String> {
         let spec = workspace.spec();
         let pristine = self.pristine(spec.release.unwrap_or(origin.release)).await?;
         let blueprint = &pristine.blueprint;
@@ -108,6 +109,8 @@ impl Workspaces {
         let of_workspace = InFlightMax { read_only: limit, mutating: limit };
         let open = Arc::new(OpenCount::new());
         assembled.context.flow.iter().for_each(|flow| flow.limit_to(limit));
+        let room =
+            WorkspaceRoom { workspace: Arc::downgrade(workspace), objects: Arc::downgrade(&assembled.context.objects) };
         let edge = Edge::new(EdgeParts {
             context: assembled.context,
             health: self.parts.health.clone(),
@@ -120,6 +123,7 @@ impl Workspaces {
             audit: self.parts.audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock,
+            room: Some(Arc::new(room)),
             prefix,
         });
         let (requests, watches) = Default::default();

@@ -3,7 +3,6 @@
 //! The objects do not change, so the store is written to directly: a template takes no writes through its API.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use base::request::{Query, RequestInfo};
 use base::task;
@@ -19,13 +18,10 @@ use store::{Branching, Expected, Refused, Store, Write};
 use super::copied::{CopyStatus, id_of};
 use super::definition::{GROUP, PLURAL};
 use super::label::{is_pristine, pristine_id};
-use super::workspace::Workspace;
+use super::workspace::{KeptStores, OriginStore, Workspace};
 use super::{Workspaces, gate};
 use crate::http::{Body, Client, HttpResponse};
 use crate::limits;
-
-/// The path below that of a workspace with which its values are written again.
-pub const REWRITE_PATH: &str = "/storage/rewrite";
 
 /// The result for one workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,23 +48,6 @@ impl Wanted {
     }
 }
 
-/// The stores of a workspace, which have the same layout.
-pub struct KeptStores {
-    /// What it holds.
-    pub content: Arc<dyn Store>,
-    /// What it began with, for resets.
-    pub origin: Option<OriginStore>,
-    pub layout: Layout,
-}
-
-/// The store to which a reset returns.
-pub enum OriginStore {
-    /// It is written to as any other.
-    Writable(Arc<dyn Store>),
-    /// It stays as it was when the workspace began.
-    Fixed(Arc<dyn Store>),
-}
-
 impl Workspaces {
     /// Writes the values of a workspace again that are encrypted with a former key, for a user who may `create` the resource
     /// `workspaces/storage` in `default`.
@@ -92,6 +71,7 @@ impl Workspaces {
         let out_of_time = |_| Status::new(Reason::Timeout, "not all values could be written in time; try again");
         let RewriteCounts { objects, written, refused, for_reset } =
             rewritten.map_err(out_of_time)?.map_err(|why| Status::new(Reason::ServiceUnavailable, why))?;
+        tracing::info!(workspace = name, objects, written, refused, for_reset, "values have been encrypted again");
         let count = |count: usize| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
         let counts = json!({"objects": (count(objects)), "written": (count(written)), "refused": (count(refused)),
             "forReset": (count(for_reset))});

@@ -108,6 +108,7 @@ impl TestServer {
             audit,
             interceptor: None,
             clock: None,
+            room: None,
             prefix: Default::default(),
         }));
         let (_, leads) = watch::channel(true);

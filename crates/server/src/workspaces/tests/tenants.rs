@@ -120,7 +120,7 @@ async fn a_fork_needs_a_right_to_its_source() {
             assert_eq!(patched.0, 403, "{name}: {spec:?} {}", patched.1);
         }
     }
-    // the response does not tell a source that exists from one that does not
+    // the response is the same for a source that exists and for one that does not
     let refused = async |source: &str| {
         let (code, body) =
             server.call(&user("jane"), Method::POST, "/clusters/x", json!({"from": (from(source))})).await;
@@ -270,4 +270,63 @@ async fn metrics_are_for_the_operator_and_name_no_kinds_of_workspaces() {
         let (code, text) = server.get(path).await;
         assert!(code == 200 && text.contains("apiserver_request_total"), "{path}: {text}");
     }
+}
+
+#[tokio::test]
+async fn a_full_workspace_can_be_emptied() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    let lease = "/clusters/a/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let maps = "/clusters/a/api/v1/namespaces/default/configmaps";
+    let send = async |method: Method, path: &str, body: Value| server.call(&admin(), method, path, body).await;
+    let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/held"]}, "data": {"a": "long"}});
+    let holder = |name: &str| json!({"spec": {"holderIdentity": name}});
+    for (path, object) in [(maps, held), (lease, json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "one"}}))]
+    {
+        let (code, body) = send(Method::POST, path, object).await;
+        assert_eq!(code, 201, "{body}");
+    }
+    assert_eq!(server.change("a", json!({"limits": {"objects": 1, "bytes": 1}})).await.0, 200);
+    let review = "/clusters/a/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let asked = json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});
+    let (held, lease) = (format!("{maps}/held"), format!("{lease}/l"));
+    let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
+    for (what, method, path, body, code) in [
+        ("a new object", Method::POST, maps, json!({"metadata": {"name": "new"}}), 403),
+        ("a larger object", Method::PATCH, held.as_str(), json!({"data": {"b": "more"}}), 403),
+        ("a smaller object", Method::PATCH, &held, json!({"data": {"a": (Value::Null)}}), 200),
+        ("a Lease with a longer holder", Method::PATCH, &lease, holder("another-one"), 200),
+        ("a Lease full of data", Method::PATCH, &lease, holder(&"x".repeat(4000)), 403),
+        ("a review", Method::POST, review, asked, 201),
+        ("a deletion", Method::DELETE, &held, Value::Null, 200),
+        (
+            "a label of an object that is being deleted",
+            Method::PATCH,
+            &held,
+            json!({"metadata": {"labels": {"a": "b"}}}),
+            403,
+        ),
+        ("the last finalizer", Method::PATCH, &held, finalizers(json!([])), 200),
+        ("an object that is gone", Method::GET, &held, Value::Null, 404),
+    ] {
+        let (got, response) = send(method, path, body).await;
+        assert_eq!(got, code, "{what}: {response}");
+    }
+}
+
+#[tokio::test]
+async fn workspaces_are_kept_from_mistakes_of_their_operator() {
+    let server = TestServer::start().await;
+    server.create("t", json!({})).await;
+    assert_eq!(server.put("t", "one").await, 201);
+    assert_eq!(server.change("t", json!({"template": true})).await.0, 200);
+    let (code, body) = server.change("t", json!({"reset": "1"})).await;
+    assert!(code == 422 && body.contains("a template cannot be reset"), "{body}");
+    assert_eq!(server.change("t", json!({"ttl": "1h"})).await.0, 200);
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for path in [format!("{definitions}/workspaces.workspaces.pintle.dev"), definitions.to_owned()] {
+        let (code, body) = server.call(&admin(), Method::DELETE, &path, Value::Null).await;
+        assert!(code == 403 && body.contains("all workspaces would be deleted"), "{path}: {body}");
+    }
+    assert_eq!(server.names("t").await, ["one"]);
 }
