@@ -33,7 +33,9 @@ impl Workspaces {
             Ok(workspace.to_json().into())
         });
         let user = credentials(&parts.headers);
-        parts.uri = format!("/apis/{GROUP}/v1alpha1/{PLURAL}").parse().map_err(|_| Status::internal("no URI"))?;
+        // a typing error in a limit would go unnoticed, since programs do not read warnings
+        let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}?fieldValidation=Strict");
+        parts.uri = path.parse().map_err(|_| Status::internal("no URI"))?;
         parts.headers.remove(CONTENT_LENGTH);
         parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let created = home.serve(client, Request::from_parts(parts, body)).await;

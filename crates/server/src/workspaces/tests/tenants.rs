@@ -330,3 +330,19 @@ async fn workspaces_are_kept_from_mistakes_of_their_operator() {
     }
     assert_eq!(server.names("t").await, ["one"]);
 }
+
+#[tokio::test]
+async fn mistakes_in_a_specification_are_refused() {
+    let server = TestServer::start().await;
+    server.create("a", json!({})).await;
+    for (spec, code, why) in [
+        (json!({"limit": {"objects": 1}}), 400, "unknown field \\\"spec.limit\\\""),
+        (json!({"ttl": "99999999999999999999h"}), 422, "spec"),
+        (json!({"ttl": "87601h"}), 422, "ten years"),
+        (json!({"from": {"workspace": "a", "resourceVersion": "99999999999999999999"}}), 422, "resourceVersion"),
+        (json!({"ttl": "87600h"}), 201, ""),
+    ] {
+        let (got, body) = server.call(&admin(), Method::POST, "/clusters/x", spec.clone()).await;
+        assert!(got == code && body.contains(why), "{spec:?}: {got} {body}");
+    }
+}
