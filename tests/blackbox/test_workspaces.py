@@ -126,6 +126,15 @@ def test_audit_events_and_logs_name_the_workspace(launch, tmp_path):
             assert path in server.log_tail(), path
 
 
+def test_lines_about_background_work_name_the_workspace(launch):
+    with launch("--workspaces", "-v=6") as server:
+        for name in ("a", "b"):
+            server.ok("GET", create(server, name) + "/version")
+        lines = lambda name: [line for line in server.stderr().splitlines() if f"workspace{{name={name}}}" in line]
+        assert eventually(lambda: lines("a") and lines("b"))
+        assert not set(lines("a")) & set(lines("b")), "the task of one workspace has no part in another"
+
+
 def test_the_number_of_series_does_not_grow(spaces):
     """The metrics of the server do not depend on the number of its workspaces."""
 

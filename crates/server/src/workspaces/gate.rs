@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, Request};
 use machinery::Status;
 use machinery::names;
 use machinery::status::{Details, Reason};
+use tracing::Instrument as _;
 
 use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
@@ -88,12 +89,12 @@ impl Workspaces {
         match self.pass(&client, request.headers(), name, path, &info).await {
             Ok(Passage { opened, guard }) => {
                 let watch = (info.verb == Verb::Watch).then(|| opened.watches.clone());
-                let response = opened.edge.clone().serve(client, request).await;
+                let response = opened.edge.clone().serve(client, request).instrument(opened.span.clone()).await;
                 Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
             }
             Err(RefusedEntry::ByDefault(status)) => self.refuse(client, request, status).await,
             Err(RefusedEntry::ByWorkspace(opened, status)) => {
-                Ok(opened.edge.clone().refuse(client, request, status).await)
+                Ok(opened.edge.clone().refuse(client, request, status).instrument(opened.span.clone()).await)
             }
         }
     }

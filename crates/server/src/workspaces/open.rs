@@ -12,6 +12,7 @@ use objects::{Key, Layout, Storage};
 use parking_lot::Mutex;
 use store::{BranchSource, Branching, Expected, Memory, Refused, Store, Write};
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use super::definition::{GROUP, PLURAL, Spec};
 use super::label::{Label, pristine_id};
@@ -96,14 +97,17 @@ impl Workspaces {
         let observers = testing.iter().map(Testing::observer).collect();
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
         let clock = testing.as_ref().map(|testing| testing.clock().clone());
-        let assembled = clock::within(clock.clone(), blueprint.assemble(beginning)).await?;
+        // lines of the log have the name, also those about what runs in the background
+        let span = tracing::error_span!("workspace", name = %workspace.name);
+        let assembling = clock::within(clock.clone(), blueprint.assemble(beginning)).instrument(span.clone());
+        let assembled = assembling.await?;
         let stop = watch::Sender::new(false);
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
         }
         testing.iter().for_each(|testing| testing::start(testing, &assembled.context, stop.subscribe()));
         if !spec.template {
-            clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe()));
+            span.in_scope(|| clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe())));
         }
         let limit = spec.limits.requests_in_flight;
         let of_workspace = InFlightMax { read_only: limit, mutating: limit };
@@ -127,7 +131,7 @@ impl Workspaces {
             prefix,
         });
         let (requests, watches) = Default::default();
-        Ok(Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches })
+        Ok(Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches, span })
     }
 
     /// Makes the empty API that workspaces of the server's own release begin from.

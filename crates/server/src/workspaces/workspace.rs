@@ -138,6 +138,8 @@ pub struct Opened {
     pub requests: Arc<()>,
     /// Cloned by each watch.
     pub watches: Arc<()>,
+    /// Names the workspace in the lines of the log.
+    pub span: tracing::Span,
 }
 
 /// What a workspace holds.
