@@ -6,12 +6,14 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import urllib.parse
 
 import pytest
 
+from hooks import Hooks
 from metrics import metrics_of, value
 from pintle import TOKEN, eventually, insecure
 from unfinished import UnfinishedRequest
@@ -215,14 +217,8 @@ def test_watches_over_websockets_count(spaces):
 
     first, status = watch()
     assert (status, watch()[1], spaces.request("GET", path)[0]) == (101, 429, 429)
-    first.sock.close()
-
-    def again():
-        connection, status = watch()
-        connection.close()
-        return status == 101
-
-    eventually(again)
+    first.sock.shutdown(socket.SHUT_RDWR)
+    eventually(lambda: watch()[1] == 101)
 
 
 def test_bodies_that_never_end_hold_no_connection(launch):
@@ -447,6 +443,44 @@ def test_what_is_registered_in_one_workspace_concerns_no_other(spaces):
         assert status == created, (prefix, body)
         status, body, _ = spaces.request("GET", f"{prefix}/apis/example.com/v1/things")
         assert status == relayed, (prefix, body)
+
+
+@pytest.mark.parametrize(("networks", "called"), [("192.0.2.0/24,fd00::/8", False), ("10.0.0.0/8,127.0.0.0/8", True)])
+def test_workspaces_call_only_the_networks_that_are_named(launch, networks, called):
+    """By URL and by a Service with an external name. `default` is not concerned, nor are addresses that the operator maps."""
+    with launch() as certificates, Hooks(certificates) as hooks:
+        client = hooks.on("/hook", lambda request: {"allowed": True})
+        port = urllib.parse.urlparse(client["url"]).port
+        mapped = f"--service-address=default/mapped=127.0.0.1:{port}"
+        with launch("--workspaces", f"--workspace-egress={networks}", mapped) as server:
+            a = create(server, "a")
+            rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+            hook = {"name": "all.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+            for prefix, reached in ((a, called), ("", True)):
+                path = f"{prefix}/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+                server.ok("POST", path, {"metadata": {"name": "all"}, "webhooks": [hook]})
+                maps = f"{prefix}/api/v1/namespaces/default/configmaps"
+                status, body, _ = eventually(lambda maps=maps, prefix=prefix: refused_or_called(server, maps, hooks))
+                assert (status == 201) == reached, (prefix, body)
+                assert reached or "workspaces may not call this network" in body["message"], body
+            for name, spec in (("host", {"type": "ExternalName", "externalName": "localhost"}), ("mapped", {"ports": [{"port": 443}]})):
+                server.ok("POST", f"{a}/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
+            condition = lambda name: next(
+                (c for c in server.ok("GET", f"{a}/apis/apiregistration.k8s.io/v1/apiservices/v1.{name}")["status"].get("conditions", [])), None
+            )
+            for name, reached in (("host", called), ("mapped", True)):
+                service = {"service": {"name": name, "namespace": "default", "port": port if name == "host" else 443}, "insecureSkipTLSVerify": True}
+                spec = {**service, "group": name, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
+                server.ok("POST", f"{a}/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": f"v1.{name}"}, "spec": spec})
+                message = eventually(lambda name=name: condition(name))["message"]
+                assert ("workspaces may not call this network" in message) == (not reached), message
+
+
+def refused_or_called(server, maps, hooks):
+    """The response to a write once the webhook configuration is in use."""
+    before = len(hooks.requests("/hook"))
+    response = server.request("POST", maps, {"metadata": {"generateName": "m-"}})
+    return response if response[0] != 201 or len(hooks.requests("/hook")) > before else None
 
 
 def test_one_workspace_does_not_take_the_seats_of_another(spaces):

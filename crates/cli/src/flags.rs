@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use server::EgressNetwork;
 
 use crate::backups::ScheduleFlags;
 use crate::certificate_tasks::CertificateTask;
@@ -543,6 +544,18 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_WORKSPACES", help_heading = "Serving")]
     pub workspaces: bool,
+
+    /// Networks that webhooks and APIServices of workspaces may be in, comma separated, such as 10.0.0.0/8; an address of
+    /// --service-address may be in any. [default: with a --bind-address that only this machine reaches, all; otherwise all but
+    /// addresses of this machine and link-local ones]
+    #[arg(
+        long,
+        value_name = "CIDR,...",
+        value_delimiter = ',',
+        env = "PINTLE_WORKSPACE_EGRESS",
+        help_heading = "Serving"
+    )]
+    pub workspace_egress: Vec<EgressNetwork>,
 
     /// Serve objects of testing.pintle.dev/v1alpha1, with which clients make requests of others fail and hold the events of their
     /// watches; for tests of controllers. Not with a --bind-address that other machines reach.

@@ -12,7 +12,7 @@ use access::flow::{Flow, SeatSupply};
 use base::metrics::{KindSeries, METRICS};
 use base::request::FeatureGates;
 use base::task;
-use base::webhook::{self, Address, Identity};
+use base::webhook::{self, Address, Egress, Identity};
 use machinery::{Status, Value};
 use objects::{Event, Frozen, Key, Known, Objects, Storage};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
@@ -36,6 +36,8 @@ pub struct Blueprint {
     pub plugins: Arc<Plugins>,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
+    /// The networks that webhooks and aggregated API servers may be in, apart from those addresses.
+    pub egress: Egress,
     pub authentication: Authentication,
     pub modes: Modes,
     /// Client certificate for aggregated API servers.
@@ -225,7 +227,8 @@ impl Blueprint {
             }
             Some(service)
         };
-        webhook::Client::new(webhook::Services::new(self.service_addresses.clone(), Box::new(lookup)))
+        let services = webhook::Services::new(self.service_addresses.clone(), Box::new(lookup));
+        webhook::Client::new(services.within(self.egress.clone()))
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use access::audit::Audit;
 use access::flow::{SeatPool, SeatSupply};
 use base::request::FeatureGates;
+use base::webhook::Egress;
 use base::{clock, task};
 use machinery::{Release, Text, Value};
 use objects::{Event, EventKind, Key};
@@ -56,6 +57,8 @@ pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates),
 pub struct Parts {
     pub blueprint: Arc<Blueprint>,
     pub features: Features,
+    /// The networks that workspaces may call.
+    pub egress: Egress,
     pub health: Arc<Health>,
     pub audit: Arc<Audit>,
     pub request_timeout: std::time::Duration,

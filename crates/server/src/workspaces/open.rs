@@ -193,6 +193,7 @@ impl Workspaces {
         Ok(Blueprint {
             plugins: own.plugins.clone(),
             service_addresses: own.service_addresses.clone(),
+            egress: self.parts.egress.clone(),
             authentication: own.authentication.clone(),
             modes: own.modes.clone(),
             proxy_identity: None,

@@ -81,6 +81,7 @@ impl TestServer {
         let parts = Parts {
             blueprint: blueprint.clone(),
             features: Box::new(features),
+            egress: Default::default(),
             health: health.clone(),
             audit: audit.clone(),
             request_timeout,
