@@ -346,3 +346,85 @@ async fn mistakes_in_a_specification_are_refused() {
         assert!(got == code && body.contains(why), "{spec:?}: {got} {body}");
     }
 }
+
+/// Repeatable numbers (a linear congruential generator).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
+    }
+}
+
+/// What a random request of an owner is sent to: its collection, and an object of it that may be created.
+fn targets() -> Vec<(&'static str, Value)> {
+    let rule = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
+    let everyone = json!({"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"});
+    let admin = json!({"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"});
+    let hook = json!({"name": "all.example.com", "clientConfig": {"url": "https://127.0.0.1:1"}, "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore", "rules": [{"apiGroups": [""], "apiVersions": ["*"],
+        "operations": ["*"], "resources": ["secrets"]}]});
+    vec![
+        ("/api/v1/namespaces", json!({})),
+        ("/api/v1/namespaces/default/configmaps", json!({"data": {"a": "b"}})),
+        ("/api/v1/namespaces/default/secrets", json!({"stringData": {"a": "b"}})),
+        ("/api/v1/namespaces/kube-system/serviceaccounts", json!({})),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", json!({"rules": [rule]})),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", json!({"subjects": [everyone], "roleRef": admin})),
+        ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", json!({"spec": {"holderIdentity": "me"}})),
+        ("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", json!({"webhooks": [hook]})),
+        ("/apis/scheduling.k8s.io/v1/priorityclasses", json!({"value": 1})),
+        ("/apis/workspaces.pintle.dev/v1alpha1/workspaces", json!({"spec": {"from": {"workspace": "b"}}})),
+    ]
+}
+
+#[tokio::test]
+async fn random_requests_of_an_owner_change_nothing_outside() {
+    let server = TestServer::start().await;
+    for name in ["a", "b"] {
+        server.create(name, json!({})).await;
+        server.put(name, "own").await;
+    }
+    enthrone(&server, "jane", "a").await;
+    for name in ["a", "b"] {
+        server.reported(name, "Ready").await;
+    }
+    let (jane, targets) = (user("jane"), targets());
+    let seen = async |prefix: &str| {
+        let mut all = vec![];
+        for (collection, _) in targets.iter().filter(|(collection, _)| *collection != WORKSPACES) {
+            all.push(server.get(&format!("{prefix}{collection}")).await);
+        }
+        all
+    };
+    let before = (seen("").await, seen("/clusters/b").await);
+    let names = ["n0", "n1", "n2", "own", "default", "cluster-admin", "a", "b"];
+    let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let (mut numbers, mut changes) = (Numbers(7), 0);
+    for _ in 0..600 {
+        let prefix = numbers.one(&["/clusters/a", "/clusters/a", "/clusters/b", "", "/clusters/none"]);
+        let (method, (collection, mut object)) = (numbers.one(&methods), numbers.one(&targets));
+        let name = numbers.one(&names);
+        object.set_at(&["metadata", "name"], Value::from(name));
+        let path = match method {
+            Method::POST => format!("{prefix}{collection}"),
+            _ if numbers.below(10) == 0 => format!("{prefix}{collection}"),
+            _ => format!("{prefix}{collection}/{name}{}", numbers.one(&["", "", "", "/status"])),
+        };
+        let body = if [Method::GET, Method::DELETE].contains(&method) { Value::Null } else { object };
+        let (code, text) = server.call(&jane, method.clone(), &path, body).await;
+        assert!(code < 500, "{method} {path}: {text}");
+        if prefix == "/clusters/a" {
+            changes += usize::from(code < 300 && method != Method::GET);
+        } else {
+            assert!(code == 403 && !text.contains("\"uid\""), "{method} {path}: {code} {text}");
+        }
+    }
+    assert!(changes > 20, "{changes} requests have changed something inside");
+    assert!((seen("").await, seen("/clusters/b").await) == before, "something outside has changed");
+}
