@@ -298,9 +298,9 @@ def signing_request(tmp_path, name, subject, usages=("client auth",), **spec):
     }
 
 
-def approve(server, name, kind="Approved"):
-    path = f"{REQUESTS}/{name}/approval"
-    request = server.ok("GET", f"{REQUESTS}/{name}")
+def approve(server, name, kind="Approved", prefix=""):
+    path = f"{prefix}{REQUESTS}/{name}/approval"
+    request = server.ok("GET", f"{prefix}{REQUESTS}/{name}")
     request["status"]["conditions"] = [{"type": kind, "status": "True", "reason": "Test", "message": "by a test"}]
     server.ok("PUT", path, request)
 
@@ -325,6 +325,19 @@ def test_approved_requests_are_signed(launch, tmp_path):
         assert "certificate" not in status("joe") and "certificate" not in status("denied")
         code, body, _ = server.request("POST", REQUESTS, signing_request(tmp_path, "root", "/O=system:masters/CN=root"))
         assert code == 403 and "system:masters" in body["message"], body
+
+
+def test_workspaces_sign_no_certificates(launch, tmp_path):
+    """The owner of a workspace could otherwise become any user of the server."""
+    with launch("--workspaces") as server:
+        server.ok("POST", "/clusters/a")
+        for prefix in ("/clusters/a", ""):
+            request = signing_request(tmp_path, "jane", "/CN=system:kube-controller-manager")
+            server.ok("POST", prefix + REQUESTS, request)
+            approve(server, "jane", prefix=prefix)
+        status = lambda prefix: server.ok("GET", f"{prefix}{REQUESTS}/jane")["status"]
+        eventually(lambda: status("").get("certificate"))
+        assert "certificate" not in status("/clusters/a")
 
 
 def test_lifetimes_of_signed_certificates_follow_the_clock(launch, tmp_path):

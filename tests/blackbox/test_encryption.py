@@ -66,6 +66,48 @@ def test_keys_are_rotated_by_rewriting_objects(launch):
             assert server.ok("GET", SECRETS + "/one")["data"] == {"k": ENCODED.decode()}
 
 
+def test_keys_of_workspaces_are_rotated(launch):
+    """Of a workspace in use, a template and a fork. The fork can be reset only with the former key, which the command says."""
+    former, both, new = [{"aesgcm": [("old", 1)]}], [{"aesgcm": [("new", 2), ("old", 1)]}], [{"aesgcm": [("new", 2)]}]
+    with tempfile.TemporaryDirectory() as directory:
+        write = lambda providers: configuration(directory, *providers, "identity")
+        flag = f"--encryption-provider-config={write(former)}"
+        with launch(flag, "--workspaces", storage="embedded") as server:
+            workspaces = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
+            read = lambda name: server.request("GET", f"/clusters/{name}{SECRETS}/one")
+            begin = lambda name, spec: server.ok("POST", f"/clusters/{name}", spec)
+            begin("used", {})
+            begin("template", {})
+            for name in ("used", "template"):
+                server.ok("POST", f"/clusters/{name}{SECRETS}", secret("one"))
+            server.ok("PATCH", f"{workspaces}/template", {"spec": {"template": True}})
+            begin("fork", {"from": {"workspace": "template"}})
+            assert read("fork")[0] == 200
+            write(both)
+            server.restart()
+            command = [server.binary, "storage", "rewrite", "--kubeconfig", server.kubeconfig]
+            rewrite = lambda: subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = rewrite()
+            assert done.returncode == 1 and "keep the former keys: 1 part of workspaces still needs them" in done.stderr, done
+            assert "workspace fork: a reset returns to 1 object with a former key" in done.stdout + done.stderr, done
+            for name in ("used", "template", "fork"):
+                assert f"workspace {name}: " in done.stdout + done.stderr, (name, done)
+            write(new)
+            server.stop()
+            serve = [server.binary, "serve", "--workspaces", "--secure-port", "0", "--data-dir", str(server.dir), flag]
+            check_fails(serve, 'workspace "fork": the value of /registry/core/secrets/default/one cannot be read')
+            # the way out if the key is lost
+            with launch(flag, storage="embedded", data_dir=server.dir) as without:
+                without.ok("DELETE", f"{workspaces}/fork")
+            server.start()
+            done = rewrite()
+            assert done.returncode == 0 and "up to date" in done.stdout and "workspace " not in done.stdout, done
+            for name in ("used", "template"):
+                assert read(name)[1]["data"] == {"k": ENCODED.decode()}, name
+            begin("later", {"from": {"workspace": "template"}})
+            assert read("later")[0] == 200
+
+
 def test_wrong_keys_are_reported_and_change_nothing(launch):
     with tempfile.TemporaryDirectory() as directory:
         path = configuration(directory, {"aesgcm": [("k", 1)]}, "identity")

@@ -224,6 +224,27 @@ def test_a_webhook_authorizes_requests(launch):
             assert len(hooks.requests("/access")) == before, "neither cached decisions nor system:masters are sent to the webhook"
 
 
+def test_authorization_webhooks_distinguish_workspaces(launch):
+    """A decision for one workspace is not used in another one, nor in `default`."""
+    key = "workspaces.pintle.dev/name"
+
+    def review(spec):
+        if spec.get("resourceAttributes", {}).get("subresource") == "content":
+            return {"allowed": True}
+        return {"allowed": spec.get("extra", {}).get(key) == ["a"]}
+
+    with launch() as certificates, Hooks(certificates) as hooks:
+        hooks.on("/access", review)
+        flags = ["--workspaces", "--authorization-mode=Webhook", "--authorization-webhook-config-file", str(kubeconfig(hooks, "/access"))]
+        with launch(*flags) as server:
+            for name in ("a", "b"):
+                server.ok("POST", f"/clusters/{name}")
+            for prefix, code in (("", 403), ("/clusters/a", 200), ("/clusters/b", 403), ("", 403)):
+                assert server.request("GET", prefix + MAPS, token="plain-token")[0] == code, prefix
+            named = [spec.get("extra", {}).get(key) for spec in hooks.requests("/access") if "subresource" not in spec["resourceAttributes"]]
+            assert named == [None, ["a"], ["b"]], "each is asked about once"
+
+
 def test_expressions_use_an_authorization_webhook(launch):
     """The authorizer in expressions of both kinds of policies and of a webhook's match conditions calls the authorization webhook,
     only for checks that are evaluated, and once for each."""

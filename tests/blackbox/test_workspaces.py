@@ -1,18 +1,22 @@
 """Workspaces: tokens, clients, the command line, and servers that keep their data on a disk."""
 
 import base64
+import contextlib
 import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import urllib.parse
 
 import pytest
 
+from hooks import Hooks
 from metrics import metrics_of, value
-from pintle import eventually, insecure
+from pintle import TOKEN, eventually, insecure
+from unfinished import UnfinishedRequest
 
 pytestmark = [pytest.mark.workspaces, pytest.mark.timeout(120)]
 
@@ -104,6 +108,33 @@ def test_audit_events_and_logs_name_the_workspace(launch, tmp_path):
     with launch("--workspaces", "--audit-policy-file", str(policy), "--audit-log-path", str(log), "-v=3") as server:
         server.ok("GET", create(server, "a") + "/api/v1/pods")
         eventually(lambda: "/clusters/a/api/v1/pods" in log.read_text() and "/clusters/a/api/v1/pods" in server.log_tail())
+        server.ok("PATCH", f"{WORKSPACES}/a", {"spec": {"template": True}})
+        maps = "/clusters/a/api/v1/namespaces/default/configmaps"
+        # refused at the gate: a user who may not enter, a workspace that does not exist, and a write to a template
+        refused = [
+            ("GET", "/clusters/a/api/v1/secrets", "plain-token", 403, "plain"),
+            ("GET", "/clusters/none/api/v1/secrets", None, 403, "system:anonymous"),
+            ("GET", "/clusters/a/api/v1/nodes", "wrong", 401, None),
+            ("POST", maps, TOKEN, 405, "tester"),
+        ]
+        for method, path, token, code, _ in refused:
+            assert server.request(method, path, {} if method == "POST" else None, token=token)[0] == code, path
+        events = lambda: [json.loads(line) for line in log.read_text().splitlines()]
+        for _, path, _, code, user in refused:
+            seen = lambda path=path, code=code: [
+                event["user"].get("username") for event in events() if event["requestURI"] == path and event.get("responseStatus", {}).get("code") == code
+            ]
+            assert eventually(seen) == [user], path
+            assert path in server.log_tail(), path
+
+
+def test_lines_about_background_work_name_the_workspace(launch):
+    with launch("--workspaces", "-v=6") as server:
+        for name in ("a", "b"):
+            server.ok("GET", create(server, name) + "/version")
+        lines = lambda name: [line for line in server.stderr().splitlines() if f"workspace{{name={name}}}" in line]
+        assert eventually(lambda: lines("a") and lines("b"))
+        assert not set(lines("a")) & set(lines("b")), "the task of one workspace has no part in another"
 
 
 def test_the_number_of_series_does_not_grow(spaces):
@@ -125,6 +156,85 @@ def test_the_number_of_series_does_not_grow(spaces):
         use(f"b{i}")
     # background work of the server may add a few
     assert series() < before + 20
+
+
+def test_series_do_not_depend_on_the_kinds_of_workspaces(spaces):
+    """Series of kinds in `default` end with their kind, also those of a watch that runs meanwhile."""
+    a = create(spaces, "a")
+    definition = {
+        "metadata": {"name": "boats.hidden.example.com"},
+        "spec": {
+            "group": "hidden.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "boats", "kind": "Boat"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    boats = "/apis/hidden.example.com/v1/namespaces/default/boats"
+    shown = lambda: "hidden.example.com" in spaces.ok("GET", "/metrics")
+    for prefix, visible in ((a, False), ("", True)):
+        spaces.ok("POST", prefix + definitions, definition)
+        boat = {"apiVersion": "hidden.example.com/v1", "kind": "Boat", "metadata": {"name": "x"}}
+        spaces.ok("POST", prefix + boats, boat)
+        spaces.ok("PATCH", f"{prefix}{boats}/x", {"metadata": {"labels": {"a": "b"}}})
+        spaces.ok("GET", prefix + boats)
+        with watching(spaces, prefix + boats):
+            assert shown() == visible, prefix
+            spaces.ok("DELETE", f"{prefix}{definitions}/boats.hidden.example.com")
+            eventually(lambda prefix=prefix: spaces.request("GET", f"{prefix}{definitions}/boats.hidden.example.com")[0] == 404)
+    eventually(lambda: not shown())
+
+
+@contextlib.contextmanager
+def watching(server, path):
+    """A watch that has begun."""
+    url = urllib.parse.urlparse(server.url)
+    connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+    connection.request("GET", path + "?watch=1", headers={"Authorization": "Bearer " + TOKEN})
+    response = connection.getresponse()
+    assert response.status == 200
+    yield response
+    connection.close()
+
+
+def test_watches_over_websockets_count(spaces):
+    upgrade = {
+        "Authorization": "Bearer " + TOKEN,
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Origin": "https://localhost",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    path = create(spaces, "a", limits={"watches": 1}) + "/api/v1/configmaps?watch=1"
+    url = urllib.parse.urlparse(spaces.url)
+
+    def watch():
+        connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
+        connection.request("GET", path, headers=upgrade)
+        return connection, connection.getresponse().status
+
+    first, status = watch()
+    assert (status, watch()[1], spaces.request("GET", path)[0]) == (101, 429, 429)
+    first.sock.shutdown(socket.SHUT_RDWR)
+    eventually(lambda: watch()[1] == 101)
+
+
+def test_bodies_that_never_end_hold_no_connection(launch):
+    """Without rights the response comes before the body, with rights at the deadline."""
+    with launch("--workspaces", "--request-timeout=300ms") as server:
+        for token, path, expected in (
+            (None, "/clusters/x", 403),
+            ("plain-token", "/clusters/x", 403),
+            (TOKEN, "/clusters/x", 504),
+            (None, "/clusters/x/api/v1/namespaces/default/configmaps", 403),
+            (None, WORKSPACES, 403),
+        ):
+            half = UnfinishedRequest(server, token, path=path)
+            status, response, _ = half.read_response()
+            assert status == expected, (token, path, response)
+            half.close()
 
 
 def pintle(launch, *arguments, **options):
@@ -333,6 +443,44 @@ def test_what_is_registered_in_one_workspace_concerns_no_other(spaces):
         assert status == created, (prefix, body)
         status, body, _ = spaces.request("GET", f"{prefix}/apis/example.com/v1/things")
         assert status == relayed, (prefix, body)
+
+
+@pytest.mark.parametrize(("networks", "called"), [("192.0.2.0/24,fd00::/8", False), ("10.0.0.0/8,127.0.0.0/8", True)])
+def test_workspaces_call_only_the_networks_that_are_named(launch, networks, called):
+    """By URL and by a Service with an external name. `default` is not concerned, nor are addresses that the operator maps."""
+    with launch() as certificates, Hooks(certificates) as hooks:
+        client = hooks.on("/hook", lambda request: {"allowed": True})
+        port = urllib.parse.urlparse(client["url"]).port
+        mapped = f"--service-address=default/mapped=127.0.0.1:{port}"
+        with launch("--workspaces", f"--workspace-egress={networks}", mapped) as server:
+            a = create(server, "a")
+            rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+            hook = {"name": "all.example.com", "clientConfig": client, "rules": [rule], "sideEffects": "None", "admissionReviewVersions": ["v1"]}
+            for prefix, reached in ((a, called), ("", True)):
+                path = f"{prefix}/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+                server.ok("POST", path, {"metadata": {"name": "all"}, "webhooks": [hook]})
+                maps = f"{prefix}/api/v1/namespaces/default/configmaps"
+                status, body, _ = eventually(lambda maps=maps, prefix=prefix: refused_or_called(server, maps, hooks))
+                assert (status == 201) == reached, (prefix, body)
+                assert reached or "workspaces may not call this network" in body["message"], body
+            for name, spec in (("host", {"type": "ExternalName", "externalName": "localhost"}), ("mapped", {"ports": [{"port": 443}]})):
+                server.ok("POST", f"{a}/api/v1/namespaces/default/services", {"metadata": {"name": name}, "spec": spec})
+            condition = lambda name: next(
+                (c for c in server.ok("GET", f"{a}/apis/apiregistration.k8s.io/v1/apiservices/v1.{name}")["status"].get("conditions", [])), None
+            )
+            for name, reached in (("host", called), ("mapped", True)):
+                service = {"service": {"name": name, "namespace": "default", "port": port if name == "host" else 443}, "insecureSkipTLSVerify": True}
+                spec = {**service, "group": name, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
+                server.ok("POST", f"{a}/apis/apiregistration.k8s.io/v1/apiservices", {"metadata": {"name": f"v1.{name}"}, "spec": spec})
+                message = eventually(lambda name=name: condition(name))["message"]
+                assert ("workspaces may not call this network" in message) == (not reached), message
+
+
+def refused_or_called(server, maps, hooks):
+    """The response to a write once the webhook configuration is in use."""
+    before = len(hooks.requests("/hook"))
+    response = server.request("POST", maps, {"metadata": {"generateName": "m-"}})
+    return response if response[0] != 201 or len(hooks.requests("/hook")) > before else None
 
 
 def test_one_workspace_does_not_take_the_seats_of_another(spaces):

@@ -11,11 +11,12 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 class UnfinishedRequest:
     """Sends the head of a POST and the first byte of its body, and keeps the connection open."""
 
-    def __init__(self, server, token, query=""):
+    def __init__(self, server, token, query="", path=MAPS):
         url = urlparse(server.url)
         self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=insecure(), timeout=30)
-        self.connection.putrequest("POST", MAPS + query)
-        for name, value in {"Authorization": "Bearer " + token, "Content-Type": "application/json", "Content-Length": "100"}.items():
+        self.connection.putrequest("POST", path + query)
+        credentials = {"Authorization": "Bearer " + token} if token else {}
+        for name, value in {**credentials, "Content-Type": "application/json", "Content-Length": "100"}.items():
             self.connection.putheader(name, value)
         self.connection.endheaders(b"{")
 

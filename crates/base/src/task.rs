@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tracing::Instrument as _;
+
 use crate::clock::{self, WorkspaceClock};
 use crate::limits;
 
-/// Starts a task of the server, which has the clock of the running one; `name` is for debugging.
+/// Starts a task of the server, which has the clock of the running one, and its span of the log; `name` is for debugging.
 #[allow(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn spawn<F>(name: &'static str, future: F) -> tokio::task::JoinHandle<F::Output>
 where
@@ -22,6 +24,8 @@ where
     tracing::trace!(name, "task starts");
     // one type for all futures: the code of a task, some hundred lines, is compiled once instead of for every caller
     let future: Boxed<F::Output> = Box::pin(future);
+    let span = tracing::Span::current();
+    let future = if span.is_none() { future } else { Box::pin(future.instrument(span)) };
     match clock::current() {
         None => tokio::spawn(future),
         clock => tokio::spawn(clock::within(clock, future)),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use server::EgressNetwork;
 
 use crate::backups::ScheduleFlags;
 use crate::certificate_tasks::CertificateTask;
@@ -435,8 +436,11 @@ pub enum Storage {
     ///
     /// A server encrypts objects with the first provider of --encryption-provider-config when they are written. Run this after
     /// you have changed that file, so that no object depends on a former key, and remove the former key afterwards. Objects that
-    /// are stored as they should be are skipped. The exit status is 1 if an object could not be written; run the command again
-    /// for the remaining ones.
+    /// are stored as they should be are skipped. The objects of workspaces are written too, those of templates included. What a
+    /// reset of a workspace returns to is not; workspaces that need a former key for that are named.
+    ///
+    /// The exit status is 1 if an object could not be written, or if a workspace still needs a former key; run the command again
+    /// once the reasons are removed.
     Rewrite {
         /// Only this resource, such as secrets or crontabs.stable.example.com. May be repeated.
         #[arg(long, value_name = "RESOURCE")]
@@ -540,6 +544,18 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_WORKSPACES", help_heading = "Serving")]
     pub workspaces: bool,
+
+    /// Networks that webhooks and APIServices of workspaces may be in, comma separated, such as 10.0.0.0/8; an address of
+    /// --service-address may be in any. [default: with a --bind-address that only this machine reaches, all; otherwise all but
+    /// addresses of this machine and link-local ones]
+    #[arg(
+        long,
+        value_name = "CIDR,...",
+        value_delimiter = ',',
+        env = "PINTLE_WORKSPACE_EGRESS",
+        help_heading = "Serving"
+    )]
+    pub workspace_egress: Vec<EgressNetwork>,
 
     /// Serve objects of testing.pintle.dev/v1alpha1, with which clients make requests of others fail and hold the events of their
     /// watches; for tests of controllers. Not with a --bind-address that other machines reach.

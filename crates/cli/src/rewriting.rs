@@ -42,6 +42,76 @@ pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut JsonClient, of: S
     Ok(pass.counts)
 }
 
+const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
+
+/// What is left of a rewriting of all workspaces.
+#[derive(Default)]
+pub struct WorkspaceCounts {
+    pub written: usize,
+    /// A line for each workspace that still needs a former key.
+    pub needing_keys: Vec<String>,
+}
+
+/// Has the server write the values of all workspaces again, templates included. The error is one line.
+pub async fn rewrite_workspaces(client: &mut JsonClient, resources: &[String]) -> Result<WorkspaceCounts, String> {
+    let list = client.get(WORKSPACES).await?;
+    let mut counts = WorkspaceCounts::default();
+    // a server that has never served workspaces has no such kind
+    if list.code == 404 {
+        return Ok(counts);
+    }
+    let list = list.ok()?;
+    let named: Vec<String> = resources.iter().map(|name| format!("resource={name}")).collect();
+    for workspace in list.items_at(&["items"]) {
+        let name = workspace.str_at(&["metadata", "name"]);
+        // one that has failed holds nothing
+        if workspace.str_at(&["status", "phase"]) != "Failed" {
+            rewrite_workspace(client, name, &named.join("&"), &mut counts).await?;
+        }
+    }
+    Ok(counts)
+}
+
+async fn rewrite_workspace(
+    client: &mut JsonClient,
+    name: &str,
+    query: &str,
+    counts: &mut WorkspaceCounts,
+) -> Result<(), String> {
+    let path = format!("/clusters/{name}/storage/rewrite?{query}");
+    let mut response = client.call(Method::POST, &path, "application/json", None).await?;
+    for _ in 1..limits::WRITE_ATTEMPTS {
+        // what was written within the deadline of the request stays
+        if response.code != 504 {
+            break;
+        }
+        response = client.call(Method::POST, &path, "application/json", None).await?;
+    }
+    if !response.is_ok() {
+        let why = response.message();
+        if client.get(&format!("{WORKSPACES}/{name}")).await?.code != 404 {
+            counts.needing_keys.push(format!("workspace {name}: its objects cannot be written: {why}"));
+        }
+        return Ok(());
+    }
+    let count = |field: &str| response.body.get(field).and_then(Value::as_int).unwrap_or_default();
+    let count = |field: &str| usize::try_from(count(field)).unwrap_or_default();
+    let (written, refused, for_reset) = (count("written"), count("refused"), count("forReset"));
+    if written > 0 {
+        say(&format!("workspace {name}: {written} of {} written", counted(count("objects"), "object")));
+    }
+    counts.written += written;
+    if refused > 0 {
+        let them = counted(refused, "object");
+        counts.needing_keys.push(format!("workspace {name}: no key of the configuration decrypts {them}"));
+    }
+    if for_reset > 0 {
+        let them = counted(for_reset, "object");
+        counts.needing_keys.push(format!("workspace {name}: a reset returns to {them} with a former key"));
+    }
+    Ok(())
+}
+
 struct Pass<'a> {
     of: Served<'a>,
     writers: Vec<JsonClient>,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use base::metrics::METRICS;
 use machinery::Value;
 use server::{
-    Address, Config, Controllers, CustomForm, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
+    Address, Config, Controllers, CustomForm, Egress, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
     WorkspaceConfig,
 };
 
@@ -204,7 +204,13 @@ fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<
     let address = socket.local_addr().map_err(|error| error.to_string())?;
     let (gates, runtime) = (flags.feature_gates.clone(), flags.runtime_config.clone());
     let features = move |release| self::features(&gates, &runtime, release);
-    Ok(Some(WorkspaceConfig { features: Box::new(features), url: url(address) }))
+    let egress = match flags.workspace_egress.as_slice() {
+        [] if flags.bind_address.is_loopback() => Egress::All,
+        // others than the users of this machine may own workspaces
+        [] => Egress::OtherHosts,
+        networks => Egress::Networks(networks.into()),
+    };
+    Ok(Some(WorkspaceConfig { features: Box::new(features), url: url(address), egress }))
 }
 
 /// The optional APIs and the feature gates.

@@ -13,7 +13,7 @@ use crate::count::{are, counted};
 use crate::flags::Storage;
 use crate::limits;
 use crate::logs::say;
-use crate::rewriting::{Counts, Served, rewrite_all, version};
+use crate::rewriting::{Counts, Served, WorkspaceCounts, rewrite_all, rewrite_workspaces, version};
 use client::JsonClient;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -179,6 +179,17 @@ async fn rewrite(names: &[String], kubeconfigs: &[PathBuf]) -> Result<(), String
         }
         written += counts.written;
         refused += counts.refused;
+    }
+    let WorkspaceCounts { written: of_workspaces, needing_keys } = rewrite_workspaces(&mut client, names).await?;
+    written += of_workspaces;
+    needing_keys.iter().for_each(|line| say(line));
+    if !needing_keys.is_empty() {
+        let count = needing_keys.len();
+        return Err(format!(
+            "keep the former keys: {count} {} of workspaces still {} them",
+            if count == 1 { "part" } else { "parts" },
+            if count == 1 { "needs" } else { "need" }
+        ));
     }
     match refused {
         0 => {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use base::clock;
 use machinery::{Release, Value, json};
 use server::{
-    AccountOptions, Accounts, Anonymous, Audit, Authentication, AuthorizationMode, Config, Controllers, EnabledPlugins,
-    FeatureGates, InFlightMax, PluginFlags, PluginSettings, Plugins, Replacements, RuntimeConfig, ServiceRanges,
-    StaticTokens, Tls, WorkspaceConfig,
+    AccountOptions, Accounts, Anonymous, Audit, Authentication, AuthorizationMode, Config, Controllers, Egress,
+    EnabledPlugins, FeatureGates, InFlightMax, PluginFlags, PluginSettings, Plugins, Replacements, RuntimeConfig,
+    ServiceRanges, StaticTokens, Tls, WorkspaceConfig,
 };
 
 use crate::limits;
@@ -104,6 +104,7 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
         workspaces: Some(WorkspaceConfig {
             features: Box::new(move |release| features(&of_workspaces, release)),
             url: port.map(|(_, url)| url).unwrap_or_default(),
+            egress: Egress::All,
         }),
         testing: wanted.testing,
         audit: Audit::default(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use base::metrics::{GroupResource, METRICS, StoreOperation};
+use base::metrics::{GroupResource, KindSeries, METRICS, StoreOperation};
 use base::notice::Notices;
 use base::{clock, task};
 use bytes::Bytes;
@@ -67,6 +67,8 @@ pub struct Objects {
     observer: OnceLock<Observer>,
     /// Faults of the feed.
     pub faults: Arc<Faults>,
+    /// Which kinds have series of their own in metrics.
+    pub series: KindSeries,
     /// Set when the warning about foreign keys has been logged.
     foreign_keys: OnceLock<()>,
     /// The task that follows the store.
@@ -82,6 +84,16 @@ impl Drop for Objects {
 impl Objects {
     /// Loads the store. `observer` is called for each existing object that it does not know, then for each event.
     pub async fn open(storage: Storage, known: Known, observer: Observer) -> Result<Arc<Objects>, StoreError> {
+        Self::open_measured(storage, known, KindSeries::Each, observer).await
+    }
+
+    /// As [`Objects::open`], with the kinds that have series of their own.
+    pub async fn open_measured(
+        storage: Storage,
+        known: Known,
+        series: KindSeries,
+        observer: Observer,
+    ) -> Result<Arc<Objects>, StoreError> {
         let Storage { store, layout } = storage;
         let objects = Objects {
             store,
@@ -94,6 +106,7 @@ impl Objects {
             unread: watch::Sender::new(0),
             observer: OnceLock::new(),
             faults: Arc::default(),
+            series,
             foreign_keys: OnceLock::new(),
             feed: OnceLock::new(),
         };
@@ -326,7 +339,7 @@ impl Objects {
             }
         }
         for ((group, plural), changes) in by_collection {
-            let of = GroupResource { group: (&group).into(), resource: (&plural).into() };
+            let of = self.series.of(&group, &plural);
             for event in self.collection(&group, &plural).apply(revision, changes) {
                 METRICS.reads.events_received.get_or_create(&of).inc();
                 let path = event.path.clone();
@@ -508,7 +521,8 @@ impl Objects {
         landed: impl FnOnce() + Send + 'static,
     ) -> Result<Revision, Refused> {
         let objects = self.clone();
-        let operation = StoreOperation { operation, group: (&key.group).into(), resource: (&key.plural).into() };
+        let GroupResource { group, resource } = self.series.of(&key.group, &key.plural);
+        let operation = StoreOperation { operation, group, resource };
         let committing = async move {
             let began = clock::instant();
             let result = objects.store.commit(write).await;

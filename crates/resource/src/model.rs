@@ -151,6 +151,10 @@ impl Facts {
         self.group.is_empty() && self.plural == "namespaces"
     }
 
+    pub fn is_leases(&self) -> bool {
+        self.group == "coordination.k8s.io" && self.plural == "leases"
+    }
+
     pub fn is_custom(&self) -> bool {
         self.built_in.is_none()
     }

@@ -9,9 +9,10 @@ use access::admission::plugins::Plugins;
 use access::authentication::{Authentication, Realm};
 use access::authorization::{self, Modes};
 use access::flow::{Flow, SeatSupply};
+use base::metrics::{KindSeries, METRICS};
 use base::request::FeatureGates;
 use base::task;
-use base::webhook::{self, Address, Identity};
+use base::webhook::{self, Address, Egress, Identity};
 use machinery::{Status, Value};
 use objects::{Event, Frozen, Key, Known, Objects, Storage};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
@@ -35,6 +36,8 @@ pub struct Blueprint {
     pub plugins: Arc<Plugins>,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
+    /// The networks that webhooks and aggregated API servers may be in, apart from those addresses.
+    pub egress: Egress,
     pub authentication: Authentication,
     pub modes: Modes,
     /// Client certificate for aggregated API servers.
@@ -114,7 +117,9 @@ impl Blueprint {
         let registry = Arc::new(Registry::new(self.gates.clone()));
         let rbac = base.as_ref().map(|base| base.authorizer.rbac().fork());
         let rbac = Arc::new(rbac.unwrap_or_else(|| authorization::Rbac::new(derived.aggregates())));
-        let authorization = authorization::Authorizer::new(rbac.clone(), self.modes.clone(), self.runtime.release);
+        let (authorizer, loopback) =
+            authorization::Authorizer::new(rbac.clone(), self.modes.clone(), self.runtime.release);
+        let authorization = (authorizer.in_realm(realm.clone()), loopback);
         let followers = Followers {
             registry: registry.clone(),
             rbac,
@@ -124,12 +129,14 @@ impl Blueprint {
             derived: derived.clone(),
             runtime: self.runtime.clone(),
         };
+        let series = if realm.is_some() { KindSeries::Workspaces } else { KindSeries::Each };
         let observer = move |objects: &Objects, key: &Key, event: &Event| {
             followers.observe(objects, key, event);
             also.iter().for_each(|also| also(objects, key, event));
         };
         let known = Known { objects: frozen, observed };
-        let objects = Objects::open(storage, known, Box::new(observer)).await.map_err(|error| error.to_string())?;
+        let opened = Objects::open_measured(storage, known, series, Box::new(observer)).await;
+        let objects = opened.map_err(|error| error.to_string())?;
         let _ = loaded_objects.set(Arc::downgrade(&objects));
         match base {
             Some(base) => self.share(&base, &objects, &registry, &admission),
@@ -220,7 +227,8 @@ impl Blueprint {
             }
             Some(service)
         };
-        webhook::Client::new(webhook::Services::new(self.service_addresses.clone(), Box::new(lookup)))
+        let services = webhook::Services::new(self.service_addresses.clone(), Box::new(lookup));
+        webhook::Client::new(services.within(self.egress.clone()))
     }
 }
 
@@ -275,6 +283,9 @@ impl Followers {
             let client = self.admission.client();
             let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
             self.registry.define(&group, &plural, defined);
+            if objects.series == KindSeries::Each && self.registry.get(&group, &plural).is_none() {
+                METRICS.forget_kind(&group, &plural);
+            }
         }
         // controllers come last, since they read the state that the others derive from the event
         self.derived.observe(key, event);

@@ -89,6 +89,7 @@ impl InProcess {
             audit: Arc::new(Audit::default()),
             interceptor: None,
             clock: None,
+            room: None,
             prefix: Default::default(),
         });
         Ok(InProcess { edge: Arc::new(edge), _stop: stop })

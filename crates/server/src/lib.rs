@@ -40,7 +40,7 @@ use access::flow::SeatSupply;
 use base::metrics::{METRICS, Reload};
 pub use base::request::{FeatureGates, User};
 pub use base::trace::Configuration as TracingConfiguration;
-pub use base::webhook::{Address, Identity, Remote, RemoteEndpoint};
+pub use base::webhook::{Address, Egress, EgressNetwork, Identity, Remote, RemoteEndpoint};
 use base::{clock, task, trace};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -139,6 +139,7 @@ impl Config {
         Blueprint {
             plugins: Arc::new(std::mem::take(&mut self.plugins)),
             service_addresses: std::mem::take(&mut self.service_addresses),
+            egress: Egress::All,
             authentication: self.authentication.clone(),
             modes: authorization::modes(std::mem::take(&mut self.authorization)),
             proxy_identity: self.proxy_identity.take().map(Arc::new),
@@ -161,10 +162,11 @@ impl Config {
         audit: &Arc<Audit>,
         storage: &Storage,
     ) -> Option<Arc<Workspaces>> {
-        let WorkspaceConfig { features, url } = self.workspaces.take()?;
+        let WorkspaceConfig { features, url, egress } = self.workspaces.take()?;
         Some(Workspaces::new(workspaces::Parts {
             blueprint: blueprint.clone(),
             features,
+            egress,
             health: health.clone(),
             audit: audit.clone(),
             request_timeout: self.request_timeout,
@@ -183,6 +185,8 @@ pub struct WorkspaceConfig {
     pub features: workspaces::Features,
     /// The URL of the server, for the status of workspaces.
     pub url: String,
+    /// The networks that workspaces may call.
+    pub egress: Egress,
 }
 
 /// Reloaded certificates, keys and tokens, for new connections and requests.
@@ -401,6 +405,7 @@ impl Server {
             audit: audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),
+            room: None,
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);

@@ -224,6 +224,10 @@ pub const WORKSPACE_COPIES: usize = 4;
 pub const WORKSPACE_COPY_RETRY: Duration = Duration::from_secs(1);
 /// Attempts that a healthy store refuses before a workspace has failed.
 pub const WORKSPACE_COPY_ATTEMPTS: usize = 5;
+/// Size up to which a Lease is renewed in a workspace that has reached its limit.
+pub const LEASE_BYTES: usize = 2048;
+/// Values of a workspace that are encrypted and written again at a time, so that they share syncs and hold up few other writes.
+pub const REWRITES_AT_A_TIME: usize = 256;
 /// Maximum size of the specification of a workspace that is requested without an object. Its fields are short.
 pub const WORKSPACE_SPEC_BYTES: usize = 64 * 1024;
 /// Bytes at the beginning of a response of which a fault sends half.

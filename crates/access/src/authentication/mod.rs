@@ -65,6 +65,14 @@ pub struct Authentication {
     pub anonymous: Anonymous,
 }
 
+/// The credential of a request that says who its user is. Others that the request has do not count.
+enum Presented {
+    /// A front proxy or a client certificate names this user.
+    User(User),
+    Token(String),
+    Nothing,
+}
+
 /// A user, and the audiences of the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -144,9 +152,38 @@ impl Authentication {
         audiences.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
-    /// The realm that a token of a ServiceAccount names, if this server has signed it; empty for the server's own accounts.
+    /// The credential that says who the user of a request is.
+    fn presented(&self, credentials: &Credentials<'_>) -> Result<Presented, Status> {
+        let certificate = credentials.certificate;
+        if certificate.is_proxy()
+            && let Some(user) = self.proxy.user(credentials.headers)
+        {
+            return Ok(Presented::User(user));
+        }
+        if let Some(user) = certificate.user() {
+            return Ok(Presented::User(user.clone()));
+        }
+        Ok(credentials.token()?.map_or(Presented::Nothing, Presented::Token))
+    }
+
+    /// The token that says who the user of a request is, unless it is a static one.
+    fn presented_token(&self, credentials: &Credentials<'_>) -> Option<String> {
+        match self.presented(credentials) {
+            Ok(Presented::Token(token)) if self.tokens.user(&token).is_none() => Some(token),
+            _ => None,
+        }
+    }
+
+    /// The realm of the ServiceAccount whose token a request has, if this server has signed the token and no other credential
+    /// of the request precedes it; empty for the server's own accounts. The token may be invalid for other reasons.
     pub fn realm_of(&self, credentials: &Credentials<'_>) -> Option<Text> {
-        self.accounts.realm_of(&credentials.token().ok()??)
+        self.accounts.realm_of(&self.presented_token(credentials)?)
+    }
+
+    /// Whether a request is authenticated by a valid token of a ServiceAccount among these objects.
+    pub fn is_by_account(&self, objects: &Objects, credentials: &Credentials<'_>) -> bool {
+        let token = self.presented_token(credentials);
+        token.is_some_and(|token| matches!(self.accounts.authenticate(objects, &token, &[]), Some(Ok(_))))
     }
 
     /// Authenticates a request. The error is 401.
@@ -156,19 +193,15 @@ impl Authentication {
         credentials: &Credentials<'_>,
         remarks: &mut CredentialWarnings,
     ) -> Result<User, Status> {
-        let certificate = credentials.certificate;
-        if certificate.is_proxy()
-            && let Some(user) = self.proxy.user(credentials.headers)
-        {
-            return Ok(user);
-        }
-        if let Some(user) = certificate.user() {
-            return Ok(user.clone());
-        }
+        let presented = match self.presented(credentials) {
+            Ok(Presented::User(user)) => return Ok(user),
+            other => other,
+        };
         let authorization = credentials.headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         remarks.warnings.extend(authorization.and_then(header_warning));
-        match credentials.token()? {
-            Some(token) => match self.token(objects, &token, &[]).await {
+        match presented? {
+            Presented::User(user) => Ok(user),
+            Presented::Token(token) => match self.token(objects, &token, &[]).await {
                 Ok(identity) => {
                     remarks.warnings.extend(identity.remarks.warnings);
                     remarks.annotations.extend(identity.remarks.annotations);
@@ -182,9 +215,9 @@ impl Authentication {
                     Err(unauthorized())
                 }
             },
-            None if certificate.is_refused() => Err(unauthorized()),
-            None if self.anonymous.allows(credentials.path) => Ok(User::anonymous()),
-            None => Err(unauthorized()),
+            Presented::Nothing if credentials.certificate.is_refused() => Err(unauthorized()),
+            Presented::Nothing if self.anonymous.allows(credentials.path) => Ok(User::anonymous()),
+            Presented::Nothing => Err(unauthorized()),
         }
     }
 }

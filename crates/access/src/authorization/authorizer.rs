@@ -10,6 +10,7 @@ use machinery::Release;
 use super::decision::DecisionDetails;
 use super::webhook::AccessReviewer;
 use super::{AccessAttributes, Decision, Loopback, PolicyRule, Rbac};
+use crate::authentication::Realm;
 
 /// One authorizer (`--authorization-mode`).
 #[derive(Debug)]
@@ -55,12 +56,19 @@ pub struct Authorizer {
     rbac: Arc<Rbac>,
     modes: Modes,
     release: Release,
+    /// The realm that it decides for, unless that is the server itself.
+    realm: Option<Realm>,
 }
 
 impl Authorizer {
     /// The authorizer of a server, and the server's right to make requests that bypass it.
     pub fn new(rbac: Arc<Rbac>, modes: Modes, release: Release) -> (Authorizer, Loopback) {
-        (Authorizer { rbac, modes, release }, Loopback(()))
+        (Authorizer { rbac, modes, release, realm: None }, Loopback(()))
+    }
+
+    /// The same authorizers, which decide for a realm: webhooks get its name.
+    pub fn in_realm(self, realm: Option<Realm>) -> Authorizer {
+        Authorizer { realm, ..self }
     }
 
     /// Replaces the authorizers.
@@ -85,7 +93,9 @@ impl Authorizer {
                     Decision::NoOpinion(DecisionDetails::reason("Everything is forbidden."))
                 }
                 AuthorizationMode::Rbac => self.rbac.decide(user, attributes),
-                AuthorizationMode::Webhook(reviewer) => Box::pin(reviewer.decide(user, attributes)).await,
+                AuthorizationMode::Webhook(reviewer) => {
+                    Box::pin(reviewer.decide(user, attributes, self.realm.as_ref())).await
+                }
             };
             match decision {
                 Decision::NoOpinion(opinion) => details.add(opinion, mode.name(), self.release),

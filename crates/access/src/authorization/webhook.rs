@@ -12,7 +12,7 @@ use machinery::{Value, json};
 use super::conditions::{Condition, all_hold};
 use super::decision::DecisionDetails;
 use super::{AccessAttributes, Decision, Selection};
-use crate::authentication::ReviewVersion;
+use crate::authentication::{Realm, ReviewVersion};
 use crate::limits;
 
 /// Time to live of cached decisions.
@@ -21,6 +21,10 @@ pub struct DecisionTtl {
     pub allowed: Duration,
     pub refused: Duration,
 }
+
+/// The keys of `extra` that name the workspace of a request. A workspace with the name of a deleted one has another uid.
+const WORKSPACE_NAME: &str = "workspaces.pintle.dev/name";
+const WORKSPACE_UID: &str = "workspaces.pintle.dev/uid";
 
 /// The name of a webhook that flags configure.
 const DEFAULT_NAME: &str = "default";
@@ -70,8 +74,10 @@ impl AccessReviewer {
         }
     }
 
-    pub async fn decide(&self, user: &User, attributes: &AccessAttributes<'_>) -> Decision {
-        let spec = spec(user, attributes);
+    /// Decides about a request to a realm, or to the server itself.
+    pub async fn decide(&self, user: &User, attributes: &AccessAttributes<'_>, realm: Option<&Realm>) -> Decision {
+        let mut spec = spec(user, attributes);
+        name_realm(&mut spec, realm);
         match all_hold(&self.conditions, &spec) {
             Ok(true) => {}
             Ok(false) => return Decision::NoOpinion(DecisionDetails::default()),
@@ -112,6 +118,21 @@ impl AccessReviewer {
             spec.set_at(&["group"], groups);
         }
         spec
+    }
+}
+
+/// Names the workspace in `extra`, which is also part of the key of cached decisions. Users do not set these keys, by
+/// impersonation or claims, so that a request to `default` cannot pass for one to a workspace.
+fn name_realm(spec: &mut Value, realm: Option<&Realm>) {
+    for key in [WORKSPACE_NAME, WORKSPACE_UID] {
+        spec.remove_at(&["extra", key]);
+    }
+    if let Some(realm) = realm {
+        for (key, value) in [(WORKSPACE_NAME, &realm.name), (WORKSPACE_UID, &realm.id)] {
+            spec.set_at(&["extra", key], Value::Array(vec![Value::from(value)]));
+        }
+    } else if spec.get("extra").and_then(Value::as_object).is_some_and(machinery::Map::is_empty) {
+        spec.remove_at(&["extra"]);
     }
 }
 
@@ -238,6 +259,31 @@ mod tests {
         assert_eq!(of(json!({"denied": true, "reason": "r"})), (false, true, "r".to_owned()));
         assert!(of(json!({"denied": true, "allowed": true})).1);
         assert_eq!(of(json!({})), (false, false, String::new()));
+    }
+
+    #[test]
+    fn access_reviews_name_the_workspace() {
+        let forged = |key: &str| (key.into(), vec!["forged".into()]);
+        let own = || ("a".into(), vec!["b".into()]);
+        let user = |extra| User { extra, ..User::default() };
+        let named = |extra, realm: Option<&Realm>| {
+            let mut spec = spec(&user(extra), &AccessAttributes::default());
+            name_realm(&mut spec, realm);
+            spec.get("extra").cloned()
+        };
+        let realm = Realm { name: "x".into(), path: "/clusters/x".into(), id: "1".into() };
+        let names = |own: Value| {
+            let mut extra = own;
+            extra.set_at(&[WORKSPACE_NAME], json!(["x"]));
+            extra.set_at(&[WORKSPACE_UID], json!(["1"]));
+            Some(extra)
+        };
+        let both = || vec![forged(WORKSPACE_NAME), forged(WORKSPACE_UID)];
+        assert_eq!(named(vec![], None), None);
+        assert_eq!(named(both(), None), None);
+        assert_eq!(named([vec![own()], both()].concat(), None), Some(json!({"a": ["b"]})));
+        assert_eq!(named(vec![], Some(&realm)), names(json!({})));
+        assert_eq!(named([vec![own()], both()].concat(), Some(&realm)), names(json!({"a": ["b"]})));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod admission;
 mod aggregation;
 mod flow;
 mod impersonation;
+mod kinds;
 mod labels;
 mod manifests;
 mod operation;
@@ -26,6 +27,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use admission::AdmissionMetrics;
+pub use kinds::KindSeries;
 pub use labels::{
     AdmissionController, AdmissionStep, AttemptResult, AuditLevel, AuditPlugin, BuildInfo, DeprecatedApi, DrySeries,
     Feature, FieldValidationMode, FlowLevel, GroupResource, GroupVersionResource, ImpersonationAttempt, Label, Listed,

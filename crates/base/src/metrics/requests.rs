@@ -8,7 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::{DrySeries, METRICS, RequestLabels, Series};
+use super::{DrySeries, GroupResource, METRICS, RequestLabels, Series};
 
 /// The requests that have the same labels. A metric appears once it has a value, as with kube-apiserver.
 pub struct RequestSeries {
@@ -16,8 +16,8 @@ pub struct RequestSeries {
     duration: OnceLock<Histogram>,
     sli_duration: OnceLock<Histogram>,
     sizes: OnceLock<Histogram>,
-    /// By status code.
-    counts: Mutex<Vec<(u16, Counter)>>,
+    /// By status code; `None` once the kind is gone, so that a request in flight does not begin a series again.
+    counts: Mutex<Option<Vec<(u16, Counter)>>>,
 }
 
 /// The series by labels. Every entry is also in the metrics, so this map is no larger than they are.
@@ -31,12 +31,18 @@ impl KnownRequests {
         }
         self.0.write().entry(labels.clone()).or_insert_with(|| Arc::new(RequestSeries::new(labels))).clone()
     }
+
+    /// Takes the requests for a kind.
+    pub(super) fn take(&self, of: &GroupResource) -> Vec<Arc<RequestSeries>> {
+        let is_of = |labels: &DrySeries| labels.series.group == of.group && labels.series.resource == of.resource;
+        self.0.write().extract_if(|labels, _| is_of(labels)).map(|(_, series)| series).collect()
+    }
 }
 
 impl RequestSeries {
     fn new(labels: DrySeries) -> RequestSeries {
-        let (duration, sli_duration, sizes, counts) = Default::default();
-        RequestSeries { labels, duration, sli_duration, sizes, counts }
+        let (duration, sli_duration, sizes) = Default::default();
+        RequestSeries { labels, duration, sli_duration, sizes, counts: Mutex::new(Some(vec![])) }
     }
 
     pub fn labels(&self) -> &Series {
@@ -56,9 +62,21 @@ impl RequestSeries {
         self.sizes.get_or_init(|| METRICS.response_sizes.get_or_create_owned(&self.labels.series))
     }
 
+    /// Ends the series. Returns their labels and codes.
+    pub(super) fn end(&self) -> (DrySeries, Vec<u16>) {
+        let counts = self.counts.lock().take().unwrap_or_default();
+        (self.labels.clone(), counts.into_iter().map(|(code, _)| code).collect())
+    }
+
+    /// Whether the kind is still served.
+    pub fn is_current(&self) -> bool {
+        self.counts.lock().is_some()
+    }
+
     /// Counts a response.
     pub fn count(&self, code: u16) {
         let mut counts = self.counts.lock();
+        let Some(counts) = &mut *counts else { return };
         if let Some((_, count)) = counts.iter().find(|(known, _)| *known == code) {
             count.inc();
             return;

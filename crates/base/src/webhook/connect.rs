@@ -129,10 +129,14 @@ where
 }
 
 async fn dial(address: &Address) -> Result<TcpStream, String> {
-    let Address { host, port } = address;
+    let Address { host, port, egress } = address;
     let mut last = format!("dial tcp: lookup {host}: no such host");
     let found = tokio::net::lookup_host((host.as_str(), *port)).await;
     for target in found.map_err(|_| last.clone())? {
+        if !egress.allows(target) {
+            last = format!("dial tcp {target}: workspaces may not call this network (--workspace-egress)");
+            continue;
+        }
         match TcpStream::connect(target).await {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);

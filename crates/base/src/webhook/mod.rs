@@ -5,6 +5,7 @@
 
 mod backend;
 mod connect;
+mod egress;
 mod remote;
 mod response_cache;
 mod service;
@@ -29,6 +30,7 @@ use rustls_pki_types::pem::PemObject as _;
 use crate::{limits, task, wording};
 pub use backend::Backend;
 use connect::{Connection, SendError};
+pub use egress::{Egress, EgressNetwork};
 pub use remote::{Identity, Remote, RemoteEndpoint};
 pub use response_cache::ResponseCache;
 pub use service::{Address, Services, Unresolved};

@@ -8,7 +8,7 @@ use machinery::{Value, json};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{Address, Endpoint, connect, decoded, succeeded, within};
+use super::{Address, Egress, Endpoint, connect, decoded, succeeded, within};
 use crate::limits;
 
 /// URL and credentials of a server. PEM fields may be empty.
@@ -78,7 +78,7 @@ impl Remote {
         if !outside.token.is_empty() {
             endpoint.authorization = format!("Bearer {}", outside.token);
         }
-        let address = Address { host: endpoint.host.to_string(), port: endpoint.port };
+        let address = Address { host: endpoint.host.to_string(), port: endpoint.port, egress: Egress::All };
         Ok(Remote { endpoint, address, timeout: limits::REMOTE_TIMEOUT })
     }
 

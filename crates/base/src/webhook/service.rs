@@ -6,12 +6,15 @@ use std::collections::HashMap;
 use machinery::Value;
 
 use super::Endpoint;
+use super::egress::Egress;
 
 /// Host and port to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     pub host: String,
     pub port: u16,
+    /// The networks in which the host may be.
+    pub egress: Egress,
 }
 
 /// Looks up a Service object by namespace and name.
@@ -22,6 +25,8 @@ pub struct Services {
     /// By `namespace/name` or `namespace/name:port`.
     mapped: HashMap<String, Address>,
     lookup: Lookup,
+    /// The networks in which hosts may be that configurations and Services name. `mapped` is the operator's.
+    egress: Egress,
 }
 
 impl std::fmt::Display for Address {
@@ -42,7 +47,7 @@ impl Address {
         if host.is_empty() {
             return Err(wrong());
         }
-        Ok(Address { host: host.to_owned(), port: port.parse().map_err(|_| wrong())? })
+        Ok(Address { host: host.to_owned(), port: port.parse().map_err(|_| wrong())?, egress: Egress::All })
     }
 }
 
@@ -55,13 +60,18 @@ impl Default for Services {
 
 impl Services {
     pub fn new(mapped: HashMap<String, Address>, lookup: Lookup) -> Services {
-        Services { mapped, lookup }
+        Services { mapped, lookup, egress: Egress::All }
+    }
+
+    /// The same, whose hosts are to be in these networks, except for those that are mapped.
+    pub fn within(self, egress: Egress) -> Services {
+        Services { egress, ..self }
     }
 
     /// The address to connect to. The error has the wording of upstream's resolver.
     pub(super) fn address(&self, endpoint: &Endpoint) -> Result<Address, String> {
         let Some((namespace, name)) = &endpoint.service else {
-            return Ok(Address { host: endpoint.host.to_string(), port: endpoint.port });
+            return Ok(Address { host: endpoint.host.to_string(), port: endpoint.port, egress: self.egress.clone() });
         };
         self.locate(namespace, name, endpoint.port).map_err(|why| why.failure(name, endpoint.port))
     }
@@ -73,7 +83,8 @@ impl Services {
             return Ok(address.clone());
         }
         let service = (self.lookup)(namespace, name).ok_or(Unresolved::NotFound)?;
-        of_object(&service, port)
+        let (host, port) = of_object(&service, port)?;
+        Ok(Address { host, port, egress: self.egress.clone() })
     }
 }
 
@@ -100,9 +111,9 @@ impl Unresolved {
 }
 
 /// The address in a Service object: its external name or its cluster IP.
-fn of_object(service: &Value, port: u16) -> Result<Address, Unresolved> {
+fn of_object(service: &Value, port: u16) -> Result<(String, u16), Unresolved> {
     if service.str_at(&["spec", "type"]) == "ExternalName" {
-        return Ok(Address { host: service.str_at(&["spec", "externalName"]).to_owned(), port });
+        return Ok((service.str_at(&["spec", "externalName"]).to_owned(), port));
     }
     let ports = service.items_at(&["spec", "ports"]);
     if !ports.iter().any(|p| p.get("port").and_then(Value::as_int) == Some(i64::from(port))) {
@@ -110,7 +121,7 @@ fn of_object(service: &Value, port: u16) -> Result<Address, Unresolved> {
     }
     match service.str_at(&["spec", "clusterIP"]) {
         "" | "None" => Err(Unresolved::NoAddress),
-        ip => Ok(Address { host: ip.to_owned(), port }),
+        ip => Ok((ip.to_owned(), port)),
     }
 }
 
@@ -145,6 +156,9 @@ mod tests {
             assert_eq!(found, want.map(str::to_owned).map_err(str::to_owned), "{name}:{port}");
         }
         assert!(Address::parse("has_empty_namespace").is_err());
-        assert_eq!(Address::parse("[::1]:2").unwrap(), Address { host: "::1".to_owned(), port: 2 });
+        assert_eq!(
+            Address::parse("[::1]:2").unwrap(),
+            Address { host: "::1".to_owned(), port: 2, egress: Egress::All }
+        );
     }
 }

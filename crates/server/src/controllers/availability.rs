@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
-use base::metrics::METRICS;
+use base::metrics::{KindSeries, METRICS};
 use futures_util::{StreamExt as _, stream};
 use machinery::{Status, Text};
 use resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
@@ -26,7 +26,9 @@ pub async fn run(context: Arc<Context>, mut stop: watch::Receiver<bool>) {
         moves.mark_unchanged();
         let remotes = context.aggregation.all();
         let now: BTreeSet<Text> = remotes.iter().map(|remote| remote.name()).collect();
-        known.difference(&now).for_each(|name| METRICS.aggregation.forget(name));
+        if context.objects.series == KindSeries::Each {
+            known.difference(&now).for_each(|name| METRICS.aggregation.forget(name));
+        }
         known = now;
         let has_remotes = !remotes.is_empty();
         let checks =
@@ -60,9 +62,12 @@ async fn check(context: &Context, remote: Arc<Remote>) -> bool {
         tracing::warn!(error = %status, "the status of an APIService cannot be written; will retry");
         return false;
     }
-    METRICS.aggregation.checked(&remote.name(), found.is_good());
-    if remote.available && !found.is_good() {
-        METRICS.aggregation.became_unavailable(&remote.name(), found.reason);
+    // owners of workspaces choose the names of theirs
+    if context.objects.series == KindSeries::Each {
+        METRICS.aggregation.checked(&remote.name(), found.is_good());
+        if remote.available && !found.is_good() {
+            METRICS.aggregation.became_unavailable(&remote.name(), found.reason);
+        }
     }
     found.is_good()
 }

@@ -77,6 +77,14 @@ impl Controllers {
         Ok(Controllers { chosen, ..Controllers::default() })
     }
 
+    /// The controllers of a workspace. They sign no certificates: a client certificate names the same user in every API of the
+    /// server, so the owner of a workspace could issue one for a user of `default`.
+    pub fn of_workspace(&self) -> Controllers {
+        // every field is named, so that a new one is not inherited unseen
+        let Controllers { chosen, event_ttl, alone, root_authority, signer: _ } = self.clone();
+        Controllers { chosen, event_ttl, alone, root_authority, signer: None }
+    }
+
     /// Whether a controller creates the ServiceAccount `default` in each namespace.
     pub fn creates_accounts(&self) -> bool {
         self.run(SERVICE_ACCOUNT)

@@ -34,7 +34,7 @@ use super::websocket;
 use super::zpages::ZPages;
 use crate::discovery::Discovery;
 use crate::openapi::OpenApi;
-use crate::verbs::Context;
+use crate::verbs::{Context, Room};
 
 /// The state that all connections share.
 pub struct Edge {
@@ -63,6 +63,8 @@ pub struct Edge {
     pub(super) interceptor: Option<Arc<dyn Interceptor>>,
     /// The clock of the API, unless it is that of the machine.
     pub(super) clock: Option<Arc<WorkspaceClock>>,
+    /// The limit of what the API holds, if it has one.
+    pub(super) room: Option<Arc<dyn Room>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     prefix: Text,
 }
@@ -82,6 +84,8 @@ pub struct EdgeParts {
     pub interceptor: Option<Arc<dyn Interceptor>>,
     /// The clock of the API, unless it is that of the machine.
     pub clock: Option<Arc<WorkspaceClock>>,
+    /// The limit of what the API holds, if it has one.
+    pub room: Option<Arc<dyn Room>>,
     /// What precedes the paths of the API, such as `/clusters/NAME`.
     pub prefix: Text,
 }
@@ -124,8 +128,14 @@ impl Edge {
             impersonation: Impersonation::new(gates.constrained_impersonation()),
             interceptor: parts.interceptor,
             clock: parts.clock,
+            room: parts.room,
             prefix: parts.prefix,
         }
+    }
+
+    /// Whether this is the API of a workspace, not that of the server itself.
+    pub(super) fn is_workspace(&self) -> bool {
+        !self.prefix.is_empty()
     }
 
     /// Handles a request in the task of the caller. If the future is dropped, a task of its own completes the
@@ -150,7 +160,7 @@ impl Edge {
         let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
         let path = if path.is_empty() { "/" } else { path };
         let info = RequestInfo::parse(&parts.method, path, parts.uri.query().unwrap_or_default());
-        let measured = Measured::begin(&self.context.registry, &info, &parts.headers);
+        let measured = Measured::begin(&self.context, &info, &parts.headers);
         let mut reply = reply(self.served, &info, &parts.headers);
         reply.gzip &= self.compresses;
         reply.without_object = parts.extensions.get::<VerdictOnly>().is_some();

@@ -68,7 +68,8 @@ impl Edge {
             return self.version(info, headers, reply);
         }
         let accept = text_of(headers, ACCEPT);
-        if path == "/metrics" {
+        // those of the server, which are for its operator
+        if path == "/metrics" && !self.is_workspace() {
             return self.metrics(accept);
         }
         if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|parent| path.strip_prefix(parent)) {

@@ -19,6 +19,7 @@ use super::arrival::Arrival;
 use super::chain::{Early, Edge, HttpResponse, out_of_time};
 use super::client::Client;
 use super::inflight::{CountedRequest, Permit};
+use super::request_body::RequestBody;
 use super::respond::{self, Reply, set};
 use super::{measure, websocket};
 use crate::limits;
@@ -50,7 +51,23 @@ impl RequestSlot<'_> {
     }
 }
 
+/// Why a layer above has refused a request.
+#[derive(Clone)]
+struct RefusedBefore(Status);
+
 impl Edge {
+    /// Responds to a request that a layer above has refused: it is audited, logged and measured, and takes a seat, as one that is
+    /// refused here.
+    pub async fn refuse(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        mut request: http::Request<RequestBody>,
+        why: Status,
+    ) -> HttpResponse {
+        request.extensions_mut().insert(RefusedBefore(why));
+        self.serve(client, request).await
+    }
+
     /// Authenticates a client and authorizes a request for it. The request is not made.
     pub async fn vouch(&self, client: &Client, headers: &HeaderMap, info: RequestInfo) -> Result<(), Status> {
         let vouched = async {
@@ -65,10 +82,17 @@ impl Edge {
 
     /// The realm of the ServiceAccount whose token a client sends, see [`access::authentication::Authentication::realm_of`].
     pub fn realm_of(&self, client: &Client, headers: &HeaderMap, path: &str) -> Option<Text> {
-        let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));
-        let credentials =
-            Credentials { certificate: &client.certificate, headers, protocols: protocols.as_deref(), path };
-        self.context.authentication.realm_of(&credentials)
+        let protocols = offered_protocols(headers);
+        self.context.authentication.realm_of(&credentials(client, headers, protocols.as_deref(), path))
+    }
+
+    /// Whether a request would be authenticated by a token of one of the API's own ServiceAccounts.
+    pub fn is_by_account(&self, client: &Client, headers: &HeaderMap, path: &str) -> bool {
+        let protocols = offered_protocols(headers);
+        let credentials = credentials(client, headers, protocols.as_deref(), path);
+        let context = &self.context;
+        // tokens expire by the clock of the API
+        clock::scoped(self.clock.as_ref(), || context.authentication.is_by_account(&context.objects, &credentials))
     }
 
     /// Whether the connection ends after the response, because the client is anonymous or its credentials are invalid.
@@ -112,6 +136,9 @@ impl Edge {
         }
         let queued = clock::instant();
         let slot = self.admit(&user, &info, is_master, timeout, reply).await?;
+        if let Some(RefusedBefore(status)) = arrival.parts.extensions.get() {
+            return Err(reply.status(status));
+        }
         let dequeued = clock::instant();
         let authorized = pin!(self.authorize(user, info));
         let authorized = trace::at(reply.trace_context, authorized);
@@ -236,9 +263,8 @@ impl Edge {
         info: &RequestInfo,
         remarks: &mut CredentialWarnings,
     ) -> Result<User, Status> {
-        let certificate = &client.certificate;
-        let protocols = websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers));
-        let credentials = Credentials { certificate, headers, protocols: protocols.as_deref(), path: &info.path };
+        let protocols = offered_protocols(headers);
+        let credentials = credentials(client, headers, protocols.as_deref(), &info.path);
         let user = self.context.authentication.authenticate(&self.context.objects, &credentials, remarks).await;
         user.iter().for_each(measure::authenticated);
         let result = if user.is_ok() { "success" } else { "failure" };
@@ -257,6 +283,20 @@ impl Edge {
         METRICS.authorization_attempts.get_or_create(&AttemptResult { result }).inc();
         authorized
     }
+}
+
+/// The sub-protocols that a WebSocket offers, in which browsers send tokens.
+fn offered_protocols(headers: &HeaderMap) -> Option<String> {
+    websocket::is_upgrade_request(headers).then(|| websocket::protocols(headers))
+}
+
+fn credentials<'a>(
+    client: &'a Client,
+    headers: &'a HeaderMap,
+    protocols: Option<&'a str>,
+    path: &'a str,
+) -> Credentials<'a> {
+    Credentials { certificate: &client.certificate, headers, protocols, path }
 }
 
 /// Records the decision of the authorizers, and its reason.

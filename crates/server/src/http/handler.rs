@@ -50,10 +50,10 @@ impl Edge {
         let mut request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
         request.wants_object = !reply.without_object;
         let request = request.posted_to(route.posted_to).audited(reply.audit_context.clone()).lagging(reply.lag);
-        let request = Arc::new(request.completed_by(completion));
+        let request = Arc::new(request.completed_by(completion).limited_by(self.room.clone()));
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);
         if let Some(text) = deprecation.filter(|_| is_routed) {
-            measure::deprecated(&request);
+            measure::deprecated(&self.context, &request);
             if let Some(audit_context) = &reply.audit_context {
                 audit_context.annotate("k8s.io/deprecated", "true");
             }

@@ -4,20 +4,22 @@ use std::sync::Arc;
 
 use base::clock;
 use base::metrics::{
-    BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource, Label,
-    METRICS, RequestSeries, Series, StorageCluster, StoredResource, Terminated, Username, VersionInfo, WatchList,
+    BuildInfo, COMPONENT, DeprecatedApi, DrySeries, FieldValidationMode, GroupResource, GroupVersionResource,
+    KindSeries, Label, METRICS, RequestSeries, Series, StorageCluster, StoredResource, Terminated, Username,
+    VersionInfo, WatchList,
 };
 use base::request::{RequestInfo, User, Verb};
 use http::{HeaderMap, Response};
 use machinery::{Text, Value};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use resource::Registry;
 use tokio::time::Instant;
 
 use super::body::Body;
 use super::health;
-use crate::verbs::Request;
+use crate::verbs::{Context, Request};
 
 /// Non-resource paths with metrics of their own: the path, and the labels `subresource` and `component`.
 const PATHS: [(&str, &str, &str); 9] = [
@@ -42,13 +44,13 @@ pub struct Measured {
 
 impl Measured {
     /// Starts to measure a request.
-    pub fn begin(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Measured {
+    pub fn begin(context: &Context, info: &RequestInfo, headers: &HeaderMap) -> Measured {
         let dry_run = match info.query.get("dryRun") {
             None => "",
             Some(_) if info.query.all("dryRun").all(|value| value == "All") => "All",
             Some(_) => "invalid",
         };
-        let series = series(registry, info, headers);
+        let series = series(&context.registry, context.objects.series, info, headers);
         let series = series.map(|series| METRICS.requests.get(DrySeries { dry_run, series }));
         Measured {
             started: clock::instant(),
@@ -61,7 +63,7 @@ impl Measured {
     /// Counts the response. Durations exclude watches, whose response only begins here. The size of a
     /// [`Body::Document`] is observed once it has been sent.
     pub fn end(self, response: &mut Response<Body>) {
-        let Some(series) = self.series else { return };
+        let Some(series) = self.series.filter(|series| series.is_current()) else { return };
         let code = response.status().as_u16();
         if matches!(code, 429 | 504) {
             METRICS.request_terminations.get_or_create(&Terminated { code, series: series.labels().clone() }).inc();
@@ -101,7 +103,7 @@ fn field_validation(info: &RequestInfo) -> Option<&'static str> {
 }
 
 /// The labels of a request; `None` if its path is not served.
-fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Option<Series> {
+fn series(registry: &Registry, kinds: KindSeries, info: &RequestInfo, headers: &HeaderMap) -> Option<Series> {
     let (verb, component) = (verb(info, headers)?, COMPONENT);
     if !info.is_resource {
         let (_, subresource, component) = PATHS.into_iter().find(|(path, ..)| *path == info.path)?;
@@ -122,8 +124,8 @@ fn series(registry: &Registry, info: &RequestInfo, headers: &HeaderMap) -> Optio
     } else {
         "namespace"
     };
-    let (group, version) = (Label::from(&resource.group), Label::from(&info.version));
-    let resource = Label::from(&resource.plural);
+    let GroupVersionResource { group, version, resource } =
+        kinds.of_version(&resource.group, &info.version, &resource.plural);
     Some(Series { verb, group, version, resource, subresource: Label(subresource), scope, component })
 }
 
@@ -154,27 +156,30 @@ fn verb(info: &RequestInfo, headers: &HeaderMap) -> Option<&'static str> {
 pub struct RunningWatch {
     started: Instant,
     series: Series,
+    running: Gauge,
     events: Counter,
     dispatched: Counter,
     sizes: Histogram,
 }
 
 impl RunningWatch {
-    pub fn begin(request: &Request) -> RunningWatch {
+    pub fn begin(context: &Context, request: &Request) -> RunningWatch {
         let info = &request.authorized.info;
-        let (group, version) = (Label::from(&request.resource.group), Label::from(&request.version.name));
-        let resource = Label::from(&request.resource.plural);
-        let labels =
-            GroupVersionResource { group: group.clone(), version: version.clone(), resource: resource.clone() };
+        let (resource, kinds) = (&request.resource, context.objects.series);
+        let labels = kinds.of_version(&resource.group, &request.version.name, &resource.plural);
+        let GroupVersionResource { group, version, resource } = labels.clone();
         let scope = if info.namespace.is_empty() { "cluster" } else { "namespace" };
         let series =
             Series { verb: "WATCH", group, version, resource, scope, component: COMPONENT, ..Series::default() };
-        METRICS.longrunning_requests.get_or_create(&series).inc();
+        // kept, since the series may have ended when the watch does
+        let running = METRICS.longrunning_requests.get_or_create_owned(&series);
+        running.inc();
         let reads = &METRICS.reads;
         let group_resource = GroupResource { group: labels.group.clone(), resource: labels.resource.clone() };
         RunningWatch {
             started: clock::instant(),
             series,
+            running,
             events: reads.watch_events.get_or_create_owned(&labels),
             dispatched: reads.events_dispatched.get_or_create_owned(&group_resource),
             sizes: reads.watch_events_sizes.get_or_create(&labels).clone(),
@@ -202,16 +207,19 @@ impl RunningWatch {
 
 impl Drop for RunningWatch {
     fn drop(&mut self) {
-        METRICS.longrunning_requests.get_or_create(&self.series).dec();
+        self.running.dec();
     }
 }
 
 /// Records a request for a deprecated version.
-pub fn deprecated(request: &Request) {
+pub fn deprecated(context: &Context, request: &Request) {
+    let (resource, kinds) = (&request.resource, context.objects.series);
+    let GroupVersionResource { group, version, resource } =
+        kinds.of_version(&resource.group, &request.version.name, &resource.plural);
     let deprecated_api = DeprecatedApi {
-        group: (&request.resource.group).into(),
-        version: (&request.version.name).into(),
-        resource: (&request.resource.plural).into(),
+        group,
+        version,
+        resource,
         subresource: request.subresource.as_str().into(),
         removed_release: request.version.built_in.map_or("", |row| row.lifecycle.removed),
     };

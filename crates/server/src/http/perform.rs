@@ -111,7 +111,7 @@ impl Edge {
 
     async fn watch(&self, request: Arc<Request>, headers: &HeaderMap, reply: &Reply) -> Result<HttpResponse, Status> {
         let accepted = reply.accepted.first().copied().ok_or_else(|| negotiate::not_acceptable(self.served))?;
-        let running = RunningWatch::begin(&request);
+        let running = RunningWatch::begin(&self.context, &request);
         let audit_context = request.audit_context.clone();
         let mut watch = verbs::watch(self.context.clone(), request.clone(), self.stop.clone()).await?;
         if accepted.media == Media::Yaml {
@@ -226,7 +226,10 @@ async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
             return Err(too_large());
         }
-        Err(error) => return Err(Status::bad_request(error.to_string())),
+        Err(error) => {
+            let refused = error.downcast::<Status>().map(|status| *status);
+            return Err(refused.unwrap_or_else(|error| Status::bad_request(error.to_string())));
+        }
     };
     Ok(Document::new(bytes, format))
 }

@@ -9,6 +9,8 @@ use http::Request;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
+use machinery::Status;
+use machinery::status::Reason;
 use resource::Document;
 
 use super::interceptor::Tap;
@@ -28,10 +30,44 @@ enum Source {
     Own(Full<Bytes>),
     /// A body from this process that has been decoded.
     Decoded(Document),
+    /// A body that is made of another one.
+    Made(Box<MadeBody>),
     /// A body that is also copied to a tap.
     Tapped(Box<RequestBody>, Arc<dyn Tap>),
     /// The end of the body.
     End,
+}
+
+/// Makes the body that is handled from the one that was sent, or refuses it.
+type Making = Box<dyn FnOnce(&[u8]) -> Result<Bytes, Status> + Send>;
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// A body that is made once the one that was sent is whole.
+struct MadeBody {
+    sent: RequestBody,
+    read: Vec<u8>,
+    bytes_max: usize,
+    make: Option<Making>,
+}
+
+impl MadeBody {
+    /// Reads what was sent, and returns what is made of it.
+    fn poll_made(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, Error>> {
+        loop {
+            let Poll::Ready(frame) = Pin::new(&mut self.sent).poll_frame(context) else { return Poll::Pending };
+            match frame {
+                Some(Ok(frame)) => self.read.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => break,
+            }
+            if self.read.len() > self.bytes_max {
+                let message = format!("Request entity too large: limit is {}", self.bytes_max);
+                return Poll::Ready(Err(Status::new(Reason::RequestEntityTooLarge, message).into()));
+            }
+        }
+        let made = self.make.take().map_or_else(|| Ok(Bytes::new()), |make| make(&self.read));
+        Poll::Ready(made.map_err(Error::from))
+    }
 }
 
 impl RequestBody {
@@ -54,6 +90,17 @@ impl RequestBody {
         RequestBody(Source::Tapped(Box::new(self), tap))
     }
 
+    /// A body that is made of this one, of at most `bytes_max` bytes. This one is read when the handler reads its body: after
+    /// authorization, with a seat and within the deadline. An error of `make` is the response.
+    pub fn made(
+        self,
+        bytes_max: usize,
+        make: impl FnOnce(&[u8]) -> Result<Bytes, Status> + Send + 'static,
+    ) -> RequestBody {
+        let made = MadeBody { sent: self, read: vec![], bytes_max, make: Some(Box::new(make)) };
+        RequestBody(Source::Made(Box::new(made)))
+    }
+
     /// The document, if the body has been decoded.
     pub fn decoded(&self) -> Option<Document> {
         if let Source::Decoded(document) = &self.0 { Some(document.clone()) } else { None }
@@ -62,17 +109,24 @@ impl RequestBody {
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         if let Source::Decoded(document) = &self.0 {
             self.0 = Source::Own(Full::new(document.bytes().clone()));
         }
+        if let Source::Made(made) = &mut self.0 {
+            let Poll::Ready(made) = made.poll_made(context) else { return Poll::Pending };
+            match made {
+                Ok(bytes) => self.0 = Source::Own(Full::new(bytes)),
+                Err(error) => {
+                    self.0 = Source::End;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
         let polled = match &mut self.0 {
-            Source::Received(body) => Pin::new(body).poll_frame(context),
+            Source::Received(body) => Pin::new(body).poll_frame(context).map_err(Error::from),
             Source::Own(body) => {
                 Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
             }
@@ -85,7 +139,7 @@ impl Body for RequestBody {
                 }
                 polled
             }
-            Source::Decoded(_) | Source::End => return Poll::Ready(None),
+            Source::Decoded(_) | Source::Made(_) | Source::End => return Poll::Ready(None),
         };
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.0 = Source::End;
@@ -98,7 +152,7 @@ impl Body for RequestBody {
             Source::Received(body) => body.is_end_stream(),
             Source::Own(body) => body.is_end_stream(),
             Source::Tapped(body, _) => body.is_end_stream(),
-            Source::Decoded(_) => false,
+            Source::Decoded(_) | Source::Made(_) => false,
             Source::End => true,
         }
     }
@@ -108,7 +162,7 @@ impl Body for RequestBody {
             Source::Received(body) => body.size_hint(),
             Source::Own(body) => body.size_hint(),
             Source::Tapped(body, _) => body.size_hint(),
-            Source::Decoded(_) | Source::End => SizeHint::default(),
+            Source::Decoded(_) | Source::Made(_) | Source::End => SizeHint::default(),
         }
     }
 }

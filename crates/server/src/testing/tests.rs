@@ -73,6 +73,7 @@ impl TestServer {
             audit: Arc::new(Audit::default()),
             interceptor: Some(testing.clone().interceptor()),
             clock: Some(testing.clock().clone()),
+            room: None,
             prefix: Default::default(),
         }));
         TestServer { edge, testing, stop }

@@ -13,8 +13,8 @@ use resource::timestamps::Uncoerced;
 use store::Revision;
 
 use super::admit::Admit;
-use super::change::{Live, Write};
-use super::{Effect, Outcome, Request, ResponseObject, hooks, meta, stored};
+use super::change::{Change, Live, Write};
+use super::{Effect, Growth, Outcome, Request, ResponseObject, hooks, meta, stored};
 use crate::limits;
 
 impl Write<'_> {
@@ -109,6 +109,7 @@ impl Write<'_> {
     /// If no byte differs, nothing is written.
     pub async fn put(&self, object: Value, live: Option<&Live>) -> Result<Option<Arc<Stored>>, Status> {
         let resource = &self.request.resource;
+        let ends = live.is_some_and(|live| loses_finalizer(&object, &live.object));
         let object = self.encode(object, live).await?;
         if object.body.bytes.len() > limits::OBJECT_BYTES_MAX {
             return Err(Status::untyped(500, "etcdserver: request is too large"));
@@ -121,6 +122,11 @@ impl Write<'_> {
         {
             return Ok(Some(stored.clone()));
         }
+        if let Some(room) = self.request.room.as_ref().filter(|_| !ends)
+            && let Some(growth) = self.growth(&object, live)
+        {
+            room.check(growth)?;
+        }
         let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
         let span_attributes =
             || trace::attributes([("key", &key.path), ("group", &key.group), ("resource", &key.plural)]);
@@ -130,6 +136,18 @@ impl Write<'_> {
         // if a later write has replaced it already, the object is read from the history
         let stored = stored.or_else(|| resource.collection.at(revision).ok()?.root.get(&key.path).cloned());
         stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
+    }
+
+    /// What the write adds, if it adds something. A deletion only marks the object.
+    fn growth(&self, object: &Encoded, live: Option<&Live>) -> Option<Growth> {
+        let bytes = object.body.bytes.len();
+        match live {
+            _ if matches!(self.change, Change::Delete(_)) => None,
+            None => Some(Growth::Object(bytes)),
+            // a holder renews its Lease with a few bytes more or less
+            Some(_) if self.request.resource.is_leases() && bytes <= limits::LEASE_BYTES => None,
+            Some(live) => bytes.checked_sub(live.stored.body.bytes.len()).filter(|more| *more > 0).map(Growth::Bytes),
+        }
     }
 
     /// The storage form of an object. If it is too large, managedFields are dropped, unless the write is an apply.
@@ -201,4 +219,10 @@ fn already_exists(request: &Request, key: &Key, name: &str, generated: bool) -> 
         status.message = format!("object is being deleted: {}", status.message);
     }
     status
+}
+
+/// Whether an object that is being deleted loses a finalizer, so that it will be gone, although managedFields may make it larger.
+fn loses_finalizer(object: &Value, old: &Value) -> bool {
+    let finalizers = |object: &Value| object.items_at(&["metadata", "finalizers"]).len();
+    is_deleting(old) && finalizers(object) < finalizers(old)
 }

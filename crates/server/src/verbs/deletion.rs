@@ -26,6 +26,7 @@ impl Write<'_> {
         }
         let admit = Admit { options: &shown_options, ..self.admit(Operation::Delete) };
         admit.check_protected(&current.meta.name)?;
+        hooks::check_deletion(self, &current.meta.name)?;
         admit.mutate(None, Some(old)).await?;
         admit.validate(None, Some(old)).await?;
         let mut object = std::mem::take(&mut live.object);

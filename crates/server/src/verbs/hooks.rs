@@ -15,7 +15,7 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     match write.request.resource.hooks {
         Hooks::Role => rbac::check_role(write.context, write.request, new, old).await,
         Hooks::RoleBinding => rbac::check_binding(write.context, write.request, new, old).await,
-        _ => Ok(()),
+        _ => rbac::check_rule(write.context, write.request, new, old).await,
     }
 }
 
@@ -102,6 +102,13 @@ pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Res
     let why = format!("User {:?} is not permitted to \"sign\" for signer {signer:?}", user.name);
     let error = FieldError::forbidden(&FieldPath::new("spec.signerName"), why);
     Err(request.strategy.invalid(&TypeMeta::of(object), object.str_at(&["metadata", "name"]), &[error]))
+}
+
+/// Fails if a layer above keeps the object of a name.
+pub fn check_deletion(write: &Write<'_>, name: &str) -> Result<(), Status> {
+    let resource = &write.request.resource;
+    let protection = write.context.write_rules.get().and_then(|rules| (rules.protection)(resource, name));
+    protection.map_or(Ok(()), |why| Err(Status::forbidden(&resource.group, &resource.plural, name, why)))
 }
 
 /// Prepares the deletion of an object: may change `marked`, which has the deletion timestamp.

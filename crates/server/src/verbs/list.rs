@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::metrics::{GroupResource, METRICS};
+use base::metrics::METRICS;
 use base::request::{ListOptions, Verb, VersionMatch, parse_uint};
 use base::task;
 use machinery::selector::label::{Operator, Requirement};
@@ -409,7 +409,7 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
     let selection = Selection::new(request, &options)?;
     reach(context, request, &selection).await?;
     let page = selection.page(context, request, &options).await?;
-    let of = GroupResource { group: (&request.resource.group).into(), resource: (&request.resource.plural).into() };
+    let of = context.objects.series.of(&request.resource.group, &request.resource.plural);
     METRICS.reads.listed(&of, page.fetched, page.items.len());
     Ok(Outcome::List(ListOutcome {
         items: page.items,

@@ -42,7 +42,7 @@ mod warnings;
 mod watch;
 mod write;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cel::ShardSelector;
 use machinery::{Status, Text, Value};
@@ -97,6 +97,8 @@ pub struct Context {
     /// The addresses and node ports of Services.
     pub allocation: Allocation,
     pub writes: WritesInFlight,
+    /// The rules of a layer above, if it has any.
+    pub write_rules: OnceLock<WriteRules>,
     /// Held while quotas are charged, so that concurrent charges do not conflict.
     quota_turn: tokio::sync::Mutex<()>,
     /// Held while the names of a CRD are accepted, so that no other CRD accepts the same names.
@@ -125,6 +127,7 @@ impl Context {
             aggregation,
             allocation,
             writes: WritesInFlight::new(),
+            write_rules: OnceLock::new(),
             quota_turn: Default::default(),
             naming_turn: Default::default(),
         }
@@ -162,6 +165,8 @@ pub struct Request {
     pub audit_context: Option<Arc<AuditContext>>,
     /// The old cache from which the request reads, if it does.
     pub lag: Option<Lag>,
+    /// The limit of what the API holds, for a request of a client.
+    pub room: Option<Arc<dyn Room>>,
     /// Completes the object that the request writes, if a layer above does so.
     pub completion: Option<Box<dyn Completion>>,
 }
@@ -170,6 +175,36 @@ pub struct Request {
 pub trait Completion: Send + Sync {
     /// Completes a valid object that is to be written, in place of `old` if there is one, or refuses it.
     fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
+}
+
+/// A right that a write needs besides the one to make it: `verb` on the object `name` of a resource.
+pub struct NeededRight {
+    pub verb: &'static str,
+    pub resource: &'static str,
+    pub name: String,
+}
+
+/// The rules of a layer above about writes of objects.
+pub struct WriteRules {
+    /// The right that the write of an object needs, in place of the second object if there is one.
+    pub needed_right: fn(&Resource, &Value, Option<&Value>) -> Option<NeededRight>,
+    /// Why the object of a name cannot be deleted, if it cannot.
+    pub protection: fn(&Resource, &str) -> Option<&'static str>,
+}
+
+/// What a write adds to an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// An object of so many bytes.
+    Object(usize),
+    /// So many bytes of an object that exists.
+    Bytes(usize),
+}
+
+/// The limit of what an API holds, for the writes of its clients.
+pub trait Room: Send + Sync {
+    /// Fails if there is no room for more.
+    fn check(&self, growth: Growth) -> Result<(), Status>;
 }
 
 /// How far a watch cache is behind the store.
@@ -234,6 +269,7 @@ impl Request {
             warnings: Default::default(),
             audit_context: None,
             lag: None,
+            room: None,
             completion: None,
         }
     }
@@ -252,6 +288,11 @@ impl Request {
     /// This request, which reads from an old cache.
     pub fn lagging(self, lag: Option<Lag>) -> Request {
         Request { lag, ..self }
+    }
+
+    /// This request, in an API that holds no more than a limit.
+    pub fn limited_by(self, room: Option<Arc<dyn Room>>) -> Request {
+        Request { room, ..self }
     }
 
     /// This request, whose object a layer above completes.

@@ -7,7 +7,7 @@ use machinery::status::aggregate;
 use machinery::value::{quote, quote_list};
 use machinery::{Status, Value};
 
-use super::{Context, Request};
+use super::{Context, NeededRight, Request};
 
 /// Whether a write needs no check: it grants nothing, or its user is in `system:masters`. `old` is the stored object.
 fn is_exempt(request: &Request, new: &Value, old: Option<&Value>) -> bool {
@@ -23,6 +23,22 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
     require(&context.authorizer, &request.authorized.user, &AccessAttributes::of_resource(info, "create", name))
         .await
         .map(drop)
+}
+
+/// Fails if the rule of a layer above asks for a right that the user does not have.
+pub async fn check_rule(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
+    let needed = context.write_rules.get().and_then(|rules| (rules.needed_right)(&request.resource, new, old));
+    let Some(NeededRight { verb, resource, name }) = needed else { return Ok(()) };
+    let attributes = AccessAttributes {
+        verb,
+        is_resource: true,
+        group: &request.resource.group,
+        version: &request.version.name,
+        resource,
+        name: &name,
+        ..AccessAttributes::default()
+    };
+    require(&context.authorizer, &request.authorized.user, &attributes).await.map(drop)
 }
 
 /// Whether two objects differ only in owner references, finalizers and their consequences.

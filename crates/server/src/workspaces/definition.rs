@@ -1,6 +1,11 @@
 //! The kind Workspace: its definition, and the specification as the server reads it.
 
 use machinery::{Release, Value};
+use resource::Resource;
+use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+
+use super::DEFAULT;
+use crate::verbs::{NeededRight, WriteRules};
 
 /// The group of workspaces.
 pub const GROUP: &str = "workspaces.pintle.dev";
@@ -72,6 +77,29 @@ impl Spec {
             },
         }
     }
+}
+
+/// The rules of `default` about workspaces.
+pub const WRITE_RULES: WriteRules = WriteRules { needed_right, protection };
+
+/// Keeps the kind: `kubectl delete crd --all` would delete every workspace with it.
+fn protection(resource: &Resource, name: &str) -> Option<&'static str> {
+    let is_it = resource.group == DEFINITION_GROUP
+        && resource.plural == DEFINITIONS
+        && name.strip_prefix(PLURAL).and_then(|rest| rest.strip_prefix('.')) == Some(GROUP);
+    is_it.then_some("all workspaces would be deleted with it; a server without --workspaces deletes it")
+}
+
+/// The right that a write of a Workspace needs besides the one to make it: a user who forks a workspace reads all of it, now and, by
+/// `from.resourceVersion`, as it was. `default` has a verb of its own, so that no rule about workspaces gives its Secrets away.
+fn needed_right(resource: &Resource, new: &Value, old: Option<&Value>) -> Option<NeededRight> {
+    if resource.group != GROUP || resource.plural != PLURAL {
+        return None;
+    }
+    let source = Spec::read(new).from?;
+    let verb = if source == DEFAULT { "fork-default" } else { "fork" };
+    let is_known = old.is_some_and(|old| old.at(&["spec", "from"]) == new.at(&["spec", "from"]));
+    (!is_known).then_some(NeededRight { verb, resource: PLURAL, name: source })
 }
 
 /// The end of the lifetime of a workspace.

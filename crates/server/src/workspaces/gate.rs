@@ -10,15 +10,53 @@ use http::{HeaderMap, Method, Request};
 use machinery::Status;
 use machinery::names;
 use machinery::status::{Details, Reason};
+use tracing::Instrument as _;
 
 use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
-use super::workspace::{Opened, Workspace, WorkspaceUsage};
+use super::workspace::{Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
 use crate::limits;
 
 /// Groups whose objects are not stored: a template responds to them too.
 const REVIEWS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
+
+const METRICS_PATH: &str = "/metrics";
+/// The path with which an operator has the values of a workspace written again.
+const REWRITE_PATH: &str = "/storage/rewrite";
+
+/// How a client may enter a workspace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EnteredBy {
+    /// As a user who has the right to.
+    Right,
+    /// With a token that the workspace has signed, which its API has still to accept.
+    OwnToken,
+}
+
+/// A workspace that a client may enter.
+struct Entrance {
+    workspace: Arc<Workspace>,
+    by: EnteredBy,
+}
+
+/// A context that a request may use, and the guard that keeps it meanwhile.
+struct Passage {
+    opened: Arc<Opened>,
+    guard: Arc<()>,
+}
+
+/// The API that refuses a request: its users, its seats and its records are those of the response.
+enum RefusedEntry {
+    ByDefault(Status),
+    ByWorkspace(Arc<Opened>, Status),
+}
+
+impl From<Status> for RefusedEntry {
+    fn from(status: Status) -> RefusedEntry {
+        RefusedEntry::ByDefault(status)
+    }
+}
 
 impl Branches for Workspaces {
     fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse> {
@@ -32,19 +70,58 @@ impl Workspaces {
         client: Arc<Client>,
         request: Request<RequestBody>,
     ) -> Result<HttpResponse, Status> {
-        let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default();
-        let (name, path) = below.find('/').map_or((below, ""), |end| below.split_at(end));
+        let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default().to_owned();
+        let (name, path) = below.find('/').map_or((below.as_str(), ""), |end| below.split_at(end));
         if request.method() == Method::POST && path.is_empty() {
-            let name = name.to_owned();
-            return self.create_quickly(client, request, &name).await;
+            return self.create_quickly(client, request, name).await;
         }
-        let workspace = self.admit(&client, request.headers(), name).await?;
+        let query = request.uri().query().unwrap_or_default();
+        let info = RequestInfo::parse(request.method(), path, query);
+        if info.path.trim_end_matches('/') == METRICS_PATH {
+            return self.metrics(client, request).await;
+        }
+        if request.method() == Method::POST && path == REWRITE_PATH {
+            return match self.rewrite(&client, request.headers(), name, query).await {
+                Err(status) => self.refuse(client, request, status).await,
+                rewritten => rewritten,
+            };
+        }
+        match self.pass(&client, request.headers(), name, path, &info).await {
+            Ok(Passage { opened, guard }) => {
+                let watch = (info.verb == Verb::Watch).then(|| opened.watches.clone());
+                let response = opened.edge.clone().serve(client, request).instrument(opened.span.clone()).await;
+                Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
+            }
+            Err(RefusedEntry::ByDefault(status)) => self.refuse(client, request, status).await,
+            Err(RefusedEntry::ByWorkspace(opened, status)) => {
+                Ok(opened.edge.clone().refuse(client, request, status).instrument(opened.span.clone()).await)
+            }
+        }
+    }
+
+    /// Responds to a request that the gate refuses.
+    async fn refuse(
+        &self,
+        client: Arc<Client>,
+        request: Request<RequestBody>,
+        why: Status,
+    ) -> Result<HttpResponse, Status> {
+        let home = self.home().ok_or_else(stopping)?;
+        Ok(home.refuse(client, request, why).await)
+    }
+
+    /// Lets a request pass, or says who refuses it.
+    async fn pass(
+        self: &Arc<Self>,
+        client: &Client,
+        headers: &HeaderMap,
+        name: &str,
+        path: &str,
+        info: &RequestInfo,
+    ) -> Result<Passage, RefusedEntry> {
+        let Entrance { workspace, by } = self.admit(client, headers, name).await?;
         if !workspace.settled(limits::WORKSPACE_COPY_WAIT).await {
-            return Err(unavailable(&format!("workspace {name:?} is not ready yet")));
-        }
-        let spec = workspace.spec();
-        if spec.template && writes(request.method(), path) {
-            return Err(sealed(name));
+            return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }
         // no retry helps, so clients must not make one
         let failed = |why: String| Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"));
@@ -52,44 +129,75 @@ impl Workspaces {
             Some(entered) => entered,
             None => self.open(&workspace).await.map_err(failed)?,
         };
-        let query = request.uri().query().unwrap_or_default();
-        let watches = RequestInfo::parse(request.method(), path, query).verb == Verb::Watch;
-        check_limits(&spec, &opened, request.method(), watches)?;
-        let watch = watches.then(|| opened.watches.clone());
-        let response = opened.edge.clone().serve(client, request).await;
-        Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
+        if by == EnteredBy::OwnToken && !opened.edge.is_by_account(client, headers, path) {
+            self.vouch(client, headers, name).await?;
+        }
+        let spec = workspace.spec();
+        let refused = if spec.template && writes(&info.method, path) {
+            Err(sealed(name))
+        } else if info.verb == Verb::Watch {
+            check_watches(&spec, &opened)
+        } else {
+            Ok(())
+        };
+        match refused {
+            Ok(()) => Ok(Passage { opened, guard }),
+            Err(status) => Err(RefusedEntry::ByWorkspace(opened, status)),
+        }
     }
 
     /// The workspace of a name, if the client may enter it: with a token of one of its own ServiceAccounts, or as a user who may
     /// `get` the resource `workspaces/content` in `default`.
-    async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Arc<Workspace>, Status> {
+    async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Entrance, Status> {
         if !names::dns1123_label(name).is_empty() {
             return Err(Status::not_found(GROUP, PLURAL, name));
         }
         let home = self.home().ok_or_else(stopping)?;
-        let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content");
         // also those that another server has created
         let catch_up = async || -> Result<_, Status> {
             home.context.objects.catch_up().await.map_err(|error| unavailable(error.summary()))?;
             Ok(self.workspace(name))
         };
+        let path = content_path(name);
         let is_own = |workspace: &Option<Arc<Workspace>>| {
             let uid = workspace.as_ref().map(|workspace| &workspace.uid);
             uid.is_some() && home.realm_of(client, headers, &path).as_ref() == uid
         };
         let mut workspace = self.workspace(name);
+        let mut by = EnteredBy::OwnToken;
         if !is_own(&workspace) {
-            let vouched = home.vouch(client, headers, RequestInfo::parse(&Method::GET, &path, "")).await;
+            let vouched = self.vouch(client, headers, name).await;
             // of a client that may not enter, too, the more so if the name is known: the time must not show that it exists
             if workspace.is_none() || vouched.is_err() {
                 workspace = catch_up().await?;
             }
             if !is_own(&workspace) {
                 vouched?;
+                by = EnteredBy::Right;
             }
         }
-        workspace.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))
+        let workspace = workspace.ok_or_else(|| Status::not_found(GROUP, PLURAL, name))?;
+        Ok(Entrance { workspace, by })
     }
+
+    /// The metrics of the server, which are those of all workspaces: only a user who may read them in `default` gets them.
+    async fn metrics(&self, client: Arc<Client>, request: Request<RequestBody>) -> Result<HttpResponse, Status> {
+        let home = self.home().ok_or_else(stopping)?;
+        let (mut parts, body) = request.into_parts();
+        parts.uri = http::Uri::from_static(METRICS_PATH);
+        Ok(home.serve(client, Request::from_parts(parts, body)).await)
+    }
+
+    /// Fails unless the client is a user who may enter a workspace of this name, by the authorizers of `default`.
+    async fn vouch(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<(), Status> {
+        let home = self.home().ok_or_else(stopping)?;
+        home.vouch(client, headers, RequestInfo::parse(&Method::GET, &content_path(name), "")).await
+    }
+}
+
+/// The path of the request to `default` that is authorized for a user who enters a workspace.
+fn content_path(name: &str) -> String {
+    format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content")
 }
 
 /// Whether a request may change the content of a workspace.
@@ -98,22 +206,11 @@ fn writes(method: &Method, path: &str) -> bool {
     !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
 }
 
-/// Refuses what is beyond the limits of a workspace. The objects and bytes of requests in flight count only once they are written, so
-/// that a burst may exceed a limit by the requests in flight.
-fn check_limits(spec: &Spec, opened: &Opened, method: &Method, watches: bool) -> Result<(), Status> {
-    let of = spec.limits;
-    if of.watches > 0 && watches && opened.watches() >= of.watches {
-        return Err(too_many(&format!("the workspace has its {} watches already", of.watches)));
-    }
-    let creates = [Method::POST, Method::PUT, Method::PATCH].contains(method);
-    if (of.objects > 0 || of.bytes > 0) && creates {
-        let WorkspaceUsage { objects, bytes } = opened.usage();
-        let is_full = |limit: usize, used: u64| limit > 0 && used >= limit as u64;
-        let full = [(of.objects, objects as u64, "objects"), (of.bytes, bytes, "bytes")];
-        if let Some((limit, _, what)) = full.into_iter().find(|(limit, used, _)| is_full(*limit, *used)) {
-            let why = format!("the workspace has reached its limit of {limit} {what}");
-            return Err(Status::new(Reason::Forbidden, why));
-        }
+/// Refuses a watch beyond the limit of a workspace.
+fn check_watches(spec: &Spec, opened: &Opened) -> Result<(), Status> {
+    let limit = spec.limits.watches;
+    if limit > 0 && opened.watches() >= limit {
+        return Err(too_many(&format!("the workspace has its {limit} watches already")));
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ mod kept;
 mod label;
 mod open;
 mod quick;
+mod rewriting;
+mod room;
 #[cfg(test)]
 mod tests;
 mod workspace;
@@ -23,6 +25,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use access::audit::Audit;
 use access::flow::{SeatPool, SeatSupply};
 use base::request::FeatureGates;
+use base::webhook::Egress;
 use base::{clock, task};
 use machinery::{Release, Text, Value};
 use objects::{Event, EventKind, Key};
@@ -54,6 +57,8 @@ pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates),
 pub struct Parts {
     pub blueprint: Arc<Blueprint>,
     pub features: Features,
+    /// The networks that workspaces may call.
+    pub egress: Egress,
     pub health: Arc<Health>,
     pub audit: Arc<Audit>,
     pub request_timeout: std::time::Duration,
@@ -111,10 +116,14 @@ pub async fn start(
 ) -> Result<Option<Arc<dyn Branches>>, String> {
     let Some(workspaces) = workspaces else { return Ok(None) };
     let _ = workspaces.home.set(Arc::downgrade(home));
+    let _ = home.context.write_rules.set(definition::WRITE_RULES);
     controller::create_definition(&home.context).await.map_err(|status| status.message.clone())?;
     let store = home.context.objects.store();
     match store.branching() {
-        Some(log) => workspaces.restore(&**store, log),
+        Some(log) => {
+            workspaces.check_keys(log).await?;
+            workspaces.restore(&**store, log);
+        }
         // such a server is there for tests, and the first of them would wait longer for it than for the start of the server
         None => drop(task::spawn("empty API", workspaces.clone().prepare())),
     }

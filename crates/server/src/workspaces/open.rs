@@ -12,9 +12,11 @@ use objects::{Key, Layout, Storage};
 use parking_lot::Mutex;
 use store::{BranchSource, Branching, Expected, Memory, Refused, Store, Write};
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use super::definition::{GROUP, PLURAL, Spec};
 use super::label::{Label, pristine_id};
+use super::room::WorkspaceRoom;
 use super::workspace::{Fork, Opened, Origin, Workspace, revision_of};
 use super::{Pristine, Workspaces};
 use crate::assembly::{Base, Beginning, Blueprint};
@@ -77,7 +79,7 @@ impl Workspaces {
         Ok(Fork::Kept(Origin { store, ..origin }))
     }
 
-    async fn assemble(&self, workspace: &Workspace, origin: &Origin) -> Result<Opened, String> {
+    async fn assemble(&self, workspace: &Arc<Workspace>, origin: &Origin) -> Result<Opened, String> {
         let spec = workspace.spec();
         let pristine = self.pristine(spec.release.unwrap_or(origin.release)).await?;
         let blueprint = &pristine.blueprint;
@@ -85,7 +87,7 @@ impl Workspaces {
             hide_workspaces(&*origin.store, &origin.layout).await?;
         }
         let prefix = Text::from(format!("{BRANCHES}{}", workspace.name));
-        let realm = Realm { path: prefix.clone(), id: workspace.uid.clone() };
+        let realm = Realm { name: workspace.name.clone(), path: prefix.clone(), id: workspace.uid.clone() };
         let storage = Storage { store: origin.store.clone(), layout: origin.layout.clone() };
         let frozen = origin.frozen().await;
         let base = Some(pristine.base().await?);
@@ -95,19 +97,24 @@ impl Workspaces {
         let observers = testing.iter().map(Testing::observer).collect();
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
         let clock = testing.as_ref().map(|testing| testing.clock().clone());
-        let assembled = clock::within(clock.clone(), blueprint.assemble(beginning)).await?;
+        // lines of the log have the name, also those about what runs in the background
+        let span = tracing::error_span!("workspace", name = %workspace.name);
+        let assembling = clock::within(clock.clone(), blueprint.assemble(beginning)).instrument(span.clone());
+        let assembled = assembling.await?;
         let stop = watch::Sender::new(false);
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
         }
         testing.iter().for_each(|testing| testing::start(testing, &assembled.context, stop.subscribe()));
         if !spec.template {
-            clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe()));
+            span.in_scope(|| clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe())));
         }
         let limit = spec.limits.requests_in_flight;
         let of_workspace = InFlightMax { read_only: limit, mutating: limit };
         let open = Arc::new(OpenCount::new());
         assembled.context.flow.iter().for_each(|flow| flow.limit_to(limit));
+        let room =
+            WorkspaceRoom { workspace: Arc::downgrade(workspace), objects: Arc::downgrade(&assembled.context.objects) };
         let edge = Edge::new(EdgeParts {
             context: assembled.context,
             health: self.parts.health.clone(),
@@ -120,10 +127,11 @@ impl Workspaces {
             audit: self.parts.audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock,
+            room: Some(Arc::new(room)),
             prefix,
         });
         let (requests, watches) = Default::default();
-        Ok(Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches })
+        Ok(Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches, span })
     }
 
     /// Makes the empty API that workspaces of the server's own release begin from.
@@ -177,18 +185,20 @@ impl Workspaces {
     }
 
     /// What contexts of workspaces are made with. They have no client certificate for aggregated API servers: such a server trusts
-    /// the users that its holder names, and the users of a workspace are what its owner makes them.
-    fn blueprint(&self, release: Release) -> Result<Blueprint, String> {
+    /// the users that its holder names, and the users of a workspace are what its owner makes them. For the same reason, their
+    /// controllers do not have the key of the server's certificate authority.
+    pub(super) fn blueprint(&self, release: Release) -> Result<Blueprint, String> {
         let (runtime, gates) = (self.parts.features)(release)?;
         let own = &self.parts.blueprint;
         Ok(Blueprint {
             plugins: own.plugins.clone(),
             service_addresses: own.service_addresses.clone(),
+            egress: self.parts.egress.clone(),
             authentication: own.authentication.clone(),
             modes: own.modes.clone(),
             proxy_identity: None,
             service_ranges: own.service_ranges.clone(),
-            controllers: own.controllers.clone(),
+            controllers: own.controllers.of_workspace(),
             seats: self.seats.clone().map(SeatSupply::of),
             runtime,
             gates,

@@ -19,6 +19,8 @@ use resource::RuntimeConfig;
 use store::{BranchSource, Branching as _, Embedded, Memory, Options, Store};
 use tokio::sync::watch;
 
+mod tenants;
+
 use super::{Parts, Workspaces};
 use crate::assembly::{Beginning, Blueprint};
 use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
@@ -46,6 +48,11 @@ fn admin() -> Arc<Client> {
     client(User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() })
 }
 
+/// A server whose only authorizer is RBAC.
+fn blueprint() -> Blueprint {
+    Blueprint { modes: authorization::modes(vec![AuthorizationMode::Rbac]), ..Blueprint::default() }
+}
+
 impl TestServer {
     async fn start() -> TestServer {
         Self::on(Arc::new(Memory::default())).await
@@ -57,12 +64,14 @@ impl TestServer {
 
     /// A server with this number of seats, if API priority and fairness is to be enabled.
     async fn with(store: Arc<dyn Store>, seats: Option<usize>) -> TestServer {
+        Self::of(store, Blueprint { seats: seats.map(SeatSupply::Own), ..blueprint() }, Audit::default()).await
+    }
+
+    async fn of(store: Arc<dyn Store>, blueprint: Blueprint, audit: Audit) -> TestServer {
         let durable = store.size().is_some();
         let storage = Storage::own(store);
         let health = Arc::new(Health::new(storage.store.clone()));
-        let audit = Arc::new(Audit::default());
-        let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
-        let blueprint = Arc::new(Blueprint { modes, seats: seats.map(SeatSupply::Own), ..Blueprint::default() });
+        let (audit, blueprint) = (Arc::new(audit), Arc::new(blueprint));
         let inflight_max = InFlightMax { read_only: 0, mutating: 0 };
         let request_timeout = Duration::from_secs(60);
         let features = |release| {
@@ -72,6 +81,7 @@ impl TestServer {
         let parts = Parts {
             blueprint: blueprint.clone(),
             features: Box::new(features),
+            egress: Default::default(),
             health: health.clone(),
             audit: audit.clone(),
             request_timeout,
@@ -99,6 +109,7 @@ impl TestServer {
             audit,
             interceptor: None,
             clock: None,
+            room: None,
             prefix: Default::default(),
         }));
         let (_, leads) = watch::channel(true);

@@ -12,7 +12,7 @@ use store::{BranchSource, Branching, Revision, Snapshot, Store};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::definition::Spec;
+use super::definition::{Limits, Spec};
 use super::label::{Label, WantedRevision, wanted_revision};
 use crate::http::{Edge, OpenCount};
 
@@ -89,6 +89,23 @@ pub enum WorkspaceContent {
     Failed(String),
 }
 
+/// The stores of a workspace, which have the same layout.
+pub struct KeptStores {
+    /// What it holds.
+    pub content: Arc<dyn Store>,
+    /// What it began with, for resets.
+    pub origin: Option<OriginStore>,
+    pub layout: Layout,
+}
+
+/// The store to which a reset returns.
+pub enum OriginStore {
+    /// It is written to as any other.
+    Writable(Arc<dyn Store>),
+    /// It stays as it was when the workspace began.
+    Fixed(Arc<dyn Store>),
+}
+
 struct WorkspaceState {
     spec: Spec,
     content: WorkspaceContent,
@@ -121,6 +138,8 @@ pub struct Opened {
     pub requests: Arc<()>,
     /// Cloned by each watch.
     pub watches: Arc<()>,
+    /// Names the workspace in the lines of the log.
+    pub span: tracing::Span,
 }
 
 /// What a workspace holds.
@@ -131,17 +150,22 @@ pub struct WorkspaceUsage {
     pub bytes: u64,
 }
 
-impl Opened {
-    pub fn usage(&self) -> WorkspaceUsage {
-        let objects = &self.edge.context.objects;
+impl WorkspaceUsage {
+    pub fn of(objects: &Objects) -> WorkspaceUsage {
         // an engine that does not keep values in memory does not count them
         let bytes = objects.store().live_bytes().unwrap_or_else(|| objects.bytes());
         WorkspaceUsage { objects: objects.count(), bytes }
     }
+}
 
-    /// The number of watches.
+impl Opened {
+    pub fn usage(&self) -> WorkspaceUsage {
+        WorkspaceUsage::of(&self.edge.context.objects)
+    }
+
+    /// The number of watches. The request of one over a WebSocket ends when the WebSocket opens.
     pub fn watches(&self) -> usize {
-        Arc::strong_count(&self.watches) - 1
+        Arc::strong_count(&self.watches) - 1 + self.open.count()
     }
 
     /// Whether it has not been used for some time, and no response is being sent.
@@ -252,6 +276,10 @@ impl Workspace {
         {
             *store = Some(opened.clone());
         }
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.state.lock().spec.limits
     }
 
     pub fn spec(&self) -> Spec {
@@ -366,6 +394,22 @@ impl Workspace {
             WorkspaceContent::Copied { .. } | WorkspaceContent::Awaited => {
                 Err("its content is being replaced".to_owned())
             }
+        }
+    }
+
+    /// The stores, which are about to be written to directly, unless the workspace has not begun or is a copy.
+    pub fn kept_stores(&self, log: Option<&dyn Branching>) -> Option<KeptStores> {
+        match &mut self.state.lock().content {
+            WorkspaceContent::Begun { store, is_fresh, origin, keeping } => {
+                *is_fresh = false;
+                let kept = match keeping {
+                    Keeping::Memory => Some(origin.store.clone()),
+                    Keeping::Log => log.and_then(|log| log.origin(self.uid.as_bytes())),
+                };
+                let layout = origin.layout.clone();
+                Some(KeptStores { content: store.clone(), origin: kept.map(OriginStore::Fixed), layout })
+            }
+            _ => None,
         }
     }
 

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use super::{Failure, FailurePolicy, Hook};
-use base::metrics::{Label, METRICS, WebhookCall, WebhookName, WebhookRejection, WebhookResponse};
+use base::metrics::{METRICS, WebhookCall, WebhookName, WebhookRejection, WebhookResponse};
 
-use crate::admission::Operation;
+use crate::admission::Attributes;
 
 /// Greatest code of rejections in metrics. Webhooks may send greater ones, which are counted under this one.
 const CODE_MAX: u16 = 600;
 
 /// Records the duration of a call, and the error type if it rejects the write.
-pub fn called(hook: &Hook, operation: Operation, elapsed: Duration, failure: Option<&Failure>) {
-    let name = Label::from(hook.name.as_str());
-    let (kind, operation) = (hook.kind.in_metrics(), operation.as_str());
+pub fn called(hook: &Hook, attributes: &Attributes<'_>, elapsed: Duration, failure: Option<&Failure>) {
+    let name = attributes.cluster.objects.series.name(&hook.name);
+    let (kind, operation) = (hook.kind.in_metrics(), attributes.operation.as_str());
     let (code, rejection) = match failure {
         Some(Failure::Refused(status)) => (status.code, Some(("no_error", status.code))),
         Some(Failure::Unconditional(_)) => (0, Some(("apiserver_internal_error", 0))),

@@ -186,7 +186,7 @@ impl Hook {
         let started = clock::instant();
         let result = self.send(client, attributes, version, objects, place).await;
         let elapsed = started.elapsed();
-        measure::called(self, attributes.operation, elapsed, result.as_ref().err());
+        measure::called(self, attributes, elapsed, result.as_ref().err());
         if let Some(audit_context) = attributes.audit_context {
             audit_context.took(self.kind.layer(), elapsed);
         }

@@ -78,6 +78,8 @@ pub struct Accounts {
 /// ServiceAccounts apart from the server's own. They share its keys, but neither accepts the tokens of the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Realm {
+    /// The name for reviews of authorization webhooks.
+    pub name: Text,
     /// The path of its API, which is appended to the issuers, so that others who verify tokens can distinguish them.
     pub path: Text,
     /// Identifies the realm in a claim: another realm with the same path does not accept the tokens either.

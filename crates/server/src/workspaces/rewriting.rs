@@ -1,0 +1,243 @@
+//! Encrypts the values of workspaces with the current keys, sealed workspaces included, and finds those that need a key that is gone.
+//!
+//! The objects do not change, so the store is written to directly: a template takes no writes through its API.
+
+use std::collections::BTreeMap;
+
+use base::request::{Query, RequestInfo};
+use base::task;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Response};
+use machinery::status::Reason;
+use machinery::{Release, Status, Text, Value, json, names};
+use objects::{Key, Layout};
+use store::{Branching, Expected, Refused, Store, Write};
+
+use super::copied::{CopyStatus, id_of};
+use super::definition::{GROUP, PLURAL};
+use super::label::{is_pristine, pristine_id};
+use super::workspace::{KeptStores, OriginStore, Workspace};
+use super::{Workspaces, gate};
+use crate::http::{Body, Client, HttpResponse};
+use crate::limits;
+
+/// The result for one workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct RewriteCounts {
+    objects: usize,
+    written: usize,
+    /// Values that no key decrypts.
+    refused: usize,
+    /// Values that only a reset reads, and that are encrypted with a former key.
+    for_reset: usize,
+}
+
+/// The resources whose values are written again: `PLURAL` or `PLURAL.GROUP`; all if there are none.
+struct Wanted(Vec<String>);
+
+impl Wanted {
+    fn has(&self, key: &Key) -> bool {
+        let Key { group, plural, .. } = key;
+        let is_it = |name: &String| match group.as_str() {
+            "" => *name == plural.as_str(),
+            group => name.strip_prefix(plural.as_str()).and_then(|rest| rest.strip_prefix('.')) == Some(group),
+        };
+        self.0.is_empty() || self.0.iter().any(is_it)
+    }
+}
+
+impl Workspaces {
+    /// Writes the values of a workspace again that are encrypted with a former key, for a user who may `create` the resource
+    /// `workspaces/storage` in `default`.
+    pub(super) async fn rewrite(
+        &self,
+        client: &Client,
+        headers: &HeaderMap,
+        name: &str,
+        query: &str,
+    ) -> Result<HttpResponse, Status> {
+        let home = self.home().ok_or_else(gate::stopping)?;
+        let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/storage");
+        home.vouch(client, headers, RequestInfo::parse(&Method::POST, &path, "")).await?;
+        let not_found = || Status::not_found(GROUP, PLURAL, name);
+        if !names::dns1123_label(name).is_empty() {
+            return Err(not_found());
+        }
+        let workspace = self.workspace(name).ok_or_else(not_found)?;
+        let wanted = Wanted(Query::parse(query).all("resource").map(str::to_owned).collect());
+        let rewritten = tokio::time::timeout(self.parts.request_timeout, self.rewrite_all(&workspace, &wanted)).await;
+        let out_of_time = |_| Status::new(Reason::Timeout, "not all values could be written in time; try again");
+        let RewriteCounts { objects, written, refused, for_reset } =
+            rewritten.map_err(out_of_time)?.map_err(|why| Status::new(Reason::ServiceUnavailable, why))?;
+        tracing::info!(workspace = name, objects, written, refused, for_reset, "values have been encrypted again");
+        let count = |count: usize| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
+        let counts = json!({"objects": (count(objects)), "written": (count(written)), "refused": (count(refused)),
+            "forReset": (count(for_reset))});
+        let mut response = Response::new(Body::Full(counts.to_json().into()));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(response)
+    }
+
+    async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, String> {
+        let home = self.home().ok_or("the server is stopping")?;
+        let store = home.context.objects.store();
+        let mut counts = RewriteCounts::default();
+        if let Some(log) = store.branching() {
+            // new workspaces begin with these values
+            for release in Release::ALL {
+                let Some(empty) = log.branch(pristine_id(release).as_bytes()) else { continue };
+                rewrite_store(&*empty, &self.layout(), wanted, &mut RewriteCounts::default()).await?;
+            }
+        }
+        let kept = match store.copying() {
+            Some(_) => self.copied_stores(workspace).await?,
+            None => workspace.kept_stores(store.branching()),
+        };
+        let Some(KeptStores { content, origin, layout }) = kept else { return Ok(counts) };
+        rewrite_store(&*content, &layout, wanted, &mut counts).await?;
+        match origin {
+            Some(OriginStore::Writable(origin)) => {
+                let mut of_origin = RewriteCounts::default();
+                rewrite_store(&*origin, &layout, wanted, &mut of_origin).await?;
+                counts.for_reset = of_origin.refused;
+            }
+            Some(OriginStore::Fixed(origin)) => {
+                let found = find_stale(&*origin, &layout, wanted).await?;
+                counts.for_reset = found.stale.len() + found.unreadable;
+            }
+            None => {}
+        }
+        Ok(counts)
+    }
+
+    /// The stores of a workspace in a store that servers share.
+    async fn copied_stores(&self, workspace: &Workspace) -> Result<Option<KeptStores>, String> {
+        let (Some((id, _)), Some((context, kind))) = (workspace.copy(), self.kind()) else { return Ok(None) };
+        let copying = context.objects.store().copying().ok_or("the store has no copies")?;
+        let open = async |id: String| copying.open(&id).await.map_err(|error| error.summary().to_owned());
+        let Some(content) = open(id).await? else { return Ok(None) };
+        let copy =
+            kind.collection.get(&workspace.name).map(|stored| CopyStatus::of(&stored).origin).unwrap_or_default();
+        let origin = if copy.is_empty() { None } else { open(id_of(&workspace.uid, &copy)).await? };
+        Ok(Some(KeptStores { content, origin: origin.map(OriginStore::Writable), layout: self.layout() }))
+    }
+
+    /// Fails if a durable workspace has values that no key decrypts: as for `default`, the server does not start without them. The
+    /// error is one line.
+    pub(super) async fn check_keys(&self, log: &dyn Branching) -> Result<(), String> {
+        let known: BTreeMap<Bytes, Text> = self
+            .found
+            .lock()
+            .iter()
+            .map(|found| (Bytes::copy_from_slice(found.uid.as_bytes()), found.name.clone()))
+            .collect();
+        if known.is_empty() {
+            return Ok(());
+        }
+        let content = log.content().await.map_err(|error| error.to_string())?;
+        let layout = self.layout();
+        let mut unreadable = BTreeMap::new();
+        task::blocking(|| {
+            content.for_each_branch_value(|id, key, value| {
+                let place = layout.find(key).filter(|_| !unreadable.contains_key(id));
+                let opened = place.map_or(Ok(()), |place| layout.open(&place, value.clone()).map(drop));
+                if let Err(why) = opened {
+                    let key = String::from_utf8_lossy(key).into_owned();
+                    unreadable
+                        .insert(id.clone(), format!("the value of {key} cannot be read, and is left as it is: {why}"));
+                }
+            });
+        });
+        for (id, why) in unreadable {
+            if is_pristine(&id) {
+                // it is made anew when it is next needed
+                log.end(&id);
+            } else if let Some(name) = known.get(&id) {
+                return Err(format!(
+                    "workspace {:?}: {why}; if the key is lost, start without --workspaces and delete the workspace",
+                    name.as_str()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values of a store that are to be encrypted differently now.
+#[derive(Default)]
+struct StaleValues {
+    seen: usize,
+    /// Each with its current encryption.
+    stale: Vec<Write>,
+    unreadable: usize,
+}
+
+async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, String> {
+    let snapshot = store.snapshot().await.map_err(|error| error.summary().to_owned())?;
+    task::blocking(|| {
+        let mut found = StaleValues::default();
+        for entry in snapshot.entries {
+            let Some(place) = layout.find(&entry.key).filter(|place| wanted.has(&place.key)) else { continue };
+            found.seen += 1;
+            match layout.open(&place, entry.value) {
+                Ok(opened) if opened.stale => {
+                    let value = Some(layout.seal(&place, opened.value)?);
+                    found.stale.push(Write { key: entry.key, expected: Expected::At(entry.revision), value });
+                }
+                Ok(_) => {}
+                Err(_) => found.unreadable += 1,
+            }
+        }
+        Ok(found)
+    })
+}
+
+async fn rewrite_store(
+    store: &dyn Store,
+    layout: &Layout,
+    wanted: &Wanted,
+    counts: &mut RewriteCounts,
+) -> Result<(), String> {
+    let StaleValues { seen, stale, unreadable } = find_stale(store, layout, wanted).await?;
+    counts.objects += seen;
+    counts.refused += unreadable;
+    let mut stale = stale.into_iter().peekable();
+    while stale.peek().is_some() {
+        // they wait for syncs together
+        let some: Vec<_> = stale.by_ref().take(limits::REWRITES_AT_A_TIME).map(|write| store.commit(write)).collect();
+        for done in join_all(some).await {
+            match done {
+                Ok(_) => counts.written += 1,
+                // a client has written the object meanwhile, with the current key
+                Err(Refused::Conflict(_)) => {}
+                Err(Refused::Failed(error)) => return Err(error.summary().to_owned()),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_named_as_by_kubectl() {
+        let has = |names: &[&str], group: &str, plural: &str| {
+            let wanted = Wanted(names.iter().map(|name| (*name).to_owned()).collect());
+            wanted.has(&Key::new(&group.into(), &plural.into(), "", "x"))
+        };
+        assert!(has(&[], "", "secrets") && has(&["a", "secrets"], "", "secrets"));
+        assert!(has(&["boats.example.com"], "example.com", "boats"));
+        for (name, group, plural) in [
+            ("secrets", "", "configmaps"),
+            ("boats", "example.com", "boats"),
+            ("boats.example.com", "other.com", "boats"),
+            ("secrets.example.com", "", "secrets"),
+        ] {
+            assert!(!has(&[name], group, plural), "{name}");
+        }
+    }
+}
