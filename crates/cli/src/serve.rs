@@ -17,6 +17,7 @@ use crate::backups::BackupPlan;
 use crate::certificates::{hostname, write_private};
 use crate::credentials::Credentials;
 use crate::ending::{Signal, Signals, watched};
+use crate::first_start::FirstStart;
 use crate::flags::{Engine, GivenFlags, Serve};
 use crate::identity::Configuration;
 use crate::limits;
@@ -149,6 +150,7 @@ fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken, Strin
 
 /// Opens the store and makes the certificates, both at once, since both wait for the disk most of their time.
 fn open(flags: &Serve, gates: &FeatureGates, is_new: bool) -> Result<(server::Storage, Credentials), String> {
+    let first_start = FirstStart::begin(&flags.data_dir, flags.engine())?;
     let (storage, credentials) = std::thread::scope(|scope| {
         let credentials = scope.spawn(|| {
             if is_new {
@@ -160,7 +162,9 @@ fn open(flags: &Serve, gates: &FeatureGates, is_new: bool) -> Result<(server::St
         let storage = open_storage(flags, gates);
         (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
     });
-    Ok((storage?, credentials?))
+    let opened = (storage?, credentials?);
+    first_start.complete(flags.engine())?;
+    Ok(opened)
 }
 
 /// The backups that `--backup-schedule` asks for.

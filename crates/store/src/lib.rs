@@ -15,6 +15,7 @@ pub use contract::{
     Snapshot, Store, StoreError, Write,
 };
 pub use embedded::{
-    BackupFile, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored, Salvaged,
-    SalvagedBranch, Summary, check, content, create_directory, restore, salvage, snapshot, write_backup,
+    BackupFile, Durability, EarlierImport, Embedded, FORMAT_VERSION, Filling, Memory, OpenError, Options, RESTORE_BUMP,
+    Restored, Salvaged, SalvagedBranch, Summary, check, content, create_directory, finish_import, is_initialized,
+    restore, salvage, snapshot, write_backup,
 };

@@ -156,6 +156,17 @@ fn write_format(place: &Directory, version: u32) -> std::io::Result<()> {
     file.sync()
 }
 
+/// Removes a log, also one that is being created, and its format.
+pub fn unmake(directory: &Path) -> Result<(), OpenError> {
+    let gone = |removed: std::io::Result<()>| match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(directory, &error)),
+        _ => Ok(()),
+    };
+    // a log without a format is no store, and a format without a log would be a corrupt one
+    ["FORMAT", "FORMAT.tmp"].iter().try_for_each(|name| gone(std::fs::remove_file(directory.join(name))))?;
+    [UNFINISHED, LOG].iter().try_for_each(|name| gone(std::fs::remove_dir_all(directory.join(name))))
+}
+
 /// Creates a log, renames it to its final name and writes FORMAT.
 pub fn make(
     directory: &Path,

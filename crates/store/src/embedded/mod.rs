@@ -6,7 +6,7 @@
 //! After a failed fdatasync, no further write is acknowledged.
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `writer`,
-//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` (the directory); `index`, `state`,
+//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` and `unfinished` (the directory); `index`, `state`,
 //! `follower`, `memory`, `past` (changes of branches before the start), `scan`, `replay`, `recovery`; `offline` (check, backup, restore),
 //! `salvage_branches`, `salvage`; `branch`, `live_branches` (those of the committer), `committer`, `branch_store`.
 
@@ -40,6 +40,7 @@ mod scan;
 mod state;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 mod writer;
 
 use std::fs::File;
@@ -65,12 +66,13 @@ use writer::Writer;
 
 pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
 pub use format::FORMAT_VERSION;
-pub use format::create_directory;
+pub use format::{create_directory, is_initialized};
 pub use memory::Memory;
 pub use offline::{Summary, check, content, snapshot};
 pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage};
 pub use salvage_branches::SalvagedBranch;
+pub use unfinished::Filling;
 
 /// Why a data directory can't be opened. The text is one clear line.
 #[derive(Debug)]
@@ -85,6 +87,8 @@ pub enum OpenError {
     Io(PathBuf, String),
     /// A backup can't be written or read.
     Backup(PathBuf, String),
+    /// A task that fills the directory was interrupted.
+    Unfinished(PathBuf, Filling),
 }
 
 impl std::fmt::Display for OpenError {
@@ -110,6 +114,16 @@ impl std::fmt::Display for OpenError {
             ),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
             Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
+            Self::Unfinished(path, Filling::Restore(_)) => write!(
+                f,
+                "data directory {}: a restore into it was not completed; run \"pintle store restore\" again, which first removes what is there",
+                path.display()
+            ),
+            Self::Unfinished(path, Filling::Import) => write!(
+                f,
+                "data directory {}: an import into it was not completed; run \"pintle import --conflict skip\" with the same file again, or remove the file UNFINISHED to use the part that was imported",
+                path.display()
+            ),
         }
     }
 }
@@ -123,6 +137,18 @@ pub struct Embedded {
     jobs: mpsc::Sender<Job>,
     files: Arc<Files>,
     committer: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Whether an import into a directory was interrupted before this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlierImport {
+    None,
+    Interrupted,
+}
+
+/// Lets the directory of [`Embedded::open_for_import`] be opened: everything is imported, or nothing was written.
+pub fn finish_import(directory: &Path) -> Result<(), OpenError> {
+    unfinished::clear(directory)
 }
 
 /// Waits until all writes are done and the lock is released.
@@ -139,9 +165,41 @@ impl Drop for Embedded {
 impl Embedded {
     /// Opens or creates the store in `directory` and locks it. `holder` describes this process in the error of others.
     pub fn open(directory: &Path, holder: &str, options: Options) -> Result<Embedded, OpenError> {
-        let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
         format::create_directory(directory)?;
         let lock = format::take_lock(directory, holder)?;
+        unfinished::refuse(directory)?;
+        Self::open_locked(directory, lock, options)
+    }
+
+    /// Opens the store as [`Embedded::open`] does, for an import: until [`finish_import`], opening it otherwise fails. Returns also
+    /// whether an earlier import was interrupted, which this one may continue.
+    pub fn open_for_import(
+        directory: &Path,
+        holder: &str,
+        options: Options,
+    ) -> Result<(Embedded, EarlierImport), OpenError> {
+        format::create_directory(directory)?;
+        let lock = format::take_lock(directory, holder)?;
+        let earlier = match unfinished::read(directory)? {
+            None => EarlierImport::None,
+            Some(Filling::Import) => EarlierImport::Interrupted,
+            Some(other) => return Err(OpenError::Unfinished(directory.to_owned(), other)),
+        };
+        unfinished::mark(directory, &Filling::Import)?;
+        match Self::open_locked(directory, lock, options) {
+            Ok(store) => Ok((store, earlier)),
+            Err(error) => {
+                // a store that cannot be opened has not changed
+                if earlier == EarlierImport::None {
+                    unfinished::clear(directory)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn open_locked(directory: &Path, lock: File, options: Options) -> Result<Embedded, OpenError> {
+        let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
         format::prepare(directory)?;
         let disk = Arc::new(Directory::new(format::log_directory(directory)));
         disk.sync().map_err(io)?;

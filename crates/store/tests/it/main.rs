@@ -2,6 +2,7 @@
 
 mod branches;
 mod golden;
+mod unfinished;
 
 use bytes::Bytes;
 use store::contract::suite::CHECKS;
