@@ -138,9 +138,9 @@ pub fn list(directory: &Path, form: TextOrJson) -> Result<(), String> {
     logs::print(lines.as_bytes())
 }
 
-/// Runs `pintle store backups prune`: removes all but the newest backups.
+/// Runs `pintle store backups prune`: removes all backups but those with the highest revisions.
 pub fn prune(directory: &Path, keep: usize) -> Result<(), String> {
-    let removed = directory::remove_old(directory, keep)?;
+    let removed = directory::remove_old(directory, keep, None)?;
     let lines: String = removed.iter().map(|name| format!("removed {name}\n")).collect();
     logs::print(lines.as_bytes())
 }
