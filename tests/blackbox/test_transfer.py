@@ -132,9 +132,11 @@ def test_store_import_continues_after_a_signal(launch, directory, number, status
     errors = process.communicate()[1].decode()
     assert process.returncode == status and message in errors, errors
     unfinished = "an import into it was not completed"
-    for arguments in (["serve", "--secure-port", "0"], ["store", "check"], ["export", directory / "part"], ["import", file]):
+    for arguments in (["serve", "--secure-port", "0"], ["store", "check"], ["export", directory / "part"]):
         status, _, errors = run_pintle(launch, *arguments, "--data-dir", directory / "data")
         assert status == 1 and unfinished in errors and len(errors.splitlines()) == 1, (arguments, errors)
+    status, _, errors = run_pintle(launch, "import", file, "--data-dir", directory / "data")
+    assert status == 1 and "an import needs a store without any, or --conflict skip or replace" in errors, errors
     status, out, errors = run_pintle(launch, "import", file, "--data-dir", directory / "data", "--conflict", "skip")
     assert status == 0, errors
     written = int(out.split()[0])

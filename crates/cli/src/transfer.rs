@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use machinery::selector::LabelSelector;
 use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, Progress, TransferProgress};
 use server::{Layout, Storage};
-use store::{EarlierImport, Filling, OpenError};
+use store::BeforeImport;
 
 use crate::count::{are, counted};
 use crate::encryption::EncryptionFlags;
@@ -247,15 +247,12 @@ async fn import_into(
 ) -> Result<Imported, String> {
     let holder = format!("pintle import with process id {}", std::process::id());
     let opened = store::Embedded::open_for_import(directory, &holder, store::Options::default());
-    let (store, earlier) = opened.map_err(|error| error.to_string())?;
-    if earlier == EarlierImport::Interrupted && conflict == Conflict::Fail {
-        return Err(OpenError::Unfinished(directory.to_owned(), Filling::Import).to_string());
-    }
+    let (store, before) = opened.map_err(|error| error.to_string())?;
     let store: Arc<dyn store::Store> = Arc::new(store);
-    let before = store.head().await;
+    let head = store.head().await;
     let imported = until_interrupted(checked, &Storage { store: store.clone(), layout }, conflict, progress).await;
-    let has_changed = store.head().await != before;
-    if imported.is_ok() || (!has_changed && earlier == EarlierImport::None) {
+    let is_unchanged = before == BeforeImport::Store && store.head().await == head;
+    if imported.is_ok() || is_unchanged {
         store::finish_import(directory).map_err(|error| error.to_string())?;
     }
     imported

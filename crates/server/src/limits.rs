@@ -164,6 +164,8 @@ pub const IMAGE_PARALLEL: usize = 64;
 pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
 /// Maximum time that a request waits for a seat, unless a quarter of its timeout is shorter.
 pub const FLOW_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Time after which a write to the store that the disk has not finished is logged: a thousand times as long as usual.
+pub const COMMIT_SLOW: Duration = Duration::from_secs(5);
 /// Time between a fault of the store or of a watch cache and the exit of the process. Meanwhile health checks fail.
 pub const FAULT_GRACE: Duration = Duration::from_secs(30);
 /// Interval of checks for faults of the store and of watch caches.

@@ -87,6 +87,18 @@ pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     Ok(file)
 }
 
+/// Locks the directory of the log, besides the file LOCK, which can be removed while it is locked.
+pub fn lock_log(directory: &Path) -> Result<File, OpenError> {
+    let log = File::open(log_directory(directory)).map_err(|error| io(directory, &error))?;
+    match log.try_lock() {
+        Ok(()) => Ok(log),
+        Err(TryLockError::WouldBlock) => {
+            Err(OpenError::Held(directory.to_owned(), "no process, since it was removed".to_owned()))
+        }
+        Err(TryLockError::Error(error)) => Err(io(directory, &error)),
+    }
+}
+
 /// Whether the directory holds a store of this version's format; false if no store was ever created there. Fails if the
 /// format is another version's.
 pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {

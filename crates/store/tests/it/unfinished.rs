@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use store::{EarlierImport, Embedded, Expected, Filling, OpenError, Store as _};
+use store::{BeforeImport, Embedded, Expected, Filling, OpenError, Store as _};
 
 use super::{SMALL, put, reopen};
 
@@ -71,8 +71,8 @@ async fn failed_restores_are_begun_anew() {
 async fn interrupted_imports_are_refused_until_one_is_complete() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("data");
-    let (store, earlier) = Embedded::open_for_import(&directory, "a test", SMALL).unwrap();
-    assert_eq!(earlier, EarlierImport::None);
+    let (store, before) = Embedded::open_for_import(&directory, "a test", SMALL).unwrap();
+    assert_eq!(before, BeforeImport::Nothing);
     store.commit(put("a", Expected::Absent, "1")).await.unwrap();
     drop(store);
     let error = Embedded::open(&directory, "a test", SMALL).err().unwrap();
@@ -81,9 +81,11 @@ async fn interrupted_imports_are_refused_until_one_is_complete() {
     let restored = store::restore(&backup(place.path().join("other").as_path()).await, &directory, 0);
     assert!(matches!(restored, Err(OpenError::Unfinished(_, Filling::Import))));
     assert_eq!(store::salvage(&directory).unwrap().snapshot.entries.len(), 1);
-    let (store, earlier) = Embedded::open_for_import(&directory, "a test", SMALL).unwrap();
-    assert_eq!(earlier, EarlierImport::Interrupted);
-    store::finish_import(&directory).unwrap();
-    drop(store);
-    assert_eq!(reopen(&directory).snapshot().await.unwrap().entries.len(), 1);
+    for expected in [BeforeImport::Unfinished, BeforeImport::Store] {
+        let (store, before) = Embedded::open_for_import(&directory, "a test", SMALL).unwrap();
+        assert_eq!(before, expected);
+        store::finish_import(&directory).unwrap();
+        drop(store);
+        assert_eq!(reopen(&directory).snapshot().await.unwrap().entries.len(), 1);
+    }
 }
