@@ -45,6 +45,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
     let Taken { threads, socket, is_new } = take_place(flags, shared.as_mut())?;
+    server::bound_history(flags.history_bytes, flags.history_duration);
     let (storage, credentials) = open(flags, &feature_gates, is_new)?;
     let storage = encryption.apply(storage);
     let backups = planned_backups(flags, &credentials, &storage)?;
@@ -389,7 +390,8 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
                 0 => format!("pintle with process id {id}"),
                 port => format!("pintle with process id {id} ({})", url(SocketAddr::new(flags.bind_address, port))),
             };
-            let options = store::Options { durability: flags.durability, ..store::Options::default() };
+            let (durability, history_bytes) = (flags.durability, flags.history_bytes);
+            let options = store::Options { durability, history_bytes, ..store::Options::default() };
             let store = store::Embedded::open(&flags.data_dir, &holder, options).map_err(|error| error.to_string())?;
             Ok(server::Storage::own(Arc::new(store)))
         }

@@ -47,7 +47,7 @@ use futures_util::future::BoxFuture;
 pub use http::REQUESTS;
 pub use machinery::Release;
 use machinery::Value;
-pub use objects::{Encryption, Layout, Storage};
+pub use objects::{Encryption, Layout, Storage, bound_history};
 use objects::{FaultKind, Objects};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

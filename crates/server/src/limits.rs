@@ -170,8 +170,12 @@ pub const COMMIT_SLOW: Duration = Duration::from_secs(5);
 pub const FAULT_GRACE: Duration = Duration::from_secs(30);
 /// Interval of checks for faults of the store and of watch caches.
 pub const FAULT_LOOK: Duration = Duration::from_secs(1);
-/// Interval of compactions of an embedded store, in seconds.
-pub const COMPACTION_SECONDS: u64 = 60;
+/// Interval of compactions of an embedded store.
+pub const COMPACTION: Duration = Duration::from_secs(60);
+/// Bytes by which the files of an embedded store grow before it is compacted again.
+pub const COMPACTION_GROWTH_BYTES: u64 = 32 << 20;
+/// Interval of looks at the age and the size of history: much shorter than the time that it is kept.
+pub const HISTORY_LOOK: Duration = Duration::from_secs(5);
 /// Interval of checks of the objects of the control plane; kube-apiserver's.
 pub const CONTROL_PLANE_LOOK: Duration = Duration::from_secs(10);
 /// Duration of the Lease of a server in seconds; kube-apiserver's.

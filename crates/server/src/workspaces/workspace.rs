@@ -12,7 +12,7 @@ use store::{BranchSource, Branching, Revision, Snapshot, Store};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::definition::Spec;
+use super::definition::{Limits, Spec};
 use super::label::{Label, WantedRevision, wanted_revision};
 use crate::http::{Edge, OpenCount};
 
@@ -132,6 +132,13 @@ pub struct WorkspaceUsage {
 }
 
 impl Opened {
+    /// Limits what the workspace may use. History may take as many bytes as objects, so that it counts at most once more.
+    pub fn limit_to(&self, limits: &Limits) {
+        let context = &self.edge.context;
+        context.flow.iter().for_each(|flow| flow.limit_to(limits.requests_in_flight));
+        context.objects.limit_history((limits.bytes > 0).then_some(limits.bytes as u64));
+    }
+
     pub fn usage(&self) -> WorkspaceUsage {
         let objects = &self.edge.context.objects;
         // an engine that does not keep values in memory does not count them
@@ -179,8 +186,7 @@ impl Workspace {
         let mut state = self.state.lock();
         let is_reset = spec.reset != state.spec.reset;
         let is_sealed = spec.template && !state.spec.template;
-        let flow = state.opened.as_ref().and_then(|opened| opened.edge.context.flow.as_ref());
-        flow.iter().for_each(|flow| flow.limit_to(spec.limits.requests_in_flight));
+        state.opened.iter().for_each(|opened| opened.limit_to(&spec.limits));
         state.spec = spec;
         if is_reset {
             let reset = state.spec.reset.clone();
@@ -196,8 +202,7 @@ impl Workspace {
     pub fn follow(&self, spec: Spec, content: WorkspaceContent) {
         let mut state = self.state.lock();
         let is_sealed = spec.template && !state.spec.template;
-        let flow = state.opened.as_ref().and_then(|opened| opened.edge.context.flow.as_ref());
-        flow.iter().for_each(|flow| flow.limit_to(spec.limits.requests_in_flight));
+        state.opened.iter().for_each(|opened| opened.limit_to(&spec.limits));
         state.spec = spec;
         let is_same = match (&state.content, &content) {
             (WorkspaceContent::Copied { id: old, .. }, WorkspaceContent::Copied { id: new, .. }) => old == new,
