@@ -2,6 +2,7 @@
 
 import base64
 import calendar
+import http.client
 import json
 import os
 import pathlib
@@ -118,6 +119,40 @@ def test_names_are_added_at_the_next_start(launch):
         server.start()
         assert presented(server, server.dir / "ca.crt", "later.example.com")
         assert (server.dir / "ca.crt").read_text() == before
+
+
+def test_keys_that_everyone_can_read_are_logged(launch):
+    with launch(storage="embedded") as server:
+        assert "every user can read this key" not in server.stderr()
+        server.stop()
+        (server.dir / "ca.key").chmod(0o644)
+        server.start()
+        assert server.stderr().count("every user can read this key") == 1, server.stderr()
+
+
+def test_connections_do_not_outlive_the_trust_in_their_authority(launch, tmp_path):
+    with launch(storage="embedded") as server:
+        former = {name: tmp_path / name for name in ("ca.crt", "admin.crt", "admin.key")}
+        [shutil.copy(server.dir / name, path) for name, path in former.items()]
+        context = ssl.create_default_context(cafile=str(former["ca.crt"]))
+        context.load_cert_chain(former["admin.crt"], former["admin.key"])
+        host, port = server.url.split("//")[1].rsplit(":", 1)
+        connection = http.client.HTTPSConnection(host, int(port), context=context)
+
+        def status():
+            connection.request("GET", "/api/v1/namespaces/default/secrets")
+            response = connection.getresponse()
+            response.read()
+            return response.status
+
+        assert status() == 200
+        socket_before = connection.sock
+        pintle(launch, "certificates", "rotate-ca", "--data-dir", str(server.dir))
+        eventually(lambda: "pintle-ca-" in json.dumps(presented(server, server.dir / "ca.crt")["issuer"]))
+        assert status() == 200, "the former authority is still trusted"
+        pintle(launch, "certificates", "rotate-ca", "--finish", "--data-dir", str(server.dir))
+        eventually(lambda: status() == 401)
+        assert connection.sock is socket_before
 
 
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "service-account.key"])

@@ -415,8 +415,9 @@ impl Server {
         Ok(Server { address, revision, stop, fault, health, audit, delay, door, serving, candidate })
     }
 
-    /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed.
+    /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed; opens the audit log again.
     pub fn reload(&self) {
+        self.audit.reopen();
         task::reload_files();
     }
 

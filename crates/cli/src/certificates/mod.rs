@@ -11,7 +11,7 @@ mod subject;
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
@@ -162,6 +162,14 @@ impl Directory {
         self.load(AUTHORITY)
     }
 
+    /// Warns if every user of the machine can read the key with which anyone can be impersonated.
+    fn warn_of_readers(&self) {
+        let key = self.path.join("ca.key");
+        if fs::metadata(&key).is_ok_and(|metadata| metadata.permissions().mode() & 0o004 != 0) {
+            tracing::warn!(key = %key.display(), "every user can read this key; take that permission away (chmod o-r)");
+        }
+    }
+
     /// The facts of an authority whose files are whole. The error names the file that is not, and the remedy.
     fn check_authority(&self, authority: &Pair) -> Result<Facts, String> {
         let damaged = |name: &str, why: &str| {
@@ -204,6 +212,7 @@ impl Directory {
             }
         };
         let signed_by = self.check_authority(&authority)?;
+        self.warn_of_readers();
         let load_fresh = |name: &str, names: &Names| -> Result<Option<Pair>, String> {
             let Some(pair) = self.load(name)? else { return Ok(None) };
             let is_fresh = first(&pair.certificate).is_ok_and(|facts| {
