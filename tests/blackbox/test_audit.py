@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import signal
 import time
 from urllib.parse import urlparse
 
@@ -299,3 +300,13 @@ def test_errors_of_strict_decoding_are_warnings(launch):
     server.flags = (*policy(server, {"level": "Metadata", "boat": 1}), "--audit-log-path", str(server.dir / "audit.log"))
     with server:
         assert 'falling back to lenient decoding: strict decoding error: unknown field "rules[0].boat"' in server.stderr()
+
+
+def test_log_is_opened_again_on_a_hangup(launch):
+    with Audited(launch, {"level": "Metadata"}) as server:
+        server.ok("GET", MAPS)
+        server.log.rename(server.dir / "moved")
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: server.request("GET", MAPS)[0] == 200 and server.log.exists())
+        server.ok("POST", MAPS, {"metadata": {"name": "later"}})
+        assert server.last(MAPS)["verb"] == "create"

@@ -2,10 +2,12 @@
 
 import base64
 import calendar
+import http.client
 import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import ssl
 import stat
@@ -117,6 +119,77 @@ def test_names_are_added_at_the_next_start(launch):
         server.start()
         assert presented(server, server.dir / "ca.crt", "later.example.com")
         assert (server.dir / "ca.crt").read_text() == before
+
+
+def test_keys_that_everyone_can_read_are_logged(launch):
+    with launch(storage="embedded") as server:
+        assert "every user can read this key" not in server.stderr()
+        server.stop()
+        (server.dir / "ca.key").chmod(0o644)
+        server.start()
+        assert server.stderr().count("every user can read this key") == 1, server.stderr()
+
+
+def test_connections_do_not_outlive_the_trust_in_their_authority(launch, tmp_path):
+    with launch(storage="embedded") as server:
+        former = {name: tmp_path / name for name in ("ca.crt", "admin.crt", "admin.key")}
+        [shutil.copy(server.dir / name, path) for name, path in former.items()]
+        context = ssl.create_default_context(cafile=str(former["ca.crt"]))
+        context.load_cert_chain(former["admin.crt"], former["admin.key"])
+        host, port = server.url.split("//")[1].rsplit(":", 1)
+        connection = http.client.HTTPSConnection(host, int(port), context=context)
+
+        def status():
+            connection.request("GET", "/api/v1/namespaces/default/secrets")
+            response = connection.getresponse()
+            response.read()
+            return response.status
+
+        assert status() == 200
+        socket_before = connection.sock
+        pintle(launch, "certificates", "rotate-ca", "--data-dir", str(server.dir))
+        eventually(lambda: "pintle-ca-" in json.dumps(presented(server, server.dir / "ca.crt")["issuer"]))
+        assert status() == 200, "the former authority is still trusted"
+        pintle(launch, "certificates", "rotate-ca", "--finish", "--data-dir", str(server.dir))
+        eventually(lambda: status() == 401)
+        assert connection.sock is socket_before
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "service-account.key"])
+def test_keys_that_are_lost_are_not_replaced(launch, name):
+    """A server that runs says so, and the next start is refused until the file is back; with both files of a key gone, it is made anew."""
+    with launch(storage="embedded") as server:
+        accounts = "/api/v1/namespaces/default/serviceaccounts"
+        server.ok("POST", accounts, {"metadata": {"name": "sailor"}})
+        server.ok("POST", accounts + "/sailor/token", {"spec": {}})
+        eventually((server.dir / "service-account.pub").exists)
+        file = server.dir / name
+        content = file.read_bytes()
+        file.unlink()
+        server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: f"{name} is missing: put it back" in server.stderr())
+        server.stop()
+        serve = [launch.binary, "serve", "--secure-port", "0", "--data-dir", server.dir]
+        for damage, want in ((None, f"{name} is missing: put it back"), (b"\xff\x00", f"{name}")):
+            if damage:
+                file.write_bytes(damage)
+            done = subprocess.run(serve, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 1 and want in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+            assert "remove" in done.stderr and "put it back" in done.stderr, "the remedy is named"
+        file.write_bytes(content)
+        server.start()
+        server.stop()
+
+
+def test_serving_certificates_that_are_not_valid_are_logged(launch, tmp_path):
+    key, request, certificate = tmp_path / "key", tmp_path / "request", tmp_path / "certificate"
+    options = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=old", "-keyout", key, "-out", request]
+    openssl("req", "-new", *options)
+    (tmp_path / "extensions").write_text("subjectAltName=DNS:localhost")
+    openssl("x509", "-req", "-in", request, "-signkey", key, "-days", "-1", "-extfile", tmp_path / "extensions", "-out", certificate)
+    with launch(f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}") as server:
+        lines = [line for line in server.stderr().splitlines() if "a certificate is not valid" in line]
+        assert len(lines) == 1 and "it has expired" in lines[0] and "ERROR" in lines[0], lines
 
 
 def test_certificates_renew_without_a_restart(launch, tmp_path):

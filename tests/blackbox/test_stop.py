@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import random
+import signal
 import threading
 
 import pytest
@@ -54,3 +55,11 @@ def test_starts_and_stops(launch):
         statuses = list(pool.map(lambda seed: start_and_stop(launch, seed), range(rounds)))
     failed = {seed: status for seed, status in enumerate(statuses) if status != 0}
     assert not failed, f"{len(failed)} of {rounds} stops were not clean: {failed}"
+
+
+def test_signals_without_a_meaning_are_ignored(launch):
+    with launch() as server:
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE):
+            server.process.send_signal(number)
+            server.ok("GET", MAPS)
+        assert server.stop() == 0

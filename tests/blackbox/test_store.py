@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 
 import pytest
 
@@ -248,7 +249,9 @@ def test_a_disk_that_cannot_sync(launch):
         assert server.request("DELETE", MAPS + "/before")[0] == 500, "a successful sync after a failed one does not count"
         status, response, _ = server.request("GET", "/readyz")
         assert status == 500 and "[-]storage failed: the store is unavailable: cannot sync the log: Input/output error" in response, response
-        assert server.request("GET", "/livez")[0] == 200
+        assert server.request("GET", "/livez")[0] == 500, "a supervisor restarts a server that will never write again"
+        [server.request("GET", "/readyz") for _ in range(5)]
+        assert server.stderr().count("storage health check failed") == 1, "probes repeat, and lines do not"
         assert server.ok("GET", MAPS)["items"] == listed["items"]
         assert events(server, listed["metadata"]["resourceVersion"]) == 0, "there are no events of writes that were not acknowledged"
         for signal_number in (signal.SIGKILL, signal.SIGTERM):
@@ -257,6 +260,29 @@ def test_a_disk_that_cannot_sync(launch):
             assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} - {"lost", "after"} == names
             assert server.request("GET", "/readyz")[0] == 200
             assert server.request("POST", MAPS, config_map("after"))[0] in (201, 409)
+
+
+def test_a_disk_that_hangs(launch):
+    """A sync that does not return is logged after five seconds and fails /readyz after fifteen, until it returns."""
+    with Disk() as disk, launch(storage="embedded", environment=disk.environment) as server:
+        server.ok("POST", MAPS, config_map("before"))
+        disk.delay_syncs(25_000)
+        writer = threading.Thread(target=server.request, args=("POST", MAPS, config_map("slow")), kwargs={"timeout": 60})
+        writer.start()
+        eventually(lambda: "the disk has not finished a write to the store" in server.stderr())
+        assert server.request("GET", "/readyz")[0] == 200
+        status, response, _ = eventually(lambda: [found for found in [server.request("GET", "/readyz")] if found[0] != 200])[0]
+        assert "[-]storage failed: the store is unavailable: a write to the log has taken 1" in response, response
+        assert server.request("GET", "/livez")[0] == 200
+        disk.recover()
+        writer.join()
+        eventually(lambda: "the disk has finished the write" in server.stderr())
+        assert server.request("GET", "/readyz")[0] == 200
+        server.ok("GET", MAPS + "/slow")
+        metrics = server.ok("GET", "/metrics")
+        for name in ("commit", "sync"):
+            buckets = re.findall(rf'pintle_store_{name}_duration_seconds_bucket{{le="([^"]+)"}} (\d+)', metrics)
+            assert buckets[-1][0] == "+Inf" and int(buckets[-1][1]) > int(buckets[-2][1]) - 1 > 0, buckets
 
 
 def test_a_full_disk(launch):
@@ -334,6 +360,27 @@ def test_history_is_kept_across_a_restart(launch):
 
 def events(server, after):
     return len(server.request("GET", f"{MAPS}?watch=1&resourceVersion={after}&timeoutSeconds=1")[1].splitlines())
+
+
+def test_history_is_bounded_in_bytes(launch):
+    """Updates of a large object leave neither the log nor the memory larger than history may be, and a watch of the last ones continues."""
+    mebibyte = 1 << 20
+    with launch(f"--history-bytes={4 * mebibyte}", storage="embedded") as server:
+        large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"text": "x" * 900_000}}
+        first = server.ok("POST", MAPS, large)["metadata"]["resourceVersion"]
+        # several times as much as segments, checkpoints and history together
+        for number in range(130):
+            large["data"]["number"] = str(number)
+            last = server.ok("PUT", MAPS + "/large", large)["metadata"]["resourceVersion"]
+        log = server.dir / "log"
+        eventually(lambda: sum(len(content) for content in contents(log).values()) < 60 * mebibyte, seconds=60)
+        status, event, _ = server.request("GET", f"{MAPS}?watch=1&resourceVersion={first}&timeoutSeconds=5")
+        assert (status, event["object"]["code"]) == (200, 410), event
+        for restart in (False, True):
+            if restart:
+                server.restart()
+            event = server.ok("GET", f"{MAPS}?watch=1&resourceVersion={int(last) - 1}&timeoutSeconds=1")
+            assert (event["type"], event["object"]["data"]["number"]) == ("MODIFIED", "129"), restart
 
 
 def test_flipped_bits_of_a_backup_are_reported(launch):

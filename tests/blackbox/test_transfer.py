@@ -123,7 +123,7 @@ def large(directory, count):
     "number, status, message", [(signal.SIGKILL, -signal.SIGKILL, ""), (signal.SIGINT, 1, "run it again with --conflict skip")], ids=["SIGKILL", "SIGINT"]
 )
 def test_store_import_continues_after_a_signal(launch, directory, number, status, message):
-    """An interrupted import has written complete objects; the next import writes the others."""
+    """Nothing serves or reads the part that an interrupted import has written; the next import writes the rest."""
     count = 30_000
     file, log = large(directory, count), directory / "data" / "log"
     process = subprocess.Popen([launch.binary, "import", file, "--data-dir", directory / "data"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -131,14 +131,25 @@ def test_store_import_continues_after_a_signal(launch, directory, number, status
     process.send_signal(number)
     errors = process.communicate()[1].decode()
     assert process.returncode == status and message in errors, errors
-    imported = len(exported(launch, directory / "data"))
-    assert 0 < imported < count, imported
+    unfinished = "an import into it was not completed"
+    for arguments in (["serve", "--secure-port", "0"], ["store", "check"], ["export", directory / "part"]):
+        status, _, errors = run_pintle(launch, *arguments, "--data-dir", directory / "data")
+        assert status == 1 and unfinished in errors and len(errors.splitlines()) == 1, (arguments, errors)
     status, _, errors = run_pintle(launch, "import", file, "--data-dir", directory / "data")
-    assert status == 1 and f"there are {imported} objects already" in errors, errors
+    assert status == 1 and "an import needs a store without any, or --conflict skip or replace" in errors, errors
     status, out, errors = run_pintle(launch, "import", file, "--data-dir", directory / "data", "--conflict", "skip")
     assert status == 0, errors
-    assert out.startswith(f"{count - imported} objects are imported and compared") and f"; {imported} were there already" in out, out
+    written = int(out.split()[0])
+    assert 0 < written < count, out
+    assert f"; {count - written} were there already" in out, out
     assert len(exported(launch, directory / "data")) == count
+
+
+def test_store_import_that_is_refused_leaves_no_mark(launch, directory):
+    file, data = large(directory, 10), directory / "data"
+    for conflict, status in (("fail", 0), ("fail", 1), ("skip", 0)):
+        assert run_pintle(launch, "import", file, "--data-dir", data, "--conflict", conflict)[0] == status
+        assert run_pintle(launch, "store", "check", "--data-dir", data)[0] == 0
 
 
 def test_store_export_shows_a_bar_on_a_terminal(launch, directory):

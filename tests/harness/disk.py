@@ -1,5 +1,5 @@
 """Faults of the disk: a library that is preloaded into the server replaces fdatasync and write, and delays them or lets them fail
-(no space left, input/output error)."""
+(no space left, input/output error), or ends the process."""
 
 import pathlib
 import subprocess
@@ -39,3 +39,17 @@ class Disk:
 
     def fill(self):
         self.set_mode("full")
+
+    def kill_at(self, call):
+        """Kills the process at this call that changes files; the first one has the number 1."""
+        self.set_mode(f"kill {call}")
+
+    def break_at(self, call):
+        self.set_mode(f"break {call}")
+
+    def fill_at(self, call):
+        self.set_mode(f"fill {call}")
+
+    def calls(self):
+        """The number of calls that the last process made which ended by itself."""
+        return int(self.mode.with_name(self.mode.name + ".calls").read_text())

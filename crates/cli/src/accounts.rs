@@ -12,6 +12,8 @@ use crate::flags::Serve;
 
 /// The file name of the key that the server generates.
 const KEY: &str = "service-account.key";
+/// The public key of the generated one. Where it is alone, the key was lost, and a new one would end the validity of all tokens.
+const PUBLIC_KEY: &str = "service-account.pub";
 /// The range of `--service-account-max-token-expiration` in seconds; kube-apiserver's.
 const EXPIRATION_SECONDS: std::ops::RangeInclusive<u64> = 3600..=1 << 32;
 
@@ -37,12 +39,43 @@ pub fn load(flags: &Serve, directory: &Directory) -> Result<(Accounts, Option<Ke
     let generated = directory.path.join(KEY);
     let path = flags.service_account_signing_key_file.clone().or_else(|| generated.exists().then(|| generated.clone()));
     let Some(path) = path else {
+        check(directory)?;
         let key = KeyToMake { accounts: accounts.clone(), directory: directory.clone(), thread: None };
         return Ok((accounts, Some(key)));
     };
-    let used = accounts.set_signing_key(Ok(&read(&path)?));
-    used.map_err(|why| format!("the signing key {} cannot be used: {why}", path.display()))?;
+    let key = read(&path)?;
+    let remedy = match path == generated {
+        true => {
+            "; put it back from a backup, or remove it and service-account.pub to have one made that ends all tokens"
+        }
+        false => "",
+    };
+    let used = accounts.set_signing_key(Ok(&key));
+    used.map_err(|why| format!("the signing key {} cannot be used: {why}{remedy}", path.display()))?;
+    if path == generated && !directory.path.join(PUBLIC_KEY).exists() {
+        // an earlier version has made the key, or a restore has brought it
+        save_public_key(directory, &String::from_utf8_lossy(&key))?;
+    }
     Ok((accounts, None))
+}
+
+/// Fails if the generated key was there and is missing now.
+pub fn check(directory: &Directory) -> Result<(), String> {
+    let (key, public) = (directory.path.join(KEY), directory.path.join(PUBLIC_KEY));
+    match public.exists() && !key.exists() {
+        false => Ok(()),
+        true => Err(format!(
+            "{} is missing: put it back from a backup, or remove {} to have one made that ends the validity of all tokens",
+            key.display(),
+            public.display()
+        )),
+    }
+}
+
+fn save_public_key(directory: &Directory, key: &str) -> Result<(), String> {
+    // a key that this library does not read, which the server does, has no public key here
+    let Ok(key) = KeyPair::from_pem(key) else { return Ok(()) };
+    write_private(&directory.path.join(PUBLIC_KEY), &key.public_key_pem())
 }
 
 /// A signing key that is made when a token or the key set is first asked for: most servers of test suites never issue a
@@ -91,8 +124,11 @@ fn read_or_make(directory: &Directory) -> Result<String, String> {
     if path.exists() {
         return read_text(&path);
     }
+    check(directory)?;
     let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
         .map_err(|error| format!("the key of ServiceAccount tokens cannot be generated: {error}"))?;
     let pem = key.serialize_pem();
-    write_private(&path, &pem).map(|()| pem)
+    write_private(&path, &pem)?;
+    save_public_key(directory, &pem)?;
+    Ok(pem)
 }

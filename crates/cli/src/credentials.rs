@@ -7,7 +7,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use server::{CertificateSigner, Controllers};
 
-use crate::certificates::{self, Certificates, Directory, Names, directory_of};
+use crate::accounts;
+use crate::certificates::{self, Certificates, Directory, MissingAuthority, Names, directory_of};
 use crate::files::read_text;
 use crate::flags::Serve;
 use crate::kubeconfig::{ADMIN_FILE, AdminFiles};
@@ -44,7 +45,7 @@ impl Credentials {
         // the addresses of the machine may change
         let names = Box::new(move || Names::of(&addresses, &more_names));
         let directory = directory_of(&flags.data_dir, flags.cert_dir.as_ref());
-        let certificates = Mutex::new(directory.load_or_make(&names())?);
+        let certificates = Mutex::new(directory.load_or_make(&names(), MissingAuthority::Made)?);
         let root_authority = flags.root_ca_file.clone().or(flags.tls_cert_file.clone());
         let (trusted, url) = (flags.tls_cert_file.clone(), OnceLock::new());
         Ok(Credentials(Arc::new(Inner { directory, names, root_authority, trusted, kubeconfigs, url, certificates })))
@@ -69,15 +70,17 @@ impl Credentials {
 
     /// Renews certificates that expire soon, or that lack an address which the machine has now.
     pub fn renew(&self) {
-        match self.0.directory.load_or_make(&(self.0.names)()) {
-            Ok(_) => {}
-            Err(why) => tracing::error!(why, "certificates cannot be renewed"),
+        if let Err(why) = self.0.directory.load_or_make(&(self.0.names)(), MissingAuthority::Refused) {
+            tracing::error!(why, "certificates cannot be renewed");
+        }
+        if let Err(why) = accounts::check(&self.0.directory) {
+            tracing::error!(why, "the key of ServiceAccount tokens has vanished");
         }
     }
 
     /// Reads the certificates again after their files have changed.
     pub fn read_again(&self) -> Result<(), String> {
-        let certificates = self.0.directory.load_or_make(&(self.0.names)())?;
+        let certificates = self.0.directory.load_or_make(&(self.0.names)(), MissingAuthority::Refused)?;
         *self.lock() = certificates;
         Ok(())
     }

@@ -81,6 +81,10 @@ impl Signals {
         // with a handler, a write beyond the limit of file sizes fails, as on a full disk, instead of ending the process;
         // tokio keeps the handler when the listener is dropped
         drop(signal(SignalKind::from_raw(SIGXFSZ))?);
+        // they would end the process, and some log rotations and supervisors send them
+        for ignored in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
+            drop(signal(ignored)?);
+        }
         let is_terminal = std::io::stdin().is_terminal();
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,

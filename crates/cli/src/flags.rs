@@ -504,6 +504,15 @@ pub struct Serve {
     #[command(flatten)]
     pub backups: ScheduleFlags,
 
+    /// Age up to which the history of objects is kept, from which watches and exact lists continue. Of etcd, it is that in memory.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration, help_heading = "Storage")]
+    pub history_duration: std::time::Duration,
+
+    /// Bytes of history that all resources and workspaces together keep in memory, and as many again in the log of the data
+    /// directory. What is older is dropped first.
+    #[arg(long, value_name = "BYTES", default_value_t = 128 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..), help_heading = "Storage")]
+    pub history_bytes: u64,
+
     /// Interval of etcd compactions; the history of one interval is kept. 0 disables compaction.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, help_heading = "Storage")]
     pub etcd_compaction_interval: std::time::Duration,

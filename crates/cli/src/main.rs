@@ -23,6 +23,7 @@ mod etcd;
 mod etcd_flags;
 mod examples;
 mod files;
+mod first_start;
 mod flags;
 mod identity;
 mod kubeconfig;

@@ -58,6 +58,9 @@ impl Files {
         ] {
             if let Ok(facts) = std::str::from_utf8(pem).map_err(|_| ()).and_then(|pem| first(pem).map_err(drop)) {
                 METRICS.operation.certificate(name, facts.not_after);
+                if let Some(why) = facts.invalid_at(base::clock::machine_seconds()) {
+                    tracing::error!(certificate = name, why, "a certificate is not valid, and clients reject it");
+                }
             }
         }
         let mut client_ca = credentials.authority.clone().into_bytes();

@@ -17,6 +17,7 @@ use crate::backups::BackupPlan;
 use crate::certificates::{hostname, write_private};
 use crate::credentials::Credentials;
 use crate::ending::{Signal, Signals, watched};
+use crate::first_start::FirstStart;
 use crate::flags::{Engine, GivenFlags, Serve};
 use crate::identity::Configuration;
 use crate::limits;
@@ -44,6 +45,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
     let Taken { threads, socket, is_new } = take_place(flags, shared.as_mut())?;
+    server::bound_history(flags.history_bytes, flags.history_duration);
     let (storage, credentials) = open(flags, &feature_gates, is_new)?;
     let storage = encryption.apply(storage);
     let backups = planned_backups(flags, &credentials, &storage)?;
@@ -149,6 +151,7 @@ fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken, Strin
 
 /// Opens the store and makes the certificates, both at once, since both wait for the disk most of their time.
 fn open(flags: &Serve, gates: &FeatureGates, is_new: bool) -> Result<(server::Storage, Credentials), String> {
+    let first_start = FirstStart::begin(&flags.data_dir, flags.engine())?;
     let (storage, credentials) = std::thread::scope(|scope| {
         let credentials = scope.spawn(|| {
             if is_new {
@@ -160,7 +163,9 @@ fn open(flags: &Serve, gates: &FeatureGates, is_new: bool) -> Result<(server::St
         let storage = open_storage(flags, gates);
         (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
     });
-    Ok((storage?, credentials?))
+    let opened = (storage?, credentials?);
+    first_start.complete(flags.engine())?;
+    Ok(opened)
 }
 
 /// The backups that `--backup-schedule` asks for.
@@ -391,7 +396,8 @@ fn open_storage(flags: &Serve, gates: &FeatureGates) -> Result<server::Storage, 
                 0 => format!("pintle with process id {id}"),
                 port => format!("pintle with process id {id} ({})", url(SocketAddr::new(flags.bind_address, port))),
             };
-            let options = store::Options { durability: flags.durability, ..store::Options::default() };
+            let (durability, history_bytes) = (flags.durability, flags.history_bytes);
+            let options = store::Options { durability, history_bytes, ..store::Options::default() };
             let store = store::Embedded::open(&flags.data_dir, &holder, options).map_err(|error| error.to_string())?;
             Ok(server::Storage::own(Arc::new(store)))
         }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use machinery::selector::LabelSelector;
-use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, TransferProgress};
+use server::transfer::{self, Checked, Chosen, Conflict, Imported, ObjectSelection, Progress, TransferProgress};
 use server::{Layout, Storage};
+use store::BeforeImport;
 
 use crate::count::{are, counted};
 use crate::encryption::EncryptionFlags;
@@ -207,18 +208,13 @@ pub fn import(task: &Import) -> Result<(), String> {
     let mut meter = Meter::start("imported");
     let mut progress = |done| meter.show(done);
     let imported = runtime()?.block_on(async {
-        let store = if to_etcd {
-            etcd::check(etcd).await?;
-            etcd::storage(etcd, None)?.store
-        } else {
-            let holder = format!("pintle import with process id {}", std::process::id());
-            let store = store::Embedded::open(&place.data_dir, &holder, store::Options::default());
-            Arc::new(store.map_err(|error| error.to_string())?)
-        };
-        let storage = Storage { store, layout };
-        tokio::select! {
-            imported = transfer::import(checked, &storage, conflict, &mut progress) => imported,
-            _ = tokio::signal::ctrl_c() => Err(INTERRUPTED.to_owned()),
+        match to_etcd {
+            true => {
+                etcd::check(etcd).await?;
+                let storage = Storage { store: etcd::storage(etcd, None)?.store, layout };
+                until_interrupted(checked, &storage, conflict, &mut progress).await
+            }
+            false => import_into(&place.data_dir, checked, layout, conflict, &mut progress).await,
         }
     })?;
     // removes the progress bar
@@ -226,6 +222,40 @@ pub fn import(task: &Import) -> Result<(), String> {
     // the import has succeeded, even if stdout is closed
     let _ = writeln!(std::io::stdout(), "{}", describe(imported));
     Ok(())
+}
+
+/// Imports, until SIGINT.
+async fn until_interrupted(
+    checked: Checked,
+    storage: &Storage,
+    conflict: Conflict,
+    progress: Progress<'_>,
+) -> Result<Imported, String> {
+    tokio::select! {
+        imported = transfer::import(checked, storage, conflict, progress) => imported,
+        _ = tokio::signal::ctrl_c() => Err(INTERRUPTED.to_owned()),
+    }
+}
+
+/// Imports into a data directory, which no server opens until all objects are there.
+async fn import_into(
+    directory: &Path,
+    checked: Checked,
+    layout: Layout,
+    conflict: Conflict,
+    progress: Progress<'_>,
+) -> Result<Imported, String> {
+    let holder = format!("pintle import with process id {}", std::process::id());
+    let opened = store::Embedded::open_for_import(directory, &holder, store::Options::default());
+    let (store, before) = opened.map_err(|error| error.to_string())?;
+    let store: Arc<dyn store::Store> = Arc::new(store);
+    let head = store.head().await;
+    let imported = until_interrupted(checked, &Storage { store: store.clone(), layout }, conflict, progress).await;
+    let is_unchanged = before == BeforeImport::Store && store.head().await == head;
+    if imported.is_ok() || is_unchanged {
+        store::finish_import(directory).map_err(|error| error.to_string())?;
+    }
+    imported
 }
 
 /// Checks the whole file before anything is written.

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use store::Revision;
 use tokio::sync::Notify;
 
+use super::budget::Share;
 use super::event::{Event, EventKind};
 use super::ring::Ring;
 use super::state::{CollectionState, IndexKey, LabelIndex, Root};
@@ -46,7 +47,6 @@ pub struct Expired {
     pub oldest: Revision,
 }
 
-#[derive(Default)]
 struct Inner {
     state: CollectionState,
     /// The number of events of all changes.
@@ -72,9 +72,24 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// An empty collection whose history is known from `since` on.
+    /// An empty collection whose history is known from `since` on, with a share of its own.
     pub fn new(since: Revision) -> Collection {
-        let inner = Inner { revision: since, ring: Ring::new(since), ..Inner::default() };
+        Collection::in_share(since, &Share::new())
+    }
+
+    /// An empty collection whose history is known from `since` on, and counts in a share.
+    pub(super) fn in_share(since: Revision, share: &Arc<Share>) -> Collection {
+        let inner = Inner {
+            state: CollectionState::default(),
+            changes: 0,
+            is_indexing: false,
+            revision: since,
+            ring: Ring::new(since, share),
+            wakers: HashMap::new(),
+            past: VecDeque::new(),
+            left: VecDeque::new(),
+            surveyed: VecDeque::new(),
+        };
         Collection { inner: Mutex::new(inner), largest_bytes: AtomicUsize::new(0) }
     }
 
@@ -271,10 +286,24 @@ impl Collection {
         }
         let events = changes.into_iter().filter_map(|(path, object)| inner.change(revision, path, object)).collect();
         inner.revision = revision;
-        inner.ring = Ring::new(revision);
+        inner.ring = inner.ring.anew(revision);
         inner.past.clear();
         inner.wakers.values().for_each(|waker| waker.notify_waiters());
         events
+    }
+
+    /// The revision of the oldest event.
+    pub(super) fn oldest_event(&self) -> Option<Revision> {
+        self.lock().ring.oldest()
+    }
+
+    /// Drops events up to a revision while `more` returns true, and returns the revision of the oldest one that is left.
+    pub(super) fn forget(&self, until: Revision, more: impl Fn() -> bool) -> Option<Revision> {
+        let mut inner = self.lock();
+        let oldest = inner.ring.forget(until, more);
+        let after = inner.ring.after();
+        inner.past.retain(|(revision, _)| *revision >= after);
+        oldest
     }
 
     /// A cursor after revision `after`; an error (410) if the ring has dropped events since then.
@@ -488,7 +517,7 @@ mod tests {
             Arc::new(Event { revision, kind: EventKind::Modified, path, object, previous: Some(previous) })
         };
         let before = || {
-            let mut ring = Ring::new(3);
+            let mut ring = Ring::new(3, &Share::new());
             [event(4, object("a", 3)), event(7, object("a", 4))].into_iter().for_each(|event| ring.push(event));
             ring
         };

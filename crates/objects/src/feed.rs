@@ -1,6 +1,7 @@
 //! The feed: the task that applies the changes of the store to the watch cache. Also the path of writes to the store.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 use store::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::watch;
 
+use super::budget::Share;
 use super::collection::Collection;
 use super::event::Event;
 use super::faults::Faults;
@@ -65,6 +67,8 @@ pub struct Objects {
     /// The history before this revision has not been read yet.
     pub(super) unread: watch::Sender<Revision>,
     observer: OnceLock<Observer>,
+    /// The memory of events.
+    pub(super) share: Arc<Share>,
     /// Faults of the feed.
     pub faults: Arc<Faults>,
     /// Which kinds have series of their own in metrics.
@@ -105,6 +109,7 @@ impl Objects {
             base: Mutex::new(0),
             unread: watch::Sender::new(0),
             observer: OnceLock::new(),
+            share: Share::new(),
             faults: Arc::default(),
             series,
             foreign_keys: OnceLock::new(),
@@ -182,7 +187,7 @@ impl Objects {
         if *base == start {
             *base = since;
             for (id, collection) in collections.iter() {
-                collection.put_before(start, rings.remove(id).unwrap_or_else(|| Ring::new(since)));
+                collection.put_before(start, rings.remove(id).unwrap_or_else(|| Ring::new(since, &self.share)));
             }
         }
     }
@@ -346,6 +351,33 @@ impl Objects {
                 self.notify(&Key { group: group.clone(), plural: plural.clone(), path }, &event);
             }
         }
+        self.keep_share();
+    }
+
+    /// Drops the oldest events, of all collections, while the API has more than its share.
+    pub fn keep_share(&self) {
+        let Some(bytes) = self.share.excess() else { return };
+        let collections: Vec<_> = self.all().into_iter().map(|(_, collection)| collection).collect();
+        let oldest = |(at, collection): (usize, &Arc<Collection>)| Some(Reverse((collection.oldest_event()?, at)));
+        let mut waiting: BinaryHeap<_> = collections.iter().enumerate().filter_map(oldest).collect();
+        let more = || self.share.exceeds(bytes);
+        while more() {
+            let Some(Reverse((_, at))) = waiting.pop() else { return };
+            // up to the oldest event of another collection
+            let until = waiting.peek().map_or(Revision::MAX, |Reverse((next, _))| *next);
+            waiting.extend(collections[at].forget(until, more).map(|next| Reverse((next, at))));
+        }
+    }
+
+    /// Drops events up to a revision.
+    pub fn forget(&self, until: Revision) {
+        self.all().iter().for_each(|(_, collection)| _ = collection.forget(until, || true));
+    }
+
+    /// Limits the memory of events of this API, besides the budget of the process.
+    pub fn limit_history(&self, bytes: Option<u64>) {
+        self.share.limit_to(bytes);
+        self.keep_share();
     }
 
     fn stored(&self, place: &Place, revision: Revision, value: &Bytes) -> Result<Stored, StoreError> {
@@ -413,7 +445,10 @@ impl Objects {
     pub fn collection(&self, group: &Text, plural: &Text) -> Arc<Collection> {
         let mut collections = self.collections.lock();
         let since = *self.base.lock();
-        collections.entry((group.clone(), plural.clone())).or_insert_with(|| Arc::new(Collection::new(since))).clone()
+        collections
+            .entry((group.clone(), plural.clone()))
+            .or_insert_with(|| Arc::new(Collection::in_share(since, &self.share)))
+            .clone()
     }
 
     /// The number of all objects.
@@ -683,6 +718,35 @@ mod tests {
         let collection = objects.collection(&"g".into(), &"things".into());
         assert_eq!((collection.len(), collection.at(first).unwrap().root.len()), (3, 1));
         assert_eq!(objects.faults.now(), Ok(()));
+    }
+
+    /// The oldest events go first, of whichever collection, and a collection without old events keeps its history.
+    #[tokio::test]
+    async fn events_are_kept_within_the_share() {
+        let storage = Storage::own(Arc::new(Memory::default()));
+        let objects = Objects::open(storage, Default::default(), Box::new(|_, _, _| {})).await.unwrap();
+        let put = async |plural: &str, name: &str| {
+            let object = json!({"metadata": {"name": (name.to_owned())}, "text": ("x".repeat(100_000))});
+            let key = Key::new(&"g".into(), &plural.into(), "", name);
+            objects.put(&key, Encoded::of(&object), None).await.unwrap()
+        };
+        let first = put("old", "a").await;
+        objects.collection(&"g".into(), &"quiet".into());
+        for i in 0..100 {
+            put(["old", "busy"][i % 2], &i.to_string()).await;
+        }
+        let last = put("young", "a").await;
+        let reaches = |plural: &str, after| objects.collection(&"g".into(), &plural.into()).at(after).is_ok();
+        assert!(reaches("old", first));
+        objects.limit_history(Some(4_000_000));
+        assert!(!objects.share.exceeds(4_000_000) && objects.share.exceeds(3_000_000));
+        let want = [("old", false), ("busy", false), ("quiet", true), ("young", true)];
+        assert_eq!(want.map(|(plural, _)| (plural, reaches(plural, first))), want);
+        assert!(["old", "busy"].iter().all(|plural| reaches(plural, last - 20)));
+        objects.limit_history(Some(0));
+        assert!(reaches("young", last - 1) && reaches("busy", last - limits::HISTORY_EVENTS_MIN / 2));
+        objects.forget(last);
+        assert!(!objects.share.exceeds(0) && !reaches("young", last - 1) && reaches("young", last));
     }
 
     #[tokio::test]

@@ -55,7 +55,10 @@ impl KeptHistory<'_> {
         };
         let Key { group, plural, path } = place.key;
         let event = Event { revision, kind, path, object, previous };
-        self.rings.entry((group, plural)).or_insert_with(|| Ring::new(self.since)).push(Arc::new(event));
+        self.rings
+            .entry((group, plural))
+            .or_insert_with(|| Ring::new(self.since, &self.objects.share))
+            .push(Arc::new(event));
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //! each change to its [`Collection`]; a change is visible to readers and watchers before the revision advances, and a
 //! writer gets its result after that. Readers take snapshots and watchers pull events, so none waits for a slow one.
 
+mod budget;
 mod collection;
 mod encryption;
 mod event;
@@ -19,6 +20,7 @@ mod ring;
 mod state;
 mod stored;
 
+pub use budget::{bound_history, history_duration};
 pub use collection::{Collection, Cursor, Expired, Position, Scope};
 pub use encryption::Encryption;
 pub use event::{Event, EventKind};

@@ -14,10 +14,17 @@ pub const INDEXES_MAX: usize = 4;
 pub const INDEX_IDLE_LISTS: usize = 100;
 /// Events kept for watchers of a resource; kube-apiserver's watch cache grows to this many.
 pub const RING_EVENTS_MAX: usize = 102_400;
-/// Events kept even when they are large.
-pub const RING_EVENTS_MIN: usize = 1_000;
-/// Bytes of objects in one ring.
-pub const RING_BYTES_MAX: usize = 64 << 20;
+/// Bytes of the events that all APIs of the process keep, unless a flag says otherwise: a few thousand large objects, and some
+/// hundred thousand small ones.
+pub const HISTORY_BYTES: u64 = 128 << 20;
+/// Age up to which events are kept, unless a flag says otherwise; etcd keeps five to ten minutes.
+pub const HISTORY_DURATION: Duration = Duration::from_secs(600);
+/// Bytes of events that an API may always keep, however many APIs there are.
+pub const HISTORY_SHARE_BYTES_MIN: u64 = 1 << 20;
+/// Events that an API keeps even when they are large: watchers must be able to take each of a burst.
+pub const HISTORY_EVENTS_MIN: u64 = 16;
+/// Bytes of an event besides its object.
+pub const EVENT_BYTES: u64 = 256;
 /// Events per batch of a watcher.
 pub const EVENTS_PER_BATCH: usize = 256;
 /// Wakers without a watcher are swept when there are more than this.

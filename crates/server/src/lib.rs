@@ -47,7 +47,7 @@ use futures_util::future::BoxFuture;
 pub use http::REQUESTS;
 pub use machinery::Release;
 use machinery::Value;
-pub use objects::{Encryption, Layout, Storage};
+pub use objects::{Encryption, Layout, Storage, bound_history};
 use objects::{FaultKind, Objects};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -420,8 +420,9 @@ impl Server {
         Ok(Server { address, revision, stop, fault, health, audit, delay, door, serving, candidate })
     }
 
-    /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed.
+    /// Checks certificates, keys, tokens and configuration files now and reloads those that have changed; opens the audit log again.
     pub fn reload(&self) {
+        self.audit.reopen();
         task::reload_files();
     }
 
@@ -449,11 +450,48 @@ impl Server {
     }
 }
 
+/// Records how long the disk takes.
+struct DiskMetrics;
+
+impl store::StoreObserver for DiskMetrics {
+    fn took(&self, work: store::DiskWork, time: Duration) {
+        let histogram = match work {
+            store::DiskWork::Commit => &METRICS.operation.store_commit_duration_seconds,
+            store::DiskWork::Sync => &METRICS.operation.store_sync_duration_seconds,
+        };
+        histogram.observe(time.as_secs_f64());
+    }
+}
+
+/// Logs when the disk begins to hang, and when it works again.
+#[derive(Default)]
+struct DiskWatch {
+    hangs: bool,
+}
+
+impl DiskWatch {
+    /// `in_flight` is how long the current write has taken.
+    fn look(&mut self, in_flight: Option<Duration>) {
+        let hangs = in_flight.is_some_and(|taken| taken >= limits::COMMIT_SLOW);
+        match (self.hangs, hangs) {
+            (false, true) => {
+                let seconds = in_flight.unwrap_or_default().as_secs();
+                tracing::warn!(seconds, "the disk has not finished a write to the store; later writes wait for it");
+            }
+            (true, false) => tracing::warn!("the disk has finished the write to the store that took long"),
+            _ => {}
+        }
+        self.hangs = hangs;
+    }
+}
+
 /// Reports a fault of the store or of the watch cache that has lasted for the grace period.
 async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>) {
-    let mut ended_at = None;
+    let (mut ended_at, mut disk) = (None, DiskWatch::default());
+    objects.upgrade().iter().for_each(|objects| objects.store().observe(Arc::new(DiskMetrics)));
     while let Some(objects) = objects.upgrade() {
         let store = objects.store();
+        disk.look(store.in_flight());
         // etcd may be unavailable for any time
         let gravest = if store.is_shared() { FaultKind::Final } else { FaultKind::Passing };
         let mut why = objects.faults.lasted(limits::FAULT_GRACE, gravest);

@@ -164,12 +164,18 @@ pub const IMAGE_PARALLEL: usize = 64;
 pub const CONTROLLER_RETRY_SECONDS_MAX: u64 = 300;
 /// Maximum time that a request waits for a seat, unless a quarter of its timeout is shorter.
 pub const FLOW_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Time after which a write to the store that the disk has not finished is logged: a thousand times as long as usual.
+pub const COMMIT_SLOW: Duration = Duration::from_secs(5);
 /// Time between a fault of the store or of a watch cache and the exit of the process. Meanwhile health checks fail.
 pub const FAULT_GRACE: Duration = Duration::from_secs(30);
 /// Interval of checks for faults of the store and of watch caches.
 pub const FAULT_LOOK: Duration = Duration::from_secs(1);
-/// Interval of compactions of an embedded store, in seconds.
-pub const COMPACTION_SECONDS: u64 = 60;
+/// Interval of compactions of an embedded store.
+pub const COMPACTION: Duration = Duration::from_secs(60);
+/// Bytes by which the files of an embedded store grow before it is compacted again.
+pub const COMPACTION_GROWTH_BYTES: u64 = 32 << 20;
+/// Interval of looks at the age and the size of history: much shorter than the time that it is kept.
+pub const HISTORY_LOOK: Duration = Duration::from_secs(5);
 /// Interval of checks of the objects of the control plane; kube-apiserver's.
 pub const CONTROL_PLANE_LOOK: Duration = Duration::from_secs(10);
 /// Duration of the Lease of a server in seconds; kube-apiserver's.

@@ -15,7 +15,8 @@ fn put(key: &str, expected: Expected, value: String) -> Write {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = PathBuf::from(std::env::args().nth(1).ok_or("wanted a directory")?);
     // several segments, and a checkpoint with each compaction
-    let options = Options { durability: Durability::Sync, segment_bytes: 2000, checkpoint_bytes: 0 };
+    let options =
+        Options { durability: Durability::Sync, segment_bytes: 2000, checkpoint_bytes: 0, history_bytes: u64::MAX };
     let data = directory.join("data");
     let store = Embedded::open(&data, "the golden files", options)?;
     let commit = async |write| store.commit(write).await.map_err(|refused| format!("{refused:?}"));

@@ -8,6 +8,7 @@ pub mod suite;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -191,10 +192,39 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// The error after which writes fail until the store is opened again, which makes them possible; reads and followers work.
+    fn wants_reopening(&self) -> Option<String> {
+        None
+    }
+
+    /// How long the disk has worked on the write that is in flight, if there is one.
+    fn in_flight(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Sets who learns how long commits take, if the engine has a disk.
+    fn observe(&self, observer: Arc<dyn StoreObserver>) {
+        drop(observer);
+    }
+
     /// The error with which writes fail at present, if they do; reads and followers work.
     fn health(&self) -> Result<(), StoreError> {
         Ok(())
     }
+}
+
+/// Work of the disk that writers wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskWork {
+    /// Writing a group of changes, with its sync.
+    Commit,
+    /// One fdatasync.
+    Sync,
+}
+
+/// Learns how long the disk of a store takes.
+pub trait StoreObserver: Send + Sync {
+    fn took(&self, work: DiskWork, time: Duration);
 }
 
 /// A branch of a store.

@@ -11,10 +11,11 @@ mod limits;
 pub use contract::content::Content;
 pub use contract::copying::{CopySource, Copying};
 pub use contract::{
-    Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, Entry, Expected, Refused, Revision,
-    Snapshot, Store, StoreError, Write,
+    Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, DiskWork, Entry, Expected, Refused,
+    Revision, Snapshot, Store, StoreError, StoreObserver, Write,
 };
 pub use embedded::{
-    BackupFile, Durability, Embedded, FORMAT_VERSION, Memory, OpenError, Options, RESTORE_BUMP, Restored, Salvaged,
-    SalvagedBranch, Summary, check, content, create_directory, restore, salvage, snapshot, write_backup,
+    BackupFile, BeforeImport, Durability, Embedded, FORMAT_VERSION, Filling, Memory, OpenError, Options, RESTORE_BUMP,
+    Restored, Salvaged, SalvagedBranch, Summary, check, content, create_directory, finish_import, is_initialized,
+    restore, salvage, snapshot, write_backup,
 };

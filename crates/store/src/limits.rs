@@ -11,8 +11,13 @@ pub const COMMIT_GROUP_BYTES_MAX: usize = 16 << 20;
 /// Revisions of the log after which a store forgets its history while its branches are written to, so that the log stays
 /// bounded: as many as a server keeps.
 pub const HISTORY_BESIDE_BRANCHES: u64 = 50_000;
+/// Bytes of the log that a compaction keeps for history, unless a flag says otherwise: as many as a server keeps of events.
+pub const HISTORY_BYTES: u64 = 128 << 20;
 /// Interval between attempts to write to a full disk.
 pub const DISK_RETRY: Duration = Duration::from_millis(200);
+/// Time after which a write that is in flight counts as a failure of the disk: healthy ones sync within milliseconds, and busy network
+/// volumes within seconds.
+pub const COMMIT_STALLED: Duration = Duration::from_secs(15);
 /// Changes kept in memory for followers; older ones are read from the log: a follower that keeps up never reads the
 /// disk.
 pub const TAIL_CHANGES_MAX: usize = 8192;
@@ -23,6 +28,8 @@ pub const PAST_CHANGES_MAX: usize = 50_000;
 pub const PAST_BYTES_MAX: usize = 32 << 20;
 /// Bytes of the values that are kept in memory for followers, if there is a log.
 pub const TAIL_BYTES_MAX: usize = 32 << 20;
+/// Bytes of changes in memory that a store without a log, or a branch, keeps after its reader has applied them.
+pub const TAIL_APPLIED_BYTES_MAX: usize = 1 << 20;
 /// Changes that are read at a time to find the live keys of an earlier revision.
 pub const ENTRIES_BATCH: usize = 1024;
 /// Capacity of the committer's queue; callers wait when it is full: a few groups of writes.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::metrics::METRICS;
+use base::notice::Notices;
 use base::{clock, task};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -89,6 +90,13 @@ impl Log {
         }
     }
 
+    /// Opens the file at the path again, since another program may have renamed the one that is open.
+    pub fn reopen(&self) {
+        if let Err(error) = self.file.lock().reopen() {
+            tracing::error!(%error, "the audit log cannot be opened again; events go on to the file that is open");
+        }
+    }
+
     pub async fn flush(&self) {
         if let Some(queue) = &self.queue {
             let (done, flushed) = oneshot::channel();
@@ -105,10 +113,13 @@ fn write(file: &Mutex<Rotating>, line: &[u8]) {
     }
 }
 
-/// Counts a dropped event.
+/// Counts a dropped event. The line of the log has the number of those since the last one.
 pub fn lost(plugin: &'static str, why: &dyn std::fmt::Display) {
+    static LOST: Notices = Notices::new();
     METRICS.audit_error(plugin);
-    tracing::error!(plugin, %why, "an audit event is lost");
+    if let Some(more) = LOST.due(plugin) {
+        tracing::error!(plugin, %why, more, "an audit event is lost");
+    }
 }
 
 /// A file that is rotated by size.
@@ -152,6 +163,15 @@ impl Rotating {
         self.torn = result.is_err();
         self.size += added;
         result
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        if self.file.is_some() {
+            let file = append_to(&self.options.path)?;
+            (self.size, self.torn) = (file.metadata()?.len(), false);
+            self.file = Some(file);
+        }
+        Ok(())
     }
 
     /// Renames the file to one with the current time in its name and opens a new one.
@@ -286,6 +306,31 @@ mod tests {
         assert_eq!(events, (0..13).map(|i| format!("event {i:04}")).collect::<Vec<_>>());
         assert!(fs::metadata(&options.path).unwrap().len() <= 25, "the log is rotated again");
         fs::remove_dir_all(parent).unwrap();
+    }
+
+    #[test]
+    fn log_that_was_moved_is_opened_again() {
+        let directory = std::env::temp_dir().join(format!("pintle-audit-reopened-{}", std::process::id()));
+        let path = directory.join("audit.log");
+        let options = LogOptions {
+            path: path.clone(),
+            mode: LogMode::Blocking,
+            size_max: 0,
+            age_max: Duration::ZERO,
+            backups_max: 0,
+            compress: false,
+        };
+        let log = Log::open(options).unwrap();
+        log.write(b"one\n");
+        let moved = directory.join("moved");
+        fs::rename(&path, &moved).unwrap();
+        log.write(b"two\n");
+        log.reopen();
+        log.write(b"three\n");
+        log.reopen();
+        log.write(b"four\n");
+        assert_eq!([&moved, &path].map(|path| fs::read_to_string(path).unwrap()), ["one\ntwo\n", "three\nfour\n"]);
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

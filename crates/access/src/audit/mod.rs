@@ -43,6 +43,15 @@ impl Audit {
         Audit { policy, sinks: vec![] }
     }
 
+    /// Opens the files of logs again, which another program may have renamed.
+    pub fn reopen(&self) {
+        for sink in &self.sinks {
+            if let Sink::Log(log) = sink {
+                log.reopen();
+            }
+        }
+    }
+
     /// Adds the log backend. The error is one line.
     pub fn log(&mut self, options: LogOptions) -> Result<(), String> {
         self.sinks.push(Sink::Log(log::Log::open(options)?));

@@ -4,10 +4,19 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::{Family, MetricConstructor as _};
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 
+use super::Buckets;
 use super::labels::CertificateName;
+
+/// Those of etcd's `etcd_disk_wal_fsync_duration_seconds`, with two more at each end: a memory of flash syncs within a fraction of a
+/// millisecond, and a disk that hangs for a while takes longer than eight seconds.
+const DISK_SECONDS: Buckets = Buckets(&[
+    0.000_25, 0.000_5, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096,
+    8.192, 15.0, 60.0,
+]);
 
 metrics! {
     pub struct OperationMetrics {
@@ -23,6 +32,11 @@ metrics! {
             "Bytes that the server can still write to the file system of its data directory";
         data_directory_size_bytes: Gauge =>
             "pintle_data_directory_size_bytes", "Size of the file system of the data directory in bytes";
+        pub store_commit_duration_seconds: Histogram = DISK_SECONDS.new_metric() =>
+            "pintle_store_commit_duration_seconds",
+            "Duration of commits of the embedded store with their syncs, in seconds";
+        pub store_sync_duration_seconds: Histogram = DISK_SECONDS.new_metric() =>
+            "pintle_store_sync_duration_seconds", "Duration of syncs of the log of the embedded store, in seconds";
     } with {
         data_directory: OnceLock<PathBuf>,
     }

@@ -12,7 +12,7 @@ pub fn create(path: &Path) -> Result<(), String> {
     created.map_err(|error| format!("cannot create {}: {error}", path.display()))
 }
 
-/// The backups, oldest first; other files are left out.
+/// The backups by rising revision, so that a clock that was wrong changes nothing; other files are left out.
 pub fn list(path: &Path) -> Result<Vec<StoredFile>, String> {
     let failed = |error: std::io::Error| format!("cannot list {}: {error}", path.display());
     let mut files = vec![];
@@ -23,7 +23,7 @@ pub fn list(path: &Path) -> Result<Vec<StoredFile>, String> {
             files.extend(name::parse(&entry.file_name().to_string_lossy(), metadata.len()));
         }
     }
-    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files.sort_by(|a, b| (a.revision, &a.name).cmp(&(b.revision, &b.name)));
     Ok(files)
 }
 
@@ -33,13 +33,42 @@ pub fn publish(path: &Path, local: &Path, name: &str) -> Result<(), String> {
     moved.map_err(|error| format!("cannot write {}: {error}", path.join(name).display()))
 }
 
-/// Removes all backups but the newest ones; returns the names of those that are removed.
-pub fn remove_old(path: &Path, keep: usize) -> Result<Vec<String>, String> {
-    let mut names: Vec<String> = list(path)?.into_iter().map(|file| file.name).collect();
-    names.truncate(names.len().saturating_sub(keep));
+/// Removes all backups but those with the highest revisions; returns the names of those that are removed. `made`, which was just
+/// made, counts as the newest: a store that was made anew has lower revisions than the backups of its predecessor.
+pub fn remove_old(path: &Path, keep: usize, made: Option<&str>) -> Result<Vec<String>, String> {
+    let names = list(path)?.into_iter().map(|file| file.name);
+    let (newest, mut names): (Vec<String>, Vec<String>) = names.partition(|name| Some(name.as_str()) == made);
+    names.truncate((names.len() + newest.len()).saturating_sub(keep.max(newest.len())));
     for name in &names {
         let path = path.join(name);
         std::fs::remove_file(&path).map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backups_with_the_highest_revisions_and_the_last_one_are_kept() {
+        let (old, jumped, new) = (
+            "pintle-20260101T000000Z-10.backup",
+            "pintle-20400101T000000Z-20.backup",
+            "pintle-20260102T000000Z-30.backup",
+        );
+        for (keep, made, removed) in [
+            // the clock was in the future for a while
+            (2, new, &[old][..]),
+            (1, new, &[old, jumped]),
+            (5, new, &[]),
+            // a store with a lower revision than its predecessor
+            (1, old, &[jumped, new]),
+            (2, old, &[jumped]),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            [old, jumped, new].iter().for_each(|name| std::fs::write(directory.path().join(name), "").unwrap());
+            assert_eq!(remove_old(directory.path(), keep, Some(made)).unwrap(), removed, "{keep} {made}");
+        }
+    }
 }

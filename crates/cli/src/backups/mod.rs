@@ -22,7 +22,7 @@ use crate::values::TextOrJson;
 const STANDARD: &str = "-";
 /// The files of a data directory without which clients would lose their access: the certificate authority, the files of
 /// its rotation, and the key of ServiceAccount tokens. Other certificates are issued anew.
-const KEPT_FILES: [&str; 5] = ["ca.crt", "ca.key", "ca-cross.crt", "ca-next.key", "service-account.key"];
+pub const KEPT_FILES: [&str; 5] = ["ca.crt", "ca.key", "ca-cross.crt", "ca-next.key", "service-account.key"];
 
 /// The certificate authority and the key of a server.
 pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>, String> {
@@ -138,9 +138,9 @@ pub fn list(directory: &Path, form: TextOrJson) -> Result<(), String> {
     logs::print(lines.as_bytes())
 }
 
-/// Runs `pintle store backups prune`: removes all but the newest backups.
+/// Runs `pintle store backups prune`: removes all backups but those with the highest revisions.
 pub fn prune(directory: &Path, keep: usize) -> Result<(), String> {
-    let removed = directory::remove_old(directory, keep)?;
+    let removed = directory::remove_old(directory, keep, None)?;
     let lines: String = removed.iter().map(|name| format!("removed {name}\n")).collect();
     logs::print(lines.as_bytes())
 }

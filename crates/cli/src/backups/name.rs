@@ -1,4 +1,4 @@
-//! The names of backups: `pintle-TIME-REVISION.backup`. They sort by time.
+//! The names of backups: `pintle-TIME-REVISION.backup`.
 
 /// A backup in a directory, and what its name says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::scratch::Scratch;
 #[command(next_help_heading = "Backups")]
 pub struct ScheduleFlags {
     /// Make backups of the embedded store at these times: a cron expression in UTC, such as "0 3 * * *" or @hourly, or
-    /// "@every 6h". Requires --backup-target.
+    /// "@every 6h", which counts from the last backup at the target. Requires --backup-target.
     #[arg(long, value_name = "CRON", value_parser = Schedule::parse, requires = "backup_target")]
     backup_schedule: Option<Schedule>,
 
@@ -26,7 +26,7 @@ pub struct ScheduleFlags {
     #[arg(long, value_name = "DIR", requires = "backup_schedule")]
     backup_target: Option<PathBuf>,
 
-    /// Number of backups to keep at the target; older ones are removed after each backup.
+    /// Number of backups to keep at the target, those with the highest revisions; others are removed after each backup.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     backup_retention: u64,
 }
@@ -60,43 +60,34 @@ impl BackupPlan {
     }
 
     async fn run(self) {
-        self.remember_newest();
-        let mut retry = false;
-        loop {
-            let now = base::clock::now_seconds();
-            let Some(next) = self.schedule.next(now) else {
-                return tracing::error!("--backup-schedule has no time within five years");
-            };
-            let mut wait = Duration::from_secs(u64::try_from(next - now).unwrap_or_default());
-            if retry {
-                wait = wait.min(limits::BACKUP_RETRY);
-            }
-            tokio::time::sleep(wait).await;
-            let made = self.make().await;
-            retry = made.is_err();
-            match made {
-                Ok(name) => {
-                    METRICS.operation.backed_up(base::clock::now_seconds());
-                    tracing::info!(name, "made a backup");
-                }
-                Err(why) => {
-                    METRICS.operation.backup_failures.inc();
-                    tracing::error!(why, "a backup failed");
-                }
-            }
-        }
-    }
-
-    /// Records the time of the newest backup at the target, which an earlier process has made.
-    fn remember_newest(&self) {
-        let files = directory::list(&self.directory).unwrap_or_default();
-        if let Some((seconds, _)) = files.last().and_then(|file| machinery::time::parse_rfc3339(&file.time)) {
+        let mut last = self.newest();
+        if let Some(seconds) = last {
             METRICS.operation.backed_up(seconds);
         }
+        loop {
+            let Some(wait) = time_until_next(&self.schedule, last, base::clock::now_seconds()) else {
+                return tracing::error!("--backup-schedule has no time within five years");
+            };
+            tokio::time::sleep(wait).await;
+            while let Err(why) = self.make().await {
+                METRICS.operation.backup_failures.inc();
+                tracing::error!(why, "a backup failed");
+                // the next one by the schedule may be sooner
+                let next = time_until_next(&self.schedule, None, base::clock::now_seconds());
+                tokio::time::sleep(next.unwrap_or(limits::BACKUP_RETRY).min(limits::BACKUP_RETRY)).await;
+            }
+            last = Some(base::clock::now_seconds());
+        }
     }
 
-    /// Makes a backup and removes old ones; returns its name.
-    async fn make(&self) -> Result<String, String> {
+    /// The time of the newest backup at the target, which an earlier process has made.
+    fn newest(&self) -> Option<i64> {
+        let files = directory::list(&self.directory).unwrap_or_default();
+        files.last().and_then(|file| machinery::time::parse_rfc3339(&file.time)).map(|(seconds, _)| seconds)
+    }
+
+    /// Makes a backup and removes old ones.
+    async fn make(&self) -> Result<(), String> {
         let content = match self.store.branching() {
             Some(log) => log.content().await,
             None => self.store.snapshot().await.map(Content::from),
@@ -104,7 +95,9 @@ impl BackupPlan {
         let content = content.map_err(|error| error.to_string())?;
         let name = name::of(&base::clock::now_rfc3339(), content.snapshot.revision);
         base::task::blocking(|| self.write(content, &name))?;
-        Ok(name)
+        METRICS.operation.backed_up(base::clock::now_seconds());
+        tracing::info!(name, "made a backup");
+        Ok(())
     }
 
     /// Writes a backup beside its final name and moves it there, so that a file with the name of a backup is always
@@ -114,9 +107,48 @@ impl BackupPlan {
         let scratch = Scratch(self.directory.join(base::clock::scratch_name()));
         write_file(&scratch, content, &kept_files(&self.keys)?)?;
         directory::publish(&self.directory, &scratch.0, name)?;
-        for removed in directory::remove_old(&self.directory, self.keep)? {
+        for removed in directory::remove_old(&self.directory, self.keep, Some(name))? {
             tracing::info!(name = removed, "removed an old backup");
         }
         Ok(())
+    }
+}
+
+/// The time until the next backup. `@every` counts from the last one, so that a server that restarts more often than that makes
+/// backups too; a last one in the future, of a clock that was wrong, does not count. `None` if there is no such time.
+fn time_until_next(schedule: &Schedule, last: Option<i64>, now: i64) -> Option<Duration> {
+    let from = match schedule {
+        Schedule::Every(_) => last.filter(|last| *last <= now).unwrap_or(now),
+        Schedule::At(_) => now,
+    };
+    let next = schedule.next(from)?;
+    Some(Duration::from_secs(u64::try_from(next - now).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counts_from_the_last_backup() {
+        const HOUR: i64 = 3600;
+        let now = 1_000_000 * HOUR;
+        for (schedule, last, hours) in [
+            ("@every 24h", None, 24),
+            ("@every 24h", Some(now - 23 * HOUR), 1),
+            ("@every 24h", Some(now - 24 * HOUR), 0),
+            ("@every 24h", Some(now - 900 * HOUR), 0),
+            // the clock was wrong
+            ("@every 24h", Some(now + 900 * HOUR), 24),
+            ("@hourly", Some(now - 900 * HOUR), 1),
+        ] {
+            let schedule = Schedule::parse(schedule).unwrap();
+            assert_eq!(
+                time_until_next(&schedule, last, now),
+                Some(Duration::from_secs(hours * 3600)),
+                "{schedule:?} {last:?}"
+            );
+        }
+        assert_eq!(time_until_next(&Schedule::parse("0 0 30 2 *").unwrap(), None, now), None);
     }
 }

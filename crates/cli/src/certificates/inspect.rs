@@ -1,4 +1,4 @@
-//! Reads certificates: their subject and names, their issuer, and the end of their validity.
+//! Reads certificates: their subject and names, their issuer, and the time of their validity.
 
 use std::net::IpAddr;
 
@@ -17,12 +17,24 @@ pub struct Facts {
     /// The identifiers of its key and of the key that has signed it.
     key_id: Option<Vec<u8>>,
     issuer_key_id: Option<Vec<u8>>,
-    /// Seconds since the epoch.
+    /// Seconds since the epoch, as `not_after`.
+    pub not_before: i64,
     pub not_after: i64,
     pub names: Names,
 }
 
 impl Facts {
+    /// Why the certificate is not valid at a time, if it is not.
+    pub fn invalid_at(&self, now: i64) -> Option<&'static str> {
+        match now {
+            _ if now > self.not_after => Some("it has expired"),
+            _ if now < self.not_before => {
+                Some("it is not valid yet: the clock was ahead when it was made, or is behind now")
+            }
+            _ => None,
+        }
+    }
+
     /// Whether `authority` has signed this certificate, by the names and the key identifiers of both.
     pub fn is_signed_by(&self, authority: &Facts) -> bool {
         self.issuer == authority.subject && self.issuer_key_id == authority.key_id
@@ -49,6 +61,7 @@ fn facts(der: &[u8]) -> Result<Facts, String> {
     let mut facts = Facts {
         subject: certificate.subject().to_string(),
         issuer: certificate.issuer().to_string(),
+        not_before: certificate.validity().not_before.timestamp(),
         not_after: certificate.validity().not_after.timestamp(),
         ..Facts::default()
     };

@@ -13,10 +13,10 @@ use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer as _;
 
 use super::names::Names;
-use super::{Pair, pem, subject};
+use super::{Pair, inspect, pem, subject};
 use crate::limits;
 
-/// A subject, valid from an hour ago for as long as `lifetime`.
+/// A subject, valid from an hour ago for as long as `lifetime`; certificates that an authority signs begin with it.
 fn params(common_name: &str, lifetime: Duration) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::new(vec![])?;
     params.distinguished_name = DistinguishedName::new();
@@ -59,7 +59,13 @@ fn issuer(by: &Pair) -> Result<Issuer<'static, KeyPair>, Error> {
     Issuer::from_ca_cert_pem(&by.certificate, KeyPair::from_pem(&by.key)?)
 }
 
+/// Signs a certificate that is valid from the same time on as its authority, as kubeadm's are: a clock that is behind the one which
+/// made it rejects both or none.
 fn signed(mut params: CertificateParams, usage: ExtendedKeyUsagePurpose, by: &Pair) -> Result<Pair, Error> {
+    if let Ok(authority) = inspect::first(&by.certificate) {
+        let since_epoch = Duration::from_secs(u64::try_from(authority.not_before).unwrap_or_default());
+        params.not_before = rcgen::date_time_ymd(1970, 1, 1) + since_epoch;
+    }
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
     params.extended_key_usages = vec![usage];
     params.use_authority_key_identifier_extension = true;

@@ -11,9 +11,8 @@ mod subject;
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rcgen::KeyPair;
 
@@ -76,8 +75,9 @@ fn replace(path: &Path, content: &str, mode: u32, after_crash: AfterCrash) -> Re
 }
 
 fn read(path: &Path) -> Result<Option<String>, String> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+    match fs::read(path) {
+        // what is no PEM is found by its parser, whose error has the remedy
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot read {}: {error}", path.display())),
     }
@@ -85,6 +85,14 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 
 fn cannot_make(error: rcgen::Error) -> String {
     format!("cannot make a certificate: {error}")
+}
+
+/// What to do if there is no certificate authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingAuthority {
+    Made,
+    /// It was there when the server started.
+    Refused,
 }
 
 /// The directory with the certificates.
@@ -115,28 +123,34 @@ impl Directory {
     pub fn load(&self, name: &str) -> Result<Option<Pair>, String> {
         let (certificate, key) =
             (read(&self.path.join(format!("{name}.crt")))?, read(&self.path.join(format!("{name}.key")))?);
+        let missing = |is, of| {
+            let file = |extension| self.path.join(name).with_extension(extension).display().to_string();
+            let (is, of) = (file(is), file(of));
+            format!("{is} is missing: put it back, or remove {of}, which belongs to it, to have both made anew")
+        };
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(Pair { certificate, key })),
+            (Some(_), None) => Err(missing("key", "crt")),
+            // clients trust the certificate of the authority, so a new one must not take its place unasked
+            (None, Some(_)) if name == AUTHORITY => Err(missing("crt", "key")),
             // the key is written first, so a key without a certificate is what an interrupted process has left
             (None, _) => Ok(None),
-            (Some(_), None) => {
-                let path = self.path.join(name);
-                let (certificate, key) = (path.with_extension("crt"), path.with_extension("key"));
-                Err(format!(
-                    "{} is missing: put the key of {} back, or remove that certificate to have both made anew",
-                    key.display(),
-                    certificate.display()
-                ))
-            }
         }
     }
 
-    /// Writes a key, and then its certificate. Only those of the authority, which clients trust, must survive a crash: a pair that it
-    /// has signed and that is incomplete is replaced at the next start.
+    /// Writes the key and the certificate of a new authority, durably. The key gets its name last, so that a key without a
+    /// certificate shows that the certificate was lost.
+    fn save_authority(&self, pair: &Pair) -> Result<(), String> {
+        write_private(&self.path.join(rotation::NEXT_KEY), &pair.key)?;
+        write_private(&self.path.join("ca.crt"), &pair.certificate)?;
+        rotation::settle(self)
+    }
+
+    /// Writes a key, and then its certificate. They need not survive a crash: a pair that is incomplete is replaced at the next
+    /// start.
     fn save(&self, name: &str, pair: &Pair) -> Result<(), String> {
-        let after_crash = if name == AUTHORITY { AfterCrash::Whole } else { AfterCrash::Lost };
         let write = |extension, content: &str| {
-            replace(&self.path.join(format!("{name}.{extension}")), content, 0o600, after_crash)
+            replace(&self.path.join(format!("{name}.{extension}")), content, 0o600, AfterCrash::Lost)
         };
         write("key", &pair.key)?;
         write("crt", &pair.certificate)
@@ -148,27 +162,61 @@ impl Directory {
         self.load(AUTHORITY)
     }
 
-    /// Reads the certificates, creates missing ones, and renews those that expire soon, that another authority has signed, or
-    /// that lack one of the names.
-    pub fn load_or_make(&self, names: &Names) -> Result<Certificates, String> {
+    /// Warns if every user of the machine can read the key with which anyone can be impersonated.
+    fn warn_of_readers(&self) {
+        let key = self.path.join("ca.key");
+        if fs::metadata(&key).is_ok_and(|metadata| metadata.permissions().mode() & 0o004 != 0) {
+            tracing::warn!(key = %key.display(), "every user can read this key; take that permission away (chmod o-r)");
+        }
+    }
+
+    /// The facts of an authority whose files are whole. The error names the file that is not, and the remedy.
+    fn check_authority(&self, authority: &Pair) -> Result<Facts, String> {
+        let damaged = |name: &str, why: &str| {
+            let path = self.path.join(name);
+            format!(
+                "{} is damaged: {why}; put it back from a backup, or remove ca.crt and ca.key to have an authority made that \
+                 clients do not know yet",
+                path.display()
+            )
+        };
+        let facts = first(&authority.certificate).map_err(|why| damaged("ca.crt", &why))?;
+        KeyPair::from_pem(&authority.key).map_err(|_| damaged("ca.key", "it holds no private key"))?;
+        if !belong_together(authority) {
+            return Err(damaged("ca.key", "it is not the key of ca.crt"));
+        }
+        Ok(facts)
+    }
+
+    /// Reads the certificates, creates missing ones, and renews those that expire soon, that are not valid yet, that another
+    /// authority has signed, or that lack one of the names.
+    pub fn load_or_make(&self, names: &Names, missing: MissingAuthority) -> Result<Certificates, String> {
         let mut private = fs::DirBuilder::new();
         let made = private.recursive(true).mode(0o700).create(&self.path);
         made.map_err(|error| format!("cannot create {}: {error}", self.path.display()))?;
         let _lock = self.lock()?;
         let authority = match self.authority()? {
             Some(authority) => authority,
+            None if missing == MissingAuthority::Refused => {
+                let path = self.path.display();
+                return Err(format!("ca.crt and ca.key have vanished from {path}; put them back from a backup"));
+            }
             None => {
+                if self.path.join("serving.crt").exists() {
+                    let directory = self.path.display();
+                    tracing::warn!(%directory, "ca.crt and ca.key are missing; clients do not know the authority that is made");
+                }
                 let authority = issue::authority(AUTHORITY_NAME).map_err(cannot_make)?;
-                self.save(AUTHORITY, &authority)?;
+                self.save_authority(&authority)?;
                 authority
             }
         };
-        let signed_by =
-            first(&authority.certificate).map_err(|why| format!("{}: {why}", self.path.join("ca.crt").display()))?;
+        let signed_by = self.check_authority(&authority)?;
+        self.warn_of_readers();
         let load_fresh = |name: &str, names: &Names| -> Result<Option<Pair>, String> {
             let Some(pair) = self.load(name)? else { return Ok(None) };
             let is_fresh = first(&pair.certificate).is_ok_and(|facts| {
-                facts.is_signed_by(&signed_by) && !expires_soon(facts.not_after) && facts.names.include(names)
+                facts.is_signed_by(&signed_by) && stays_valid(&facts, &signed_by) && facts.names.include(names)
             });
             // a process may have been interrupted between writing the two files
             Ok(Some(pair).filter(|pair| is_fresh && belong_together(pair)))
@@ -200,9 +248,12 @@ impl Directory {
     }
 }
 
-fn expires_soon(not_after: i64) -> bool {
-    let left = not_after.saturating_sub(base::clock::now_seconds());
-    u64::try_from(left).is_ok_and(|left| Duration::from_secs(left) < limits::CERTIFICATE_RENEWAL) || left < 0
+/// Whether a certificate is valid and does not expire soon. One that is as little valid yet as its authority cannot be made better.
+fn stays_valid(facts: &Facts, authority: &Facts) -> bool {
+    let now = base::clock::now_seconds();
+    let left = facts.not_after.saturating_sub(now);
+    let renewal = i64::try_from(limits::CERTIFICATE_RENEWAL.as_secs()).unwrap_or(i64::MAX);
+    left >= renewal && (facts.not_before <= now || facts.not_before <= authority.not_before)
 }
 
 /// Whether the key is that of the first certificate.

@@ -11,7 +11,7 @@ use super::{AUTHORITY, AUTHORITY_NAME, Directory, Pair, belong_together, cannot_
 /// The certificate of the new authority that the former one has signed.
 pub const CROSS: &str = "ca-cross.crt";
 /// The key of the new authority, until `ca.crt` has its certificate.
-const NEXT_KEY: &str = "ca-next.key";
+pub const NEXT_KEY: &str = "ca-next.key";
 
 /// Creates an authority, which signs from now on.
 pub fn begin(directory: &Directory) -> Result<(), String> {

@@ -1,4 +1,5 @@
 use std::net::IpAddr;
+use std::time::Duration;
 
 use super::*;
 
@@ -15,38 +16,83 @@ fn directory() -> (tempfile::TempDir, Directory) {
 #[test]
 fn certificates_are_generated_once() {
     let (_place, directory) = directory();
-    let first = directory.load_or_make(&names("127.0.0.1")).unwrap();
-    let second = directory.load_or_make(&names("127.0.0.1")).unwrap();
+    let first = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
+    let second = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
     assert_eq!(first.admin.certificate, second.admin.certificate);
     assert_eq!(first.serving.certificate, second.serving.certificate);
     fs::remove_file(directory.path.join("ca.key")).unwrap();
-    let error = directory.load_or_make(&names("127.0.0.1")).err().unwrap();
+    let error = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).err().unwrap();
     assert!(error.contains("ca.key is missing"), "{error}");
 }
 
-/// A start may be interrupted after any of the files that it writes.
+/// A start may be interrupted after any of the files that it writes. The key of the authority gets its name after `ca.crt`.
 #[test]
 fn start_succeeds_after_interrupted_start() {
     let written = ["ca.key", "ca.crt", "serving.key", "serving.crt", "admin.key", "admin.crt"];
     for last in 1..=written.len() {
         let (_place, directory) = directory();
-        directory.load_or_make(&names("127.0.0.1")).unwrap();
+        let made = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
         for name in &written[last..] {
             fs::remove_file(directory.path.join(name)).unwrap();
         }
-        directory.load_or_make(&names("127.0.0.1")).unwrap();
+        if last <= 2 {
+            fs::rename(directory.path.join("ca.key"), directory.path.join("ca-next.key")).unwrap();
+        }
+        let next = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
+        assert_eq!(next.authority == made.authority, last > 1, "after {}", written[last - 1]);
         assert!(written.iter().all(|name| directory.path.join(name).exists()), "after {}", written[last - 1]);
+        assert!(!directory.path.join("ca-next.key").exists());
     }
+}
+
+/// The files of an authority that were lost or damaged, and the error, which names the file.
+#[test]
+fn authority_that_is_not_whole_is_never_replaced() {
+    const OTHER: &str = "other authority";
+    for (file, content, want) in [
+        ("ca.crt", None, "ca.crt is missing: put it back, or remove "),
+        ("ca.key", None, "ca.key is missing: put it back, or remove "),
+        ("ca.crt", Some("\u{fffd}"), "ca.crt is damaged: there is no certificate; put it back from a backup"),
+        ("ca.key", Some(""), "ca.key is damaged: it holds no private key; put it back from a backup"),
+        ("ca.key", Some("-----BEGIN PRIVATE KEY-----\nMIG"), "ca.key is damaged: "),
+        ("ca.key", Some(OTHER), "ca.key is damaged: it is not the key of ca.crt"),
+    ] {
+        let (_place, directory) = directory();
+        directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
+        let path = directory.path.join(file);
+        match content {
+            None => fs::remove_file(&path).unwrap(),
+            Some(OTHER) => fs::write(&path, issue::authority("other").unwrap().key).unwrap(),
+            Some(text) => fs::write(&path, text).unwrap(),
+        }
+        let left = |name| fs::read(directory.path.join(name)).ok();
+        let before = ["ca.crt", "ca.key"].map(left);
+        for missing in [MissingAuthority::Made, MissingAuthority::Refused] {
+            let error = directory.load_or_make(&names("127.0.0.1"), missing).err().unwrap();
+            assert!(error.contains(want), "{error}");
+        }
+        assert_eq!(["ca.crt", "ca.key"].map(left), before, "{want}");
+    }
+}
+
+#[test]
+fn authority_that_vanishes_while_serving_is_not_replaced() {
+    let (_place, directory) = directory();
+    directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
+    ["ca.crt", "ca.key"].iter().for_each(|name| fs::remove_file(directory.path.join(name)).unwrap());
+    let error = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Refused).err().unwrap();
+    assert!(error.contains("have vanished"), "{error}");
+    assert!(!directory.path.join("ca.key").exists());
 }
 
 /// A crash of the machine may leave files empty that the authority can make anew.
 #[test]
 fn start_succeeds_after_lost_content() {
     let (_place, directory) = directory();
-    let mut made = directory.load_or_make(&names("127.0.0.1")).unwrap();
+    let mut made = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
     for name in ["serving.key", "serving.crt", "admin.key", "admin.crt"] {
         fs::write(directory.path.join(name), "").unwrap();
-        let next = directory.load_or_make(&names("127.0.0.1")).unwrap();
+        let next = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
         let keys = |all: &Certificates| [all.serving.key.clone(), all.admin.key.clone()];
         let is_new = keys(&next).iter().zip(keys(&made)).map(|(next, made)| *next != made).collect::<Vec<_>>();
         assert_eq!(is_new, [name.starts_with("serving"), name.starts_with("admin")], "{name}");
@@ -60,7 +106,7 @@ fn start_succeeds_after_lost_content() {
 fn serving_certificate_covers_every_address() {
     let (_place, directory) = directory();
     for address in ["127.0.0.1", "::1", "127.0.0.2", "0.0.0.0", "10.0.0.7", "fd00::7"] {
-        let made = directory.load_or_make(&names(address)).unwrap();
+        let made = directory.load_or_make(&names(address), MissingAuthority::Made).unwrap();
         let address: IpAddr = address.parse().unwrap();
         let facts = first(&made.serving.certificate).unwrap();
         assert!(facts.names.addresses.contains(&address) || address.is_unspecified(), "{address}");
@@ -71,7 +117,7 @@ fn serving_certificate_covers_every_address() {
 fn what_expires_soon_is_renewed() {
     let (_place, directory) = directory();
     let names = names("127.0.0.1");
-    let made = directory.load_or_make(&names).unwrap();
+    let made = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     let now = base::clock::now_seconds();
     let left = |pair: &Pair| (first(&pair.certificate).unwrap().not_after - now + 60) / (24 * 3600);
     assert_eq!((left(&made.serving), left(&made.admin)), (365, 365));
@@ -80,9 +126,39 @@ fn what_expires_soon_is_renewed() {
     let foreign = issue::serving(&names, &issue::authority(AUTHORITY_NAME).unwrap()).unwrap();
     directory.save(ADMIN, &old.unwrap()).unwrap();
     directory.save(SERVING, &foreign).unwrap();
-    let renewed = directory.load_or_make(&names).unwrap();
+    let renewed = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     assert_eq!((left(&renewed.serving), left(&renewed.admin)), (365, 365));
     assert!(renewed.admin.certificate != made.admin.certificate && renewed.serving.certificate != foreign.certificate);
+}
+
+/// Certificates begin with their authority, and those of the future are made anew.
+#[test]
+fn what_is_not_valid_yet_is_renewed() {
+    const DAY: i64 = 24 * 3600;
+    let now = base::clock::now_seconds();
+    let facts = |not_before, not_after| {
+        let mut facts = Facts::default();
+        (facts.not_before, facts.not_after) = (not_before, not_after);
+        facts
+    };
+    let authority = facts(now - DAY, now + 3650 * DAY);
+    for (not_before, not_after, stays) in [
+        (now - DAY, now + 365 * DAY, true),
+        (now + DAY, now + 365 * DAY, false),
+        (now - DAY, now + 89 * DAY, false),
+        (now - DAY, now - 1, false),
+    ] {
+        assert_eq!(stays_valid(&facts(not_before, not_after), &authority), stays, "{not_before} {not_after}");
+    }
+    // the authority is of the future too, so a new certificate would be no better
+    assert!(stays_valid(&facts(now + DAY, now + 365 * DAY), &facts(now + DAY, now + 3650 * DAY)));
+    assert_eq!(facts(now - DAY, now + DAY).invalid_at(now), None);
+    assert_eq!(facts(now - DAY, now - 1).invalid_at(now), Some("it has expired"));
+    assert!(facts(now + 1, now + DAY).invalid_at(now).unwrap().starts_with("it is not valid yet"));
+    let (_place, directory) = directory();
+    let made = directory.load_or_make(&names("127.0.0.1"), MissingAuthority::Made).unwrap();
+    let begin = |pem: &str| first(pem).unwrap().not_before;
+    assert_eq!([&made.serving, &made.admin].map(|pair| begin(&pair.certificate)), [begin(&made.authority); 2]);
 }
 
 /// Clients that trust the former, the new or both authorities verify the serving certificate.
@@ -90,14 +166,14 @@ fn what_expires_soon_is_renewed() {
 fn rotation_keeps_former_clients() {
     let (_place, directory) = directory();
     let names = names("127.0.0.1");
-    let before = directory.load_or_make(&names).unwrap();
+    let before = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     rotation::begin(&directory).unwrap();
-    let during = directory.load_or_make(&names).unwrap();
+    let during = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     let error = rotation::begin(&directory).unwrap_err();
     assert!(error.contains("not finished"), "{error}");
     rotation::finish(&directory).unwrap();
     assert!(rotation::finish(&directory).unwrap_err().contains("no rotation"));
-    let after = directory.load_or_make(&names).unwrap();
+    let after = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     let count = |pem: &str| pem.matches("BEGIN CERTIFICATE").count();
     assert_eq!([&before, &during, &after].map(|made| count(&made.authority)), [1, 2, 1]);
     assert_eq!(count(&during.serving.certificate), 2);
@@ -136,13 +212,13 @@ fn verifies(authority: &str, chain: &str) -> bool {
 fn interrupted_rotation_is_completed() {
     let (_place, directory) = directory();
     let names = names("127.0.0.1");
-    directory.load_or_make(&names).unwrap();
+    directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     let key = fs::read_to_string(directory.path.join("ca.key")).unwrap();
     rotation::begin(&directory).unwrap();
     // as if the process had been interrupted before it renamed the key
     fs::rename(directory.path.join("ca.key"), directory.path.join("ca-next.key")).unwrap();
     fs::write(directory.path.join("ca.key"), key).unwrap();
-    let made = directory.load_or_make(&names).unwrap();
+    let made = directory.load_or_make(&names, MissingAuthority::Made).unwrap();
     assert!(verifies(&made.authority, &made.serving.certificate));
     assert!(!directory.path.join("ca-next.key").exists());
 }

@@ -109,7 +109,8 @@ impl Allocation {
                 false => self.take(server, network, service, &all[i]).await,
             };
             let address = taken.map_err(|why| refused(service, &all, why))?;
-            if !reservation.dry_run {
+            // no other Service can have the server's own address, and another server may have created the Service with it
+            if !reservation.dry_run && !self.is_of_server(address, service) {
                 reservation.taken.addresses.push(address);
             }
             if all[i].is_empty() {
@@ -143,6 +144,12 @@ impl Allocation {
         let why = if network.holds(address) {
             match self.reserve(server, address, service).await {
                 Ok(()) => return Ok(address),
+                // a server has ended between the writes of the IPAddress and of its Service, in this order or the other
+                Err(Failure::Taken)
+                    if self.is_of_server(address, service) && is_reserved_for(server, address, service) =>
+                {
+                    return Ok(address);
+                }
                 Err(Failure::Store(status)) => {
                     return Err(unwritten(&format!("failed to allocate IP {wanted}"), status));
                 }
@@ -183,13 +190,28 @@ impl Allocation {
     }
 
     async fn reserve(&self, server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), Failure> {
-        let is_own_service =
-            ["namespace", "name"].map(|key| service.str_at(&["metadata", key])) == ["default", "kubernetes"];
-        if self.ranges.own_address() == Some(address) && !is_own_service {
+        if self.ranges.own_address() == Some(address) && !self.is_of_server(address, service) {
             return Err(Failure::Taken);
         }
         create(server, address, service).await
     }
+
+    /// Whether this is the Service of the server itself with the address that is kept for it.
+    fn is_of_server(&self, address: IpAddr, service: &Value) -> bool {
+        self.ranges.own_address() == Some(address) && name_of(service) == ["default", "kubernetes"]
+    }
+}
+
+fn name_of(service: &Value) -> [&str; 2] {
+    ["namespace", "name"].map(|key| service.str_at(&["metadata", key]))
+}
+
+/// Whether the IPAddress of an address names this Service as its parent.
+fn is_reserved_for(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> bool {
+    let Some(stored) = collection(server.objects()).get(&address.to_string()) else { return false };
+    let stored = stored.body.to_value(stored.revision);
+    let parent = |field| stored.str_at(&["spec", "parentRef", field]);
+    parent("resource") == "services" && ["namespace", "name"].map(parent) == name_of(service)
 }
 
 /// Whether a stored `spec` has no address although it should: it was written before Pintle allocated addresses.
@@ -236,7 +258,7 @@ fn dry(network: &Network, wanted: &str) -> Result<IpAddr, Refusal> {
 
 /// Creates the IPAddress object of an address.
 async fn create(server: &dyn AddressObjects, address: IpAddr, service: &Value) -> Result<(), Failure> {
-    let (namespace, name) = (service.str_at(&["metadata", "namespace"]), service.str_at(&["metadata", "name"]));
+    let [namespace, name] = name_of(service);
     let mut labels = Value::object();
     labels.set_at(&[FAMILY_LABEL], Value::from(Family::of(address).as_str()));
     labels.set_at(&[MANAGER_LABEL], Value::from(MANAGER));

@@ -7,6 +7,7 @@ use http::Method;
 use machinery::{Status, Value, json};
 
 use super::*;
+use crate::verbs::control_plane::{self, ControlPlane};
 use crate::verbs::{self, Context, Document, Effect, Outcome, Request};
 
 async fn server(store: Arc<dyn store::Store>) -> Arc<Context> {
@@ -116,4 +117,56 @@ async fn reservations_are_released_on_second_repair() {
         assert_eq!(taken(&context).await.iter().filter(|taken| **taken).count(), left);
         assert_eq!(addresses::collection(&context.objects).latest().0.len(), left);
     }
+}
+
+/// The Service of the server and the parent of the IPAddress that its address has.
+fn own_service(context: &Context) -> (bool, Option<String>) {
+    let services = context.objects.collection(&"".into(), &"services".into());
+    let address = addresses::collection(&context.objects).get("10.0.0.1");
+    let parent = address.map(|stored| {
+        let stored = stored.body.to_value(stored.revision);
+        stored.str_at(&["spec", "parentRef", "name"]).to_owned()
+    });
+    (services.get("default/kubernetes").is_some(), parent)
+}
+
+fn ip_address(parent: &str) -> Value {
+    let labels = json!({"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress", "metadata": {"name": "10.0.0.1", "labels": labels},
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": parent}}
+    })
+}
+
+#[tokio::test]
+async fn own_service_is_created_after_a_crash_between_its_writes() {
+    let plane = ControlPlane { port: 1, address: None, hostname: "a".to_owned(), run: None };
+    // the parent of an IPAddress that stands already, and what the creation of the Service makes of it
+    for (left, want) in [
+        (None, (true, Some("kubernetes".to_owned()))),
+        (Some("kubernetes"), (true, Some("kubernetes".to_owned()))),
+        // of a client: the start goes on without the Service
+        (Some("other"), (false, Some("other".to_owned()))),
+    ] {
+        let context = server(Arc::new(store::Memory::default())).await;
+        if let Some(parent) = left {
+            context.as_ref().create(ip_address(parent)).await.unwrap();
+        }
+        control_plane::create(&context, &plane).await.unwrap();
+        assert_eq!(own_service(&context), want, "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn address_of_another_service_that_was_left_is_taken() {
+    let context = server(Arc::new(store::Memory::default())).await;
+    let labels = json!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
+    let parent = json!({"resource": "services", "namespace": "default", "name": "a"});
+    let left = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress", "spec": {"parentRef": parent},
+        "metadata": {"name": "10.0.0.9", "labels": labels}
+    });
+    context.as_ref().create(left).await.unwrap();
+    let refused = create(&context, "a", json!({"clusterIP": "10.0.0.9", "ports": [{"port": 80}]})).await.unwrap_err();
+    assert!(refused.message.contains("provided IP is already allocated"), "{}", refused.message);
 }

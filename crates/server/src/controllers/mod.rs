@@ -11,6 +11,7 @@ mod establishing;
 mod expiry;
 mod flow;
 mod garbage;
+mod history;
 
 mod leader;
 mod migrator;
@@ -39,7 +40,6 @@ use tokio::task::JoinHandle;
 use objects::{Event, Key};
 use reconciler::{Controller, controller};
 
-use crate::limits;
 use crate::verbs::Context;
 
 pub use control_plane::keep_control_plane;
@@ -198,14 +198,14 @@ impl ControllerManager {
 }
 
 /// Starts the enabled controllers, or leader election for them, until `stop` becomes true. The returned task ends when it
-/// has released the Lease. `interval` is that of [`compaction`].
+/// has released the Lease. `interval` is that of [`history::keep`].
 pub fn start(
     context: &Arc<Context>,
     controllers: &Arc<ControllerManager>,
     interval: Duration,
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
-    base::task::spawn("compaction", compaction(context.clone(), interval, stop.clone()));
+    base::task::spawn("history", history::keep(context.clone(), interval, stop.clone()));
     // these two run on every server, not only on the leader
     base::task::spawn("token tracking", controllers.tracking.clone().run(context.clone(), stop.clone()));
     base::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
@@ -229,42 +229,4 @@ fn start_all(context: &Arc<Context>, controllers: &Arc<ControllerManager>, stop:
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     // an error means that the sender has been dropped, which stops controllers as well
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// Compacts the store until `stop` becomes true. In a shared store, history of `interval` is kept, as by kube-apiserver;
-/// with an `interval` of zero it is left to other servers. In an embedded store, a fixed number of revisions is kept.
-async fn compaction(context: Arc<Context>, interval: Duration, mut stop: watch::Receiver<bool>) {
-    let shared = context.objects.store().is_shared();
-    if shared && interval.is_zero() {
-        return;
-    }
-    // the history since the start must have been loaded before it is compacted
-    context.objects.reach_back(0).await;
-    let mut last = 0;
-    let every = if shared { interval } else { Duration::from_secs(limits::COMPACTION_SECONDS) };
-    let mut tick = tokio::time::interval(every);
-    loop {
-        // the history of an embedded store is also bounded by its length, so that the next start is fast
-        let much = async {
-            if shared {
-                std::future::pending().await
-            } else {
-                context.objects.wait_for(last + objects::limits::HISTORY_REVISIONS / 2).await
-            }
-        };
-        tokio::select! {
-            _ = tick.tick() => {}
-            () = much => {}
-            () = stopped(&mut stop) => return,
-        }
-        let revision = context.objects.revision();
-        let before = if shared { last } else { revision.saturating_sub(objects::limits::HISTORY_REVISIONS) };
-        last = revision;
-        // an embedded store also maintains its log
-        if (before > 0 || !shared)
-            && let Err(error) = context.objects.store().compact(before).await
-        {
-            tracing::warn!(%error, "the store cannot be compacted; will retry");
-        }
-    }
 }

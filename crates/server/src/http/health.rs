@@ -27,6 +27,8 @@ pub struct Health {
     objects: OnceLock<Weak<Objects>>,
     /// Whether objects may make requests fail. The checks show it, for users who wonder why.
     testing: AtomicBool,
+    /// Whether the last check of the store has failed.
+    is_failing: AtomicBool,
 }
 
 impl Health {
@@ -38,6 +40,7 @@ impl Health {
             faults: OnceLock::new(),
             objects: OnceLock::new(),
             testing: AtomicBool::new(false),
+            is_failing: AtomicBool::new(false),
         }
     }
 
@@ -53,9 +56,9 @@ impl Health {
         let _ = self.objects.set(Arc::downgrade(objects));
     }
 
-    /// Fails if the store has ended for good or a watch cache is stale.
+    /// Fails if the store has ended for good, or has to be opened again before it takes writes, or a watch cache is stale.
     fn fault(&self) -> Check {
-        self.store.ended().map_or(Ok(()), Err)?;
+        self.store.ended().or_else(|| self.store.wants_reopening()).map_or(Ok(()), Err)?;
         self.faults.get().map_or(Ok(()), |faults| faults.now())
     }
 
@@ -69,15 +72,24 @@ impl Health {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// The checks of an endpoint. A store that refuses writes makes the server not ready but leaves it live, since it
+    /// Whether the store takes writes. A change is a line of the log, since probes repeat.
+    fn storage(&self) -> Check {
+        let health = self.store.health();
+        let was_failing = self.is_failing.swap(health.is_err(), Ordering::Relaxed);
+        match &health {
+            Err(error) if !was_failing => tracing::warn!(%error, "storage health check failed"),
+            Ok(()) if was_failing => tracing::info!("the storage health check succeeds again"),
+            _ => {}
+        }
+        health.map_err(|error| error.to_string())
+    }
+
+    /// The checks of an endpoint. A store that cannot write at present makes the server not ready but leaves it live, since it
     /// still serves reads and may recover.
     fn checks(&self, endpoint: &str) -> Vec<(&'static str, Check)> {
-        let storage = self.store.health().map_err(|error| {
-            tracing::warn!(%error, "storage health check failed");
-            error.to_string()
-        });
+        let storage = self.storage();
         let storage = if endpoint == "/livez" { Ok(()) } else { storage };
-        let storage = self.fault().and(storage);
+        let storage = storage.and_then(|()| self.fault());
         let mut checks = vec![("ping", Ok(())), ("log", Ok(())), ("storage", storage)];
         let objects = self.objects.get().and_then(Weak::upgrade);
         if let Some(services) = objects.and_then(|objects| objects.layout_health()) {

@@ -16,12 +16,11 @@ use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
 use super::body::TrackedBody;
-use super::client::Client;
 use super::connections::{Active, ConnectionExpiry, Connections, Usage};
 use super::door::Door;
 use super::interceptor::{Dropped, DroppedConnection};
 use super::plain;
-use super::tls::{Acceptor, Acceptors, Tls};
+use super::tls::{Acceptor, Acceptors, Peer, Tls};
 use super::window::{Streams, Window};
 use crate::limits;
 
@@ -79,12 +78,13 @@ impl Listener {
             tracing::debug!(%address, "connection refused: too many open connections");
             return;
         };
-        let (acceptor, door, stop) = (self.acceptors.current(), self.door.clone(), stop.clone());
+        let (acceptors, door, stop) = (self.acceptors.clone(), self.door.clone(), stop.clone());
         let guard = self.door.open.enter();
         base::task::spawn("connection", async move {
             let usage = &connection.usage;
-            if let Some(stream) = handshake(stream, &acceptor, usage).await {
-                serve(stream, address, &acceptor, door, usage, stop).await;
+            if let Some(stream) = handshake(stream, &acceptors.current(), usage).await {
+                let peer = Peer::of(&stream, address, acceptors);
+                serve(stream, peer, door, usage, stop).await;
             }
             drop((guard, connection));
         });
@@ -118,20 +118,18 @@ async fn handshake(stream: TcpStream, acceptor: &Acceptor, usage: &Usage) -> Opt
 /// Serves the HTTP version that ALPN has negotiated, until the connection ends.
 async fn serve(
     stream: TlsStream<TcpStream>,
-    address: IpAddr,
-    acceptor: &Acceptor,
+    peer: Peer,
     door: Arc<Door>,
     usage: &Arc<Usage>,
     stop: watch::Receiver<bool>,
 ) {
-    let client = Arc::new(Client { certificate: acceptor.certificate(&stream), address });
-    if let Some(seconds) = client.certificate.seconds_left() {
+    if let Some(seconds) = peer.client().certificate.seconds_left() {
         METRICS.client_certificate_expiration_seconds.observe(seconds as f64);
     }
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let served = usage.clone();
     let service = hyper::service::service_fn(move |request| {
-        let (door, client) = (door.clone(), client.clone());
+        let (door, client) = (door.clone(), peer.client());
         let (usage, active) = (served.clone(), served.begin());
         async move {
             let response = door.serve(client, request).await;

@@ -3,6 +3,7 @@
 //! A client whose certificate has expired or is not signed by the CA bundle can still connect. Its requests return 401
 //! unless they have a bearer token. Possession of the certificate's key is always proven in the handshake.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use access::authentication::x509_v1::CertificateV1;
@@ -10,6 +11,7 @@ use access::authentication::{ClientCertificate, Verified};
 use arc_swap::ArcSwap;
 use base::clock;
 use base::notice::Notices;
+use parking_lot::Mutex;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::WebPkiClientVerifier;
@@ -20,6 +22,8 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+
+use super::client::Client;
 
 /// The serving certificate with its key, and the CA bundle of clients, in PEM.
 pub struct Tls {
@@ -123,7 +127,7 @@ fn supported_algorithms() -> WebPkiSupportedAlgorithms {
     rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms
 }
 
-/// The acceptor of new connections. It can be replaced without affecting established ones.
+/// The acceptor of new connections. When it is replaced, the clients of established ones are verified again.
 pub struct Acceptors(ArcSwap<Acceptor>);
 
 impl Acceptors {
@@ -156,12 +160,9 @@ impl Acceptor {
         self.tls.accept(stream)
     }
 
-    /// Verifies the certificate that the client of a connection has presented, if any.
-    pub fn certificate(&self, stream: &TlsStream<TcpStream>) -> ClientCertificate {
-        let (_, session) = stream.get_ref();
-        let Some((first, others)) = session.peer_certificates().and_then(<[_]>::split_first) else {
-            return ClientCertificate::None;
-        };
+    /// Verifies the certificate that a client has presented, with its chain; there may be none.
+    fn certificate(&self, chain: &[CertificateDer<'_>]) -> ClientCertificate {
+        let Some((first, others)) = chain.split_first() else { return ClientCertificate::None };
         let now = clock::machine_seconds();
         let signed_by = |authorities: &Authorities| authorities.verify(first, others, now);
         let verified = Verified {
@@ -169,6 +170,37 @@ impl Acceptor {
             proxy: self.proxies.as_ref().is_some_and(|proxies| signed_by(proxies).is_ok()),
         };
         ClientCertificate::verified(first, verified, &self.names)
+    }
+}
+
+/// The client of a connection. Its certificate is verified again once the CA bundle has changed, so that a connection does not
+/// outlive the trust in an authority.
+pub struct Peer {
+    acceptors: Arc<Acceptors>,
+    chain: Vec<CertificateDer<'static>>,
+    address: IpAddr,
+    verified: Mutex<(Arc<Acceptor>, Arc<Client>)>,
+}
+
+impl Peer {
+    pub fn of(stream: &TlsStream<TcpStream>, address: IpAddr, acceptors: Arc<Acceptors>) -> Peer {
+        let (_, session) = stream.get_ref();
+        let chain: Vec<_> =
+            session.peer_certificates().unwrap_or_default().iter().map(|c| c.clone().into_owned()).collect();
+        let acceptor = acceptors.current();
+        let client = Arc::new(Client { certificate: acceptor.certificate(&chain), address });
+        Peer { acceptors, chain, address, verified: Mutex::new((acceptor, client)) }
+    }
+
+    /// The client, as the CA bundle verifies it now.
+    pub fn client(&self) -> Arc<Client> {
+        let acceptor = self.acceptors.current();
+        let mut verified = self.verified.lock();
+        if !Arc::ptr_eq(&verified.0, &acceptor) {
+            let client = Client { certificate: acceptor.certificate(&self.chain), address: self.address };
+            *verified = (acceptor, Arc::new(client));
+        }
+        verified.1.clone()
     }
 }
 
@@ -181,7 +213,7 @@ fn report_refused(error: &Error) {
 }
 
 /// Requests client certificates and accepts every certificate whose key the client possesses; the chain is verified
-/// later by [`Acceptor::certificate`].
+/// later by [`Peer`].
 #[derive(Debug)]
 struct KeyPossession {
     signatures: Arc<dyn ClientCertVerifier>,

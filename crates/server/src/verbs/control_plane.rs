@@ -45,12 +45,12 @@ pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Statu
     .map(drop)
 }
 
-/// Creates the Service if it is missing. Its address may still be reserved by another server that is creating the
-/// Service, or that ended before it did. The next check then finds the Service, or a free address.
+/// Creates the Service if it is missing. Its address may be reserved by another server that is creating the Service, or by an
+/// IPAddress of a client. A start that failed for that would fail for good; a later check finds the Service, or a free address.
 async fn create_service(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     match create_of(context, PLAIN, "", "services", [plane.service(context)]).await {
-        Err(status) if status.reason == Reason::Invalid && context.objects.store().is_shared() => {
-            tracing::info!(error = %status, "the Service kubernetes cannot be created; will retry");
+        Err(status) if status.reason == Reason::Invalid => {
+            tracing::warn!(error = %status, "the Service kubernetes cannot be created; will retry");
             Ok(())
         }
         result => result,

@@ -112,7 +112,6 @@ impl Workspaces {
         let limit = spec.limits.requests_in_flight;
         let of_workspace = InFlightMax { read_only: limit, mutating: limit };
         let open = Arc::new(OpenCount::new());
-        assembled.context.flow.iter().for_each(|flow| flow.limit_to(limit));
         let room =
             WorkspaceRoom { workspace: Arc::downgrade(workspace), objects: Arc::downgrade(&assembled.context.objects) };
         let edge = Edge::new(EdgeParts {
@@ -131,7 +130,9 @@ impl Workspaces {
             prefix,
         });
         let (requests, watches) = Default::default();
-        Ok(Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches, span })
+        let opened = Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches, span };
+        opened.limit_to(&spec.limits);
+        Ok(opened)
     }
 
     /// Makes the empty API that workspaces of the server's own release begin from.

@@ -159,6 +159,13 @@ impl WorkspaceUsage {
 }
 
 impl Opened {
+    /// Limits what the workspace may use. History may take as many bytes as objects, so that it counts at most once more.
+    pub fn limit_to(&self, limits: &Limits) {
+        let context = &self.edge.context;
+        context.flow.iter().for_each(|flow| flow.limit_to(limits.requests_in_flight));
+        context.objects.limit_history((limits.bytes > 0).then_some(limits.bytes as u64));
+    }
+
     pub fn usage(&self) -> WorkspaceUsage {
         WorkspaceUsage::of(&self.edge.context.objects)
     }
@@ -203,8 +210,7 @@ impl Workspace {
         let mut state = self.state.lock();
         let is_reset = spec.reset != state.spec.reset;
         let is_sealed = spec.template && !state.spec.template;
-        let flow = state.opened.as_ref().and_then(|opened| opened.edge.context.flow.as_ref());
-        flow.iter().for_each(|flow| flow.limit_to(spec.limits.requests_in_flight));
+        state.opened.iter().for_each(|opened| opened.limit_to(&spec.limits));
         state.spec = spec;
         if is_reset {
             let reset = state.spec.reset.clone();
@@ -220,8 +226,7 @@ impl Workspace {
     pub fn follow(&self, spec: Spec, content: WorkspaceContent) {
         let mut state = self.state.lock();
         let is_sealed = spec.template && !state.spec.template;
-        let flow = state.opened.as_ref().and_then(|opened| opened.edge.context.flow.as_ref());
-        flow.iter().for_each(|flow| flow.limit_to(spec.limits.requests_in_flight));
+        state.opened.iter().for_each(|opened| opened.limit_to(&spec.limits));
         state.spec = spec;
         let is_same = match (&state.content, &content) {
             (WorkspaceContent::Copied { id: old, .. }, WorkspaceContent::Copied { id: new, .. }) => old == new,

@@ -14,6 +14,7 @@ use super::images;
 use super::offline::Summary;
 use super::replay::Replay;
 use super::state::State;
+use super::unfinished::{self, Filling};
 use super::{OpenError, format};
 use crate::contract::content::Content;
 use crate::contract::content::LiveValue;
@@ -86,8 +87,10 @@ impl<W: Write + Send> Appending for Stream<W> {
 /// Fills a new data directory from a backup, after checking every byte of it. The revision of the new store is that of the
 /// backup plus `bump`, and all history before it is compacted, as with `etcdutl snapshot restore --bump-revision
 /// --mark-compacted`: no revision from after the backup is used again, and clients that know one have to list again. Objects
-/// keep the revisions of their last writes. Files get mode 0600; they are written before the store, whose presence shows
-/// that a restore is complete.
+/// keep the revisions of their last writes. Files get mode 0600.
+///
+/// Until everything is written, the directory has a mark, and opening it fails. A restore into a directory with the mark of
+/// another one removes first what that has written.
 ///
 /// # Errors
 ///
@@ -102,22 +105,62 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
     let files = backup.files()?;
     format::create_directory(directory)?;
     let _lock = format::take_lock(directory, "pintle store restore")?;
+    begin_anew(directory)?;
     if format::is_initialized(directory)? || format::log_directory(directory).exists() {
         return Err(OpenError::Io(directory.to_owned(), "the directory already contains a store".to_owned()));
     }
-    let place = Directory::new(directory.to_owned());
     if let Some(present) = files.iter().find(|file| directory.join(&file.name).exists()) {
         return Err(OpenError::Io(directory.join(&present.name), "the file exists already".to_owned()));
     }
-    for file in &files {
+    let filling = Filling::Restore(files.iter().map(|file| file.name.clone()).collect());
+    unfinished::mark(directory, &filling)?;
+    let filled = fill_directory(directory, &files, branched, |log| backup.fill(log, revision));
+    if let Err(error) = filled {
+        // on a full disk, what was written would be in the way; the next restore removes what stays
+        let _ = begin_anew(directory);
+        return Err(error);
+    }
+    unfinished::clear(directory)?;
+    let summary = Summary { objects, branches, revision, compacted: revision, torn: false, stopped: None };
+    Ok(Restored { summary, files: files.into_iter().map(|file| file.name).collect() })
+}
+
+/// Removes what an interrupted restore has written to a directory. Its mark goes last.
+fn begin_anew(directory: &Path) -> Result<(), OpenError> {
+    let files = match unfinished::read(directory)? {
+        None => return Ok(()),
+        Some(Filling::Restore(files)) => files,
+        Some(other) => return Err(OpenError::Unfinished(directory.to_owned(), other)),
+    };
+    format::unmake(directory)?;
+    for name in &files {
+        match std::fs::remove_file(directory.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(OpenError::Io(directory.join(name), error.to_string()));
+            }
+            _ => {}
+        }
+    }
+    let removed = Directory::new(directory.to_owned()).sync();
+    removed.map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))?;
+    unfinished::clear(directory)
+}
+
+/// Writes the files of a backup, and then the store.
+fn fill_directory(
+    directory: &Path,
+    files: &[BackupFile],
+    branched: Branched,
+    fill: impl FnOnce(&Directory) -> Result<(), StoreError>,
+) -> Result<(), OpenError> {
+    let place = Directory::new(directory.to_owned());
+    for file in files {
         let written = place.create(&file.name).and_then(|mut new| new.append(&file.content).and_then(|()| new.sync()));
         written.map_err(|error| OpenError::Io(directory.join(&file.name), error.to_string()))?;
     }
     format::make(directory, branched, |log| {
-        backup.fill(log, revision).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
-    })?;
-    let summary = Summary { objects, branches, revision, compacted: revision, torn: false, stopped: None };
-    Ok(Restored { summary, files: files.into_iter().map(|file| file.name).collect() })
+        fill(log).map_err(|error| OpenError::Io(directory.to_owned(), error.to_string()))
+    })
 }
 
 /// A backup that is being read.
@@ -173,7 +216,7 @@ impl<'a> Backup<'a> {
             files.push(BackupFile { name: String::from_utf8_lossy(name).into_owned(), content: content.clone() });
         })
         .map_err(|error| self.unreadable(error))?;
-        match files.iter().find(|file| file.name.is_empty() || file.name.starts_with('.') || file.name.contains('/')) {
+        match files.iter().find(|file| !unfinished::is_file_name(&file.name)) {
             Some(file) => Err(self.error(format!("it contains a file with the invalid name {:?}", file.name))),
             None => Ok(files),
         }

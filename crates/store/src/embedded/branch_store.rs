@@ -99,10 +99,6 @@ impl Store for Branch {
     }
 
     fn health(&self) -> Result<(), StoreError> {
-        let state = self.root.lock();
-        match state.poisoned.as_ref().or(state.full.as_ref()) {
-            Some(why) => Err(StoreError::Unavailable(why.clone())),
-            None => Ok(()),
-        }
+        self.root.health()
     }
 }

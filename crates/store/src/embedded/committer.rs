@@ -13,7 +13,7 @@ use super::entry::LogEntry;
 use super::format;
 use super::live_branches::LiveBranches;
 use super::options::Durability;
-use super::state::{self, Shared, State};
+use super::state::{self, Reopening, Shared, State};
 use super::writer::{Failure, Writer};
 use crate::contract::content::Images;
 use crate::contract::content::LiveValue;
@@ -197,7 +197,7 @@ impl Committer {
         }
         let appended = self.append_branch_entries();
         note(&self.shared, appended.clone().err());
-        appended.map_err(|(Failure::Temporary(why) | Failure::Fatal(why))| why)
+        appended.map_err(Failure::why)
     }
 
     /// Appends the entries of branches that have not been appended with a write.
@@ -225,7 +225,7 @@ impl Committer {
         }
         let done = self.log.sync_each(each);
         note(&self.shared, done.clone().err());
-        done.map_err(|(Failure::Temporary(why) | Failure::Fatal(why))| StoreError::Unavailable(why))
+        done.map_err(|failure| StoreError::Unavailable(failure.why()))
     }
 
     fn commit(&mut self, mut waiting: Waiting) {
@@ -266,7 +266,7 @@ impl Committer {
         let appended = self.log.append(&entries);
         drop(entries);
         note(&self.shared, appended.clone().err());
-        if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = appended {
+        if let Err(why) = appended.map_err(Failure::why) {
             let failed = || Err(Refused::Failed(StoreError::Unavailable(why.clone())));
             let accepted = parts.into_iter().flat_map(|part| part.accepted);
             replies.extend(accepted.map(|(reply, _)| (reply, failed())));
@@ -289,8 +289,8 @@ impl Committer {
     /// Forgets history up to `before`. If a checkpoint is worthwhile, another thread writes it.
     fn compact(&mut self, before: Revision, reply: oneshot::Sender<Result<(), StoreError>>) {
         // compactions happen regularly, so that a server without writes notices missing files too
-        if let Err(Failure::Fatal(why)) = self.log.check_files() {
-            self.shared.fail(why);
+        if let Err(why) = self.log.check_files() {
+            note(&self.shared, Some(why));
         }
         let poisoned = self.shared.lock().poisoned.clone();
         if let Some(why) = poisoned {
@@ -308,8 +308,8 @@ impl Committer {
         // a checkpoint must not be ahead of the log after a crash
         let synced = self.append_branch_entries().and_then(|()| self.log.sync());
         note(&self.shared, synced.clone().err());
-        if let Err(Failure::Temporary(why) | Failure::Fatal(why)) = synced {
-            return drop(reply.send(Err(StoreError::Unavailable(why))));
+        if let Err(failure) = synced {
+            return drop(reply.send(Err(StoreError::Unavailable(failure.why()))));
         }
         let images = self.live_branches.is_used.then(|| self.live_branches.images(&self.shared, self.log.head()));
         let shared = self.shared.clone();
@@ -331,10 +331,11 @@ impl Committer {
         let _ = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(work);
     }
 
-    /// Forgets history, and returns the revision of the log up to which it is not needed any more. Branches need none, and make the
-    /// log grow while the store itself has few changes.
+    /// Forgets history, also what is beyond the bytes that are kept, and returns the revision of the log up to which it is not needed
+    /// any more. Branches need none, and make the log grow while the store itself has few changes.
     fn forget(&self, before: Revision) -> Revision {
         let log = self.log.head();
+        let before = before.max(self.log.files.beyond(self.log.options().history_bytes));
         let mut state = self.shared.lock();
         if !self.live_branches.is_used {
             return state.forget(before);
@@ -349,7 +350,8 @@ fn note(shared: &Shared, failed: Option<Failure>) {
     match failed {
         None => shared.lock().full = None,
         Some(Failure::Temporary(why)) => shared.lock().full = Some(why),
-        Some(Failure::Fatal(why)) => shared.fail(why),
+        Some(Failure::Fatal(why)) => shared.fail(why, Reopening::Helps),
+        Some(Failure::Lost(why)) => shared.fail(why, Reopening::LosesObjects),
     }
 }
 

@@ -66,13 +66,13 @@ pub struct Files {
     listed: Mutex<Listed>,
     /// A checkpoint is being written.
     checkpointing: AtomicBool,
-    /// Lock of the directory; held as long as a reader or writer of its files exists.
-    _lock: Option<File>,
+    /// Locks of the directory; held as long as a reader or writer of its files exists.
+    _locks: Vec<File>,
 }
 
 impl Files {
-    pub fn new(disk: Arc<dyn Disk>, listed: Listed, lock: Option<File>) -> Files {
-        Files { disk, listed: Mutex::new(listed), checkpointing: AtomicBool::new(false), _lock: lock }
+    pub fn new(disk: Arc<dyn Disk>, listed: Listed, locks: Vec<File>) -> Files {
+        Files { disk, listed: Mutex::new(listed), checkpointing: AtomicBool::new(false), _locks: locks }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Listed> {
@@ -84,6 +84,19 @@ impl Files {
         let listed = self.lock();
         let segments: u64 = listed.segments.iter().map(|segment| segment.length).sum();
         segments + listed.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.length)
+    }
+
+    /// The last revision of the segments that are beyond this many bytes of newer segments; 0 if all of them are within.
+    pub fn beyond(&self, bytes: u64) -> Revision {
+        let listed = self.lock();
+        let mut newer = 0;
+        let is_beyond = |segment: &&Segment| {
+            newer += segment.length;
+            newer > bytes
+        };
+        // the oldest segment has nothing before it
+        let first = listed.segments.iter().skip(1).rev().find(is_beyond);
+        first.map_or(0, |segment| segment.first - 1)
     }
 
     /// The first file of the log that is no longer in its directory, or the directory itself.

@@ -42,7 +42,10 @@ impl Follower {
     /// Replies to the writers of the changes that were handed out, which have been applied.
     fn release(&self) {
         if let Some(reader) = self.precedes {
-            let released = self.shared.lock().held.release(reader, self.after);
+            let mut state = self.shared.lock();
+            let released = state.held.release(reader, self.after);
+            state.drop_applied(self.after);
+            drop(state);
             state::reply_all(released);
         }
     }

@@ -87,6 +87,18 @@ pub fn take_lock(directory: &Path, holder: &str) -> Result<File, OpenError> {
     Ok(file)
 }
 
+/// Locks the directory of the log, besides the file LOCK, which can be removed while it is locked.
+pub fn lock_log(directory: &Path) -> Result<File, OpenError> {
+    let log = File::open(log_directory(directory)).map_err(|error| io(directory, &error))?;
+    match log.try_lock() {
+        Ok(()) => Ok(log),
+        Err(TryLockError::WouldBlock) => {
+            Err(OpenError::Held(directory.to_owned(), "no process, since it was removed".to_owned()))
+        }
+        Err(TryLockError::Error(error)) => Err(io(directory, &error)),
+    }
+}
+
 /// Whether the directory holds a store of this version's format; false if no store was ever created there. Fails if the
 /// format is another version's.
 pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
@@ -154,6 +166,17 @@ fn write_format(place: &Directory, version: u32) -> std::io::Result<()> {
     let mut file = place.create("FORMAT.tmp")?;
     file.append(format!("pintle {version}\n").as_bytes())?;
     file.sync()
+}
+
+/// Removes a log, also one that is being created, and its format.
+pub fn unmake(directory: &Path) -> Result<(), OpenError> {
+    let gone = |removed: std::io::Result<()>| match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(directory, &error)),
+        _ => Ok(()),
+    };
+    // a log without a format is no store, and a format without a log would be a corrupt one
+    ["FORMAT", "FORMAT.tmp"].iter().try_for_each(|name| gone(std::fs::remove_file(directory.join(name))))?;
+    [UNFINISHED, LOG].iter().try_for_each(|name| gone(std::fs::remove_dir_all(directory.join(name))))
 }
 
 /// Creates a log, renames it to its final name and writes FORMAT.

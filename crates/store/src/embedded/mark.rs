@@ -4,7 +4,7 @@
 use std::io;
 
 use super::disk::Disk;
-use super::files::{checksum_mismatch, io as unreadable};
+use super::files::io as unreadable;
 use crate::contract::{Revision, StoreError};
 
 /// The file: the revision and the CRC-32C of its bytes, both big-endian.
@@ -22,7 +22,8 @@ pub fn write(disk: &dyn Disk, revision: Revision) -> io::Result<()> {
     disk.sync()
 }
 
-/// The revision of the mark; `None` if there is none.
+/// The revision of the mark; `None` if there is none. A damaged one proves nothing about the log, which has checksums of its own, so
+/// it must not keep a whole log from being opened.
 pub fn read(disk: &dyn Disk) -> Result<Option<Revision>, StoreError> {
     let bytes = match disk.read_at(NAME, 0, BYTES + 1) {
         Ok(bytes) => bytes,
@@ -32,5 +33,8 @@ pub fn read(disk: &dyn Disk) -> Result<Option<Revision>, StoreError> {
     let parts = bytes
         .split_first_chunk::<8>()
         .filter(|(revision, checksum)| **checksum == crc32c::crc32c(&revision[..]).to_be_bytes());
-    parts.map(|(revision, _)| Some(Revision::from_be_bytes(*revision))).ok_or_else(|| checksum_mismatch(NAME, 0))
+    if parts.is_none() {
+        tracing::warn!("the file log/stopped is damaged; an end of the log that was cut off would not be noticed");
+    }
+    Ok(parts.map(|(revision, _)| Revision::from_be_bytes(*revision)))
 }

@@ -5,8 +5,8 @@
 //! fdatasync, makes them visible and acknowledges them.
 //! After a failed fdatasync, no further write is acknowledged.
 //!
-//! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `writer`,
-//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` (the directory); `index`, `state`,
+//! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `timing`, `writer`,
+//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` and `unfinished` (the directory); `index`, `state`,
 //! `follower`, `memory`, `past` (changes of branches before the start), `scan`, `replay`, `recovery`; `offline` (check, backup, restore),
 //! `salvage_branches`, `salvage`; `branch`, `live_branches` (those of the committer), `committer`, `branch_store`.
 
@@ -40,18 +40,21 @@ mod scan;
 mod state;
 #[cfg(test)]
 mod tests;
+mod timing;
+mod unfinished;
 mod writer;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::contract::content::{Content, Image};
 use crate::contract::{
     BoxFuture, BranchInfo, BranchSource, Branching, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError,
-    Write,
+    StoreObserver, Write,
 };
 use branch::{BranchState, Branches};
 use branch_store::Branch;
@@ -60,17 +63,18 @@ use disk::{Directory, Disk};
 use files::Files;
 use live_branches::LiveBranches;
 use recovery::Found;
-use state::Shared;
+use state::{Reopening, Shared};
 use writer::Writer;
 
 pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
 pub use format::FORMAT_VERSION;
-pub use format::create_directory;
+pub use format::{create_directory, is_initialized};
 pub use memory::Memory;
 pub use offline::{Summary, check, content, snapshot};
 pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage};
 pub use salvage_branches::SalvagedBranch;
+pub use unfinished::Filling;
 
 /// Why a data directory can't be opened. The text is one clear line.
 #[derive(Debug)]
@@ -85,6 +89,8 @@ pub enum OpenError {
     Io(PathBuf, String),
     /// A backup can't be written or read.
     Backup(PathBuf, String),
+    /// A task that fills the directory was interrupted.
+    Unfinished(PathBuf, Filling),
 }
 
 impl std::fmt::Display for OpenError {
@@ -110,6 +116,16 @@ impl std::fmt::Display for OpenError {
             ),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
             Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
+            Self::Unfinished(path, Filling::Restore(_)) => write!(
+                f,
+                "data directory {}: a restore into it was not completed; run \"pintle store restore\" again, which first removes what is there",
+                path.display()
+            ),
+            Self::Unfinished(path, Filling::Import) => write!(
+                f,
+                "data directory {}: an import into it was not completed; run \"pintle import --conflict skip\" with the same file again, or remove the file UNFINISHED to use the part that was imported",
+                path.display()
+            ),
         }
     }
 }
@@ -123,6 +139,20 @@ pub struct Embedded {
     jobs: mpsc::Sender<Job>,
     files: Arc<Files>,
     committer: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What a directory held before an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeforeImport {
+    Nothing,
+    Store,
+    /// What an interrupted import has left, which this one may continue.
+    Unfinished,
+}
+
+/// Lets the directory of [`Embedded::open_for_import`] be opened: everything is imported, or the store that was there has not changed.
+pub fn finish_import(directory: &Path) -> Result<(), OpenError> {
+    unfinished::clear(directory)
 }
 
 /// Waits until all writes are done and the lock is released.
@@ -139,18 +169,52 @@ impl Drop for Embedded {
 impl Embedded {
     /// Opens or creates the store in `directory` and locks it. `holder` describes this process in the error of others.
     pub fn open(directory: &Path, holder: &str, options: Options) -> Result<Embedded, OpenError> {
-        let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
         format::create_directory(directory)?;
         let lock = format::take_lock(directory, holder)?;
+        unfinished::refuse(directory)?;
+        Self::open_locked(directory, lock, options)
+    }
+
+    /// Opens the store as [`Embedded::open`] does, for an import: until [`finish_import`], opening it otherwise fails. Returns also
+    /// what was there before.
+    pub fn open_for_import(
+        directory: &Path,
+        holder: &str,
+        options: Options,
+    ) -> Result<(Embedded, BeforeImport), OpenError> {
+        format::create_directory(directory)?;
+        let lock = format::take_lock(directory, holder)?;
+        let before = match unfinished::read(directory)? {
+            None if is_initialized(directory)? => BeforeImport::Store,
+            None => BeforeImport::Nothing,
+            Some(Filling::Import) => BeforeImport::Unfinished,
+            Some(other) => return Err(OpenError::Unfinished(directory.to_owned(), other)),
+        };
+        unfinished::mark(directory, &Filling::Import)?;
+        match Self::open_locked(directory, lock, options) {
+            Ok(store) => Ok((store, before)),
+            Err(error) => {
+                // a store that cannot be opened has not changed
+                if before == BeforeImport::Store {
+                    unfinished::clear(directory)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn open_locked(directory: &Path, lock: File, options: Options) -> Result<Embedded, OpenError> {
+        let io = |error: std::io::Error| OpenError::Io(directory.to_owned(), error.to_string());
         format::prepare(directory)?;
+        let locks = vec![lock, format::lock_log(directory)?];
         let disk = Arc::new(Directory::new(format::log_directory(directory)));
         disk.sync().map_err(io)?;
-        let recovered = Self::recover(disk, options, Some(lock)).map_err(|error| open_error(directory, error))?;
+        let recovered = Self::recover(disk, options, locks).map_err(|error| open_error(directory, error))?;
         Ok(Self::start(recovered, Some(directory.to_owned())))
     }
 
     /// Recovers a log and prepares it for writes.
-    fn recover(disk: Arc<dyn Disk>, options: Options, lock: Option<File>) -> Result<Recovered, StoreError> {
+    fn recover(disk: Arc<dyn Disk>, options: Options, locks: Vec<File>) -> Result<Recovered, StoreError> {
         let found = recovery::read(&*disk)?;
         if found.cut > 0 {
             let (file, revision) = (found.listed.segments.last().map(|last| last.name.as_str()), found.head);
@@ -159,7 +223,7 @@ impl Embedded {
         let repaired = recovery::repair(&*disk, &found);
         let file = repaired.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let Found { listed, replay, head, .. } = found;
-        let files = Arc::new(Files::new(disk, listed, lock));
+        let files = Arc::new(Files::new(disk, listed, locks));
         let is_used = replay.has_branched;
         let mut past = replay.past.by_branch();
         let recovered = |image: Image| {
@@ -169,8 +233,9 @@ impl Embedded {
         let branches: Vec<_> = replay.branches.into_values().map(recovered).collect();
         let live_branches = LiveBranches::new(branches.iter().cloned(), is_used);
         let branches = Branches::new(branches.into_iter());
-        let writer = Writer::new(files, options, file, head);
-        Ok(Recovered { shared: Shared::new(replay.state), branches, live_branches, writer })
+        let shared = Shared::new(replay.state);
+        let writer = Writer::new(files, options, file, head, shared.timing.clone());
+        Ok(Recovered { shared, branches, live_branches, writer })
     }
 
     fn start(recovered: Recovered, directory: Option<PathBuf>) -> Embedded {
@@ -326,18 +391,27 @@ impl Store for Embedded {
         is_over.then(|| "the committer has stopped".to_owned())
     }
 
+    fn wants_reopening(&self) -> Option<String> {
+        let state = self.shared.lock();
+        state.poisoned.clone().filter(|_| state.reopening == Some(Reopening::Helps))
+    }
+
+    fn in_flight(&self) -> Option<Duration> {
+        self.shared.timing.in_flight()
+    }
+
+    fn observe(&self, observer: Arc<dyn StoreObserver>) {
+        self.shared.timing.observe(observer);
+    }
+
     fn health(&self) -> Result<(), StoreError> {
         if let Some(why) = self.ended() {
             return Err(StoreError::Unavailable(why));
         }
         if let Some(name) = self.files.removed() {
-            self.shared.fail(format!("{name} has been removed"));
+            self.shared.fail(format!("{name} has been removed"), Reopening::LosesObjects);
         }
-        let state = self.shared.lock();
-        match state.poisoned.as_ref().or(state.full.as_ref()) {
-            Some(why) => Err(StoreError::Unavailable(why.clone())),
-            None => Ok(()),
-        }
+        self.shared.health()
     }
 }
 

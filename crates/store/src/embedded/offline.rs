@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::disk::{Directory, Disk as _};
 use super::recovery::{self, Found};
-use super::{OpenError, format, open_error};
+use super::{OpenError, format, open_error, unfinished};
 use crate::contract::content::{Content, Images};
 use crate::contract::{Revision, Snapshot};
 use crate::limits;
@@ -37,6 +37,7 @@ impl Summary {
 }
 
 fn read(directory: &Path) -> Result<Found, OpenError> {
+    unfinished::refuse(directory)?;
     if !format::is_initialized(directory)? {
         return Err(OpenError::Io(directory.to_owned(), "there is no store".to_owned()));
     }

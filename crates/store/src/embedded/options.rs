@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::limits;
+
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -20,10 +22,17 @@ pub struct Options {
     pub segment_bytes: u64,
     /// A checkpoint is written if it frees at least this many bytes, and at least the size of the last checkpoint.
     pub checkpoint_bytes: u64,
+    /// Bytes of the log that are kept for history when it is compacted, rounded up to whole segments.
+    pub history_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { durability: Durability::Sync, segment_bytes: 16 << 20, checkpoint_bytes: 32 << 20 }
+        Options {
+            durability: Durability::Sync,
+            segment_bytes: 16 << 20,
+            checkpoint_bytes: 32 << 20,
+            history_bytes: limits::HISTORY_BYTES,
+        }
     }
 }

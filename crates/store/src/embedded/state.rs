@@ -1,14 +1,16 @@
 //! The state in memory: the index of live keys, and the tail of newest changes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{oneshot, watch};
 
 use super::index::Index;
+use super::timing::Timing;
 use crate::contract::content::{LiveValue, Map};
-use crate::contract::{Change, Entry, Expected, Refused, Revision, Snapshot, Write};
+use crate::contract::{Change, Entry, Expected, Refused, Revision, Snapshot, StoreError, Write};
 use crate::limits;
 
 /// The channel to a writer.
@@ -65,6 +67,15 @@ pub fn reply_all(replies: impl IntoIterator<Item = (Revision, Reply)>) {
     }
 }
 
+/// What opening a store again does whose writes fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reopening {
+    /// It has every acknowledged write, and takes new ones.
+    Helps,
+    /// The objects are only in this process.
+    LosesObjects,
+}
+
 #[derive(Default)]
 pub struct State {
     pub index: Index,
@@ -83,6 +94,8 @@ pub struct State {
     pub superseded: VecDeque<(Revision, Revision)>,
     /// The error that makes all further writes fail.
     pub poisoned: Option<String>,
+    /// Whether writes go on once the store is opened again.
+    pub reopening: Option<Reopening>,
     /// The error of the last write, if it failed; later ones may succeed.
     pub full: Option<String>,
     pub held: HeldReplies,
@@ -184,6 +197,15 @@ impl State {
         }
     }
 
+    /// Drops changes that the reader which precedes writers has applied: only a reader that begins now needs them, and from the newest
+    /// one on.
+    pub fn drop_applied(&mut self, applied: Revision) {
+        let is_applied = |state: &State| state.tail.front().is_some_and(|first| first.revision <= applied);
+        while !self.logged && self.tail_bytes > limits::TAIL_APPLIED_BYTES_MAX && is_applied(self) {
+            self.drop_oldest();
+        }
+    }
+
     /// Replaces values that were read from the log by equal live ones, so that no value is in memory twice.
     pub fn share(&self, changes: &mut [Change]) {
         for change in changes {
@@ -215,6 +237,7 @@ fn bytes_of(change: &Change) -> usize {
 pub struct Shared {
     state: Mutex<State>,
     pub newest: watch::Sender<Revision>,
+    pub timing: Arc<Timing>,
 }
 
 impl Default for Shared {
@@ -226,7 +249,7 @@ impl Default for Shared {
 impl Shared {
     pub fn new(state: State) -> Shared {
         let newest = watch::Sender::new(state.head);
-        Shared { state: Mutex::new(state), newest }
+        Shared { state: Mutex::new(state), newest, timing: Arc::default() }
     }
 
     /// A panic while the lock was held leaves the state usable: each change is applied whole or not at all.
@@ -235,12 +258,23 @@ impl Shared {
     }
 
     /// Makes all further writes fail, and logs the first reason.
-    pub fn fail(&self, why: String) {
+    pub fn fail(&self, why: String, reopening: Reopening) {
         let mut state = self.lock();
         if state.poisoned.is_none() {
+            state.reopening = Some(reopening);
             tracing::error!(why, "the store takes no more writes until the server is restarted");
             state.poisoned = Some(why);
         }
+    }
+
+    /// The error with which writes fail at present.
+    pub fn health(&self) -> Result<(), StoreError> {
+        let state = self.lock();
+        if let Some(why) = state.poisoned.as_ref().or(state.full.as_ref()) {
+            return Err(StoreError::Unavailable(why.clone()));
+        }
+        drop(state);
+        self.timing.check()
     }
 
     pub fn head(&self) -> Revision {
@@ -269,6 +303,20 @@ mod tests {
                 .for_each(|revision| state.apply(Change { revision, key: "a".into(), value: Some(value.clone()) }));
             assert_eq!((state.tail.len(), state.tail_after), (kept, 100 - kept as Revision));
             assert_eq!((state.forget(95), state.tail.len(), state.tail_bytes), (95, 5, 5 << 20));
+        }
+    }
+
+    #[test]
+    fn applied_changes_are_dropped() {
+        let value = Bytes::from(vec![0; 1 << 18]);
+        for (logged, kept) in [(true, [20, 20, 20]), (false, [20, 10, 4])] {
+            let mut state = State { logged, ..State::default() };
+            (1..=20).for_each(|revision| state.apply(Change { revision, key: "a".into(), value: Some(value.clone()) }));
+            let left = [0, 10, 20].map(|applied| {
+                state.drop_applied(applied);
+                state.tail.len()
+            });
+            assert_eq!(left, kept, "{logged}");
         }
     }
 

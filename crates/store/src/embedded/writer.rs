@@ -9,7 +9,8 @@ use super::files::{Files, Segment};
 use super::frame::{FILE_HEADER, Frame, Header, Kind};
 use super::mark;
 use super::options::{Durability, Options};
-use crate::contract::Revision;
+use super::timing::Timing;
+use crate::contract::{DiskWork, Revision};
 use crate::limits;
 
 /// Why changes were not appended.
@@ -19,10 +20,22 @@ pub enum Failure {
     Temporary(String),
     /// The content of the disk is unknown: no write may be acknowledged until the store is opened again.
     Fatal(String),
+    /// The files of the log are not those of this process any more. What is opened again does not have the objects that this
+    /// process has.
+    Lost(String),
+}
+
+impl Failure {
+    pub fn why(self) -> String {
+        match self {
+            Failure::Temporary(why) | Failure::Fatal(why) | Failure::Lost(why) => why,
+        }
+    }
 }
 
 pub struct Writer {
     pub files: Arc<Files>,
+    timing: Arc<Timing>,
     options: Options,
     file: Box<dyn Appending>,
     salt: u64,
@@ -52,11 +65,18 @@ fn fatal(what: &str, error: &std::io::Error) -> Failure {
 
 impl Writer {
     /// Continues at the end of the last segment, which is synced up to `head`.
-    pub fn new(files: Arc<Files>, options: Options, file: Box<dyn Appending>, head: Revision) -> Writer {
+    pub fn new(
+        files: Arc<Files>,
+        options: Options,
+        file: Box<dyn Appending>,
+        head: Revision,
+        timing: Arc<Timing>,
+    ) -> Writer {
         let (salt, length) = files.lock().segments.last().map_or((0, 0), |last| (last.salt, last.length));
         let syncs = options.durability == Durability::Sync;
         Writer {
             files,
+            timing,
             options,
             file,
             salt,
@@ -91,6 +111,7 @@ impl Writer {
             entries.iter().zip(self.head + 1..).all(|(entry, next)| entry.position == next),
             "entries are appended out of order"
         );
+        let _measured = self.timing.begin(DiskWork::Commit);
         self.remove_unmade()?;
         if self.length > self.options.segment_bytes {
             self.roll_or_continue()?;
@@ -117,7 +138,7 @@ impl Writer {
         }
         self.write(&bytes)?;
         if self.syncs {
-            self.file.sync().map_err(|error| fatal("sync", &error))?;
+            self.sync_file()?;
         }
         self.check_file()?;
         self.head = entries.last().map_or(self.head, |last| last.position);
@@ -137,15 +158,15 @@ impl Writer {
     fn check_file(&self) -> Result<(), Failure> {
         match self.file.named_length() {
             Ok(Some(length)) if length == self.length => Ok(()),
-            Ok(Some(_)) => Err(Failure::Fatal(format!("another process has written to log/{}", self.name()))),
-            Ok(None) => Err(Failure::Fatal(format!("log/{} has been removed", self.name()))),
+            Ok(Some(_)) => Err(Failure::Lost(format!("another process has written to log/{}", self.name()))),
+            Ok(None) => Err(Failure::Lost(format!("log/{} has been removed", self.name()))),
             Err(error) => Err(fatal("examine", &error)),
         }
     }
 
     /// Checks that no file of the log has been removed or moved away.
     pub fn check_files(&self) -> Result<(), Failure> {
-        self.files.removed().map_or(Ok(()), |name| Err(Failure::Fatal(format!("{name} has been removed"))))
+        self.files.removed().map_or(Ok(()), |name| Err(Failure::Lost(format!("{name} has been removed"))))
     }
 
     /// The name of the file that is written to.
@@ -186,10 +207,15 @@ impl Writer {
         if self.syncs { self.sync() } else { Ok(()) }
     }
 
+    fn sync_file(&mut self) -> Result<(), Failure> {
+        let _measured = self.timing.begin(DiskWork::Sync);
+        self.file.sync().map_err(|error| fatal("sync", &error))
+    }
+
     /// Makes everything durable.
     pub fn sync(&mut self) -> Result<(), Failure> {
         if self.synced < self.head {
-            self.file.sync().map_err(|error| fatal("sync", &error))?;
+            self.sync_file()?;
             self.synced = self.head;
             self.sealed = false;
         }
@@ -233,7 +259,7 @@ impl Writer {
         let mut roll = Frame::with_capacity(0);
         roll.push(Kind::Roll, header.first, &[], &[]);
         self.write(&roll.finish(self.salt, self.synced))?;
-        self.file.sync().map_err(|error| fatal("sync", &error))?;
+        self.sync_file()?;
         self.unmade = None;
         (self.file, self.salt, self.length) = (file, header.salt, FILE_HEADER as u64);
         self.files.lock().segments.push(segment);
@@ -258,7 +284,7 @@ impl Writer {
     pub fn close(&mut self) -> Result<(), Failure> {
         self.sync()?;
         self.seal()?;
-        self.file.sync().map_err(|error| fatal("sync", &error))?;
+        self.sync_file()?;
         mark::write(&*self.files.disk, self.head).map_err(|error| temporary("mark the end of", &error))
     }
 }

@@ -121,7 +121,8 @@ async fn values(store: &Embedded, ids: &[String]) -> (usize, usize) {
 #[tokio::test]
 async fn forks_share_their_values_in_memory_and_on_disk() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::None, segment_bytes: 100_000, checkpoint_bytes: 0 };
+    let options =
+        Options { durability: Durability::None, segment_bytes: 100_000, checkpoint_bytes: 0, history_bytes: u64::MAX };
     let store = open(directory.path(), options);
     for i in 0..100 {
         write(&store, &format!("k{i:02}"), Expected::Absent, &"x".repeat(1000)).await;
@@ -158,7 +159,12 @@ async fn forks_share_their_values_in_memory_and_on_disk() {
 #[tokio::test]
 async fn writes_to_branches_leave_the_log_bounded() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 40_000 };
+    let options = Options {
+        durability: Durability::None,
+        segment_bytes: 20_000,
+        checkpoint_bytes: 40_000,
+        history_bytes: u64::MAX,
+    };
     let store = open(directory.path(), options);
     let first = write(&store, "k", Expected::Absent, "1").await;
     let branch = store.begin(b"a", BranchSource::Nothing, b"").unwrap();

@@ -2,6 +2,7 @@
 
 mod branches;
 mod golden;
+mod unfinished;
 
 use bytes::Bytes;
 use store::contract::suite::CHECKS;
@@ -38,7 +39,8 @@ async fn every_engine_passes_store_suite() {
 }
 
 /// Many files, and a checkpoint with each compaction.
-const SMALL: Options = Options { durability: Durability::Sync, segment_bytes: 2000, checkpoint_bytes: 0 };
+const SMALL: Options =
+    Options { durability: Durability::Sync, segment_bytes: 2000, checkpoint_bytes: 0, history_bytes: u64::MAX };
 
 #[tokio::test]
 async fn reopened_directory_has_all_content() {
@@ -135,7 +137,12 @@ fn bytes_in(directory: &std::path::Path) -> u64 {
 #[tokio::test]
 async fn disk_usage_stays_bounded() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 40_000 };
+    let options = Options {
+        durability: Durability::None,
+        segment_bytes: 20_000,
+        checkpoint_bytes: 40_000,
+        history_bytes: u64::MAX,
+    };
     let store = Embedded::open(directory.path(), "a test", options).unwrap();
     churn(&store, 100, 200).await;
     let bytes = bytes_in(directory.path());
@@ -159,7 +166,8 @@ fn backup(data: &std::path::Path, file: &std::path::Path) -> store::Snapshot {
 #[allow(clippy::disallowed_methods, reason = "a thread of its own")]
 async fn backup_during_writes_is_a_consistent_snapshot() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 0 };
+    let options =
+        Options { durability: Durability::None, segment_bytes: 20_000, checkpoint_bytes: 0, history_bytes: u64::MAX };
     let store = std::sync::Arc::new(Embedded::open(&directory.path().join("data"), "a test", options).unwrap());
     store.commit(put("first", Expected::Absent, "")).await.unwrap();
     let (data, writing) = (directory.path().join("data"), store.clone());
@@ -265,4 +273,52 @@ fn rejects_newer_format() {
     std::fs::write(directory.path().join("FORMAT"), "pintle 99\n").unwrap();
     let error = Embedded::open(directory.path(), "", SMALL).err().unwrap().to_string();
     assert!(error.contains("has format 99"), "{error}");
+}
+
+#[tokio::test]
+async fn history_is_bounded_in_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (segment_bytes, history_bytes) = (20_000, 100_000);
+    let options = Options { durability: Durability::None, segment_bytes, checkpoint_bytes: 0, history_bytes };
+    let store = Embedded::open(directory.path(), "a test", options).unwrap();
+    let value = "x".repeat(1000);
+    let mut last = store.commit(put("a", Expected::Absent, &value)).await.unwrap();
+    for i in 0..500 {
+        last = store.commit(put("a", Expected::At(last), &value)).await.unwrap();
+        if i % 50 == 0 {
+            store.compact(0).await.unwrap();
+        }
+    }
+    store.compact(0).await.unwrap();
+    let size = store.size().unwrap();
+    assert!(history_bytes < size && size < history_bytes + 3 * segment_bytes, "{size}");
+    assert!(store.follow(last - 50).await.is_ok() && store.follow(last - 300).await.is_err());
+    drop(store);
+    let reopened = Embedded::open(directory.path(), "a test", options).unwrap();
+    assert_eq!(reopened.snapshot().await.unwrap().entries.len(), 1);
+    assert!(reopened.follow(last - 50).await.is_ok());
+}
+
+#[test]
+fn removed_lock_lets_no_second_process_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path(), "a test", SMALL).unwrap();
+    std::fs::remove_file(directory.path().join("LOCK")).unwrap();
+    assert!(matches!(Embedded::open(directory.path(), "another", SMALL), Err(OpenError::Held(..))));
+    drop(store);
+    reopen(directory.path());
+}
+
+#[tokio::test]
+async fn damaged_mark_of_a_clean_stop_does_not_matter() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path(), "a test", SMALL).unwrap();
+    store.commit(put("a", Expected::Absent, "1")).await.unwrap();
+    drop(store);
+    let mark = directory.path().join("log/stopped");
+    for content in [&b""[..], b"123456789012", b"1234567890123"] {
+        std::fs::write(&mark, content).unwrap();
+        assert_eq!(store::check(directory.path()).unwrap().stopped, None);
+        assert_eq!(reopen(directory.path()).snapshot().await.unwrap().entries.len(), 1);
+    }
 }

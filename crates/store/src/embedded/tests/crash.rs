@@ -118,7 +118,7 @@ fn crash_without_syncs_leaves_a_prefix() {
             let synced = run.writer.synced() as usize;
             assert!(!is_ended || synced == run.acknowledged.len());
             let crashed = std::sync::Arc::new(run.disk.after_crash(&mut chance));
-            let recovered = crate::embedded::Embedded::recover(crashed, options, None).unwrap();
+            let recovered = crate::embedded::Embedded::recover(crashed, options, vec![]).unwrap();
             let head = recovered.writer.head() as usize;
             assert!((synced..=run.acknowledged.len()).contains(&head), "{head} of {synced} synced changes");
             Run::of(run.disk, recovered, run.acknowledged[..head].to_vec()).compare();

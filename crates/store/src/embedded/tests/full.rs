@@ -22,7 +22,7 @@ fn writes_resume_when_space_returns() {
                 match run.step(&mut chance) {
                     Ok(()) => {}
                     Err(Failure::Temporary(_)) => refused += 1,
-                    Err(Failure::Fatal(why)) => panic!("seed {seed}: {why}"),
+                    Err(Failure::Fatal(why) | Failure::Lost(why)) => panic!("seed {seed}: {why}"),
                 }
                 run.incomplete.clear();
             }
@@ -81,7 +81,7 @@ async fn a_fork_of_an_earlier_revision_that_is_not_written_does_not_begin() {
     run.disk.fail_sync(false);
     drop(store);
     let crashed = Arc::new(run.disk.after_crash(&mut Chance(1)));
-    let store = Embedded::start(Embedded::recover(crashed, OPTIONS, None).unwrap(), None);
+    let store = Embedded::start(Embedded::recover(crashed, OPTIONS, vec![]).unwrap(), None);
     for id in [b"a", b"b"] {
         let found = store.branch(id).unwrap().snapshot().await.unwrap();
         assert_eq!(found.entries, snapshot.entries);
@@ -98,7 +98,7 @@ async fn store_on(run: &Run) -> Embedded {
 
 async fn store_with(run: &Run, durability: Durability) -> Embedded {
     let options = Options { segment_bytes: 1 << 20, durability, ..OPTIONS };
-    let store = Embedded::start(Embedded::recover(Arc::new(run.disk.clone()), options, None).unwrap(), None);
+    let store = Embedded::start(Embedded::recover(Arc::new(run.disk.clone()), options, vec![]).unwrap(), None);
     store.commit(put("first")).await.unwrap();
     store
 }

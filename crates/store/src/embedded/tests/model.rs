@@ -17,7 +17,8 @@ use crate::embedded::writer::{Failure, Writer};
 use crate::embedded::{Embedded, Recovered, checkpoint, recovery};
 
 /// Small files, so that everything happens often.
-pub const OPTIONS: Options = Options { durability: Durability::Sync, segment_bytes: 3000, checkpoint_bytes: 0 };
+pub const OPTIONS: Options =
+    Options { durability: Durability::Sync, segment_bytes: 3000, checkpoint_bytes: 0, history_bytes: u64::MAX };
 
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Run {
 
     /// Opens the log of a disk and compares it with the model.
     pub fn open(disk: Sim, acknowledged: Vec<Act>, incomplete: Vec<Act>, options: Options) -> Result<Run, StoreError> {
-        let recovered = Embedded::recover(Arc::new(disk.clone()), options, None)?;
+        let recovered = Embedded::recover(Arc::new(disk.clone()), options, vec![])?;
         let mut run = Run { incomplete, ..Run::of(disk, recovered, acknowledged) };
         run.resolve_incomplete();
         run.compare();

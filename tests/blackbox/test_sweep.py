@@ -1,0 +1,199 @@
+"""A kill or a failure at each call that changes files, while a command or a start of the server makes it. Whatever is left, the
+next start either has everything or names the remedy, which works.
+
+A normal run breaks some of the calls; with --slow, it breaks each of them.
+"""
+
+import os
+import re
+import select
+import shutil
+import signal
+import ssl
+import subprocess
+import urllib.request
+
+import pytest
+
+from disk import Disk
+
+pytestmark = [pytest.mark.crash, pytest.mark.serial, pytest.mark.timeout(7200)]
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+# the calls of one task that a normal run breaks, for each kind of fault
+POINTS = 7
+FAULTS = ["kill", "break", "fill"]
+START_SECONDS = 120
+
+
+class Sweep:
+    """A binary, a disk that breaks, and the directories of one test."""
+
+    def __init__(self, launch, disk, directory):
+        self.launch, self.disk, self.directory = launch, disk, directory
+
+    def run(self, *arguments):
+        environment = {**os.environ, **self.disk.environment}
+        done = subprocess.run([self.launch.binary, *map(str, arguments)], capture_output=True, text=True, timeout=60, env=environment)
+        return done.returncode, done.stdout + done.stderr
+
+    def serve(self, data):
+        """Starts a server and stops it once it is ready. Returns its status and its output."""
+        command = [self.launch.binary, "serve", "--secure-port", "0", "--data-dir", str(data)]
+        environment = {**os.environ, **self.disk.environment}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        select.select([process.stdout], [], [], START_SECONDS)
+        process.terminate()
+        out, errors = process.communicate(timeout=60)
+        return process.returncode, out + errors
+
+    def points(self, task):
+        """The numbers of the calls to break, of those that the task makes."""
+        self.disk.set_mode("count")
+        task()
+        calls = self.disk.calls()
+        self.disk.recover()
+        assert calls > 3, calls
+        return range(1, calls + 1) if self.launch.slow else sorted({1 + i * (calls - 1) // (POINTS - 1) for i in range(POINTS)})
+
+    def each(self, task, check, prepare=lambda: None):
+        """Runs `task` with each fault at each point, after `prepare`, and then `check` without a fault. The parameter of both says
+        where the fault was."""
+        prepare()
+        points = self.points(task)
+        for fault in FAULTS:
+            for point in points:
+                prepare()
+                self.disk.set_mode(f"{fault} {point}")
+                status, output = task()
+                self.disk.recover()
+                # a server makes some of the calls of the first run only once it is ready
+                assert status == -signal.SIGKILL or fault != "kill" or "pintle is ready" in output, (point, status, output)
+                assert "panicked" not in output, (fault, point, output)
+                check((fault, point, output))
+
+
+@pytest.fixture
+def sweep(launch, tmp_path):
+    with Disk() as disk:
+        yield Sweep(launch, disk, tmp_path)
+
+
+def remove(path):
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def names(sweep, data, where):
+    """The names of the ConfigMaps that a server on the directory has, and whether the Service kubernetes is there."""
+    with sweep.launch(storage="embedded", data_dir=data) as server:
+        found = {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
+        service = server.ok("GET", "/api/v1/namespaces/default/services/kubernetes")
+        address = server.ok("GET", "/apis/networking.k8s.io/v1/ipaddresses/" + service["spec"]["clusterIP"])
+        assert address["spec"]["parentRef"]["name"] == "kubernetes", where
+        return found
+
+
+def filled(sweep, data, count=3):
+    with sweep.launch(storage="embedded", data_dir=data) as server:
+        for number in range(count):
+            server.ok("POST", MAPS, {"metadata": {"name": f"map-{number}"}, "data": {"text": "x" * 500}})
+    return {f"map-{number}" for number in range(count)}
+
+
+def test_first_start(sweep):
+    data = sweep.directory / "data"
+    sweep.each(lambda: sweep.serve(data), lambda where: names(sweep, data, where), lambda: remove(data))
+
+
+def test_start(sweep):
+    original, data = sweep.directory / "original", sweep.directory / "data"
+    want = filled(sweep, original)
+
+    def prepare():
+        remove(data)
+        shutil.copytree(original, data)
+
+    def check(where):
+        assert names(sweep, data, where) == want, where
+
+    sweep.each(lambda: sweep.serve(data), check, prepare)
+
+
+def test_restore(sweep):
+    data, backup = sweep.directory / "data", sweep.directory / "backup"
+    want = filled(sweep, sweep.directory / "original")
+    assert sweep.run("store", "backup", backup, "--data-dir", sweep.directory / "original")[0] == 0
+    restore = ["store", "restore", backup, "--data-dir", data]
+
+    def check(where):
+        status, _ = sweep.run("store", "check", "--data-dir", data)
+        if status != 0:
+            if (data / "UNFINISHED").exists():
+                _, output = sweep.serve(data)
+                assert "pintle is ready" not in output and "a restore into it was not completed" in output, (where, output)
+            status, output = sweep.run(*restore)
+            assert status == 0, (where, output)
+        assert names(sweep, data, where) == want, where
+        assert sorted(path.name for path in data.iterdir() if path.name.startswith("UNFINISHED")) == [], where
+
+    sweep.each(lambda: sweep.run(*restore), check, lambda: remove(data))
+
+
+def test_import(sweep):
+    data, file = sweep.directory / "data", sweep.directory / "objects.json"
+    want = filled(sweep, sweep.directory / "original")
+    assert sweep.run("export", file, "--data-dir", sweep.directory / "original")[0] == 0
+    task = ["import", file, "--data-dir", data]
+
+    def check(where):
+        status, _ = sweep.run("store", "check", "--data-dir", data)
+        if status != 0:
+            status, output = sweep.run(*task, "--conflict", "skip")
+            assert status == 0, (where, output)
+        assert names(sweep, data, where) == want, where
+
+    sweep.each(lambda: sweep.run(*task), check, lambda: remove(data))
+
+
+def test_backup(sweep):
+    data, backup, restored = (sweep.directory / name for name in ("data", "backup", "restored"))
+    want = filled(sweep, data)
+
+    def prepare():
+        backup.unlink(missing_ok=True)
+        remove(restored)
+
+    def check(where):
+        # a file with the name of the backup is complete
+        if not backup.exists():
+            assert sweep.run("store", "backup", backup, "--data-dir", data)[0] == 0, where
+        status, output = sweep.run("store", "restore", backup, "--data-dir", restored)
+        assert status == 0, (where, output)
+        objects = re.search(r"holds (\d+) objects", output)
+        assert objects and int(objects[1]) >= len(want), (where, output)
+
+    sweep.each(lambda: sweep.run("store", "backup", backup, "--data-dir", data), check, prepare)
+
+
+def test_rotation_of_the_authority(sweep):
+    """Clients that trust the former authority are served after a rotation that was interrupted and run again, or not."""
+    original, data = sweep.directory / "original", sweep.directory / "data"
+    filled(sweep, original)
+    rotate = ["certificates", "rotate-ca", "--data-dir", data]
+
+    def prepare():
+        remove(data)
+        shutil.copytree(original, data)
+
+    def check(where):
+        status, output = sweep.run(*rotate)
+        assert status == 0 or "the last rotation is not finished" in output, (where, output)
+        with sweep.launch(storage="embedded", data_dir=data) as server:
+            context = ssl.create_default_context(cafile=str(original / "ca.crt"))
+            context.load_cert_chain(original / "admin.crt", original / "admin.key")
+            with urllib.request.urlopen(server.url + MAPS, context=context, timeout=30) as response:
+                assert response.status == 200, where
+        status, output = sweep.run(*rotate, "--finish")
+        assert status == 0, (where, output)
+
+    sweep.each(lambda: sweep.run(*rotate), check, prepare)
