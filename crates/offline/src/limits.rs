@@ -24,6 +24,5 @@ pub const CHUNK_BYTES: usize = 32 * 1024;
 /// waited for.
 pub const CHUNKS_PER_CORE: usize = 4;
 
-/// Objects that were stored for updates and deleted again, after which the store is compacted: enough to compact
-/// seldom, few enough that memory does not grow with the objects.
-pub const DEPOSITS_KEPT: usize = 256;
+/// Files of `--old` that a finding lists.
+pub const AMBIGUOUS_FILES_SHOWN: usize = 3;

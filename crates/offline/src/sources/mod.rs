@@ -4,6 +4,7 @@
 
 mod document;
 mod glob;
+mod place;
 mod split;
 mod spool;
 
@@ -20,6 +21,7 @@ use bytes::Bytes;
 
 pub use document::{Document, Documents, Object, TextPlace, Undecodable};
 pub use git::Revision;
+pub use place::InputPlace;
 pub use spool::{Part, Writer};
 
 use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
@@ -106,6 +108,8 @@ fn stdin() -> Result<Input, String> {
 #[derive(Debug, Default)]
 pub struct Inputs {
     pub inputs: Vec<Input>,
+    /// The place of each input of arguments.
+    pub places: Vec<InputPlace>,
     /// The arguments that could not be read, and why, in one line each.
     pub problems: Vec<(String, String)>,
 }
@@ -117,7 +121,10 @@ impl Inputs {
         let mut found = Inputs::default();
         for argument in arguments {
             match resolve(argument) {
-                Ok(inputs) => found.inputs.extend(inputs),
+                Ok(inputs) => {
+                    found.places.extend(inputs.iter().map(|input| InputPlace::of(argument, input)));
+                    found.inputs.extend(inputs);
+                }
                 Err(why) => found.problems.push((argument.clone(), why)),
             }
         }

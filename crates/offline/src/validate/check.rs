@@ -1,13 +1,16 @@
 //! The check of one document.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use machinery::{Release, Status, Value};
 
+use super::index::Counterpart;
 use super::previous::Previous;
 use super::{Done, Number};
-use crate::engine::{Engine, RequestOptions, Target, Verdict};
+use crate::engine::{self, Engine, RequestOptions, Target, Verdict};
 use crate::findings::{self, Checked, Finding, Severity};
+use crate::limits;
 use crate::sources::{Document, Object};
 
 /// Checks documents. It is shared by all tasks.
@@ -34,7 +37,7 @@ impl Checker {
         for object in &objects {
             let found = match self.defined.get(&(number, object.item)) {
                 Some(findings) => Some(findings.clone()),
-                None => self.object(document, object).await,
+                None => self.object(number.0, document, object).await,
             };
             let Some(found) = found else {
                 done.1 += 1;
@@ -47,14 +50,14 @@ impl Checker {
     }
 
     /// The findings of an object; `None` if it is left out.
-    async fn object(&self, document: &Document, object: &Object) -> Option<Vec<Finding>> {
+    async fn object(&self, input: usize, document: &Document, object: &Object) -> Option<Vec<Finding>> {
         if let Some(finding) = without_kind(document, object) {
             return Some(vec![finding]);
         }
         let mut all = vec![];
         for engine in &self.engines {
             let found = match engine.target(&object.value) {
-                Some(target) => self.verdict(engine, &target, document, object).await,
+                Some(target) => engine::reproducibly(self.verdict(engine, &target, input, (document, object))).await,
                 None if self.ignores_missing => continue,
                 None => vec![missing(document, object)],
             };
@@ -63,15 +66,23 @@ impl Checker {
         (!all.is_empty()).then(|| merged(all, self.engines.len()))
     }
 
-    async fn verdict(&self, engine: &Engine, target: &Target, document: &Document, object: &Object) -> Vec<Finding> {
-        let old = match self.previous.of(engine, target, &object.value).await {
-            Ok(old) => old,
+    async fn verdict(
+        &self,
+        engine: &Engine,
+        target: &Target,
+        input: usize,
+        (document, object): (&Document, &Object),
+    ) -> Vec<Finding> {
+        let value = &object.value;
+        let old = match self.previous.of(engine, target, Some(input), value).await {
+            Ok(Counterpart::None) => None,
+            Ok(Counterpart::One(old)) => Some(old),
+            Ok(Counterpart::Ambiguous(files)) => return vec![ambiguous(document, object, &files)],
             Err(why) => return of_status(document, object, &Status::internal(why)),
         };
-        let value = &object.value;
         let ask = async |options: &RequestOptions| match &old {
             Some(old) if self.previous.is_live() => engine.apply_to(target, old, value, options).await,
-            Some(old) => engine.update_of(target, old, value, options).await,
+            Some(old) => engine.update_of(target, (old, Previous::origin(old)), value, options).await,
             None => engine.create(target, object.content(), options).await,
         };
         let verdict = ask(&RequestOptions::verdict()).await;
@@ -83,6 +94,20 @@ impl Checker {
         }
         found
     }
+}
+
+/// The finding of an object whose former state is in several files.
+fn ambiguous(document: &Document, object: &Object, files: &[Arc<str>]) -> Finding {
+    let shown: Vec<&str> = files.iter().map(|file| &**file).take(limits::AMBIGUOUS_FILES_SHOWN).collect();
+    let more = match files.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "not checked: --old has this object in several files: {}{more}; pass the manifests of one environment, or --old with a path",
+        shown.join(", ")
+    );
+    findings::at_field(document, object, Severity::Error, "AmbiguousOld", "metadata.name", &message)
 }
 
 /// The findings of a verdict.

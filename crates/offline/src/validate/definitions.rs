@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use machinery::Value;
 
 use super::check::{self, merged, name_of};
+use super::index::Counterpart;
 use super::previous::Previous;
 use super::{Number, Settings};
 use crate::engine::{Engine, RequestOptions};
@@ -36,7 +37,7 @@ pub async fn environment(settings: &Settings) -> Result<Inputs, String> {
             found.inputs.push(Input::Read(argument.as_str().into(), list.to_json().into()));
             continue;
         }
-        let Inputs { inputs, problems } = Inputs::of(std::slice::from_ref(argument));
+        let Inputs { inputs, problems, .. } = Inputs::of(std::slice::from_ref(argument));
         found.inputs.extend(inputs);
         found.problems.extend(problems);
     }
@@ -116,7 +117,10 @@ impl Definitions {
         for Definition { number, document, object } in self.0 {
             let mut all = vec![];
             for engine in engines {
-                all.push((engine.release(), define(engine, previous, &document, &object).await));
+                all.push((
+                    engine.release(),
+                    define(engine, previous, number.map(|(input, _)| input), &document, &object).await,
+                ));
             }
             if all.iter().all(|(_, found)| found.is_none()) {
                 // no engine serves its kind, which is reported when all objects are checked
@@ -138,12 +142,19 @@ impl Definitions {
     }
 }
 
-/// Creates an object. `None` if its kind is not served.
-async fn define(engine: &Engine, previous: &Previous, document: &Document, object: &Object) -> Option<Vec<Finding>> {
+/// Creates an object, which is in an input unless it is part of the environment. `None` if its kind is not served.
+async fn define(
+    engine: &Engine,
+    previous: &Previous,
+    input: Option<usize>,
+    document: &Document,
+    object: &Object,
+) -> Option<Vec<Finding>> {
     let target = engine.target(&object.value)?;
     let mut found = vec![];
-    if let Ok(Some(old)) = previous.of(engine, &target, &object.value).await {
-        let verdict = engine.update_of(&target, &old, &object.value, &RequestOptions::verdict()).await;
+    if let Ok(Counterpart::One(old)) = previous.of(engine, &target, input, &object.value).await {
+        let former = (&old, Previous::origin(&old));
+        let verdict = engine.update_of(&target, former, &object.value, &RequestOptions::verdict()).await;
         found = check::of(document, object, &verdict);
     }
     let verdict = engine.define_as(&target, object.content(), &object.value).await;

@@ -5,6 +5,7 @@
 
 mod check;
 mod definitions;
+mod index;
 mod previous;
 
 use std::collections::VecDeque;
@@ -59,9 +60,9 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         report.checked(&problem(file, "Unreadable", why))
     };
     let engines = engines(settings).await?;
-    let inputs = Inputs::of(&settings.inputs).preloaded();
+    let inputs = Arc::new(Inputs::of(&settings.inputs).preloaded());
     let environment = definitions::environment(settings).await?;
-    let previous = Previous::read(settings.old.as_deref()).await?;
+    let previous = Previous::read(settings.old.as_deref(), &inputs).await?;
     for found in inputs.problems.iter().chain(&environment.problems).chain(previous.problems()) {
         unreadable(&mut report, found)?;
     }
@@ -212,3 +213,5 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod update_tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const CRD: &str = "\
+pub const CRD: &str = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boats.example.com}
@@ -27,14 +27,14 @@ spec:
             - {rule: self.owner == oldSelf.owner, message: the owner is final}
 ";
 
-fn boat(spec: &str) -> String {
+pub fn boat(spec: &str) -> String {
     format!("apiVersion: example.com/v1\nkind: Boat\nmetadata: {{name: a}}\nspec: {spec}\n")
 }
 
-struct Files(tempfile::TempDir);
+pub struct Files(tempfile::TempDir);
 
 impl Files {
-    fn new(files: &[(&str, &str)]) -> Files {
+    pub fn new(files: &[(&str, &str)]) -> Files {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = directory.path().join(name);
@@ -49,7 +49,7 @@ impl Files {
     }
 
     /// The report, without the path of the directory, and the outcome.
-    async fn report(&self, settings: Settings) -> (String, Outcome) {
+    pub async fn report(&self, settings: Settings) -> (String, Outcome) {
         let settings = Settings {
             inputs: settings.inputs.iter().map(|name| self.at(name)).collect(),
             crds: settings.crds.iter().map(|name| self.at(name)).collect(),
@@ -63,12 +63,12 @@ impl Files {
     }
 }
 
-fn inputs(names: &[&str]) -> Settings {
+pub fn inputs(names: &[&str]) -> Settings {
     Settings { inputs: names.iter().map(|name| (*name).to_owned()).collect(), ..Settings::default() }
 }
 
 /// The places and messages of the findings in a report as JSON.
-async fn findings(files: &Files, settings: Settings) -> Vec<String> {
+pub async fn findings(files: &Files, settings: Settings) -> Vec<String> {
     let (report, _) = files.report(Settings { form: Form::Json, ..settings }).await;
     let report = machinery::value::decode(report.as_bytes()).unwrap();
     let shown = |finding: &machinery::Value| {

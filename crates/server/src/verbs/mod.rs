@@ -31,6 +31,7 @@ mod rbac;
 mod reconcile;
 mod review;
 mod selection;
+mod stand_in;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -68,13 +69,14 @@ pub use connect::connect;
 pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use deliveries::{Deliveries, Passed, WatchEvent};
-pub use deposit::{deposit, withdraw};
+pub use deposit::deposit;
 pub use image::Image;
 pub use inflight::WritesInFlight;
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
 pub use naming::{establish, establish_all, establish_peers};
 pub use patch::PatchKind;
+pub use stand_in::{Addition, Provenance, StandIn, stand_in};
 pub use upkeep::create_missing;
 pub use warnings::Warnings;
 pub use watch::{Watch, watch};
@@ -164,6 +166,8 @@ pub struct Request {
     pub lag: Option<Lag>,
     /// Completes the object that the request writes, if a layer above does so.
     pub completion: Option<Box<dyn Completion>>,
+    /// What takes the place of the stored object, in a dry run.
+    pub stand_in: Option<Arc<Stored>>,
 }
 
 /// What a layer above adds to the objects of a resource.
@@ -235,6 +239,7 @@ impl Request {
             audit_context: None,
             lag: None,
             completion: None,
+            stand_in: None,
         }
     }
 
@@ -302,6 +307,12 @@ impl Request {
         check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
         self.check_path(self.name())?;
         Ok(self.resource.key(self.namespace(), self.name()))
+    }
+
+    /// The object that the request names, if there is one.
+    fn target(&self) -> Result<Option<Arc<Stored>>, Status> {
+        let path = self.place()?.path;
+        Ok(self.stand_in.clone().or_else(|| self.resource.collection.get(&path)))
     }
 
     /// Fails if the namespace of the request cannot be part of a key of kube-apiserver. `name` is empty for all objects of the

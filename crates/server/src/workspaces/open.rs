@@ -183,6 +183,7 @@ impl Workspaces {
         let own = &self.parts.blueprint;
         Ok(Blueprint {
             plugins: own.plugins.clone(),
+            outgoing: own.outgoing,
             service_addresses: own.service_addresses.clone(),
             authentication: own.authentication.clone(),
             modes: own.modes.clone(),
