@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use offline::findings::Form;
-use offline::validate::{Outcome, Settings};
+use offline::validate::{Empty, Outcome, Settings};
 use server::Release;
 
 use crate::values::release;
@@ -42,6 +42,10 @@ pub struct Validate {
     /// Leave out objects of kinds that nothing defines, instead of reporting them.
     #[arg(long)]
     pub ignore_missing: bool,
+
+    /// Succeed although the inputs have no objects, instead of exiting with 2.
+    #[arg(long)]
+    pub allow_empty: bool,
 
     /// Features to switch on or off, as for pintle serve.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',')]
@@ -90,6 +94,7 @@ pub fn run(task: &Validate) -> Result<ExitCode, String> {
         feature_gates: task.feature_gates.clone(),
         runtime_config: task.runtime_config.clone(),
         ignores_missing: task.ignore_missing,
+        empty: if task.allow_empty { Empty::Allowed } else { Empty::IsAnError },
         form: task.output.form(),
     };
     let out = BufWriter::new(std::io::stdout());

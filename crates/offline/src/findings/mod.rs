@@ -180,6 +180,12 @@ impl<W: Write> Report<W> {
         self.printer.checked(&mut self.out, checked).map_err(failed)
     }
 
+    /// Whether no object was checked or left out, and nothing was found.
+    pub fn is_empty(&self) -> bool {
+        let Summary { objects, errors, skipped, .. } = self.summary;
+        objects + errors + skipped == 0
+    }
+
     /// Counts an input.
     pub fn file(&mut self) {
         self.summary.files += 1;

@@ -40,7 +40,16 @@ pub struct Settings {
     pub runtime_config: Vec<String>,
     /// Whether objects of unknown kinds are left out.
     pub ignores_missing: bool,
+    pub empty: Empty,
     pub form: Form,
+}
+
+/// Whether inputs may have no objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Empty {
+    #[default]
+    IsAnError,
+    Allowed,
 }
 
 /// The end of a run.
@@ -63,11 +72,11 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
     let inputs = Arc::new(Inputs::of(&settings.inputs).preloaded());
     let environment = definitions::environment(settings).await?;
     let previous = Previous::read(settings.old.as_deref(), &inputs).await?;
-    for found in inputs.problems.iter().chain(&environment.problems).chain(previous.problems()) {
+    let mut definitions = Definitions::default();
+    let undefined = definitions.collect(&environment, &inputs);
+    for found in inputs.problems.iter().chain(&environment.problems).chain(&undefined).chain(previous.problems()) {
         unreadable(&mut report, found)?;
     }
-    let mut definitions = Definitions::default();
-    definitions.collect(&environment, &inputs);
     let defined = definitions.define(&engines, &previous).await;
     for checked in &defined.of_environment {
         report.checked(checked)?;
@@ -95,6 +104,11 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         }
     }
     chunks.finish(&mut report).await?;
+    if report.is_empty() && settings.empty == Empty::IsAnError {
+        // such as the output of a command that has failed
+        let why = "there are no objects; with --allow-empty, this is no error".to_owned();
+        unreadable(&mut report, &(settings.inputs.join(" "), why))?;
+    }
     Ok(Outcome { summary: report.end()?, is_incomplete })
 }
 
@@ -106,7 +120,9 @@ pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Re
         return Err(why.clone());
     }
     let mut definitions = Definitions::default();
-    definitions.collect(&environment, inputs);
+    if let Some((_, why)) = definitions.collect(&environment, inputs).into_iter().next() {
+        return Err(why);
+    }
     let defined = definitions.define(engines, &Previous::None).await;
     let of_inputs = defined.of_inputs.into_iter().filter(|(_, findings)| !findings.is_empty());
     let of_inputs = of_inputs.map(|(((input, _), _), findings)| {

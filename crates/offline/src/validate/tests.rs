@@ -347,3 +347,46 @@ async fn missing_definitions_can_be_ignored_and_reports_are_equal() {
     assert_eq!(first.matches("error[").count(), 400);
     assert!(first == second, "two reports of the same files differ");
 }
+
+#[tokio::test]
+async fn definitions_that_cannot_be_read_and_inputs_without_objects_are_errors() {
+    let broken = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \"boats\" x}\n";
+    let files = Files::new(&[
+        ("a.yaml", &boat("{}")),
+        ("crds/crd.yaml", CRD),
+        ("broken.yaml", broken),
+        ("mixed/crd.yaml", broken),
+        ("mixed/template.yaml", "kind: {{ .Values.kind }}\n"),
+        ("notes.yaml", "x: [\n"),
+        ("empty.yaml", ""),
+        ("comment.yaml", "# nothing\n---\n"),
+    ]);
+    let at = |crds: &str| Settings { crds: vec![crds.to_owned()], ignores_missing: true, ..inputs(&["a.yaml"]) };
+    let not_yaml = "this is not YAML: did not find expected ',' or '}'";
+    for (settings, want) in [
+        (at("crds"), vec![]),
+        (at("none.yaml"), vec!["none.yaml: cannot read none.yaml: No such file or directory (os error 2)".to_owned()]),
+        (at("broken.yaml"), vec![format!("broken.yaml: broken.yaml:3: {not_yaml}")]),
+        (at("mixed"), vec![format!("mixed/crd.yaml: mixed/crd.yaml:3: {not_yaml}")]),
+        (
+            at("notes.yaml"),
+            vec!["notes.yaml: notes.yaml:1: this is not YAML: did not find expected node content".to_owned()],
+        ),
+        (at("empty.yaml"), vec!["empty.yaml: empty.yaml: there are no objects".to_owned()]),
+        (
+            inputs(&["empty.yaml"]),
+            vec!["empty.yaml: there are no objects; with --allow-empty, this is no error".to_owned()],
+        ),
+        (
+            inputs(&["comment.yaml"]),
+            vec!["comment.yaml: there are no objects; with --allow-empty, this is no error".to_owned()],
+        ),
+        (Settings { empty: Empty::Allowed, ..inputs(&["empty.yaml"]) }, vec![]),
+    ] {
+        let found: Vec<String> =
+            findings(&files, settings.clone()).await.iter().map(|finding| finding.replace(":0:0", "")).collect();
+        let found: Vec<String> = found.iter().map(|finding| finding.replace(&files.at(""), "")).collect();
+        assert_eq!(found, want, "{settings:?}");
+        assert_eq!(files.report(settings).await.1.is_incomplete, !want.is_empty());
+    }
+}
