@@ -235,3 +235,6 @@ impl Caller {
         Caller::new(User::system("kubernetes-admin"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -170,6 +170,8 @@ pub const FAULT_GRACE: Duration = Duration::from_secs(30);
 pub const FAULT_LOOK: Duration = Duration::from_secs(1);
 /// Interval of compactions of an embedded store, in seconds.
 pub const COMPACTION_SECONDS: u64 = 60;
+/// After which time changed objects of API priority and fairness are restored; kube-apiserver does it every minute.
+pub const FLOW_RESTORATION: Duration = Duration::from_secs(60);
 /// Interval of checks of the objects of the control plane; kube-apiserver's.
 pub const CONTROL_PLANE_LOOK: Duration = Duration::from_secs(10);
 /// Duration of the Lease of a server in seconds; kube-apiserver's.

@@ -17,6 +17,7 @@ mod delete;
 mod deletion;
 mod deliveries;
 mod deposit;
+mod flow_upkeep;
 mod hooks;
 mod image;
 mod inflight;
@@ -62,14 +63,14 @@ use access::flow::Flow;
 
 pub use as_server::{CONTROLLERS, SERVER, change_as, path_in, path_of};
 pub use bootstrap::{
-    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_namespaces, publish_trust, restore_registration,
-    token_tracking,
+    TOKEN_TRACKING, bootstrap, create_namespaces, publish_trust, restore_registration, token_tracking,
 };
 pub use connect::connect;
 pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use deliveries::{Deliveries, Passed, WatchEvent};
 pub use deposit::deposit;
+pub use flow_upkeep::{Kept, are_flows_changed, keep_flows};
 pub use image::Image;
 pub use inflight::WritesInFlight;
 pub use items::Items;

@@ -138,7 +138,7 @@ impl Write<'_> {
         let shown = if admit.name.is_empty() { generate_name } else { admit.name.as_str() };
         if resource.terminating {
             let why = "create not allowed while custom resource definition is terminating";
-            return Err(Status::forbidden(&resource.group, &resource.plural, shown, why));
+            return Err(Status::forbidden(&resource.group, &resource.plural, admit.name, why));
         }
         admit.check_namespace(&object, if shown.is_empty() { "Unknown" } else { shown })?;
         let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();
