@@ -26,3 +26,12 @@ pub const CHUNKS_PER_CORE: usize = 4;
 
 /// Files of `--old` that a finding lists.
 pub const AMBIGUOUS_FILES_SHOWN: usize = 3;
+
+/// Requests by which the fields to blame for a decoding error are searched, for each object.
+pub const DECODE_PROBES_MAX: usize = 256;
+
+/// Decoding errors that are reported for each object.
+pub const DECODE_ERRORS_MAX: usize = 8;
+
+/// Files that were left out and are named in a report.
+pub const IGNORED_FILES_SHOWN: usize = 3;

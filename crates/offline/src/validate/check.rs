@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use machinery::{Release, Status, Value};
 
+use super::decoding;
 use super::index::Counterpart;
 use super::previous::Previous;
+use super::removed;
 use super::{Done, Number};
 use crate::engine::{self, Engine, RequestOptions, Target, Verdict};
 use crate::findings::{self, Checked, Finding, Severity};
 use crate::limits;
-use crate::sources::{Document, Object};
+use crate::sources::{Document, Object, Undecodable};
 
 /// Checks documents. It is shared by all tasks.
 pub struct Checker {
@@ -20,6 +22,8 @@ pub struct Checker {
     pub defined: HashMap<(Number, Option<usize>), Vec<Finding>>,
     pub previous: Previous,
     pub ignores_missing: bool,
+    /// In lower case.
+    pub skipped_kinds: Vec<String>,
 }
 
 impl Checker {
@@ -32,10 +36,11 @@ impl Checker {
                 return done.0.push(Checked { file: document.file.clone(), object: String::new(), findings });
             }
         };
-        let mut repeated: Vec<Finding> =
-            duplicates.iter().map(|problem| findings::of_duplicate(document, "DuplicateKey", problem)).collect();
+        let mut repeated = repeated_keys(document, &objects, &duplicates).into_iter();
         for object in &objects {
+            let mut findings = repeated.next().unwrap_or_default();
             let found = match self.defined.get(&(number, object.item)) {
+                _ if self.skips(&object.value) => None,
                 Some(findings) => Some(findings.clone()),
                 None => self.object(number.0, document, object).await,
             };
@@ -43,10 +48,19 @@ impl Checker {
                 done.1 += 1;
                 continue;
             };
-            let mut findings = std::mem::take(&mut repeated);
             findings.extend(found);
             done.0.push(Checked { file: document.file.clone(), object: name_of(&object.value), findings });
         }
+    }
+
+    /// Whether objects of this kind are left out. A kind may be followed by its group.
+    fn skips(&self, object: &Value) -> bool {
+        if self.skipped_kinds.is_empty() {
+            return false;
+        }
+        let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group).to_lowercase();
+        let kind = object.str_at(&["kind"]).to_lowercase();
+        self.skipped_kinds.iter().any(|skipped| *skipped == kind || *skipped == format!("{kind}.{group}"))
     }
 
     /// The findings of an object; `None` if it is left out.
@@ -86,6 +100,9 @@ impl Checker {
             None => engine.create(target, object.content(), options).await,
         };
         let verdict = ask(&RequestOptions::verdict()).await;
+        if let Some(found) = decoding::findings(engine, target, (document, object), &verdict).await {
+            return found;
+        }
         let mut found = of(document, object, &verdict);
         if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
             // the server stops at unknown fields; what else is wrong is found without the check for them
@@ -94,6 +111,23 @@ impl Checker {
         }
         found
     }
+}
+
+/// The repeated keys of each object of a document.
+fn repeated_keys(document: &Document, objects: &[Object], duplicates: &[Undecodable]) -> Vec<Vec<Finding>> {
+    let mut found = vec![vec![]; objects.len()];
+    if duplicates.is_empty() {
+        return found;
+    }
+    let lines = document.lines_of_items();
+    for problem in duplicates {
+        let before = lines.iter().take_while(|line| **line <= problem.line).count();
+        let object = objects.iter().position(|object| object.item.is_none_or(|item| item + 1 == before));
+        if let Some(found) = found.get_mut(object.unwrap_or_default()) {
+            found.push(findings::of_duplicate(document, "DuplicateKey", problem));
+        }
+    }
+    found
 }
 
 /// The finding of an object whose former state is in several files.
@@ -177,9 +211,10 @@ fn without_kind(document: &Document, object: &Object) -> Option<Finding> {
 pub fn missing(document: &Document, object: &Object) -> Finding {
     let (version, kind) = (object.value.str_at(&["apiVersion"]), object.value.str_at(&["kind"]));
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let hint = match group.ends_with(".k8s.io") || !group.contains('.') {
-        true => String::new(),
-        false => "; give its CustomResourceDefinition with --crds, or leave out such objects with --ignore-missing"
+    let hint = match removed::hint(version, kind) {
+        Some(hint) => format!("; {hint}"),
+        None if group.ends_with(".k8s.io") || !group.contains('.') => String::new(),
+        None => "; give its CustomResourceDefinition with --crds, or leave out such objects with --ignore-missing"
             .to_owned(),
     };
     findings::at_field(

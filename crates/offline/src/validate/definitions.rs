@@ -14,8 +14,9 @@ use crate::sources::cluster::{self, Cluster};
 use crate::sources::{Document, Input, InputPlace, Inputs, Object, Undecodable};
 
 /// The kinds that others depend on, in the order in which they are created.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "Namespace",
+    "LimitRange",
     "CustomResourceDefinition",
     "ValidatingAdmissionPolicy",
     "MutatingAdmissionPolicy",

@@ -4,9 +4,11 @@
 //! namespaces) is created, whatever its place. Then all objects are checked, on all cores, a few documents at a time.
 
 mod check;
+mod decoding;
 mod definitions;
 mod index;
 mod previous;
+mod removed;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -18,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::engine::{Engine, Options};
 use crate::findings::{Checked, Finding, Form, Place, Report, Severity, Summary};
 use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
-use crate::sources::{Document, Inputs};
+use crate::sources::{Document, Inputs, Patterns};
 use check::Checker;
 use definitions::Definitions;
 use previous::Previous;
@@ -40,8 +42,21 @@ pub struct Settings {
     pub runtime_config: Vec<String>,
     /// Whether objects of unknown kinds are left out.
     pub ignores_missing: bool,
+    /// Kinds of objects that are left out, in any case.
+    pub skipped_kinds: Vec<String>,
+    /// Patterns of files that are left out.
+    pub ignored: Vec<String>,
+    pub others: Others,
     pub empty: Empty,
     pub form: Form,
+}
+
+/// What becomes of files in directories that are no manifests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    #[default]
+    LeftOut,
+    Reported,
 }
 
 /// Whether inputs may have no objects.
@@ -69,7 +84,9 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         report.checked(&problem(file, "Unreadable", why))
     };
     let engines = engines(settings).await?;
-    let inputs = Arc::new(Inputs::of(&settings.inputs).preloaded());
+    let (inputs, ignored) = selected(settings)?;
+    ignored.into_iter().for_each(|name| report.ignore(name));
+    let inputs = Arc::new(inputs.preloaded());
     let environment = definitions::environment(settings).await?;
     let previous = Previous::read(settings.old.as_deref(), &inputs).await?;
     let mut definitions = Definitions::default();
@@ -81,7 +98,13 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
     for checked in &defined.of_environment {
         report.checked(checked)?;
     }
-    let checker = Checker { engines, defined: defined.of_inputs, previous, ignores_missing: settings.ignores_missing };
+    let checker = Checker {
+        engines,
+        defined: defined.of_inputs,
+        previous,
+        ignores_missing: settings.ignores_missing,
+        skipped_kinds: settings.skipped_kinds.iter().map(|kind| kind.to_lowercase()).collect(),
+    };
     let mut chunks = Chunks::new(Arc::new(checker));
     for (i, input) in inputs.inputs.iter().enumerate() {
         match input.documents() {
@@ -110,6 +133,24 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         unreadable(&mut report, &(settings.inputs.join(" "), why))?;
     }
     Ok(Outcome { summary: report.end()?, is_incomplete })
+}
+
+/// The inputs that are checked, and the names of those that are left out. The error is one line.
+fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), String> {
+    let patterns = Patterns::read(&settings.ignored)?;
+    let Inputs { inputs, places, problems } = Inputs::of(&settings.inputs);
+    let (mut kept, mut ignored) = (Inputs { problems, ..Inputs::default() }, vec![]);
+    for (input, place) in inputs.into_iter().zip(places) {
+        // what was named is meant, unless it is to be ignored
+        let is_other = settings.others == Others::LeftOut && !place.below.is_empty() && !input.is_manifest();
+        if is_other || patterns.ignore(&place.path) {
+            ignored.push(input.name());
+        } else {
+            kept.inputs.push(input);
+            kept.places.push(place);
+        }
+    }
+    Ok((kept, ignored))
 }
 
 /// Creates the definitions that objects of the inputs depend on, and returns the findings about them. The error is one line.
@@ -227,6 +268,8 @@ impl Chunks {
     }
 }
 
+#[cfg(test)]
+mod place_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -110,7 +110,7 @@ async fn each_finding_has_its_place_and_the_text_of_the_server() {
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: 1}\n".to_owned(),
             vec![
-                "a.yaml:4:1: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into \
+                "a.yaml:4:11: data.b: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into \
                  Go struct field ConfigMap.data of type string"
                     .to_owned(),
             ],
@@ -121,7 +121,8 @@ async fn each_finding_has_its_place_and_the_text_of_the_server() {
         ),
         (
             "apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: a}\n".to_owned(),
-            vec!["a.yaml:2:7: kind: no matches for kind \"Ingress\" in version \"extensions/v1beta1\"".to_owned()],
+            vec!["a.yaml:2:7: kind: no matches for kind \"Ingress\" in version \"extensions/v1beta1\"; Kubernetes 1.22 removed it; use \
+                 networking.k8s.io/v1".to_owned()],
         ),
         ("a: 1\n".to_owned(), vec!["a.yaml:1:1: this is not a Kubernetes object: it has no apiVersion and no kind".to_owned()]),
         ("- a\n".to_owned(), vec!["a.yaml:1:1: the document is not an object".to_owned()]),
@@ -389,4 +390,72 @@ async fn definitions_that_cannot_be_read_and_inputs_without_objects_are_errors()
         assert_eq!(found, want, "{settings:?}");
         assert_eq!(files.report(settings).await.1.is_incomplete, !want.is_empty());
     }
+}
+
+#[tokio::test]
+async fn what_is_no_manifest_is_left_out_of_directories() {
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+    let typo = "kind: ConfigMap\nmetadata: {name: a}\n";
+    let files = Files::new(&[
+        ("m/a.yaml", &map("a")),
+        ("m/package.json", "{\"name\": \"x\"}"),
+        ("m/chart/Chart.yaml", "apiVersion: v2\nname: x\n"),
+        ("m/chart/values.yaml", "kind: Deployment\n"),
+        ("m/other.yaml", "replicas: 1\n---\nlist: [a]\n"),
+        ("m/component.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [a.yaml]\n"),
+        ("m/typo.yaml", typo),
+        ("m/templates/b.yaml", &map("Bad_Name")),
+    ]);
+    let templates = || vec!["**/templates/".to_owned()];
+    let no_version = "m/typo.yaml:2:18: this is not a Kubernetes object: it has no apiVersion";
+    let settings = || Settings { ignored: templates(), ..inputs(&["m"]) };
+    assert_eq!(findings(&files, settings()).await, [no_version]);
+    let (report, outcome) = files.report(settings()).await;
+    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (2, 6));
+    let line = "6 files are left out as no manifest or as ignored: m/chart/Chart.yaml, m/chart/values.yaml, m/component.yaml and 3 more; see \
+                --strict-files\n";
+    assert!(report.contains(line), "{report}");
+    let strict = Settings { others: Others::Reported, ..settings() };
+    assert_eq!(files.report(strict).await.1.summary.errors, 7);
+    // what is named is meant
+    assert_eq!(files.report(inputs(&["m/chart/values.yaml"])).await.1.summary.errors, 1);
+}
+
+#[tokio::test]
+async fn kinds_are_skipped_with_their_repeated_keys() {
+    let item = |kind: &str, name: &str| format!("- apiVersion: v1\n  kind: {kind}\n  metadata: {{name: {name}}}\n");
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n{}  data: {{}}\n  data: {{}}\n{}{}  data: {{}}\n  data: {{}}\n",
+        item("Secret", "a"),
+        item("ConfigMap", "b"),
+        item("ConfigMap", "c")
+    );
+    let files = Files::new(&[("a.yaml", &list)]);
+    let repeated = |line: usize| format!("a.yaml:{line}:3: key \"data\" already set in map");
+    for (skipped, want) in [
+        (vec![], vec![repeated(8), repeated(16)]),
+        (vec!["secret"], vec![repeated(16)]),
+        (vec!["Secret.core", "ConfigMap"], vec![repeated(8)]),
+    ] {
+        let skipped_kinds = skipped.iter().map(|kind| (*kind).to_owned()).collect();
+        let found = findings(&files, Settings { skipped_kinds, ..inputs(&["a.yaml"]) }).await;
+        assert_eq!(found, want, "{skipped:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_text_ends_at_once() {
+    let settings = Settings { inputs: vec!["/dev/zero".to_owned()], ..Settings::default() };
+    let mut out = vec![];
+    let outcome = run(&settings, &mut out).await.unwrap();
+    let report = String::from_utf8(out).unwrap();
+    assert!(outcome.is_incomplete && report.contains("cannot read /dev/zero: this is not text"), "{report}");
+    let wide: Vec<u8> = "\u{feff}apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let files = Files::new(&[]);
+    std::fs::write(files.at("wide.yaml"), wide).unwrap();
+    let (report, outcome) = files.report(inputs(&["wide.yaml"])).await;
+    assert!(!outcome.is_incomplete, "{report}");
 }
