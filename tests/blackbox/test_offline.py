@@ -1,6 +1,7 @@
 """Verdicts without a server: the examples for continuous integration are executed as printed."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -103,3 +104,38 @@ def test_definitions_and_objects_of_a_server(launch, repository, kubectl_binary)
         )
     report = json.loads(done.stdout)
     assert done.returncode == 1 and [finding["field"] for finding in report["findings"]] == ["spec.replicas"], done
+
+
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
+
+
+def test_ignore_file_pipes_and_flags(tmp_path, launch):
+    (tmp_path / "m" / "templates").mkdir(parents=True)
+    (tmp_path / "m" / "a.yaml").write_text(MAP % "a")
+    (tmp_path / "m" / "templates" / "b.yaml").write_text(MAP % "Bad_Name")
+    os.mkfifo(tmp_path / "m" / "pipe.yaml")
+    (tmp_path / ".pintleignore").write_text("# rendered elsewhere\ntemplates/\n")
+
+    def validate(*arguments, text=""):
+        command = [launch.binary, "validate", *arguments]
+        return subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True, timeout=60)
+
+    done = validate("m", "--kubernetes-version", "v1.36,1.37.2")
+    ignored = "1 file is left out as no manifest or as ignored: m/templates/b.yaml; see --strict-files\n"
+    assert (done.returncode, done.stdout) == (0, ignored + "1 file, 1 object: 0 errors, 0 warnings\n"), done
+    (tmp_path / ".pintleignore").unlink()
+    assert validate("m").returncode == 1
+    assert validate("m", "--skip", "ConfigMap").returncode == 0
+    assert validate("-").returncode == 2
+    assert validate("-", "--allow-empty").returncode == 0
+    assert validate("m/a.yaml", "--crds", "nosuch", "--ignore-missing").returncode == 2
+
+
+def test_reader_that_closes_the_pipe_ends_the_command_in_silence(tmp_path, launch):
+    (tmp_path / "a.yaml").write_text("---\n".join(MAP % f"Bad_{number}" for number in range(4000)))
+    command = [launch.binary, "validate", str(tmp_path / "a.yaml")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 141

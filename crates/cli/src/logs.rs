@@ -28,9 +28,32 @@ pub fn print_error(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// The exit status of a program that SIGPIPE has ended, as a shell reports it.
+const CLOSED_PIPE: i32 = 141;
+
+/// Stdout. Once its reader has closed it, as `head` does, the process ends in silence.
+pub struct Stdout;
+
+impl std::io::Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        unless_closed(std::io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        unless_closed(std::io::stdout().flush())
+    }
+}
+
+fn unless_closed<T>(written: std::io::Result<T>) -> std::io::Result<T> {
+    if written.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+        std::process::exit(CLOSED_PIPE);
+    }
+    written
+}
+
 /// Prints to stdout.
 pub fn print(text: &[u8]) -> Result<(), String> {
-    std::io::stdout().write_all(text).map_err(|error| format!("cannot write to stdout: {error}"))
+    Stdout.write_all(text).and_then(|()| Stdout.flush()).map_err(|error| format!("cannot write to stdout: {error}"))
 }
 
 /// Prints a line to stdout, which may be closed.

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use offline::findings::Form;
-use offline::validate::{Outcome, Settings};
+use offline::validate::{Empty, Others, Outcome, Settings};
 use server::Release;
 
+use crate::logs;
 use crate::values::release;
 
 /// The exit status if something is wrong with an object, and if an input could not be read.
@@ -42,6 +43,23 @@ pub struct Validate {
     /// Leave out objects of kinds that nothing defines, instead of reporting them.
     #[arg(long)]
     pub ignore_missing: bool,
+
+    /// Leave out objects of a kind, such as Secret or Certificate.cert-manager.io. May be repeated.
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub skip: Vec<String>,
+
+    /// Leave out files, by patterns such as templates/ or **/*.test.yaml. May be repeated. The file .pintleignore in the current
+    /// directory has such patterns, one a line.
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+
+    /// Report files in directories that are no manifests, such as values.yaml, instead of leaving them out.
+    #[arg(long)]
+    pub strict_files: bool,
+
+    /// Succeed although the inputs have no objects, instead of exiting with 2.
+    #[arg(long)]
+    pub allow_empty: bool,
 
     /// Features to switch on or off, as for pintle serve.
     #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',')]
@@ -90,9 +108,13 @@ pub fn run(task: &Validate) -> Result<ExitCode, String> {
         feature_gates: task.feature_gates.clone(),
         runtime_config: task.runtime_config.clone(),
         ignores_missing: task.ignore_missing,
+        skipped_kinds: task.skip.clone(),
+        ignored: task.ignore.clone(),
+        others: if task.strict_files { Others::Reported } else { Others::LeftOut },
+        empty: if task.allow_empty { Empty::Allowed } else { Empty::IsAnError },
         form: task.output.form(),
     };
-    let out = BufWriter::new(std::io::stdout());
+    let out = BufWriter::new(logs::Stdout);
     let Outcome { summary, is_incomplete } =
         offline::engine::runtime()?.block_on(offline::validate::run(&settings, out))?;
     Ok(match (is_incomplete, summary.errors) {

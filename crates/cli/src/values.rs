@@ -24,10 +24,16 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-/// Parses a release of Kubernetes, such as `1.36`.
+/// Parses a release of Kubernetes, such as `1.36`, also with its patch and the `v` of tags.
 pub fn release(text: &str) -> Result<server::Release, String> {
     let known = server::Release::ALL.map(|release| release.to_string()).join(", ");
-    text.parse().map_err(|_| format!("expected one of {known}"))
+    let number = text.strip_prefix('v').unwrap_or(text);
+    let is_patch = |(_, patch): &(&str, &str)| !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit());
+    let minor = match number.rsplit_once('.').filter(is_patch) {
+        Some((minor, _)) if minor.contains('.') => minor,
+        _ => number,
+    };
+    minor.parse().map_err(|_| format!("expected one of {known}"))
 }
 
 /// A parser of numbers from 0 to `max`.
@@ -126,6 +132,22 @@ pub fn server_url(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_may_have_a_patch_and_a_v() {
+        for (text, want) in [
+            ("1.37", Some(server::Release::V1_37)),
+            ("v1.36", Some(server::Release::V1_36)),
+            ("1.37.2", Some(server::Release::V1_37)),
+            ("v1.35.0", Some(server::Release::V1_35)),
+            ("1.37.", None),
+            ("1.37.x", None),
+            ("1.34", None),
+            ("37", None),
+        ] {
+            assert_eq!(release(text).ok(), want, "{text}");
+        }
+    }
 
     #[test]
     fn names_of_certificates() {

@@ -24,6 +24,14 @@ pub const CHUNK_BYTES: usize = 32 * 1024;
 /// waited for.
 pub const CHUNKS_PER_CORE: usize = 4;
 
-/// Objects that were stored for updates and deleted again, after which the store is compacted: enough to compact
-/// seldom, few enough that memory does not grow with the objects.
-pub const DEPOSITS_KEPT: usize = 256;
+/// Files of `--old` that a finding lists.
+pub const AMBIGUOUS_FILES_SHOWN: usize = 3;
+
+/// Requests by which the fields to blame for a decoding error are searched, for each object.
+pub const DECODE_PROBES_MAX: usize = 256;
+
+/// Decoding errors that are reported for each object.
+pub const DECODE_ERRORS_MAX: usize = 8;
+
+/// Files that were left out and are named in a report.
+pub const IGNORED_FILES_SHOWN: usize = 3;

@@ -3,7 +3,7 @@
 use machinery::Value;
 use schema::diff::{Change, checks};
 
-use crate::engine::{Engine, Options, RequestOptions, Target};
+use crate::engine::{Engine, Options, Provenance, RequestOptions, Target};
 
 /// Tries a definition on objects that were stored under a former one: each is updated almost unchanged, with
 /// ratcheting, and then created as if it were new. Returns what breaks, by object. The error is one line.
@@ -51,7 +51,7 @@ impl Trial<'_> {
         let mut touched = object.clone();
         touched.set_at(&["metadata", "annotations", "pintle.dev/touched"], Value::from("true"));
         let options = RequestOptions::default();
-        let updated = self.engine.update_of(&target, &object, &touched, &options).await;
+        let updated = self.engine.update_of(&target, (&object, Provenance::Server), &touched, &options).await;
         if let Some((_, message)) = updated.error() {
             changes.push(self.change(&checks::OBJECT_REFUSED, format!("it cannot be updated: {message}")));
             return changes;
@@ -67,7 +67,7 @@ impl Trial<'_> {
     /// The fields that the schema does not have, as the server names them.
     async fn pruned(&self, target: &Target, object: &Value) -> Option<Change> {
         let dry = RequestOptions { dry_run: true, ..RequestOptions::default() };
-        let unknown = self.engine.update_of(target, object, object, &dry).await.warnings;
+        let unknown = self.engine.update_of(target, (object, Provenance::Server), object, &dry).await.warnings;
         let unknown: Vec<&str> = unknown.iter().filter_map(|warning| warning.strip_prefix("unknown field ")).collect();
         if unknown.is_empty() {
             return None;

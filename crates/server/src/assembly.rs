@@ -30,10 +30,20 @@ use crate::verbs::{self, Context, Image, Subresource};
 /// Called with every event of a context.
 pub type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
 
+/// Whether webhooks, conversions and aggregated API servers are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outgoing {
+    #[default]
+    Network,
+    /// Nothing is called: the objects come from files whose author may be a stranger.
+    None,
+}
+
 /// What every context of a server is made with.
 #[derive(Default)]
 pub struct Blueprint {
     pub plugins: Arc<Plugins>,
+    pub outgoing: Outgoing,
     /// Addresses of the services of webhooks and APIServices, by `namespace/name` or `namespace/name:port`.
     pub service_addresses: HashMap<String, Address>,
     /// The networks that webhooks and aggregated API servers may be in, apart from those addresses.
@@ -216,6 +226,9 @@ impl Blueprint {
     /// The client of webhooks, which resolves services from stored objects once they are loaded. Cluster IPs are not used if
     /// they cannot be reached.
     fn webhook_client(&self, objects: Arc<OnceLock<Weak<Objects>>>) -> webhook::Client {
+        if self.outgoing == Outgoing::None {
+            return webhook::Client::default();
+        }
         let routed = self.service_ranges.are_routed();
         let lookup = move |namespace: &str, name: &str| {
             let objects = objects.get()?.upgrade()?;

@@ -18,11 +18,11 @@ use objects::Storage;
 use resource::{Document, Resource, RuntimeConfig, Version};
 use tokio::sync::watch;
 
-use crate::assembly::{Beginning, Blueprint};
+use crate::assembly::{Beginning, Blueprint, Outgoing};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, InFlightMax, RequestBody};
 use crate::limits;
-use crate::verbs;
+use crate::verbs::{self, Provenance, StandIn};
 
 /// The configuration of a server without connections.
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub struct InProcessConfig {
 
 /// A server without connections: requests go to the handler chain that also serves connections.
 ///
-/// It runs no controllers; a CRD is established when the request that creates it has returned. It belongs to the Tokio
+/// It runs no controllers and calls nothing, neither webhooks nor aggregated API servers; a CRD is established when the request that creates it has returned. It belongs to the Tokio
 /// runtime on which it was started.
 pub struct InProcess {
     edge: Arc<Edge>,
@@ -61,6 +61,7 @@ impl InProcess {
         let door = Door::new(health.clone());
         let stop = watch::Sender::new(false);
         let blueprint = Blueprint {
+            outgoing: Outgoing::None,
             plugins: Arc::new(config.plugins),
             modes: authorization::modes(config.authorization),
             controllers: Controllers::none(),
@@ -199,17 +200,18 @@ impl InProcess {
         })
     }
 
-    /// Removes an object without admission and finalizers. If there is none, nothing happens.
-    pub fn withdraw<'a>(
+    /// Makes an object that takes the place of a stored one in dry runs whose requests have the extension
+    /// [`InPlaceOfStored`](crate::InPlaceOfStored). Nothing is stored, and nothing is validated.
+    pub fn stand_in<'a>(
         &'a self,
         mapping: &'a Mapping,
         namespace: &'a str,
-        name: &'a str,
-    ) -> BoxFuture<'a, Result<(), Status>> {
+        object: &'a Value,
+        origin: Provenance,
+    ) -> BoxFuture<'a, Result<StandIn, Status>> {
         let Mapping { resource, version } = mapping;
-        Box::pin(async move {
-            verbs::withdraw(&self.edge.context, resource, version, &mapping.path(namespace, ""), name).await
-        })
+        let path = mapping.path(namespace, "");
+        Box::pin(async move { verbs::stand_in(&self.edge.context, resource, version, &path, object, origin).await })
     }
 }
 
@@ -234,3 +236,6 @@ impl Caller {
         Caller::new(User::system("kubernetes-admin"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,15 +54,16 @@ use prometheus_client::metrics::family::Family;
 pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
 use tokio::sync::watch;
 
-pub use self::http::{Body, InFlightMax, ProxyAuthority, Tls, TlsError, VerdictOnly};
+pub use self::http::{Body, InFlightMax, InPlaceOfStored, ProxyAuthority, Tls, TlsError, VerdictOnly};
 pub use self::in_process::{Caller, InProcess, InProcessConfig, Mapping};
 pub use allocation::Ranges as ServiceRanges;
-use assembly::{Beginning, Blueprint};
+use assembly::{Beginning, Blueprint, Outgoing};
 pub use controllers::{CertificateSigner, Controllers};
 use testing::Testing;
 pub use testing::{COMPARED_HEADERS, report_checks};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
+pub use verbs::{Addition, Provenance, StandIn};
 use workspaces::Workspaces;
 pub use workspaces::{is_pristine, kubeconfig, workspace_of, workspaces_in};
 
@@ -138,6 +139,7 @@ impl Config {
             port.map(|port| ControlPlane { port, address: self.advertise_address, hostname, run: Some(clock::uuid()) });
         Blueprint {
             plugins: Arc::new(std::mem::take(&mut self.plugins)),
+            outgoing: Outgoing::Network,
             service_addresses: std::mem::take(&mut self.service_addresses),
             egress: Egress::All,
             authentication: self.authentication.clone(),

@@ -176,6 +176,8 @@ pub const COMPACTION: Duration = Duration::from_secs(60);
 pub const COMPACTION_GROWTH_BYTES: u64 = 32 << 20;
 /// Interval of looks at the age and the size of history: much shorter than the time that it is kept.
 pub const HISTORY_LOOK: Duration = Duration::from_secs(5);
+/// After which time changed objects of API priority and fairness are restored; kube-apiserver does it every minute.
+pub const FLOW_RESTORATION: Duration = Duration::from_secs(60);
 /// Interval of checks of the objects of the control plane; kube-apiserver's.
 pub const CONTROL_PLANE_LOOK: Duration = Duration::from_secs(10);
 /// Duration of the Lease of a server in seconds; kube-apiserver's.

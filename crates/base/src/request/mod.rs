@@ -9,7 +9,8 @@ mod user;
 pub use gates::FeatureGates;
 pub use info::{RequestInfo, Verb};
 pub use options::{
-    DeleteOptions, FieldValidation, ListOptions, VersionMatch, WriteOptions, WriteVerb, parse_int, parse_uint,
+    DeleteOptions, FieldValidation, IGNORE_READ_ERRORS, ListOptions, VersionMatch, WriteOptions, WriteVerb,
+    invalid_options, parse_int, parse_uint,
 };
 pub use query::{Query, encode_path, percent_decode};
 pub use user::User;

@@ -32,7 +32,8 @@ pub struct WriteOptions {
     pub force: bool,
 }
 
-fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
+/// The error of options that are not valid.
+pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
     Status::invalid("meta.k8s.io", kind, "", errors)
 }
 
@@ -280,7 +281,8 @@ impl ListOptions {
     }
 }
 
-const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+/// The option that deletes an object which cannot be read.
+pub const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 fn read_errors(why: String) -> FieldError {
     FieldError::invalid(&FieldPath::new(IGNORE_READ_ERRORS), &Value::Bool(true), why)
@@ -333,6 +335,12 @@ impl DeleteOptions {
 
     /// The options of a body that [`Self::read`] has decoded.
     pub fn of(given: &Value, gates: &FeatureGates) -> Result<DeleteOptions, Status> {
+        let (options, errors) = DeleteOptions::unvalidated(given, gates);
+        if errors.is_empty() { Ok(options) } else { Err(invalid_options("DeleteOptions", &errors)) }
+    }
+
+    /// As [`Self::of`], with the errors of the options: an eviction acts before kube-apiserver validates them.
+    pub fn unvalidated(given: &Value, gates: &FeatureGates) -> (DeleteOptions, Vec<FieldError>) {
         let text = |path: &[&str]| given.at(path).and_then(Value::as_str).map(Text::from);
         let options = DeleteOptions {
             grace_period_seconds: given.get("gracePeriodSeconds").and_then(Value::as_int),
@@ -346,10 +354,15 @@ impl DeleteOptions {
         };
         let dry_run = given.items_at(&["dryRun"]);
         let dry_run: Vec<&str> = dry_run.iter().filter_map(Value::as_str).collect();
-        options.validated(&dry_run)
+        options.checked(&dry_run)
     }
 
-    fn validated(mut self, dry_run: &[&str]) -> Result<DeleteOptions, Status> {
+    fn validated(self, dry_run: &[&str]) -> Result<DeleteOptions, Status> {
+        let (options, errors) = self.checked(dry_run);
+        if errors.is_empty() { Ok(options) } else { Err(invalid_options("DeleteOptions", &errors)) }
+    }
+
+    fn checked(mut self, dry_run: &[&str]) -> (DeleteOptions, Vec<FieldError>) {
         let mut errors = vec![];
         let path = FieldPath::new("propagationPolicy");
         if let (Some(policy), Some(_)) = (&self.propagation_policy, self.orphan_dependents) {
@@ -364,11 +377,8 @@ impl DeleteOptions {
         }
         errors.extend(dry_run_error(dry_run));
         errors.extend(self.conflicts_with_ignored_read_errors());
-        if !errors.is_empty() {
-            return Err(invalid_options("DeleteOptions", &errors));
-        }
         self.dry_run = !dry_run.is_empty();
-        Ok(self)
+        (self, errors)
     }
 
     /// The errors of options that cannot be combined with ignoring read errors.

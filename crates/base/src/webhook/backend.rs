@@ -11,7 +11,7 @@ use machinery::{Text, Value};
 use parking_lot::Mutex;
 use tokio_rustls::TlsConnector;
 
-use super::connect::Connection;
+use super::connect::{Connection, Connector};
 use super::remote::Identity;
 use super::service::Unresolved;
 use super::{Address, Client, bundle, connect};
@@ -91,12 +91,13 @@ impl Client {
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
+        let connector = self.connector()?;
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         // an idle connection may break at once, and not every request can be sent twice; an upgraded connection carries
         // no other request
         let upgrades = request.headers().contains_key(UPGRADE);
         if upgrades || !request.method().is_safe() || !request.body().is_end_stream() {
-            return once(&backend.tls, backend, address, request).await;
+            return once(connector, &backend.tls, backend, address, request).await;
         }
         while let Some(mut connection) = backend.take_idle(address) {
             match connection.send(again(&request)).await {
@@ -109,7 +110,7 @@ impl Client {
                 Err(error) => return Err(error.why),
             }
         }
-        let mut connection = connect::open(&backend.tls, &backend.host, address).await?;
+        let mut connection = connector.open(&backend.tls, &backend.host, address).await?;
         let response = connection.send(request).await.map_err(|error| error.why)?;
         backend.keep(address, connection);
         Ok(response)
@@ -126,18 +127,19 @@ impl Client {
         B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        once(&backend.unverified, backend, address, request).await
+        once(self.connector()?, &backend.unverified, backend, address, request).await
     }
 }
 
 /// Sends a request on a connection that carries no other.
 async fn once(
+    connector: Connector,
     tls: &Result<TlsConnector, String>,
     backend: &Backend,
     address: &Address,
     request: Request<StreamedBody>,
 ) -> Result<Response<Incoming>, String> {
-    let mut connection = connect::open(tls, &backend.host, address).await?;
+    let mut connection = connector.open(tls, &backend.host, address).await?;
     connection.send(request).await.map_err(|error| error.why)
 }
 

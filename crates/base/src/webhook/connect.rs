@@ -114,18 +114,34 @@ fn system_roots() -> Arc<RootCertStore> {
     ROOTS.get_or_init(load).clone()
 }
 
-/// Opens a connection to an address, whose certificate must be valid for a host.
-pub async fn open<B>(tls: &Result<TlsConnector, String>, host: &str, address: &Address) -> Result<Connection<B>, String>
-where
-    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
-{
-    let tls = tls.as_ref().map_err(Clone::clone)?;
-    let stream = dial(address).await?;
-    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-    let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error, host))?;
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    drive(connection.with_upgrades());
-    Ok(Connection(sender))
+/// The right to open connections. A client that was made without one cannot reach the network, whatever the objects
+/// say that it serves.
+#[derive(Clone, Copy, Debug)]
+pub struct Connector(());
+
+impl Connector {
+    pub(super) fn network() -> Connector {
+        Connector(())
+    }
+
+    /// Opens a connection to an address, whose certificate must be valid for a host.
+    pub async fn open<B>(
+        self,
+        tls: &Result<TlsConnector, String>,
+        host: &str,
+        address: &Address,
+    ) -> Result<Connection<B>, String>
+    where
+        B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        let tls = tls.as_ref().map_err(Clone::clone)?;
+        let stream = dial(address).await?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+        let stream = tls.connect(name, stream).await.map_err(|error| tls_error(&error, host))?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        drive(connection.with_upgrades());
+        Ok(Connection(sender))
+    }
 }
 
 async fn dial(address: &Address) -> Result<TcpStream, String> {

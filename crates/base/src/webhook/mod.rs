@@ -29,7 +29,7 @@ use rustls_pki_types::pem::PemObject as _;
 
 use crate::{limits, task, wording};
 pub use backend::Backend;
-use connect::{Connection, SendError};
+use connect::{Connection, Connector, SendError};
 pub use egress::{Egress, EgressNetwork};
 pub use remote::{Identity, Remote, RemoteEndpoint};
 pub use response_cache::ResponseCache;
@@ -132,8 +132,11 @@ fn bundle(config: &Value) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// The client of webhooks. It has one endpoint per configuration, so that equal ones share connections.
+///
+/// The default client has no connector: its calls fail before anything is sent.
 #[derive(Default)]
 pub struct Client {
+    connector: Option<Connector>,
     services: Services,
     endpoints: Mutex<HashMap<String, Weak<Endpoint>>>,
 }
@@ -146,7 +149,12 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     pub fn new(services: Services) -> Client {
-        Client { services, endpoints: Mutex::default() }
+        Client { connector: Some(Connector::network()), services, endpoints: Mutex::default() }
+    }
+
+    /// The right to open connections. The error is one line.
+    fn connector(&self) -> Result<Connector, String> {
+        self.connector.ok_or_else(|| "nothing is called without a server".to_owned())
     }
 
     /// The endpoint of a `clientConfig`.
@@ -168,7 +176,10 @@ impl Client {
         let unavailable = |why: String| CallError { why, code: 503 };
         let transport = |why: String| unavailable(format!("Post \"{}{query}\": {why}", endpoint.url));
         let address = self.services.address(endpoint);
-        let call = async { endpoint.exchange(&address?, &format!("{}{query}", endpoint.path), Some(body)).await };
+        let call = async {
+            let connector = self.connector()?;
+            endpoint.exchange(connector, &address?, &format!("{}{query}", endpoint.path), Some(body)).await
+        };
         let response = within(timeout, call).await.map_err(transport)?;
         json_of(&response).map_err(|why| match succeeded(&response) {
             Ok(()) => unavailable(why),
@@ -197,7 +208,13 @@ async fn within<T>(timeout: Duration, call: impl Future<Output = Result<T, Strin
 
 impl Endpoint {
     /// Sends a request over an idle or a new connection; with a body it is a POST of JSON. Returns the response.
-    async fn exchange(&self, address: &Address, target: &str, body: Option<Bytes>) -> Result<CallResponse, String> {
+    async fn exchange(
+        &self,
+        connector: Connector,
+        address: &Address,
+        target: &str,
+        body: Option<Bytes>,
+    ) -> Result<CallResponse, String> {
         let mut request = self.request(target, body)?;
         while let Some(mut connection) = self.take_idle() {
             if !connection.is_alive().await {
@@ -210,7 +227,7 @@ impl Endpoint {
                 Err(error) => return Err(error.why),
             }
         }
-        let mut connection = connect::open(&self.tls, &self.host, address).await?;
+        let mut connection = connector.open(&self.tls, &self.host, address).await?;
         let response = connection.send(request).await.map_err(|error| error.why)?;
         self.receive(connection, response).await
     }

@@ -8,7 +8,7 @@ use machinery::{Value, json};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{Address, Egress, Endpoint, connect, decoded, succeeded, within};
+use super::{Address, Connector, Egress, Endpoint, connect, decoded, succeeded, within};
 use crate::limits;
 
 /// URL and credentials of a server. PEM fields may be empty.
@@ -119,7 +119,8 @@ impl Remote {
             false => ("Get", String::new()),
         };
         let target = format!("{}{query}", self.endpoint.path);
-        let outcome = within(self.timeout, self.endpoint.exchange(&self.address, &target, body)).await;
+        let outcome =
+            within(self.timeout, self.endpoint.exchange(Connector::network(), &self.address, &target, body)).await;
         let failed =
             |why| Failed { is_retryable: true, why: format!("{verb} \"{}{query}\": {why}", self.endpoint.url) };
         let response = outcome.map_err(failed)?;

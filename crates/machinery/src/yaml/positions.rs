@@ -50,8 +50,8 @@ impl Positions {
         compose(text).map(Positions)
     }
 
-    /// Locates the value at a path, in time linear in the siblings of its steps. Values that a merge key adds have the place of
-    /// the object around them.
+    /// Locates the value at a path, in time linear in the siblings of its steps. Values that a merge key adds have the place
+    /// that they have in the mapping that is merged.
     pub fn locate(&self, path: &[FieldStep]) -> Located {
         let start = Position { line: 1, column: 1 };
         let Some(document) = &self.0 else { return Located { key: None, value: start, is_scalar: false, depth: 0 } };
@@ -74,16 +74,34 @@ impl Document {
             // paths name the keys of maps in brackets, and a key may be a number
             (Content::Mapping(_), FieldStep::Item(index)) => self.child(id, &FieldStep::Field(index.to_string())),
             (Content::Mapping(pairs), FieldStep::Field(name)) => {
-                let is_key = |id: &Id| {
-                    matches!(self.nodes.get(*id as usize).map(|node| &node.content),
-                    Some(Content::Scalar { text, .. }) if text == name.as_str())
-                };
-                // the last one of duplicate keys is the one that is decoded
-                let mut pairs = pairs.chunks_exact(2).rev();
-                let found = pairs.find(|pair| pair.first().is_some_and(is_key))?;
-                Some((found.first().copied(), *found.get(1)?))
+                self.value_of(pairs, name).or_else(|| self.merged(pairs, name))
             }
             _ => None,
+        }
+    }
+
+    /// The key with this text in the pairs of a mapping, and its value.
+    fn value_of(&self, pairs: &[Id], name: &str) -> Option<(Option<Id>, Id)> {
+        let is_key = |id: &Id| {
+            matches!(self.nodes.get(*id as usize).map(|node| &node.content),
+            Some(Content::Scalar { text, .. }) if text == name)
+        };
+        // the last one of duplicate keys is the one that is decoded
+        let mut pairs = pairs.chunks_exact(2).rev();
+        let found = pairs.find(|pair| pair.first().is_some_and(is_key))?;
+        Some((found.first().copied(), *found.get(1)?))
+    }
+
+    /// The key and the value in a mapping that a merge key names; of several, the first one that has it counts.
+    fn merged(&self, pairs: &[Id], name: &str) -> Option<(Option<Id>, Id)> {
+        let (_, merged) = self.value_of(pairs, "<<")?;
+        let of_mapping = |id: Id| match &self.resolved(id)?.content {
+            Content::Mapping(pairs) => self.value_of(pairs, name),
+            _ => None,
+        };
+        match &self.resolved(merged)?.content {
+            Content::Sequence(items) => items.iter().find_map(|id| of_mapping(*id)),
+            _ => of_mapping(merged),
         }
     }
 
@@ -118,6 +136,7 @@ mod tests {
     #[test]
     fn fields_are_located() {
         let text = "# a comment\na: 1\nb:\n  c: [x, {d: \"e\"}]\n  'f': &g\n  - h: i\n    j: >-\n      k\nl: *g\nb2: {c: 1, c: 2, 3: 4}\n";
+        let merged = "x: &x {p: 1, q: 2}\ny:\n  <<: {r: 3}\n  p: 4\nz:\n  <<: [{q: 5}, *x]\n";
         let json = "{\"a\": 1,\n  \"b\": {\"c\": [\"x\", {\"d\": 2}]}}";
         for (text, at, key, value, depth) in [
             (text, "", None, (2, 1), 0),
@@ -131,6 +150,10 @@ mod tests {
             (text, "b2/c", Some((10, 12)), (10, 15), 2),
             (text, "b2/3", Some((10, 18)), (10, 21), 2),
             (text, "z/y", None, (2, 1), 0),
+            (merged, "y/r", Some((3, 8)), (3, 11), 2),
+            (merged, "y/p", Some((4, 3)), (4, 6), 2),
+            (merged, "z/q", Some((6, 9)), (6, 12), 2),
+            (merged, "z/p", Some((1, 8)), (1, 11), 2),
             (json, "b/c/1/d", Some((2, 21)), (2, 26), 4),
         ] {
             let located = Positions::of(text.as_bytes()).unwrap().locate(&path(at));

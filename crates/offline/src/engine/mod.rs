@@ -4,34 +4,33 @@
 //! named. Only what was defined exists: plugins that would look for objects of a running cluster, such as the
 //! ServiceAccount of a Pod, are off, and a namespace exists as soon as a request names it.
 
+mod carry;
 mod request;
 mod verdict;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::clock::{self, WorkspaceClock};
 use http::Method;
-use machinery::{Release, Value};
+use machinery::{Release, Status, Value};
 use parking_lot::RwLock;
 use server::{
     AuthorizationMode, EnabledPlugins, FeatureGates, InProcess, InProcessConfig, PluginFlags, PluginSettings, Plugins,
-    RuntimeConfig,
+    RuntimeConfig, StandIn,
 };
-use store::{Memory, Store as _};
-use tokio::sync::{Mutex, OnceCell};
-
-use crate::limits;
+use store::Memory;
+use tokio::sync::OnceCell;
 
 pub use request::{Content, Patch, RequestOptions, Target};
-pub use server::{Caller, Mapping, PolicyExpression, User};
+pub use server::{Caller, Mapping, PolicyExpression, Provenance, User};
 pub use verdict::{Verdict, warning_text};
-
-/// The number of locks that updates of different objects share.
-const TURNS: usize = 64;
 
 /// The plugins that decide by objects of a running cluster: ServiceAccounts, classes, quotas.
 const OF_CLUSTER: [&str; 4] = ["ServiceAccount", "Priority", "RuntimeClass", "ResourceQuota"];
+
+/// The plugins that call webhooks: a configuration among the manifests names any URL.
+const CALLING: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
 
 /// What an engine emulates.
 #[derive(Clone, Debug, Default)]
@@ -53,10 +52,6 @@ pub struct Engine {
     release: Release,
     /// The namespaces that are created because a request names them; `None` if they have to be created by requests.
     namespaces: Option<Namespaces>,
-    turns: Vec<Mutex<()>>,
-    store: Arc<Memory>,
-    /// The number of objects that were stored for an update.
-    deposits: AtomicUsize,
 }
 
 /// Namespaces by name, each set once it has been created. Requests in an existing namespace do not wait for each
@@ -71,12 +66,20 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, String> {
     builder.build().map_err(|error| format!("cannot start: {error}"))
 }
 
+/// Awaits verdicts whose generated names, uids and addresses are the same in every run, since messages may show them.
+pub async fn reproducibly<T>(verdict: impl Future<Output = T>) -> T {
+    let clock = WorkspaceClock::default();
+    clock.seed(Some(0), 0);
+    clock::within(Some(Arc::new(clock)), verdict).await
+}
+
 impl Engine {
     /// Starts a server on an empty store, within a runtime. The error is one line.
     pub async fn start(options: &Options) -> Result<Engine, String> {
         let gates = FeatureGates::parse(&options.feature_gates, options.release)?;
         let runtime = RuntimeConfig::parse(&options.runtime_config, &gates)?;
-        let disable = if options.is_bare { vec![] } else { OF_CLUSTER.map(str::to_owned).to_vec() };
+        let of_cluster = if options.is_bare { &[][..] } else { &OF_CLUSTER };
+        let disable = CALLING.iter().chain(of_cluster).map(|name| (*name).to_owned()).collect();
         let selection = EnabledPlugins::parse(&PluginFlags { disable, ..PluginFlags::default() })?;
         let settings = PluginSettings { release: options.release, ..PluginSettings::default() };
         let config = InProcessConfig {
@@ -86,16 +89,12 @@ impl Engine {
             authorization: vec![AuthorizationMode::AlwaysAllow],
             has_default_objects: options.is_bare,
         };
-        let store = Arc::new(Memory::default());
-        let server = InProcess::start(server::Storage::own(store.clone()), config).await?;
+        let server = InProcess::start(server::Storage::own(Arc::new(Memory::default())), config).await?;
         Ok(Engine {
             server,
             admin: Caller::admin(),
             release: options.release,
             namespaces: (!options.is_bare).then(Namespaces::default),
-            turns: (0..TURNS).map(|_| Mutex::default()).collect(),
-            store,
-            deposits: AtomicUsize::new(0),
         })
     }
 
@@ -187,44 +186,47 @@ impl Engine {
         self.update(target, "", &object, &options).await
     }
 
-    /// The verdict on replacing `old` by `new`. `old` is stored without being validated, since the rules may be
-    /// newer. Nothing is kept.
-    pub async fn update_of(&self, target: &Target, old: &Value, new: &Value, options: &RequestOptions) -> Verdict {
-        let replace = async |revision: u64| {
-            let mut new = new.clone();
-            new.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
-            self.update(target, "", &new, &RequestOptions { dry_run: true, ..options.clone() }).await
+    /// The verdict on replacing `old` by `new`. `old` is not validated, since the rules may be newer. If it comes from a
+    /// file, it first gets what the server adds at its creation, which `new` keeps as with kubectl. Nothing is stored.
+    pub async fn update_of(
+        &self,
+        target: &Target,
+        (old, origin): (&Value, Provenance),
+        new: &Value,
+        options: &RequestOptions,
+    ) -> Verdict {
+        let stand_in = match self.stand_in(target, old, origin).await {
+            Ok(stand_in) => stand_in,
+            Err(status) => return Verdict::refused(status),
         };
-        self.over(target, old, replace).await
+        let mut new = new.clone();
+        if let Some(addition) = &stand_in.addition
+            && old.str_at(&["apiVersion"]) == new.str_at(&["apiVersion"])
+        {
+            carry::carry(addition, &mut new);
+        }
+        new.set_at(&["metadata", "resourceVersion"], Value::from(stand_in.revision().to_string()));
+        self.update(target, "", &new, &RequestOptions { dry_run: true, ..options.clone() }.over(stand_in)).await
     }
 
-    /// As [`Engine::update_of`], with server-side apply: fields that the configuration lacks stay as they are,
-    /// since the server or other clients have set them.
+    /// As [`Engine::update_of`] for an object of a server, with server-side apply: fields that the configuration lacks stay
+    /// as they are, since the server or other clients have set them.
     pub async fn apply_to(&self, target: &Target, old: &Value, new: &Value, options: &RequestOptions) -> Verdict {
+        let stand_in = match self.stand_in(target, old, Provenance::Server).await {
+            Ok(stand_in) => stand_in,
+            Err(status) => return Verdict::refused(status),
+        };
         let field_manager = "kubectl".to_owned();
         let options = RequestOptions { dry_run: true, force: true, field_manager, ..options.clone() };
-        let apply = async |_: u64| self.patch(target, "", Patch::Apply, new, &options).await;
-        self.over(target, old, apply).await
+        self.patch(target, "", Patch::Apply, new, &options.over(stand_in)).await
     }
 
-    /// Makes a request while `old` is stored, in the version of its `apiVersion`. The request gets the revision of
-    /// `old`.
-    async fn over(&self, target: &Target, old: &Value, request: impl AsyncFnOnce(u64) -> Verdict) -> Verdict {
-        let _turn = self.turns[target.slot(TURNS)].lock().await;
+    /// `old` in place of the stored object, in the version of its `apiVersion`.
+    async fn stand_in(&self, target: &Target, old: &Value, origin: Provenance) -> Result<StandIn, Status> {
         self.ensure_namespace(target).await;
         let of_old = self.target(old);
         let mapping = of_old.as_ref().map_or(target.mapping(), Target::mapping);
-        let revision = match self.server.deposit(mapping, target.namespace(), old).await {
-            Ok(revision) => revision,
-            Err(status) => return Verdict::refused(status),
-        };
-        let verdict = request(revision).await;
-        let _ = self.server.withdraw(mapping, target.namespace(), target.name()).await;
-        if self.deposits.fetch_add(1, Ordering::Relaxed) % limits::DEPOSITS_KEPT == limits::DEPOSITS_KEPT - 1 {
-            // until a compaction, the store keeps deleted objects
-            let _ = self.store.compact(revision).await;
-        }
-        verdict
+        self.server.stand_in(mapping, target.namespace(), old, origin).await
     }
 
     /// Stores an object without validation and admission, in place of an object with the same name.
@@ -325,7 +327,7 @@ mod tests {
         for (new, is_good) in [(12, true), (13, false), (9, true)] {
             let mut new = boat("a", new);
             new.set_at(&["spec", "sail"], Value::from("blue"));
-            let verdict = engine.update_of(&target, &boat("a", 12), &new, &dry).await;
+            let verdict = engine.update_of(&target, (&boat("a", 12), Provenance::File), &new, &dry).await;
             assert_eq!(verdict.is_good(), is_good, "{new:?}: {:?}", verdict.error());
         }
         assert_eq!(engine.get(&target).await.error().map(|(code, _)| code), Some(404), "an update keeps nothing");

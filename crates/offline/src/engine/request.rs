@@ -1,13 +1,12 @@
 //! Requests to the engine: targets, options and bodies.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use machinery::{Text, Value};
-use server::{Caller, InProcess, Mapping, VerdictOnly};
+use server::{Caller, InPlaceOfStored, InProcess, Mapping, StandIn, VerdictOnly};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -57,13 +56,6 @@ impl Target {
         let path = self.mapping.path(&self.namespace, &self.name);
         if part.is_empty() { path } else { format!("{path}/{part}") }
     }
-
-    /// A number below `slots` that is the same for the same object.
-    pub(super) fn slot(&self, slots: usize) -> usize {
-        let mut hasher = DefaultHasher::new();
-        (self.mapping.plural(), &self.namespace, &self.name).hash(&mut hasher);
-        usize::try_from(hasher.finish() % slots as u64).unwrap_or_default()
-    }
 }
 
 /// How a request is sent.
@@ -83,6 +75,8 @@ pub struct RequestOptions {
     pub verdict_only: bool,
     /// The user; a user who may do everything if it is `None`.
     pub caller: Option<Caller>,
+    /// What takes the place of the stored object, in a dry run.
+    pub in_place: Option<InPlaceOfStored>,
 }
 
 impl RequestOptions {
@@ -99,6 +93,11 @@ impl RequestOptions {
     /// As [`RequestOptions::dry`], for a verdict without the object.
     pub fn verdict() -> RequestOptions {
         RequestOptions { verdict_only: true, ..RequestOptions::dry() }
+    }
+
+    /// These options for a dry run on an object that is not stored.
+    pub(super) fn over(self, stand_in: StandIn) -> RequestOptions {
+        RequestOptions { in_place: Some(InPlaceOfStored(stand_in.stored)), ..self }
     }
 
     fn query(&self, is_patch: bool) -> Vec<String> {
@@ -195,6 +194,9 @@ pub(super) fn build(
         request = request.header(CONTENT_TYPE, content.media_type);
     }
     request = request.header(ACCEPT, if options.accept.is_empty() { JSON } else { &options.accept });
+    if let Some(in_place) = &options.in_place {
+        request = request.extension(in_place.clone());
+    }
     if options.verdict_only {
         request = request.extension(VerdictOnly);
     }

@@ -1,6 +1,7 @@
 //! Findings as workflow commands of GitHub Actions, which annotate the lines of a pull request.
 
 use std::io::{Result, Write};
+use std::sync::Arc;
 
 use super::{Checked, Printer, Severity, Summary, escapes, text};
 
@@ -30,6 +31,10 @@ impl Printer for Github {
             )?;
         }
         Ok(())
+    }
+
+    fn ignored(&mut self, out: &mut dyn Write, first: &[Arc<str>], count: usize) -> Result<()> {
+        text::Text.ignored(out, first, count)
     }
 
     fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {

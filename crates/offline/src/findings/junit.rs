@@ -30,8 +30,15 @@ impl Printer for Junit {
         Ok(())
     }
 
-    fn end(&mut self, out: &mut dyn Write, _summary: &Summary) -> Result<()> {
+    fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {
         self.flush(out)?;
+        let left_out = summary.skipped + summary.ignored_files;
+        if left_out > 0 {
+            writeln!(
+                out,
+                "  <testsuite name=\"left out\" tests=\"{left_out}\" failures=\"0\" skipped=\"{left_out}\"/>"
+            )?;
+        }
         writeln!(out, "</testsuites>")
     }
 }

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use machinery::{Release, Value, json as object};
 
-pub use path::steps;
+use crate::limits::IGNORED_FILES_SHOWN;
+
+pub use path::{steps, steps_in};
 pub use status::{UNKNOWN_FIELD, at_field, of_duplicate, of_verdict, of_warning};
 
 /// How bad a finding is.
@@ -99,8 +101,10 @@ pub struct Summary {
     pub objects: usize,
     pub errors: usize,
     pub warnings: usize,
-    /// Objects without a definition that were left out on request.
+    /// Objects that were left out on request: without a definition, or of kinds to skip.
     pub skipped: usize,
+    /// Files that were left out: no manifests, or to be ignored.
+    pub ignored_files: usize,
 }
 
 impl Summary {
@@ -115,7 +119,8 @@ impl Summary {
     fn to_value(self) -> Value {
         object!({
             "files": (number(self.files)), "objects": (number(self.objects)), "errors": (number(self.errors)),
-            "warnings": (number(self.warnings)), "skipped": (number(self.skipped))
+            "warnings": (number(self.warnings)), "skipped": (number(self.skipped)),
+            "ignoredFiles": (number(self.ignored_files))
         })
     }
 }
@@ -149,6 +154,11 @@ trait Printer {
 
     fn checked(&mut self, out: &mut dyn Write, checked: &Checked) -> std::io::Result<()>;
 
+    /// Reports the number of files that were left out, and the first of them.
+    fn ignored(&mut self, _out: &mut dyn Write, _first: &[Arc<str>], _count: usize) -> std::io::Result<()> {
+        Ok(())
+    }
+
     fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> std::io::Result<()>;
 }
 
@@ -158,6 +168,8 @@ pub struct Report<W: Write> {
     out: W,
     printer: Box<dyn Printer>,
     summary: Summary,
+    /// The first files that were left out.
+    ignored: Vec<Arc<str>>,
 }
 
 impl<W: Write> Report<W> {
@@ -171,7 +183,7 @@ impl<W: Write> Report<W> {
             Form::Github => Box::new(github::Github),
         };
         printer.begin(&mut out).map_err(failed)?;
-        Ok(Report { out, printer, summary: Summary::default() })
+        Ok(Report { out, printer, summary: Summary::default(), ignored: vec![] })
     }
 
     /// Prints what was checked.
@@ -180,9 +192,23 @@ impl<W: Write> Report<W> {
         self.printer.checked(&mut self.out, checked).map_err(failed)
     }
 
+    /// Whether no object was checked or left out, and nothing was found.
+    pub fn is_empty(&self) -> bool {
+        let Summary { objects, errors, skipped, ignored_files, .. } = self.summary;
+        objects + errors + skipped + ignored_files == 0
+    }
+
     /// Counts an input.
     pub fn file(&mut self) {
         self.summary.files += 1;
+    }
+
+    /// Counts a file that was left out.
+    pub fn ignore(&mut self, name: Arc<str>) {
+        self.summary.ignored_files += 1;
+        if self.ignored.len() < IGNORED_FILES_SHOWN {
+            self.ignored.push(name);
+        }
     }
 
     /// Counts objects that were left out.
@@ -192,6 +218,7 @@ impl<W: Write> Report<W> {
 
     /// Ends the report.
     pub fn end(mut self) -> Result<Summary, String> {
+        self.printer.ignored(&mut self.out, &self.ignored, self.summary.ignored_files).map_err(failed)?;
         self.printer.end(&mut self.out, &self.summary).map_err(failed)?;
         self.out.flush().map_err(failed)?;
         Ok(self.summary)

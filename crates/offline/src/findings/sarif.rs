@@ -29,19 +29,41 @@ impl Printer for Sarif {
         Ok(())
     }
 
-    fn end(&mut self, out: &mut dyn Write, _summary: &Summary) -> Result<()> {
+    fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {
         let rules: Value = self.reasons.iter().map(|reason| json!({"id": (reason.as_str())})).collect();
         let driver = json!({
             "name": "pintle", "version": (env!("CARGO_PKG_VERSION")),
             "informationUri": (env!("CARGO_PKG_REPOSITORY")), "rules": rules
         });
-        writeln!(out, "\n],\"columnKind\":\"unicodeCodePoints\",\"tool\":{{\"driver\":{}}}}}]}}", driver.to_json())
+        let properties = summary.to_value().to_json();
+        writeln!(
+            out,
+            "\n],\"columnKind\":\"unicodeCodePoints\",\"properties\":{properties},\"tool\":{{\"driver\":{}}}}}]}}",
+            driver.to_json()
+        )
     }
+}
+
+/// The name of a file as a URI: relative to the working directory, if the file is below it.
+fn uri(file: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = std::path::Path::new(file);
+    let relative = path.strip_prefix(&here).unwrap_or(path).to_string_lossy();
+    let relative = relative.strip_prefix("./").unwrap_or(&relative);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let mut uri = String::from(if relative.starts_with('/') { "file://" } else { "" });
+    for byte in relative.bytes() {
+        match is_plain(byte) {
+            true => uri.push(char::from(byte)),
+            false => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
 }
 
 fn result(checked: &Checked, finding: &Finding) -> Value {
     let place = &finding.place;
-    let mut location = json!({"artifactLocation": {"uri": (checked.file.replace('\\', "/"))}});
+    let mut location = json!({"artifactLocation": {"uri": (uri(&checked.file))}});
     if place.line > 0 {
         location.set_at(
             &["region"],
@@ -62,4 +84,26 @@ fn result(checked: &Checked, finding: &Finding) -> Value {
         "ruleId": (finding.reason.as_str()), "level": level, "message": {"text": message},
         "locations": [{"physicalLocation": location}]
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_uris() {
+        let here = std::env::current_dir().unwrap();
+        let below = here.join("a b/c#1.yaml");
+        for (file, want) in [
+            ("a/b.yaml", "a/b.yaml"),
+            ("./a.yaml", "a.yaml"),
+            ("a b%.yaml", "a%20b%25.yaml"),
+            ("\u{e4}.yaml", "%C3%A4.yaml"),
+            (&below.to_string_lossy(), "a%20b/c%231.yaml"),
+            ("/etc/a b.yaml", "file:///etc/a%20b.yaml"),
+            ("<stdin>", "%3Cstdin%3E"),
+        ] {
+            assert_eq!(uri(file), want, "{file}");
+        }
+    }
 }

@@ -49,12 +49,46 @@ pub fn of_verdict(document: &Document, object: &Object, status: &Status) -> Vec<
     }
     // Go's name for the object itself
     let field = |field: &str| if field == "<nil>" { String::new() } else { field.to_owned() };
-    causes.into_iter().map(|cause| error(&cause.reason, &field(&cause.field), &cause.message)).collect()
+    let field = |given: &str| of_first_version(&object.value, &field(given));
+    let finding = |cause: &machinery::status::Cause| {
+        let found = error(&cause.reason, &field(&cause.field), &cause.message);
+        // the server stops early; what it says about that is no error of its own
+        let is_note = cause.field == "<nil>" && cause.message.contains("some validation rules were not checked");
+        Finding { severity: if is_note { Severity::Info } else { found.severity }, ..found }
+    };
+    causes.into_iter().map(finding).collect()
 }
 
-/// The finding of a warning of the server.
+/// The field of a definition in the form of the v1 API. Where all versions have the same schema, columns and subresources, the
+/// server names the fields of its internal form, which has them once.
+fn of_first_version(object: &Value, field: &str) -> String {
+    if object.str_at(&["kind"]) != "CustomResourceDefinition"
+        || object.str_at(&["apiVersion"]) != "apiextensions.k8s.io/v1"
+    {
+        return field.to_owned();
+    }
+    const HOISTED: [(&str, &str); 4] = [
+        ("spec.validation", "schema"),
+        ("spec.subresources", "subresources"),
+        ("spec.additionalPrinterColumns", "additionalPrinterColumns"),
+        ("spec.selectableFields", "selectableFields"),
+    ];
+    let hoisted = HOISTED.iter().find_map(|(prefix, name)| {
+        let rest = field.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']))?;
+        Some(format!("spec.versions[0].{name}{rest}"))
+    });
+    hoisted.unwrap_or_else(|| field.to_owned())
+}
+
+/// The finding of a warning of the server, at the field that it names.
 pub fn of_warning(document: &Document, object: &Object, text: &str) -> Finding {
-    at_field(document, object, Severity::Warning, "Warning", "", text)
+    let quoted = || text.split_once("field \"").and_then(|(_, rest)| rest.split_once('"')).map(|(field, _)| field);
+    let before = text.split_once(": ").map(|(field, _)| field).filter(|field| !field.contains(' '));
+    let field = of_first_version(&object.value, quoted().or(before).unwrap_or_default());
+    let mut finding = at_field(document, object, Severity::Warning, "Warning", &field, text);
+    // the text names the field already
+    finding.field.clear();
+    finding
 }
 
 /// The finding of a document without objects, or of a duplicate key.
@@ -118,7 +152,7 @@ fn place_of(document: &Document, object: &Object, reason: &str, field: &str) -> 
         let steps = [outer.clone(), below].concat();
         document.locate(&steps).map(|located| (located, steps.len()))
     };
-    let found = at(path::steps(field)).filter(|(located, _)| located.depth > outer.len());
+    let found = at(path::steps_in(&object.value, field)).filter(|(located, _)| located.depth > outer.len());
     let Some((located, wanted)) = found.or_else(|| at(vec![named("metadata"), named("name")])) else {
         return Place::default();
     };

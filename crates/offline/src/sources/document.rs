@@ -1,7 +1,7 @@
 //! Documents and the objects in them, with the positions of their fields.
 
 use std::collections::VecDeque;
-use std::io::BufRead;
+use std::io::{BufRead, Read as _};
 use std::sync::Arc;
 
 use base::wording;
@@ -104,6 +104,16 @@ fn as_decoded(value: &mut Value, left: &mut usize) -> bool {
     }
 }
 
+/// Whether a text begins with the mark of UTF-16, in which zeros are part of text.
+fn is_wide(text: &[u8]) -> bool {
+    text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff])
+}
+
+/// Whether the beginning of a text shows that it is none.
+pub fn is_binary(text: &[u8]) -> bool {
+    text.contains(&0) && !is_wide(text)
+}
+
 /// The documents of an input, one after the other: the memory that reading takes depends on the largest document.
 pub struct Documents {
     file: Arc<str>,
@@ -115,12 +125,24 @@ pub struct Documents {
     /// JSON documents that have been read with the first of them.
     ready: VecDeque<Document>,
     has_ended: bool,
+    /// Whether the text is UTF-16.
+    is_wide: bool,
 }
 
 impl Documents {
     pub(super) fn new(file: Arc<str>, reader: Box<dyn BufRead + Send>) -> Documents {
         let (begun, ready) = (vec![], VecDeque::new());
-        Documents { file, reader, begun, lines_before: 0, bytes_before: 0, ready, has_ended: false }
+        Documents { file, reader, begun, lines_before: 0, bytes_before: 0, ready, has_ended: false, is_wide: false }
+    }
+
+    /// Fails if what comes next is binary. Zeros are part of text in UTF-16, which has a mark at its beginning.
+    fn check_text(&mut self) -> std::io::Result<()> {
+        let next = self.reader.fill_buf()?;
+        self.is_wide |= self.bytes_before == 0 && is_wide(next);
+        match next.contains(&0) && !self.is_wide {
+            true => Err(std::io::Error::other("this is not text")),
+            false => Ok(()),
+        }
     }
 
     /// Reads up to the next separator, and returns what is before it.
@@ -129,7 +151,9 @@ impl Documents {
         let mut lines = usize::from(!text.is_empty());
         let next = loop {
             let start = text.len();
-            let read = self.reader.read_until(b'\n', &mut text);
+            // a line of a device may have no end
+            let left = (DOCUMENT_BYTES_MAX + 1).saturating_sub(start) as u64;
+            let read = self.check_text().and_then(|()| (&mut self.reader).take(left).read_until(b'\n', &mut text));
             if read.map_err(|error| format!("cannot read {}: {error}", self.file))? == 0 {
                 self.has_ended = true;
                 break vec![];
@@ -200,7 +224,7 @@ impl Document {
         let items = if is_list { value.remove_at(&["items"]) } else { None };
         match items {
             Some(Value::Array(items)) => {
-                let object = |(i, value)| Object::new(value, Some(i), None);
+                let object = |(i, item)| Object::new(typed_by(&value, item), Some(i), None);
                 Ok((items.into_iter().enumerate().map(object).collect(), duplicates))
             }
             items => {
@@ -249,6 +273,28 @@ impl Document {
         Some(located)
     }
 
+    /// The lines at which the items of a list begin.
+    pub fn lines_of_items(&self) -> Vec<usize> {
+        let Ok(positions) = Positions::of(&self.text) else { return vec![] };
+        let item = |index| positions.locate(&[FieldStep::Field("items".to_owned()), FieldStep::Item(index)]);
+        let items = (0..).map(item).take_while(|located| located.depth == 2);
+        items.map(|located| located.value.line + self.lines_before).collect()
+    }
+
+    /// Whether the document has the fields of an object of Kubernetes, other than the configuration of a tool.
+    pub fn is_manifest(&self) -> bool {
+        let begins = |key: &[u8]| self.text.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
+        if begins(b"kind:") && begins(b"apiVersion:") && !self.mentions("kustomize.config.k8s.io") {
+            return true;
+        }
+        let Ok((objects, _)) = self.objects() else { return true };
+        let is_object = |object: &Object| {
+            let (version, kind) = (object.value.str_at(&["apiVersion"]), object.value.str_at(&["kind"]));
+            !(version.is_empty() && kind.is_empty()) && !version.starts_with("kustomize.config.k8s.io/")
+        };
+        objects.iter().any(is_object)
+    }
+
     /// A line of the input, counted from 1, if it is part of the document.
     pub fn line(&self, number: usize) -> Option<String> {
         let line = self.text.split(|byte| *byte == b'\n').nth(number.checked_sub(self.lines_before + 1)?)?;
@@ -263,6 +309,19 @@ impl Document {
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(text, word).is_some()
+}
+
+/// An item of a list with its type. The server sends the items of a list of one kind without it.
+fn typed_by(list: &Value, mut item: Value) -> Value {
+    let kind = list.str_at(&["kind"]).strip_suffix("List").filter(|kind| !kind.is_empty());
+    if let (Some(kind), Value::Object(fields)) = (kind, &mut item) {
+        for (name, of_list) in [("kind", kind), ("apiVersion", list.str_at(&["apiVersion"]))] {
+            if !of_list.is_empty() && fields.get(name).is_none_or(Value::is_null) {
+                fields.insert(name, Value::from(of_list));
+            }
+        }
+    }
+    item
 }
 
 /// The text of a YAML error without its line, which has another number in the input.
@@ -330,6 +389,10 @@ mod tests {
         let objects = found.iter().flat_map(|document| document.objects().unwrap().0);
         let kinds: Vec<(String, Option<usize>)> =
             objects.map(|object| (object.value.str_at(&["kind"]).to_owned(), object.item)).collect();
+        let typed = documents("apiVersion: v1\nkind: PodList\nitems: [{metadata: {name: a}}, {kind: X}]");
+        let typed = typed[0].objects().unwrap().0;
+        let types = typed.iter().map(|object| (object.value.str_at(&["apiVersion"]), object.value.str_at(&["kind"])));
+        assert_eq!(types.collect::<Vec<_>>(), [("v1", "Pod"), ("v1", "X")]);
         let want = [("A", None), ("B", Some(0)), ("C", Some(1)), ("D", None)];
         assert_eq!(kinds, want.map(|(kind, item)| (kind.to_owned(), item)));
     }

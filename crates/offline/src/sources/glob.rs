@@ -30,14 +30,15 @@ pub fn matches(pattern: &str) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn matches_parts(pattern: &[&str], path: &[String]) -> bool {
+/// Whether the names of a path match those of a pattern.
+pub fn matches_parts<T: AsRef<str>>(pattern: &[&str], path: &[T]) -> bool {
     match (pattern, path) {
         ([], []) => true,
         (["**", rest @ ..], _) => {
             matches_parts(rest, path) || path.split_first().is_some_and(|(_, below)| matches_parts(pattern, below))
         }
         ([first, rest @ ..], [name, below @ ..]) => {
-            matches_name(first.as_bytes(), name.as_bytes()) && matches_parts(rest, below)
+            matches_name(first.as_bytes(), name.as_ref().as_bytes()) && matches_parts(rest, below)
         }
         _ => false,
     }

@@ -4,6 +4,8 @@
 
 mod document;
 mod glob;
+mod ignore;
+mod place;
 mod split;
 mod spool;
 
@@ -20,6 +22,8 @@ use bytes::Bytes;
 
 pub use document::{Document, Documents, Object, TextPlace, Undecodable};
 pub use git::Revision;
+pub use ignore::Patterns;
+pub use place::InputPlace;
 pub use spool::{Part, Writer};
 
 use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
@@ -27,8 +31,22 @@ use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_B
 /// The endings of the names of manifests.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Files with the name of a manifest that configure kustomize instead.
+/// Files with the name of a manifest that configure other tools.
 const NOT_MANIFESTS: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
+
+/// Files of other tools, with the endings of manifests. Other files are judged by their content.
+const OF_OTHER_TOOLS: [&str; 10] = [
+    "Chart.yaml",
+    "values.yaml",
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "docker-compose.yaml",
+    "docker-compose.yml",
+    "compose.yaml",
+    "compose.yml",
+    ".pre-commit-config.yaml",
+];
 
 /// The name of stdin as an input.
 pub const STDIN: &str = "-";
@@ -62,6 +80,22 @@ impl Input {
         Ok(Documents::new(self.name(), reader))
     }
 
+    /// Whether the input has an object of Kubernetes, or what may be one: something that cannot be read or decoded.
+    pub fn is_manifest(&self) -> bool {
+        let name = self.name();
+        let name = name.rsplit('/').next().unwrap_or_default();
+        if OF_OTHER_TOOLS.contains(&name) {
+            return false;
+        }
+        let Ok(mut documents) = self.documents() else { return true };
+        let mut is_empty = true;
+        let found = documents.any(|document| {
+            is_empty = false;
+            document.is_ok_and(|document| document.is_manifest())
+        });
+        found || is_empty
+    }
+
     /// A document at a place that [`Document::place`] has named. The error is one line.
     pub fn document(&self, place: TextPlace) -> Result<Document, String> {
         let TextPlace { offset, length } = place;
@@ -89,23 +123,31 @@ impl Input {
     }
 }
 
-/// Stdin is read twice but can be read only once, so a long text is copied to a file.
-fn stdin() -> Result<Input, String> {
-    let failed = |error: std::io::Error| format!("cannot read stdin: {error}");
+/// An input that can be read only once, such as stdin or a pipe. It is needed twice, so a long text is copied to a file.
+fn once(name: &str, shown: &str, reader: &mut impl std::io::Read) -> Result<Input, String> {
+    let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
     let mut text = vec![];
-    let mut stdin = std::io::stdin().lock();
-    stdin.by_ref().take(STDIN_IN_MEMORY_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
-    let name = "<stdin>".into();
-    if text.len() as u64 <= STDIN_IN_MEMORY_BYTES {
-        return Ok(Input::Read(name, text.into()));
+    reader.by_ref().take(STDIN_IN_MEMORY_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
+    if document::is_binary(&text) {
+        // a device may have no end
+        return Err(failed(std::io::Error::other("this is not text")));
     }
-    Ok(Input::Part(name, spool::copied(&text, &mut stdin).map_err(failed)?))
+    if text.len() as u64 <= STDIN_IN_MEMORY_BYTES {
+        return Ok(Input::Read(name.into(), text.into()));
+    }
+    Ok(Input::Part(name.into(), spool::copied(&text, reader).map_err(failed)?))
+}
+
+fn stdin() -> Result<Input, String> {
+    once("<stdin>", "stdin", &mut std::io::stdin().lock())
 }
 
 /// The inputs that arguments name.
 #[derive(Debug, Default)]
 pub struct Inputs {
     pub inputs: Vec<Input>,
+    /// The place of each input of arguments.
+    pub places: Vec<InputPlace>,
     /// The arguments that could not be read, and why, in one line each.
     pub problems: Vec<(String, String)>,
 }
@@ -117,7 +159,10 @@ impl Inputs {
         let mut found = Inputs::default();
         for argument in arguments {
             match resolve(argument) {
-                Ok(inputs) => found.inputs.extend(inputs),
+                Ok(inputs) => {
+                    found.places.extend(inputs.iter().map(|input| InputPlace::of(argument, input)));
+                    found.inputs.extend(inputs);
+                }
                 Err(why) => found.problems.push((argument.clone(), why)),
             }
         }
@@ -129,7 +174,8 @@ impl Inputs {
         let mut left = PRELOADED_BYTES;
         for input in &mut self.inputs {
             let Input::File(path) = &*input else { continue };
-            let length = std::fs::metadata(path).map_or(u64::MAX, |found| found.len());
+            let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
+            let length = found.map_or(u64::MAX, |found| found.len());
             if length > left.min(PRELOADED_FILE_BYTES_MAX) {
                 continue;
             }
@@ -167,6 +213,9 @@ fn resolve(argument: &str) -> Result<Vec<Input>, String> {
             return Err(format!("{argument}: no file matches"));
         }
         paths
+    } else if path.exists() && !path.is_file() {
+        let mut file = File::open(path).map_err(|error| format!("cannot read {argument}: {error}"))?;
+        return Ok(vec![once(argument, argument, &mut file)?]);
     } else {
         vec![path.to_owned()]
     };
@@ -188,11 +237,13 @@ fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = if directory == Path::new(".") { entry.file_name().into() } else { entry.path() };
-        if entry.file_type().map_err(failed)?.is_dir() {
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
             if !entry.file_name().as_encoded_bytes().starts_with(b".") {
                 walk(&path, visit)?;
             }
-        } else {
+        } else if kind.is_file() || path.is_file() {
+            // a pipe would be waited for, and a device may have no end
             visit(&path);
         }
     }

@@ -1,14 +1,19 @@
 //! The check of one document.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use machinery::{Release, Status, Value};
 
+use super::decoding;
+use super::index::Counterpart;
 use super::previous::Previous;
+use super::removed;
 use super::{Done, Number};
-use crate::engine::{Engine, RequestOptions, Target, Verdict};
+use crate::engine::{self, Engine, RequestOptions, Target, Verdict};
 use crate::findings::{self, Checked, Finding, Severity};
-use crate::sources::{Document, Object};
+use crate::limits;
+use crate::sources::{Document, Object, Undecodable};
 
 /// Checks documents. It is shared by all tasks.
 pub struct Checker {
@@ -17,6 +22,8 @@ pub struct Checker {
     pub defined: HashMap<(Number, Option<usize>), Vec<Finding>>,
     pub previous: Previous,
     pub ignores_missing: bool,
+    /// In lower case.
+    pub skipped_kinds: Vec<String>,
 }
 
 impl Checker {
@@ -29,32 +36,42 @@ impl Checker {
                 return done.0.push(Checked { file: document.file.clone(), object: String::new(), findings });
             }
         };
-        let mut repeated: Vec<Finding> =
-            duplicates.iter().map(|problem| findings::of_duplicate(document, "DuplicateKey", problem)).collect();
+        let mut repeated = repeated_keys(document, &objects, &duplicates).into_iter();
         for object in &objects {
+            let mut findings = repeated.next().unwrap_or_default();
             let found = match self.defined.get(&(number, object.item)) {
+                _ if self.skips(&object.value) => None,
                 Some(findings) => Some(findings.clone()),
-                None => self.object(document, object).await,
+                None => self.object(number.0, document, object).await,
             };
             let Some(found) = found else {
                 done.1 += 1;
                 continue;
             };
-            let mut findings = std::mem::take(&mut repeated);
             findings.extend(found);
             done.0.push(Checked { file: document.file.clone(), object: name_of(&object.value), findings });
         }
     }
 
+    /// Whether objects of this kind are left out. A kind may be followed by its group.
+    fn skips(&self, object: &Value) -> bool {
+        if self.skipped_kinds.is_empty() {
+            return false;
+        }
+        let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group).to_lowercase();
+        let kind = object.str_at(&["kind"]).to_lowercase();
+        self.skipped_kinds.iter().any(|skipped| *skipped == kind || *skipped == format!("{kind}.{group}"))
+    }
+
     /// The findings of an object; `None` if it is left out.
-    async fn object(&self, document: &Document, object: &Object) -> Option<Vec<Finding>> {
+    async fn object(&self, input: usize, document: &Document, object: &Object) -> Option<Vec<Finding>> {
         if let Some(finding) = without_kind(document, object) {
             return Some(vec![finding]);
         }
         let mut all = vec![];
         for engine in &self.engines {
             let found = match engine.target(&object.value) {
-                Some(target) => self.verdict(engine, &target, document, object).await,
+                Some(target) => engine::reproducibly(self.verdict(engine, &target, input, (document, object))).await,
                 None if self.ignores_missing => continue,
                 None => vec![missing(document, object)],
             };
@@ -63,18 +80,29 @@ impl Checker {
         (!all.is_empty()).then(|| merged(all, self.engines.len()))
     }
 
-    async fn verdict(&self, engine: &Engine, target: &Target, document: &Document, object: &Object) -> Vec<Finding> {
-        let old = match self.previous.of(engine, target, &object.value).await {
-            Ok(old) => old,
+    async fn verdict(
+        &self,
+        engine: &Engine,
+        target: &Target,
+        input: usize,
+        (document, object): (&Document, &Object),
+    ) -> Vec<Finding> {
+        let value = &object.value;
+        let old = match self.previous.of(engine, target, Some(input), value).await {
+            Ok(Counterpart::None) => None,
+            Ok(Counterpart::One(old)) => Some(old),
+            Ok(Counterpart::Ambiguous(files)) => return vec![ambiguous(document, object, &files)],
             Err(why) => return of_status(document, object, &Status::internal(why)),
         };
-        let value = &object.value;
         let ask = async |options: &RequestOptions| match &old {
             Some(old) if self.previous.is_live() => engine.apply_to(target, old, value, options).await,
-            Some(old) => engine.update_of(target, old, value, options).await,
+            Some(old) => engine.update_of(target, (old, Previous::origin(old)), value, options).await,
             None => engine.create(target, object.content(), options).await,
         };
         let verdict = ask(&RequestOptions::verdict()).await;
+        if let Some(found) = decoding::findings(engine, target, (document, object), &verdict).await {
+            return found;
+        }
         let mut found = of(document, object, &verdict);
         if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
             // the server stops at unknown fields; what else is wrong is found without the check for them
@@ -83,6 +111,37 @@ impl Checker {
         }
         found
     }
+}
+
+/// The repeated keys of each object of a document.
+fn repeated_keys(document: &Document, objects: &[Object], duplicates: &[Undecodable]) -> Vec<Vec<Finding>> {
+    let mut found = vec![vec![]; objects.len()];
+    if duplicates.is_empty() {
+        return found;
+    }
+    let lines = document.lines_of_items();
+    for problem in duplicates {
+        let before = lines.iter().take_while(|line| **line <= problem.line).count();
+        let object = objects.iter().position(|object| object.item.is_none_or(|item| item + 1 == before));
+        if let Some(found) = found.get_mut(object.unwrap_or_default()) {
+            found.push(findings::of_duplicate(document, "DuplicateKey", problem));
+        }
+    }
+    found
+}
+
+/// The finding of an object whose former state is in several files.
+fn ambiguous(document: &Document, object: &Object, files: &[Arc<str>]) -> Finding {
+    let shown: Vec<&str> = files.iter().map(|file| &**file).take(limits::AMBIGUOUS_FILES_SHOWN).collect();
+    let more = match files.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "not checked: --old has this object in several files: {}{more}; pass the manifests of one environment, or --old with a path",
+        shown.join(", ")
+    );
+    findings::at_field(document, object, Severity::Error, "AmbiguousOld", "metadata.name", &message)
 }
 
 /// The findings of a verdict.
@@ -152,9 +211,10 @@ fn without_kind(document: &Document, object: &Object) -> Option<Finding> {
 pub fn missing(document: &Document, object: &Object) -> Finding {
     let (version, kind) = (object.value.str_at(&["apiVersion"]), object.value.str_at(&["kind"]));
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let hint = match group.ends_with(".k8s.io") || !group.contains('.') {
-        true => String::new(),
-        false => "; give its CustomResourceDefinition with --crds, or leave out such objects with --ignore-missing"
+    let hint = match removed::hint(version, kind) {
+        Some(hint) => format!("; {hint}"),
+        None if group.ends_with(".k8s.io") || !group.contains('.') => String::new(),
+        None => "; give its CustomResourceDefinition with --crds, or leave out such objects with --ignore-missing"
             .to_owned(),
     };
     findings::at_field(

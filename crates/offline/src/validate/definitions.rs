@@ -5,16 +5,18 @@ use std::collections::{HashMap, HashSet};
 use machinery::Value;
 
 use super::check::{self, merged, name_of};
+use super::index::Counterpart;
 use super::previous::Previous;
 use super::{Number, Settings};
 use crate::engine::{Engine, RequestOptions};
 use crate::findings::{self, Checked, Finding};
 use crate::sources::cluster::{self, Cluster};
-use crate::sources::{Document, Input, Inputs, Object};
+use crate::sources::{Document, Input, InputPlace, Inputs, Object, Undecodable};
 
 /// The kinds that others depend on, in the order in which they are created.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "Namespace",
+    "LimitRange",
     "CustomResourceDefinition",
     "ValidatingAdmissionPolicy",
     "MutatingAdmissionPolicy",
@@ -34,10 +36,12 @@ pub async fn environment(settings: &Settings) -> Result<Inputs, String> {
             let list =
                 machinery::json!({"apiVersion": "v1", "kind": "List", "items": (list.into_iter().collect::<Value>())});
             found.inputs.push(Input::Read(argument.as_str().into(), list.to_json().into()));
+            found.places.push(InputPlace::default());
             continue;
         }
-        let Inputs { inputs, problems } = Inputs::of(std::slice::from_ref(argument));
+        let Inputs { inputs, places, problems } = Inputs::of(std::slice::from_ref(argument));
         found.inputs.extend(inputs);
+        found.places.extend(places);
         found.problems.extend(problems);
     }
     Ok(found)
@@ -72,8 +76,9 @@ pub struct Defined {
 }
 
 impl Definitions {
-    /// Finds them in the inputs. What cannot be read is reported when all objects are checked.
-    pub fn collect(&mut self, environment: &Inputs, inputs: &Inputs) {
+    /// Finds them in the inputs. Returns the inputs of the environment that cannot be read, and why; what cannot be read
+    /// of the others is reported when all objects are checked.
+    pub fn collect(&mut self, environment: &Inputs, inputs: &Inputs) -> Vec<(String, String)> {
         let is_kind = |kind: &str| KINDS.contains(&kind);
         self.visit(environment, Purpose::Environment, &is_kind, &KINDS);
         self.visit(inputs, Purpose::Checked, &is_kind, &KINDS);
@@ -91,6 +96,7 @@ impl Definitions {
             self.visit(environment, Purpose::Environment, &is_parameter, &words);
             self.visit(inputs, Purpose::Checked, &is_parameter, &words);
         }
+        problems_of(environment)
     }
 
     /// Adds the objects of some kinds. Documents without any of the words are not decoded.
@@ -116,7 +122,10 @@ impl Definitions {
         for Definition { number, document, object } in self.0 {
             let mut all = vec![];
             for engine in engines {
-                all.push((engine.release(), define(engine, previous, &document, &object).await));
+                all.push((
+                    engine.release(),
+                    define(engine, previous, number.map(|(input, _)| input), &document, &object).await,
+                ));
             }
             if all.iter().all(|(_, found)| found.is_none()) {
                 // no engine serves its kind, which is reported when all objects are checked
@@ -138,12 +147,54 @@ impl Definitions {
     }
 }
 
-/// Creates an object. `None` if its kind is not served.
-async fn define(engine: &Engine, previous: &Previous, document: &Document, object: &Object) -> Option<Vec<Finding>> {
+/// The inputs of the environment without objects, and those that cannot be read or decoded: what they were to define would
+/// be missing in silence.
+fn problems_of(environment: &Inputs) -> Vec<(String, String)> {
+    let mut problems = vec![];
+    for (i, input) in environment.inputs.iter().enumerate() {
+        // other files of a directory, such as templates, may be no manifests
+        let is_named = environment.places.get(i).is_none_or(|place| place.below.is_empty());
+        let mut problem = |why: String| problems.push((input.name().to_string(), why));
+        let documents = match input.documents() {
+            Ok(documents) => documents,
+            Err(why) => {
+                problem(why);
+                continue;
+            }
+        };
+        let mut is_empty = true;
+        for document in documents {
+            is_empty = false;
+            match document {
+                Ok(document) if is_named || KINDS.iter().any(|kind| document.mentions(kind)) => {
+                    if let Err(Undecodable { line, why }) = document.objects() {
+                        problem(format!("{}:{line}: {why}", input.name()));
+                    }
+                }
+                Ok(_) => {}
+                Err(why) => problem(why),
+            }
+        }
+        if is_empty && is_named {
+            problem(format!("{}: there are no objects", input.name()));
+        }
+    }
+    problems
+}
+
+/// Creates an object, which is in an input unless it is part of the environment. `None` if its kind is not served.
+async fn define(
+    engine: &Engine,
+    previous: &Previous,
+    input: Option<usize>,
+    document: &Document,
+    object: &Object,
+) -> Option<Vec<Finding>> {
     let target = engine.target(&object.value)?;
     let mut found = vec![];
-    if let Ok(Some(old)) = previous.of(engine, &target, &object.value).await {
-        let verdict = engine.update_of(&target, &old, &object.value, &RequestOptions::verdict()).await;
+    if let Ok(Counterpart::One(old)) = previous.of(engine, &target, input, &object.value).await {
+        let former = (&old, Previous::origin(&old));
+        let verdict = engine.update_of(&target, former, &object.value, &RequestOptions::verdict()).await;
         found = check::of(document, object, &verdict);
     }
     let verdict = engine.define_as(&target, object.content(), &object.value).await;

@@ -4,8 +4,11 @@
 //! namespaces) is created, whatever its place. Then all objects are checked, on all cores, a few documents at a time.
 
 mod check;
+mod decoding;
 mod definitions;
+mod index;
 mod previous;
+mod removed;
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -17,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::engine::{Engine, Options};
 use crate::findings::{Checked, Finding, Form, Place, Report, Severity, Summary};
 use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
-use crate::sources::{Document, Inputs};
+use crate::sources::{Document, Inputs, Patterns};
 use check::Checker;
 use definitions::Definitions;
 use previous::Previous;
@@ -39,7 +42,29 @@ pub struct Settings {
     pub runtime_config: Vec<String>,
     /// Whether objects of unknown kinds are left out.
     pub ignores_missing: bool,
+    /// Kinds of objects that are left out, in any case.
+    pub skipped_kinds: Vec<String>,
+    /// Patterns of files that are left out.
+    pub ignored: Vec<String>,
+    pub others: Others,
+    pub empty: Empty,
     pub form: Form,
+}
+
+/// What becomes of files in directories that are no manifests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Others {
+    #[default]
+    LeftOut,
+    Reported,
+}
+
+/// Whether inputs may have no objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Empty {
+    #[default]
+    IsAnError,
+    Allowed,
 }
 
 /// The end of a run.
@@ -59,19 +84,27 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         report.checked(&problem(file, "Unreadable", why))
     };
     let engines = engines(settings).await?;
-    let inputs = Inputs::of(&settings.inputs).preloaded();
+    let (inputs, ignored) = selected(settings)?;
+    ignored.into_iter().for_each(|name| report.ignore(name));
+    let inputs = Arc::new(inputs.preloaded());
     let environment = definitions::environment(settings).await?;
-    let previous = Previous::read(settings.old.as_deref()).await?;
-    for found in inputs.problems.iter().chain(&environment.problems).chain(previous.problems()) {
+    let previous = Previous::read(settings.old.as_deref(), &inputs).await?;
+    let mut definitions = Definitions::default();
+    let undefined = definitions.collect(&environment, &inputs);
+    for found in inputs.problems.iter().chain(&environment.problems).chain(&undefined).chain(previous.problems()) {
         unreadable(&mut report, found)?;
     }
-    let mut definitions = Definitions::default();
-    definitions.collect(&environment, &inputs);
     let defined = definitions.define(&engines, &previous).await;
     for checked in &defined.of_environment {
         report.checked(checked)?;
     }
-    let checker = Checker { engines, defined: defined.of_inputs, previous, ignores_missing: settings.ignores_missing };
+    let checker = Checker {
+        engines,
+        defined: defined.of_inputs,
+        previous,
+        ignores_missing: settings.ignores_missing,
+        skipped_kinds: settings.skipped_kinds.iter().map(|kind| kind.to_lowercase()).collect(),
+    };
     let mut chunks = Chunks::new(Arc::new(checker));
     for (i, input) in inputs.inputs.iter().enumerate() {
         match input.documents() {
@@ -94,7 +127,30 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         }
     }
     chunks.finish(&mut report).await?;
+    if report.is_empty() && settings.empty == Empty::IsAnError {
+        // such as the output of a command that has failed
+        let why = "there are no objects; with --allow-empty, this is no error".to_owned();
+        unreadable(&mut report, &(settings.inputs.join(" "), why))?;
+    }
     Ok(Outcome { summary: report.end()?, is_incomplete })
+}
+
+/// The inputs that are checked, and the names of those that are left out. The error is one line.
+fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), String> {
+    let patterns = Patterns::read(&settings.ignored)?;
+    let Inputs { inputs, places, problems } = Inputs::of(&settings.inputs);
+    let (mut kept, mut ignored) = (Inputs { problems, ..Inputs::default() }, vec![]);
+    for (input, place) in inputs.into_iter().zip(places) {
+        // what was named is meant, unless it is to be ignored
+        let is_other = settings.others == Others::LeftOut && !place.below.is_empty() && !input.is_manifest();
+        if is_other || patterns.ignore(&place.path) {
+            ignored.push(input.name());
+        } else {
+            kept.inputs.push(input);
+            kept.places.push(place);
+        }
+    }
+    Ok((kept, ignored))
 }
 
 /// Creates the definitions that objects of the inputs depend on, and returns the findings about them. The error is one line.
@@ -105,7 +161,9 @@ pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Re
         return Err(why.clone());
     }
     let mut definitions = Definitions::default();
-    definitions.collect(&environment, inputs);
+    if let Some((_, why)) = definitions.collect(&environment, inputs).into_iter().next() {
+        return Err(why);
+    }
     let defined = definitions.define(engines, &Previous::None).await;
     let of_inputs = defined.of_inputs.into_iter().filter(|(_, findings)| !findings.is_empty());
     let of_inputs = of_inputs.map(|(((input, _), _), findings)| {
@@ -211,4 +269,8 @@ impl Chunks {
 }
 
 #[cfg(test)]
+mod place_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod update_tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const CRD: &str = "\
+pub const CRD: &str = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boats.example.com}
@@ -27,14 +27,14 @@ spec:
             - {rule: self.owner == oldSelf.owner, message: the owner is final}
 ";
 
-fn boat(spec: &str) -> String {
+pub fn boat(spec: &str) -> String {
     format!("apiVersion: example.com/v1\nkind: Boat\nmetadata: {{name: a}}\nspec: {spec}\n")
 }
 
-struct Files(tempfile::TempDir);
+pub struct Files(tempfile::TempDir);
 
 impl Files {
-    fn new(files: &[(&str, &str)]) -> Files {
+    pub fn new(files: &[(&str, &str)]) -> Files {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = directory.path().join(name);
@@ -49,7 +49,7 @@ impl Files {
     }
 
     /// The report, without the path of the directory, and the outcome.
-    async fn report(&self, settings: Settings) -> (String, Outcome) {
+    pub async fn report(&self, settings: Settings) -> (String, Outcome) {
         let settings = Settings {
             inputs: settings.inputs.iter().map(|name| self.at(name)).collect(),
             crds: settings.crds.iter().map(|name| self.at(name)).collect(),
@@ -63,12 +63,12 @@ impl Files {
     }
 }
 
-fn inputs(names: &[&str]) -> Settings {
+pub fn inputs(names: &[&str]) -> Settings {
     Settings { inputs: names.iter().map(|name| (*name).to_owned()).collect(), ..Settings::default() }
 }
 
 /// The places and messages of the findings in a report as JSON.
-async fn findings(files: &Files, settings: Settings) -> Vec<String> {
+pub async fn findings(files: &Files, settings: Settings) -> Vec<String> {
     let (report, _) = files.report(Settings { form: Form::Json, ..settings }).await;
     let report = machinery::value::decode(report.as_bytes()).unwrap();
     let shown = |finding: &machinery::Value| {
@@ -110,7 +110,7 @@ async fn each_finding_has_its_place_and_the_text_of_the_server() {
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: 1}\n".to_owned(),
             vec![
-                "a.yaml:4:1: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into \
+                "a.yaml:4:11: data.b: ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into \
                  Go struct field ConfigMap.data of type string"
                     .to_owned(),
             ],
@@ -121,7 +121,8 @@ async fn each_finding_has_its_place_and_the_text_of_the_server() {
         ),
         (
             "apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: a}\n".to_owned(),
-            vec!["a.yaml:2:7: kind: no matches for kind \"Ingress\" in version \"extensions/v1beta1\"".to_owned()],
+            vec!["a.yaml:2:7: kind: no matches for kind \"Ingress\" in version \"extensions/v1beta1\"; Kubernetes 1.22 removed it; use \
+                 networking.k8s.io/v1".to_owned()],
         ),
         ("a: 1\n".to_owned(), vec!["a.yaml:1:1: this is not a Kubernetes object: it has no apiVersion and no kind".to_owned()]),
         ("- a\n".to_owned(), vec!["a.yaml:1:1: the document is not an object".to_owned()]),
@@ -346,4 +347,115 @@ async fn missing_definitions_can_be_ignored_and_reports_are_equal() {
     let (second, _) = files.report(settings()).await;
     assert_eq!(first.matches("error[").count(), 400);
     assert!(first == second, "two reports of the same files differ");
+}
+
+#[tokio::test]
+async fn definitions_that_cannot_be_read_and_inputs_without_objects_are_errors() {
+    let broken = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \"boats\" x}\n";
+    let files = Files::new(&[
+        ("a.yaml", &boat("{}")),
+        ("crds/crd.yaml", CRD),
+        ("broken.yaml", broken),
+        ("mixed/crd.yaml", broken),
+        ("mixed/template.yaml", "kind: {{ .Values.kind }}\n"),
+        ("notes.yaml", "x: [\n"),
+        ("empty.yaml", ""),
+        ("comment.yaml", "# nothing\n---\n"),
+    ]);
+    let at = |crds: &str| Settings { crds: vec![crds.to_owned()], ignores_missing: true, ..inputs(&["a.yaml"]) };
+    let not_yaml = "this is not YAML: did not find expected ',' or '}'";
+    for (settings, want) in [
+        (at("crds"), vec![]),
+        (at("none.yaml"), vec!["none.yaml: cannot read none.yaml: No such file or directory (os error 2)".to_owned()]),
+        (at("broken.yaml"), vec![format!("broken.yaml: broken.yaml:3: {not_yaml}")]),
+        (at("mixed"), vec![format!("mixed/crd.yaml: mixed/crd.yaml:3: {not_yaml}")]),
+        (
+            at("notes.yaml"),
+            vec!["notes.yaml: notes.yaml:1: this is not YAML: did not find expected node content".to_owned()],
+        ),
+        (at("empty.yaml"), vec!["empty.yaml: empty.yaml: there are no objects".to_owned()]),
+        (
+            inputs(&["empty.yaml"]),
+            vec!["empty.yaml: there are no objects; with --allow-empty, this is no error".to_owned()],
+        ),
+        (
+            inputs(&["comment.yaml"]),
+            vec!["comment.yaml: there are no objects; with --allow-empty, this is no error".to_owned()],
+        ),
+        (Settings { empty: Empty::Allowed, ..inputs(&["empty.yaml"]) }, vec![]),
+    ] {
+        let found: Vec<String> =
+            findings(&files, settings.clone()).await.iter().map(|finding| finding.replace(":0:0", "")).collect();
+        let found: Vec<String> = found.iter().map(|finding| finding.replace(&files.at(""), "")).collect();
+        assert_eq!(found, want, "{settings:?}");
+        assert_eq!(files.report(settings).await.1.is_incomplete, !want.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_manifest_is_left_out_of_directories() {
+    let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n");
+    let typo = "kind: ConfigMap\nmetadata: {name: a}\n";
+    let files = Files::new(&[
+        ("m/a.yaml", &map("a")),
+        ("m/package.json", "{\"name\": \"x\"}"),
+        ("m/chart/Chart.yaml", "apiVersion: v2\nname: x\n"),
+        ("m/chart/values.yaml", "kind: Deployment\n"),
+        ("m/other.yaml", "replicas: 1\n---\nlist: [a]\n"),
+        ("m/component.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [a.yaml]\n"),
+        ("m/typo.yaml", typo),
+        ("m/templates/b.yaml", &map("Bad_Name")),
+    ]);
+    let templates = || vec!["**/templates/".to_owned()];
+    let no_version = "m/typo.yaml:2:18: this is not a Kubernetes object: it has no apiVersion";
+    let settings = || Settings { ignored: templates(), ..inputs(&["m"]) };
+    assert_eq!(findings(&files, settings()).await, [no_version]);
+    let (report, outcome) = files.report(settings()).await;
+    assert_eq!((outcome.summary.files, outcome.summary.ignored_files), (2, 6));
+    let line = "6 files are left out as no manifest or as ignored: m/chart/Chart.yaml, m/chart/values.yaml, m/component.yaml and 3 more; see \
+                --strict-files\n";
+    assert!(report.contains(line), "{report}");
+    let strict = Settings { others: Others::Reported, ..settings() };
+    assert_eq!(files.report(strict).await.1.summary.errors, 7);
+    // what is named is meant
+    assert_eq!(files.report(inputs(&["m/chart/values.yaml"])).await.1.summary.errors, 1);
+}
+
+#[tokio::test]
+async fn kinds_are_skipped_with_their_repeated_keys() {
+    let item = |kind: &str, name: &str| format!("- apiVersion: v1\n  kind: {kind}\n  metadata: {{name: {name}}}\n");
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n{}  data: {{}}\n  data: {{}}\n{}{}  data: {{}}\n  data: {{}}\n",
+        item("Secret", "a"),
+        item("ConfigMap", "b"),
+        item("ConfigMap", "c")
+    );
+    let files = Files::new(&[("a.yaml", &list)]);
+    let repeated = |line: usize| format!("a.yaml:{line}:3: key \"data\" already set in map");
+    for (skipped, want) in [
+        (vec![], vec![repeated(8), repeated(16)]),
+        (vec!["secret"], vec![repeated(16)]),
+        (vec!["Secret.core", "ConfigMap"], vec![repeated(8)]),
+    ] {
+        let skipped_kinds = skipped.iter().map(|kind| (*kind).to_owned()).collect();
+        let found = findings(&files, Settings { skipped_kinds, ..inputs(&["a.yaml"]) }).await;
+        assert_eq!(found, want, "{skipped:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_text_ends_at_once() {
+    let settings = Settings { inputs: vec!["/dev/zero".to_owned()], ..Settings::default() };
+    let mut out = vec![];
+    let outcome = run(&settings, &mut out).await.unwrap();
+    let report = String::from_utf8(out).unwrap();
+    assert!(outcome.is_incomplete && report.contains("cannot read /dev/zero: this is not text"), "{report}");
+    let wide: Vec<u8> = "\u{feff}apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let files = Files::new(&[]);
+    std::fs::write(files.at("wide.yaml"), wide).unwrap();
+    let (report, outcome) = files.report(inputs(&["wide.yaml"])).await;
+    assert!(!outcome.is_incomplete, "{report}");
 }

@@ -98,6 +98,8 @@ pub enum Review {
 pub struct Further {
     /// Rejects the body of a create or an update before any of its fields are reset.
     pub check_body: fn(&Value) -> Option<FieldError>,
+    /// Further values of `apiVersion` that a body may have: versions with the same fields, of which nothing is stored.
+    pub also_posted_as: &'static [&'static str],
     /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
     pub early_warnings: fn(At),
     /// The object to validate, if it is not the object itself.
@@ -151,6 +153,7 @@ impl StoredAs {
 impl Further {
     pub const NONE: Further = Further {
         check_body: |_| None,
+        also_posted_as: &[],
         early_warnings: |_| {},
         validated: |_| None,
         complete_stored: |_| {},

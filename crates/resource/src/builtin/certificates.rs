@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use base::clock;
 use base64::Engine as _;
 use machinery::value::quote;
-use machinery::{Value, names};
+use machinery::{Release, Value, names};
 use schema::apply::FieldSet;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
@@ -188,7 +188,9 @@ fn count(status: &Value, kind: &str) -> usize {
     list(status, "conditions").iter().filter(|condition| text(condition, "type") == kind).count()
 }
 
-fn conditions(status: At) {
+pub(super) fn conditions(status: At) {
+    let both = |status: &Value| DECIDED.iter().all(|kind| count(status, kind) > 0);
+    let may_contradict = status.old.is_some_and(both);
     let mut known = HashSet::new();
     for condition in status.items_of("conditions") {
         let (kind, state) = (condition.field_or_empty("type"), condition.field("status"));
@@ -204,11 +206,20 @@ fn conditions(status: At) {
             "Denied" => known.contains("Approved"),
             _ => false,
         };
-        if is_contradicted {
+        // both may stay where an earlier release has stored both
+        if is_contradicted && !may_contradict && status.release() < Release::V1_37 {
             let why = "Approved and Denied conditions are mutually exclusive";
             status.field("conditions").shown_as_text(kind.as_text()).invalid(why);
         }
         kind.unique(&mut known);
+    }
+    if status.release() >= Release::V1_37 && both(status.value) && !may_contradict {
+        let shown = DECIDED.map(|kind| format!("conditions[{{\"type\": {}}}]", quote(kind)));
+        let quoted = shown.clone().map(|shown| format!("`{shown}`")).join(", ");
+        let conditions = status.field("conditions");
+        conditions
+            .shown_as_text(&format!("{{{}}}", shown.join(", ")))
+            .invalid(format!("must specify at most one of: {quoted}"));
     }
 }
 

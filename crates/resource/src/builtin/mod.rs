@@ -57,6 +57,7 @@ mod projections;
 mod quotas;
 mod rbac;
 mod request_pem;
+mod resize;
 mod reviews;
 mod rollouts;
 mod routing;

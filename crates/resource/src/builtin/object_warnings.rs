@@ -18,7 +18,10 @@ pub fn of_name(object: At, used_in: &str) {
 }
 
 /// Deprecated labels of Nodes, and what has replaced them.
-const FORMER_LABELS: [(&str, &str); 5] = [
+const FORMER_LABELS: [(&str, &str); 8] = [
+    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
+    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
+    ("scheduler.alpha.kubernetes.io/preferAvoidPods", "deprecated since v1.22; use Taints and Tolerations instead"),
     ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
     ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
     (

@@ -17,7 +17,7 @@ use super::{pod_annotations, pod_volumes};
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 /// Replaces the Pod by the stored one, except for the part that `take` copies from the request.
-fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
+pub(super) fn keep_all_but(pod: &mut Value, old: &Value, take: impl FnOnce(&mut Value, &Value)) {
     let new = std::mem::replace(pod, old.clone());
     for name in ["generateName", "managedFields", "resourceVersion"] {
         restore(pod, &new, &["metadata", name]);
@@ -59,34 +59,6 @@ pub fn validate_ephemeral(pod: At) {
             }
             Some(_) => {}
         }
-    }
-}
-
-/// The subresource `resize` writes only the resources of containers.
-pub fn resize(pod: &mut Value, old: &Value) {
-    let new = pod.clone();
-    keep_all_but(pod, old, |pod, _| {
-        for kind in ["containers", "initContainers"] {
-            let given = list(new.get("spec").unwrap_or(&Value::Null), kind).to_vec();
-            let kept = pod.get_mut("spec").and_then(|spec| spec.get_mut(kind)).and_then(Value::as_array_mut);
-            let Some(kept) = kept.filter(|kept| kept.len() == given.len()) else { continue };
-            for (container, given) in kept.iter_mut().zip(&given) {
-                if text(container, "name") != text(given, "name") {
-                    continue;
-                }
-                for field in ["resources", "resizePolicy"] {
-                    restore(container, given, &[field]);
-                }
-            }
-        }
-    });
-}
-
-pub fn validate_resize(pod: At) {
-    validate_spec(pod.field("spec"));
-    let class = pod.field("status.qosClass").old_text();
-    if podspec::quality_of_service(pod.value) != class {
-        pod.field("spec").shown_as_text(class).invalid("Pod QOS Class may not change as a result of resizing");
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 
 use cel::{Type, is_identifier};
+use machinery::jsonpath::JsonPath;
 use machinery::{Text, Value, names};
 
 use super::admission::{self as shared};
 use super::at::At;
 use super::checks::label_selector;
 use super::expressions::{Scope, compile, expression};
+use super::routing;
 use crate::limits;
 
 /// Only the server writes the status.
@@ -16,6 +18,21 @@ pub fn prepare_policy(object: &mut Value, old: Option<&Value>) {
     if old.is_none() {
         object.set_at(&["status"], Value::object());
     }
+}
+
+/// The status of a policy: the findings of the type checker, and conditions.
+pub fn validate_status(at: At) {
+    for warning in at.field("status").items_of("typeChecking.expressionWarnings") {
+        warning.field_or_empty("warning").require_text("");
+        let reference = warning.field_or_empty("fieldRef");
+        let path = reference.as_text().trim();
+        if path.is_empty() {
+            reference.required("");
+        } else if let Err(why) = JsonPath::parse(path) {
+            reference.shown_as_text(path).invalid(format!("invalid JSONPath: {why}"));
+        }
+    }
+    routing::validate_conditions(at);
 }
 
 pub fn validate_policy(at: At) {

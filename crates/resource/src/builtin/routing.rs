@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use machinery::field::FieldPath;
 use machinery::{Map, Value, json, names};
 
 use super::at::{At, CheckStage};
@@ -19,6 +20,19 @@ pub fn validate_ingress(at: At) {
     default.into_iter().for_each(backend);
     for rule in spec.items_of("rules") {
         rule.items_of("http.paths").for_each(http_path);
+    }
+    class_annotation(at);
+}
+
+/// The annotation that named the class of a new Ingress before the field did.
+fn class_annotation(at: At) {
+    let path = FieldPath::new("annotations");
+    let annotations = at.field("metadata.annotations");
+    let annotations = annotations.with_path(&path);
+    let annotated = annotations.field_with_dots("kubernetes.io/ingress.class");
+    let class = at.field("spec.ingressClassName");
+    if !at.is_update() && annotated.is_given() && class.is_given() && annotated.as_text() != class.as_text() {
+        annotated.invalid("must match `ingressClassName` when both are specified");
     }
 }
 

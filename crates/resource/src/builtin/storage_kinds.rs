@@ -110,6 +110,22 @@ pub fn validate_attributes(at: At) {
     }
 }
 
+pub fn validate_attachment_status(at: At) {
+    const METADATA_BYTES_MAX: usize = 256 << 10;
+    const MESSAGE_BYTES_MAX: usize = 1024;
+    let status = at.field("status");
+    let metadata = status.entries_of("attachmentMetadata");
+    if metadata.map(|(key, value)| key.len() + value.as_text().len()).sum::<usize>() > METADATA_BYTES_MAX {
+        status.field("attachmentMetadata").too_long(METADATA_BYTES_MAX);
+    }
+    for error in ["attachError", "detachError"] {
+        let error = status.field(error);
+        if error.text("message").len() > MESSAGE_BYTES_MAX {
+            error.field("message").too_long(MESSAGE_BYTES_MAX);
+        }
+    }
+}
+
 pub fn validate_attachment(at: At) {
     const NO_SINGLE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
     let source = at.field("spec.source");

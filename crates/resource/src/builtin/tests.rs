@@ -61,3 +61,91 @@ fn errors_of_changes_follow_those_of_the_new_object() {
         }
     }
 }
+
+/// The rules of statuses and annotations, each with the fields and texts of its errors.
+#[test]
+fn statuses_and_annotations_have_rules_of_their_own() {
+    let value = |text: &str| machinery::yaml::decode(text.as_bytes()).unwrap().value;
+    let long = "m".repeat(1025);
+    let metadata = format!("status: {{attachmentMetadata: {{k: {}}}}}", "v".repeat(256 << 10));
+    let decrement = |number: i64| format!("status.collisionCount: Invalid value: {number}: cannot be decremented");
+    let both = "status.conditions: Invalid value: \"{conditions[{\\\"type\\\": \\\"Approved\\\"}], conditions[{\\\"type\\\": \\\"Denied\\\"}]}\": must \
+                specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`";
+    let decided = "status: {conditions: [{type: Approved, status: 'True'}, {type: Denied, status: 'True'}]}";
+    for (api_version, kind, part, old, new, want) in [
+        ("apps/v1", "Deployment", "status", "status: {collisionCount: 5}", "status: {collisionCount: 4}", vec![decrement(4)]),
+        ("apps/v1", "StatefulSet", "status", "status: {collisionCount: 5}", "status: {}", vec![decrement(0)]),
+        ("apps/v1", "DaemonSet", "status", "status: {collisionCount: 5}", "status: {collisionCount: 0}", vec![decrement(0)]),
+        ("apps/v1", "DaemonSet", "status", "status: {}", "status: {collisionCount: 0}", vec![]),
+        ("apps/v1", "Deployment", "status", "status: {collisionCount: 5}", "status: {collisionCount: 5}", vec![]),
+        (
+            "storage.k8s.io/v1",
+            "VolumeAttachment",
+            "status",
+            "status: {}",
+            &format!("status: {{attachError: {{message: {long}}}, detachError: {{message: {}}}}}", &long[1..]),
+            vec!["status.attachError.message: Too long: may not be more than 1024 bytes".to_owned()],
+        ),
+        (
+            "storage.k8s.io/v1",
+            "VolumeAttachment",
+            "status",
+            "status: {}",
+            &metadata,
+            vec!["status.attachmentMetadata: Too long: may not be more than 262144 bytes".to_owned()],
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "ValidatingAdmissionPolicy",
+            "status",
+            "status: {}",
+            "status: {typeChecking: {expressionWarnings: [{fieldRef: ' ', warning: ''}, {fieldRef: 'spec.validations[0].expression', warning: w}]}}",
+            vec![
+                "status.typeChecking.expressionWarnings[0].warning: Required value".to_owned(),
+                "status.typeChecking.expressionWarnings[0].fieldRef: Required value".to_owned(),
+            ],
+        ),
+        ("certificates.k8s.io/v1", "CertificateSigningRequest", "conditions", "status: {}", decided, vec![both.to_owned()]),
+        ("certificates.k8s.io/v1", "CertificateSigningRequest", "conditions", decided, decided, vec![]),
+        (
+            "networking.k8s.io/v1",
+            "Ingress",
+            "",
+            "",
+            "metadata: {annotations: {kubernetes.io/ingress.class: a}}\nspec: {ingressClassName: b, rules: [{host: h}]}",
+            vec!["annotations.kubernetes.io/ingress.class: Invalid value: \"a\": must match `ingressClassName` when both are specified".to_owned()],
+        ),
+        (
+            "networking.k8s.io/v1",
+            "Ingress",
+            "",
+            "",
+            "metadata: {annotations: {kubernetes.io/ingress.class: b}}\nspec: {ingressClassName: b, rules: [{host: h}]}",
+            vec![],
+        ),
+        (
+            "networking.k8s.io/v1",
+            "Ingress",
+            "",
+            "spec: {rules: [{host: h}]}",
+            "metadata: {annotations: {kubernetes.io/ingress.class: a}}\nspec: {ingressClassName: b, rules: [{host: h}]}",
+            vec![],
+        ),
+    ] {
+        let behaviour = row_named(api_version, kind).behaviour;
+        let typed = |text: &str| {
+            let mut object = value(text);
+            object.set_at(&["kind"], Value::from(kind));
+            object
+        };
+        let (new, old) = (typed(new), (!old.is_empty()).then(|| typed(old)));
+        let check = |at: at::At| match part {
+            "conditions" => certificates::conditions(at.field("status")),
+            "status" => (behaviour.status.validate)(at),
+            _ => (behaviour.validate)(at),
+        };
+        let found = at::errors_of(&new, old.as_ref(), Release::NEWEST, check);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, want, "{kind}");
+    }
+}

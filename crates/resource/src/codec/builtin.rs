@@ -38,10 +38,16 @@ impl Codec for BuiltInCodec {
         if document.format == Format::Json && !duplicates.is_empty() {
             object = self.row_of(&object).joined(document.bytes());
         }
+        let posted_as = self.row.behaviour.further.also_posted_as.iter();
+        let posted_as = posted_as.copied().find(|version| object.str_at(&["apiVersion"]) == *version);
+        if posted_as.is_some() {
+            object.set_at(&["apiVersion"], Value::String(self.at.api_version()));
+        }
         self.default_type(&mut object, document)?;
         keep_reset(&mut object);
         let mut strict = Strict::of(duplicates);
-        let (kind, given) = (object.str_at(&["kind"]).to_owned(), object.str_at(&["apiVersion"]).to_owned());
+        let given = posted_as.unwrap_or(object.str_at(&["apiVersion"])).to_owned();
+        let kind = object.str_at(&["kind"]).to_owned();
         let bad_body = |why: &str| self.at.body_type().bad_body(&kind, split_version(&given).1, why);
         let normalized = self.normalize(&mut object, &mut strict);
         if document.format == Format::Json {
@@ -50,7 +56,9 @@ impl Codec for BuiltInCodec {
         let strict = strict.in_order(document);
         normalized.map_err(|why| bad_body(&self.first_type_error(|| document.json_text(), &object, why)))?;
         report(&strict, document, validation, warn, bad_body)?;
-        self.at.body_type().check_version(&given)?;
+        if posted_as.is_none() {
+            self.at.body_type().check_version(&given)?;
+        }
         if let Some(error) = (self.row.behaviour.further.check_body)(&object) {
             let name = object.str_at(&["metadata", "name"]);
             return Err(Status::invalid(self.row.group, self.row.kind, name, &[error]));

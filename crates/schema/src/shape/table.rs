@@ -52,6 +52,10 @@ pub(super) fn fields(name: &'static str) -> Box<[Field]> {
 fn is_kind(go: &GoStruct) -> bool {
     let metadata =
         |field: &GoField| matches!(field.go_type.base, GoBase::Struct("meta.v1.ObjectMeta" | "meta.v1.ListMeta"));
+    if go.name == "meta.v1.DeleteOptions" {
+        // an Eviction holds one
+        return true;
+    }
     let is_template = go.name.ends_with("TemplateSpec") || go.name == "core.v1.PersistentVolumeClaimTemplate";
     !is_template && go.fields.first().is_some_and(|field| field.name == "metadata" && metadata(field))
 }

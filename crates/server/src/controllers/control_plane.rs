@@ -32,5 +32,6 @@ async fn check(context: &Context, plane: &ControlPlane, checks: u32) -> Result<(
     if checks.is_multiple_of(limits::IDENTITY_LEASE_LOOKS) {
         control_plane::renew(context, plane).await?;
     }
-    control_plane::create(context, plane).await
+    control_plane::create(context, plane).await?;
+    control_plane::restore_endpoints(context, plane).await
 }

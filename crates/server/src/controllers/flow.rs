@@ -1,4 +1,4 @@
-//! The configuration of API priority and fairness (KEP-1040): restores mandatory objects and writes the `Dangling` condition
+//! The configuration of API priority and fairness (KEP-1040): restores bootstrap objects and writes the `Dangling` condition
 //! of FlowSchemas. kube-apiserver does this itself, so `--controllers` does not apply.
 
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use resource::Resource;
 use resource::builtin::FLOW_GROUP;
 use schema::definition::has_condition;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::reconciler::Reconciler;
 use crate::limits;
-use crate::verbs::{self, Context, Document, Format, PatchKind, Subresource};
+use crate::verbs::{self, Context, Document, Format, Kept, PatchKind, Subresource};
 
 const DANGLING: &str = "Dangling";
 /// The field manager of the conditions.
@@ -26,18 +27,30 @@ pub struct FlowController;
 
 impl Reconciler for FlowController {
     const NAME: &'static str = "flow control";
-    type Memory = ();
+    /// When bootstrap objects that were changed are restored.
+    type Memory = Option<Instant>;
 
     fn observe(&self, key: &Key, _: &Event) -> bool {
         key.group == FLOW_GROUP
     }
 
-    async fn reconcile(&self, context: &Arc<Context>, _: &watch::Receiver<bool>, _: &mut ()) -> Option<Duration> {
+    async fn reconcile(
+        &self,
+        context: &Arc<Context>,
+        _: &watch::Receiver<bool>,
+        due: &mut Option<Instant>,
+    ) -> Option<Duration> {
+        let now = clock::moment();
         let kept = async {
-            verbs::create_mandatory_flows(context).await?;
+            let is_due = due.is_some_and(|due| due <= now);
+            verbs::keep_flows(context, if is_due { Kept::All } else { Kept::MissingMandatory }).await?;
             report_dangling(context).await
         };
-        let status = kept.await.err()?;
+        let Err(status) = kept.await else {
+            let is_changed = verbs::are_flows_changed(context);
+            *due = is_changed.then(|| due.filter(|due| *due > now).unwrap_or(now + limits::FLOW_RESTORATION));
+            return due.map(|due| due.saturating_duration_since(now));
+        };
         tracing::warn!(error = %status, "mandatory objects or conditions of API priority and fairness cannot be written; will retry");
         Some(limits::CONTROLLER_RETRY)
     }

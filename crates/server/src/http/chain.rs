@@ -15,6 +15,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value};
+use objects::Stored;
 
 use super::arrival::Arrival;
 use super::body::Body;
@@ -97,6 +98,10 @@ pub type HttpResponse = Response<Body>;
 #[derive(Clone, Copy)]
 pub struct VerdictOnly;
 
+/// What takes the place of the stored object in a dry run of this process.
+#[derive(Clone)]
+pub struct InPlaceOfStored(pub Arc<Stored>);
+
 /// Marks a response that kube-apiserver sends before the step that adds `Cache-Control`.
 #[derive(Clone, Copy)]
 pub(super) struct Early;
@@ -164,6 +169,7 @@ impl Edge {
         let mut reply = reply(self.served, &info, &parts.headers);
         reply.gzip &= self.compresses;
         reply.without_object = parts.extensions.get::<VerdictOnly>().is_some();
+        reply.stand_in = parts.extensions.remove::<InPlaceOfStored>().map(|InPlaceOfStored(stored)| stored);
         reply.observation = self.observe(&info, &parts.headers);
         let tap = self.tap(&info, path, &parts);
         let body = copied(body, tap.as_ref());
@@ -333,6 +339,7 @@ fn reply(served: &'static [Media], info: &RequestInfo, headers: &HeaderMap) -> R
         lag: None,
         observation: None,
         without_object: false,
+        stand_in: None,
         gzip: text(ACCEPT_ENCODING).split(',').any(|e| e.trim() == "gzip"),
     }
 }

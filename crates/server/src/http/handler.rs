@@ -49,6 +49,7 @@ impl Edge {
         let completion = self.interceptor.as_ref().and_then(|interceptor| interceptor.completion(&authorized.info));
         let mut request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
         request.wants_object = !reply.without_object;
+        request.stand_in.clone_from(&reply.stand_in);
         let request = request.posted_to(route.posted_to).audited(reply.audit_context.clone()).lagging(reply.lag);
         let request = Arc::new(request.completed_by(completion).limited_by(self.room.clone()));
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);

@@ -39,7 +39,7 @@ mod window;
 mod zpages;
 
 pub use body::Body;
-pub use chain::{Edge, EdgeParts, HttpResponse, VerdictOnly};
+pub use chain::{Edge, EdgeParts, HttpResponse, InPlaceOfStored, VerdictOnly};
 pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;

@@ -12,7 +12,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, cbor, yaml};
-use objects::ProtobufForm;
+use objects::{ProtobufForm, Stored};
 
 use super::body::Body;
 use super::interceptor::{Observation, ShownRevision, StatusReason};
@@ -40,6 +40,8 @@ pub struct Reply {
     pub pretty: bool,
     /// Whether the client wants no object in the response to a write, see [`super::VerdictOnly`].
     pub without_object: bool,
+    /// What takes the place of the stored object, in a dry run.
+    pub stand_in: Option<Arc<Stored>>,
     /// Whether the client accepts gzip.
     pub gzip: bool,
     /// Warnings about the credentials of the request.

@@ -163,26 +163,6 @@ fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
     wanted
 }
 
-/// Recreates the mandatory objects of API priority and fairness.
-pub async fn create_mandatory_flows(context: &Context) -> Result<(), Status> {
-    const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
-    let missing = |plural| {
-        let collection = context.registry.get(FLOW_GROUP, plural).map(|resource| resource.collection.clone());
-        let is_missing = move |name: &&str| collection.as_ref().is_some_and(|all| all.get(name).is_none());
-        MANDATORY.into_iter().filter(is_missing).collect::<Vec<_>>()
-    };
-    let create = async |plural, objects: fn() -> Vec<Value>| {
-        let missing = missing(plural);
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let is_missing = |object: &Value| missing.contains(&object.str_at(&["metadata", "name"]));
-        create_of(context, FLOW, FLOW_GROUP, plural, objects().into_iter().filter(is_missing)).await
-    };
-    create("prioritylevelconfigurations", flow::defaults::levels).await?;
-    create("flowschemas", flow::defaults::schemas).await
-}
-
 /// The ConfigMap with the day since which uses of tokens in Secrets are tracked (KEP-2799).
 pub fn token_tracking() -> Value {
     let (namespace, name) = TOKEN_TRACKING;

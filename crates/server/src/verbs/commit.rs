@@ -151,7 +151,7 @@ impl Write<'_> {
     }
 
     /// The storage form of an object. If it is too large, managedFields are dropped, unless the write is an apply.
-    async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
+    pub async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let untracks = !self.change.is_apply();
         // a scale may create the `spec` of a custom resource; its other fields get their defaults only when the object

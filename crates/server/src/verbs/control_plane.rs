@@ -125,13 +125,30 @@ pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), St
     if context.objects.store().is_shared() {
         return Ok(());
     }
+    restore(context, [("", "services", Some(plane.service(context)), &["spec", "ports"][..])]).await?;
+    restore_endpoints(context, plane).await
+}
+
+/// Restores the addresses and ports of the Endpoints and the EndpointSlice of a server that is alone. Other servers may have
+/// added theirs.
+pub async fn restore_endpoints(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
+    if context.objects.store().is_shared() {
+        return Ok(());
+    }
     let kinds = [
-        ("", "services", Some(plane.service(context)), &["spec", "ports"][..]),
-        ("", "endpoints", plane.endpoints(), &["subsets"]),
+        ("", "endpoints", plane.endpoints(), &["subsets"][..]),
         ("discovery.k8s.io", "endpointslices", plane.slice(), &["endpoints"]),
         ("discovery.k8s.io", "endpointslices", plane.slice(), &["ports"]),
     ];
-    for (group, plural, wanted, field) in kinds {
+    restore(context, kinds).await
+}
+
+/// Sets fields of the objects of the control plane that exist.
+async fn restore<const N: usize>(
+    context: &Context,
+    fields: [(&str, &str, Option<Value>, &[&str]); N],
+) -> Result<(), Status> {
+    for (group, plural, wanted, field) in fields {
         let Some(resource) = context.registry.get(group, plural) else { continue };
         let stored = resource.collection.get(&resource.key(NAMESPACE, NAME).path);
         let (Some(stored), Some(wanted)) = (stored, wanted) else { continue };

@@ -23,19 +23,8 @@ pub async fn deposit(
 ) -> Result<Revision, Status> {
     let request = &own_request(context, resource, version, path);
     let codec = request.strategy.codec();
-    let mut object = codec.decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
-    for (field, value) in [("uid", clock::uuid()), ("creationTimestamp", clock::now_rfc3339())] {
-        if object.str_at(&["metadata", field]).is_empty() {
-            object.set_at(&["metadata", field], Value::from(value));
-        }
-    }
-    if object.at(&["metadata", "generation"]).is_none() && request.resource.is_custom() {
-        object.set_at(&["metadata", "generation"], Value::Int(1));
-    }
-    if request.resource.namespaced {
-        object.set_at(&["metadata", "namespace"], Value::from(request.namespace().as_str()));
-    }
-    object.remove_at(&["metadata", "resourceVersion"]);
+    let object = codec.decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
+    let object = completed(request, object);
     let options = WriteOptions::default();
     let write = Write::new(context, request, Change::Create(Value::Null), &options);
     remove(context, request, object.str_at(&["metadata", "name"])).await?;
@@ -49,19 +38,26 @@ pub async fn deposit(
     stored.map(|stored| stored.revision).ok_or_else(|| request.resource.modified(&name))
 }
 
-/// Removes the object of a name from a collection, without admission and finalizers. If there is none, nothing happens.
-pub async fn withdraw(
-    context: &Context,
-    resource: &Arc<Resource>,
-    version: &Arc<Version>,
-    path: &str,
-    name: &str,
-) -> Result<(), Status> {
-    remove(context, &own_request(context, resource, version, path), name).await
+/// An object with the system fields that it lacks, in the namespace of the request.
+pub(super) fn completed(request: &Request, mut object: Value) -> Value {
+    for (field, value) in [("uid", clock::uuid()), ("creationTimestamp", clock::now_rfc3339())] {
+        if object.str_at(&["metadata", field]).is_empty() {
+            object.set_at(&["metadata", field], Value::from(value));
+        }
+    }
+    if object.at(&["metadata", "generation"]).is_none() && request.resource.is_custom() {
+        object.set_at(&["metadata", "generation"], Value::Int(1));
+    }
+    match request.scope().to_owned() {
+        namespace if namespace.is_empty() => drop(object.remove_at(&["metadata", "namespace"])),
+        namespace => object.set_at(&["metadata", "namespace"], Value::from(namespace)),
+    }
+    object.remove_at(&["metadata", "resourceVersion"]);
+    object
 }
 
 /// A request of the server itself for a collection.
-fn own_request(context: &Context, resource: &Arc<Resource>, version: &Arc<Version>, path: &str) -> Request {
+pub(super) fn own_request(context: &Context, resource: &Arc<Resource>, version: &Arc<Version>, path: &str) -> Request {
     context.server_request(resource, &http::Method::POST, path, Subresource::None).in_version(version.clone())
 }
 

@@ -17,6 +17,7 @@ mod delete;
 mod deletion;
 mod deliveries;
 mod deposit;
+mod flow_upkeep;
 mod hooks;
 mod image;
 mod inflight;
@@ -31,6 +32,7 @@ mod rbac;
 mod reconcile;
 mod review;
 mod selection;
+mod stand_in;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -61,20 +63,21 @@ use access::flow::Flow;
 
 pub use as_server::{CONTROLLERS, SERVER, change_as, path_in, path_of};
 pub use bootstrap::{
-    TOKEN_TRACKING, bootstrap, create_mandatory_flows, create_namespaces, publish_trust, restore_registration,
-    token_tracking,
+    TOKEN_TRACKING, bootstrap, create_namespaces, publish_trust, restore_registration, token_tracking,
 };
 pub use connect::connect;
 pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};
 pub use deliveries::{Deliveries, Passed, WatchEvent};
-pub use deposit::{deposit, withdraw};
+pub use deposit::deposit;
+pub use flow_upkeep::{Kept, are_flows_changed, keep_flows};
 pub use image::Image;
 pub use inflight::WritesInFlight;
 pub use items::Items;
 pub use list::{catch_up, check_options, get, list};
 pub use naming::{establish, establish_all, establish_peers};
 pub use patch::PatchKind;
+pub use stand_in::{Addition, Provenance, StandIn, stand_in};
 pub use upkeep::create_missing;
 pub use warnings::Warnings;
 pub use watch::{Watch, watch};
@@ -169,6 +172,8 @@ pub struct Request {
     pub room: Option<Arc<dyn Room>>,
     /// Completes the object that the request writes, if a layer above does so.
     pub completion: Option<Box<dyn Completion>>,
+    /// What takes the place of the stored object, in a dry run.
+    pub stand_in: Option<Arc<Stored>>,
 }
 
 /// What a layer above adds to the objects of a resource.
@@ -271,6 +276,7 @@ impl Request {
             lag: None,
             room: None,
             completion: None,
+            stand_in: None,
         }
     }
 
@@ -343,6 +349,12 @@ impl Request {
         check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
         self.check_path(self.name())?;
         Ok(self.resource.key(self.namespace(), self.name()))
+    }
+
+    /// The object that the request names, if there is one.
+    fn target(&self) -> Result<Option<Arc<Stored>>, Status> {
+        let path = self.place()?.path;
+        Ok(self.stand_in.clone().or_else(|| self.resource.collection.get(&path)))
     }
 
     /// Fails if the namespace of the request cannot be part of a key of kube-apiserver. `name` is empty for all objects of the

@@ -128,6 +128,18 @@ fn next_status(context: &Context, outline: &Outline) -> Option<Value> {
     Some(next)
 }
 
+/// Sets the status of a CRD that is not stored as if its names had been accepted.
+pub fn set_established(context: &Context, object: &mut Value) {
+    let now = clock::now_rfc3339();
+    if let Some(naming) = naming(context, object) {
+        object.set_at(&["status", "acceptedNames"], naming.accepted_names);
+        definition::set_condition(object, &naming.names_accepted, &now);
+    }
+    if let Some(established) = definition::establish(object) {
+        definition::set_condition(object, &established, &now);
+    }
+}
+
 fn naming(context: &Context, old: &Value) -> Option<definition::Naming> {
     let (group, name) = (old.str_at(&["spec", "group"]), old.str_at(&["metadata", "name"]));
     context.registry.names().decide(old, &third_party_names(context, group, name))

@@ -96,7 +96,10 @@ impl Write<'_> {
                 let path = self.request.resource.key(&listed.meta.namespace, &listed.meta.name).path;
                 Ok(collection.get(&path).filter(|stored| stored.meta.uid == listed.meta.uid))
             }
-            _ => Ok(collection.get(&self.request.place()?.path)),
+            _ if self.request.stand_in.is_some() && !self.options.dry_run => {
+                Err(Status::internal("only a dry run may replace an object that is not stored"))
+            }
+            _ => self.request.target(),
         }
     }
 
@@ -121,7 +124,7 @@ impl Write<'_> {
     }
 
     /// The name for admission, from the path or the object.
-    fn name_of(&self, object: &Value, exists: bool) -> Text {
+    pub fn name_of(&self, object: &Value, exists: bool) -> Text {
         match self.request.name() {
             name if name.is_empty() && !exists => Text::from(object.str_at(&["metadata", "name"])),
             name => name.clone(),
@@ -129,13 +132,13 @@ impl Write<'_> {
     }
 
     /// Admission and system fields of a new object. Returns whether its name was generated.
-    async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, bool), Status> {
+    pub async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, bool), Status> {
         let resource = &self.request.resource;
         let generate_name = object.str_at(&["metadata", "generateName"]);
         let shown = if admit.name.is_empty() { generate_name } else { admit.name.as_str() };
         if resource.terminating {
             let why = "create not allowed while custom resource definition is terminating";
-            return Err(Status::forbidden(&resource.group, &resource.plural, shown, why));
+            return Err(Status::forbidden(&resource.group, &resource.plural, admit.name, why));
         }
         admit.check_namespace(&object, if shown.is_empty() { "Unknown" } else { shown })?;
         let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();

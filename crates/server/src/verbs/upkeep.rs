@@ -24,6 +24,12 @@ pub struct Upkeep {
     reconciled: bool,
 }
 
+impl Upkeep {
+    pub fn manager(self) -> &'static str {
+        self.manager
+    }
+}
+
 pub const PLAIN: Upkeep = Upkeep { manager: SERVER, reconciled: false };
 pub const FLOW: Upkeep = Upkeep { manager: FLOW_PRODUCER, reconciled: false };
 pub const ROLES: Upkeep = Upkeep { manager: SERVER, reconciled: true };

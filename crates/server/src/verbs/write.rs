@@ -51,7 +51,7 @@ pub async fn patch(
     }
     check_exists(context, request, kind).await?;
     if change.is_err()
-        && let Some(stored) = request.resource.collection.get(&request.place()?.path)
+        && let Some(stored) = request.target()?
     {
         // kube-apiserver reads the object before it decodes the patch
         request.read_for_write(&stored, options.dry_run).await?;
@@ -80,14 +80,14 @@ fn decode_change(
 /// Fails if the object of a patch does not exist. Errors in the body are reported after this one, except that of its
 /// encoding. An apply may create the object, except through a subresource.
 async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
-    let path = request.place()?.path;
+    let exists = || request.target().map(|found| found.is_some());
     let may_create = kind == PatchKind::Apply && request.subresource == Subresource::None;
-    let exists = || may_create || request.resource.collection.get(&path).is_some();
-    if !exists() {
-        // another server may have created the object
-        catch_up(context).await?;
+    if exists()? || may_create {
+        return Ok(());
     }
-    if exists() { Ok(()) } else { Err(request.not_found()) }
+    // another server may have created the object
+    catch_up(context).await?;
+    if exists()? { Ok(()) } else { Err(request.not_found()) }
 }
 
 impl Request {

@@ -193,6 +193,7 @@ impl Workspaces {
         let own = &self.parts.blueprint;
         Ok(Blueprint {
             plugins: own.plugins.clone(),
+            outgoing: own.outgoing,
             service_addresses: own.service_addresses.clone(),
             egress: self.parts.egress.clone(),
             authentication: own.authentication.clone(),

@@ -1,7 +1,7 @@
 //! The kinds of access control: reviews, roles, certificates, admission, flow control.
 
 use super::super::behaviour::{Behaviour, Further, Hooks, Part, Review, StoredAs};
-use super::super::{certificates, flow, mutations, pod_certificates, policies, rbac, reviews, routing, webhooks};
+use super::super::{certificates, flow, mutations, pod_certificates, policies, rbac, reviews, webhooks};
 
 const NONE: Behaviour = Behaviour::NONE;
 
@@ -112,7 +112,7 @@ pub static KINDS: &[Behaviour] = &[
         of: "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
         prepare: policies::prepare_policy,
         validate: policies::validate_policy,
-        status: Part { validate: routing::validate_conditions, ..Part::PLAIN },
+        status: Part { validate: policies::validate_status, ..Part::PLAIN },
         ..NONE
     },
     Behaviour {

@@ -7,7 +7,7 @@ use super::super::at::At;
 use super::super::behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
 use super::super::{
     accounts, components, config, events, limit_ranges, namespaces, nodes, object_warnings, pod_annotations,
-    pod_status, pod_warnings, pods, quotas, reviews, secrets, services, volumes, workloads,
+    pod_status, pod_warnings, pods, quotas, resize, reviews, secrets, services, volumes, workloads,
 };
 use crate::rules::{Deletion, Preconditions, label_name};
 
@@ -101,7 +101,7 @@ pub static KINDS: &[Behaviour] = &[
         // have changed
         parts: &[
             ("ephemeralcontainers", part(pods::add_ephemeral, pods::validate_ephemeral)),
-            ("resize", part(pods::resize, pods::validate_resize)),
+            ("resize", part(resize::prepare, resize::validate)),
         ],
         deletion: Deletion { begin: |_, _| {}, grace: Some(pods::grace), ..Deletion::DEFAULT },
         further: Further {
@@ -111,7 +111,12 @@ pub static KINDS: &[Behaviour] = &[
         },
         ..NONE
     },
-    Behaviour { of: "policy/v1/Eviction", review: Some(Review::Eviction), ..NONE },
+    Behaviour {
+        of: "policy/v1/Eviction",
+        review: Some(Review::Eviction),
+        further: Further { also_posted_as: &["policy/v1beta1"], ..Further::NONE },
+        ..NONE
+    },
     Behaviour {
         of: "v1/PodTemplate",
         default: workloads::default_template,

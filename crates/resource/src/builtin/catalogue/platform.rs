@@ -100,7 +100,12 @@ pub static KINDS: &[Behaviour] = &[
         warnings: object_warnings::of_class,
         ..NONE
     },
-    Behaviour { of: "storage.k8s.io/VolumeAttachment", validate: storage_kinds::validate_attachment, ..NONE },
+    Behaviour {
+        of: "storage.k8s.io/VolumeAttachment",
+        validate: storage_kinds::validate_attachment,
+        status: Part { validate: storage_kinds::validate_attachment_status, ..Part::PLAIN },
+        ..NONE
+    },
     Behaviour { of: "storage.k8s.io/VolumeAttributesClass", validate: storage_kinds::validate_attributes, ..NONE },
     DEFINITION,
     Behaviour {

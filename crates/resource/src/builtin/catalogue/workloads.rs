@@ -23,6 +23,7 @@ pub static KINDS: &[Behaviour] = &[
         default: workloads::default_daemon_set,
         prepare: workloads::prepare_daemon_set,
         validate: workloads::validate,
+        status: Part { validate: workloads::validate_collisions, ..Part::PLAIN },
         ..WORKLOAD
     },
     Behaviour {

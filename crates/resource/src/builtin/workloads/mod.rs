@@ -185,4 +185,15 @@ pub fn validate_replicas(at: At) {
         let why = if at.text("kind") == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
         status.field_or_zero("availableReplicas").invalid(format!("cannot be greater than {why}"));
     }
+    validate_collisions(at);
+}
+
+/// The number of collisions of names with hashes may only grow, since the next hash depends on it.
+pub fn validate_collisions(at: At) {
+    let status = at.field("status");
+    let count = status.field_or_zero("collisionCount");
+    let before = at.old.and_then(|old| old.at(&["status", "collisionCount"])).and_then(Value::as_int);
+    if before.is_some_and(|before| status.int("collisionCount").is_none_or(|now| now < before)) {
+        count.invalid("cannot be decremented");
+    }
 }

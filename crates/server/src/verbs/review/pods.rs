@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::clock;
-use base::request::{DeleteOptions, WriteOptions};
+use base::request::{DeleteOptions, IGNORE_READ_ERRORS, WriteOptions, invalid_options};
 use machinery::field::{FieldError, FieldPath};
 use machinery::{Status, Text, Value, json, names};
 use objects::Stored;
@@ -137,11 +137,7 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
     if eviction.str_at(&["metadata", "name"]) != name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    let mut options = match eviction.get("deleteOptions").filter(|options| !options.is_null()) {
-        Some(given) => DeleteOptions::of(&DeleteOptions::read(given, &[])?, context.registry.gates())?,
-        None => DeleteOptions::default(),
-    };
-    options.dry_run |= admit.dry_run;
+    let (mut options, errors) = deletion_of(admit, &eviction)?;
     admit.validate(Some(&eviction), None).await?;
     let stored = find(context, request, &name)?;
     let pod = stored.body.to_value(stored.revision);
@@ -152,8 +148,7 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
         if budgets.len() > 1 {
             let message =
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-            let status = json!({"metadata": {}, "status": "Failure", "message": message, "code": 500});
-            return Ok(with_type(status));
+            return Err(Status::untyped(500, message));
         }
         if let Some(budget) = budgets.first().filter(|budget| !budgets::spares(budget, &pod)) {
             budgets::charge(context, budget, &name, options.dry_run).await?;
@@ -162,8 +157,37 @@ pub async fn evict(admit: &Admit<'_>, eviction: Value) -> Result<Value, Status> 
     if !options.dry_run {
         mark(context, request.namespace(), &name, &mut options).await?;
     }
+    if !errors.is_empty() {
+        return Err(invalid_options("DeleteOptions", &errors));
+    }
     delete(context, request, &name, options).await?;
     Ok(done())
+}
+
+/// The options of the deletion of an eviction, and their errors, which the deletion itself reports.
+fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Vec<FieldError>), Status> {
+    let name = admit.request.name();
+    let Some(given) = eviction.get("deleteOptions").filter(|options| !options.is_null()) else {
+        let mut options = DeleteOptions::default();
+        options.dry_run = admit.dry_run;
+        return Ok((options, vec![]));
+    };
+    let given = DeleteOptions::read(given, &[])?;
+    if given.get(IGNORE_READ_ERRORS) == Some(&Value::Bool(true)) {
+        let path = FieldPath::new("deleteOptions").child(IGNORE_READ_ERRORS);
+        let why = "can not be set for pod eviction, try after removing the option";
+        let error = FieldError::invalid(&path, &Value::Bool(true), why);
+        return Err(Status::invalid("policy", "Eviction", name, &[error]));
+    }
+    let dry_run: Vec<&str> = given.texts_at(&["dryRun"]).collect();
+    if admit.dry_run && !dry_run.is_empty() && dry_run != ["All"] {
+        let given = dry_run.join(" ");
+        let why = format!("Non-matching dry-run options in request and content: [All] and [{given}]");
+        return Err(Status::untyped(500, why));
+    }
+    let (mut options, errors) = DeleteOptions::unvalidated(&given, admit.context.registry.gates());
+    options.dry_run |= admit.dry_run;
+    Ok((options, errors))
 }
 
 /// Writes the condition of an eviction if the preconditions hold. A precondition on the resourceVersion then requires
@@ -180,12 +204,6 @@ async fn mark(context: &Context, namespace: &str, name: &str, options: &mut Dele
         *version = Text::from(pod.to_value().str_at(&["metadata", "resourceVersion"]));
     }
     Ok(())
-}
-
-fn with_type(mut status: Value) -> Value {
-    status.set_at(&["kind"], Value::from("Status"));
-    status.set_at(&["apiVersion"], Value::from("v1"));
-    status
 }
 
 /// Deletes the Pod of an allowed eviction.

@@ -1,0 +1,105 @@
+//! Objects that take the place of stored ones in dry runs: the verdict on an update needs no write, so nothing that other
+//! requests see changes, and requests for different objects need not wait for each other.
+
+use std::sync::Arc;
+
+use access::admission::Operation;
+use base::request::{FieldValidation, WriteOptions};
+use machinery::{Status, Value};
+use objects::Stored;
+use resource::builtin::Hooks;
+use resource::{Resource, Version};
+use store::Revision;
+
+use super::admit::{self, Admit};
+use super::change::{Change, Write};
+use super::deposit::{completed, own_request};
+use super::{Context, Document, hooks, meta, naming};
+
+/// Where the object of a stand-in comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// A server has stored it, so it has all that the server sets.
+    Server,
+    /// A file, from which a server would have created it.
+    File,
+}
+
+/// An object in place of the stored one.
+pub struct StandIn {
+    pub stored: Arc<Stored>,
+    /// What the server adds to the object when it is created, besides defaults. `None` if a server has stored it.
+    pub addition: Option<Addition>,
+}
+
+impl StandIn {
+    /// The resourceVersion that replaces it.
+    pub fn revision(&self) -> Revision {
+        self.stored.revision
+    }
+}
+
+/// The object of a file, with its defaults, before and after a server has created it.
+pub struct Addition {
+    pub given: Value,
+    pub created: Value,
+}
+
+/// Makes a stand-in from an object in `version`, at a path of a collection. It is not validated, since an earlier server may
+/// have accepted it under other rules.
+pub async fn stand_in(
+    context: &Context,
+    resource: &Arc<Resource>,
+    version: &Arc<Version>,
+    path: &str,
+    object: &Value,
+    origin: Provenance,
+) -> Result<StandIn, Status> {
+    let mut request = own_request(context, resource, version, path);
+    request.admitted = origin == Provenance::File;
+    let object = request.strategy.codec().decode(&Document::json(object), FieldValidation::Ignore, &|_| {})?;
+    let options = WriteOptions { dry_run: true, ..WriteOptions::default() };
+    let (object, addition) = match origin {
+        Provenance::Server => (completed(&request, object), None),
+        Provenance::File => {
+            let mut write = Write::new(context, &request, Change::Create(object), &options);
+            let (given, mut created) = write.as_created().await?;
+            if resource.hooks == Hooks::Definition {
+                naming::set_established(context, &mut created);
+            }
+            (created.clone(), Some(Addition { given, created }))
+        }
+    };
+    let write = Write::new(context, &request, Change::Create(Value::Null), &options);
+    let encoded = write.encode(object, None).await?;
+    // a client that sends no resourceVersion updates whatever there is, so any revision will do
+    let stored = Stored::new(context.objects.revision().max(1), encoded.body, encoded.meta);
+    Ok(StandIn { stored: Arc::new(stored), addition })
+}
+
+impl Write<'_> {
+    /// The object of a create before and after admission and preparation, without validation.
+    async fn as_created(&mut self) -> Result<(Value, Value), Status> {
+        let Some(changed) = self.changed(None).await? else { return Ok((Value::Null, Value::Null)) };
+        let given = changed.object;
+        let options = admit::write_options("CreateOptions", self.options);
+        let name = self.name_of(&given, false);
+        let admit = Admit { options: &options, name: &name, ..self.admit(Operation::Create) };
+        let mut object = match self.admitted_new(&admit, given.clone()).await {
+            Ok((object, _)) => object,
+            // what is refused today may have been admitted before
+            Err(_) => {
+                let mut object = given.clone();
+                meta::fill_system_fields(&mut object);
+                object
+            }
+        };
+        let mut reserved = object.clone();
+        if let Ok(reservation) = hooks::reserve(self, &mut reserved, None).await {
+            hooks::finish_reservation(self.context, reservation, &Ok(None)).await;
+            object = reserved;
+        }
+        self.request.strategy.prepare_for_create(&mut object);
+        Ok((given, object))
+    }
+}
