@@ -8,6 +8,7 @@ import tempfile
 import pytest
 
 from encryption import ENCODED, MAPS, PLAIN, SECRETS, configuration, secret
+from pintle import eventually
 
 pytestmark = pytest.mark.encryption
 
@@ -106,6 +107,25 @@ def test_keys_of_workspaces_are_rotated(launch):
                 assert read(name)[1]["data"] == {"k": ENCODED.decode()}, name
             begin("later", {"from": {"workspace": "template"}})
             assert read("later")[0] == 200
+
+
+def test_a_workspace_that_no_key_opens_is_in_the_log(launch):
+    """Its phase is still Ready."""
+    with tempfile.TemporaryDirectory() as directory:
+        flag = f"--encryption-provider-config={configuration(directory, {'aesgcm': [('old', 1)]}, 'identity')}"
+        flags = [flag, "--encryption-provider-config-automatic-reload", "--workspaces"]
+        with launch(*flags, storage="embedded") as server:
+            server.ok("POST", "/clusters/a")
+            server.ok("POST", f"/clusters/a{SECRETS}", secret("one"))
+            server.restart()
+            configuration(directory, {"aesgcm": [("new", 2)]}, "identity")
+            reloads = 'apiserver_encryption_config_controller_automatic_reloads_total{status="success"} 1'
+            eventually(lambda: reloads in server.ok("GET", "/metrics"))
+            for _ in range(3):
+                status, body, _ = server.request("GET", f"/clusters/a{SECRETS}/one")
+                assert status == 403 and "cannot be used" in body["message"], body
+            lines = [line for line in server.stderr().splitlines() if "a workspace cannot be used" in line]
+            assert len(lines) == 1 and "workspace=" in lines[0] and "k8s:enc:aesgcm:v1:old" in lines[0], lines
 
 
 def test_wrong_keys_are_reported_and_change_nothing(launch):

@@ -110,17 +110,20 @@ def test_audit_events_and_logs_name_the_workspace(launch, tmp_path):
         eventually(lambda: "/clusters/a/api/v1/pods" in log.read_text() and "/clusters/a/api/v1/pods" in server.log_tail())
         server.ok("PATCH", f"{WORKSPACES}/a", {"spec": {"template": True}})
         maps = "/clusters/a/api/v1/namespaces/default/configmaps"
-        # refused at the gate: a user who may not enter, a workspace that does not exist, and a write to a template
-        refused = [
+        # decided at the gate: a user who may not enter, a workspace that does not exist, and a write to a template
+        decided = [
             ("GET", "/clusters/a/api/v1/secrets", "plain-token", 403, "plain"),
             ("GET", "/clusters/none/api/v1/secrets", None, 403, "system:anonymous"),
             ("GET", "/clusters/a/api/v1/nodes", "wrong", 401, None),
             ("POST", maps, TOKEN, 405, "tester"),
+            # what an operator asks of the gate itself
+            ("POST", "/clusters/a/storage/rewrite", "plain-token", 403, "plain"),
+            ("POST", "/clusters/a/storage/rewrite", TOKEN, 200, "tester"),
         ]
-        for method, path, token, code, _ in refused:
+        for method, path, token, code, _ in decided:
             assert server.request(method, path, {} if method == "POST" else None, token=token)[0] == code, path
         events = lambda: [json.loads(line) for line in log.read_text().splitlines()]
-        for _, path, _, code, user in refused:
+        for _, path, _, code, user in decided:
             seen = lambda path=path, code=code: [
                 event["user"].get("username") for event in events() if event["requestURI"] == path and event.get("responseStatus", {}).get("code") == code
             ]

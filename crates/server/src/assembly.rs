@@ -295,8 +295,11 @@ impl Followers {
         if let Some((group, plural)) = resource::defined_by(key) {
             let client = self.admission.client();
             let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
+            let is_served = || self.registry.get(&group, &plural).is_some();
+            // a new kind has no series yet, and looking for them takes longer the more kinds there are
+            let may_end = objects.series == KindSeries::Each && is_served();
             self.registry.define(&group, &plural, defined);
-            if objects.series == KindSeries::Each && self.registry.get(&group, &plural).is_none() {
+            if may_end && !is_served() {
                 METRICS.forget_kind(&group, &plural);
             }
         }

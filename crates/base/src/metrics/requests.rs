@@ -22,20 +22,35 @@ pub struct RequestSeries {
 
 /// The series by labels. Every entry is also in the metrics, so this map is no larger than they are.
 #[derive(Default)]
-pub struct KnownRequests(RwLock<HashMap<DrySeries, Arc<RequestSeries>>>);
+pub struct KnownRequests(RwLock<SeriesIndex>);
+
+#[derive(Default)]
+struct SeriesIndex {
+    by_labels: HashMap<DrySeries, Arc<RequestSeries>>,
+    /// The labels of each kind, so that the end of a kind takes no longer if there are many.
+    by_kind: HashMap<GroupResource, Vec<DrySeries>>,
+}
 
 impl KnownRequests {
     pub fn get(&self, labels: DrySeries) -> Arc<RequestSeries> {
-        if let Some(known) = self.0.read().get(&labels) {
+        if let Some(known) = self.0.read().by_labels.get(&labels) {
             return known.clone();
         }
-        self.0.write().entry(labels.clone()).or_insert_with(|| Arc::new(RequestSeries::new(labels))).clone()
+        let mut known = self.0.write();
+        let SeriesIndex { by_labels, by_kind } = &mut *known;
+        let begin = || {
+            let kind = GroupResource { group: labels.series.group.clone(), resource: labels.series.resource.clone() };
+            by_kind.entry(kind).or_default().push(labels.clone());
+            Arc::new(RequestSeries::new(labels.clone()))
+        };
+        by_labels.entry(labels.clone()).or_insert_with(begin).clone()
     }
 
     /// Takes the requests for a kind.
     pub(super) fn take(&self, of: &GroupResource) -> Vec<Arc<RequestSeries>> {
-        let is_of = |labels: &DrySeries| labels.series.group == of.group && labels.series.resource == of.resource;
-        self.0.write().extract_if(|labels, _| is_of(labels)).map(|(_, series)| series).collect()
+        let mut known = self.0.write();
+        let labels = known.by_kind.remove(of).unwrap_or_default();
+        labels.iter().filter_map(|labels| known.by_labels.remove(labels)).collect()
     }
 }
 

@@ -10,15 +10,16 @@ use access::flow::{Flow, Seat};
 use base::metrics::{AttemptResult, METRICS};
 use base::request::{RequestInfo, User, Verb};
 use base::{clock, trace, wording};
-use http::HeaderMap;
 use http::header::USER_AGENT;
+use http::{HeaderMap, StatusCode};
 use machinery::status::{Details, Reason};
-use machinery::{Status, Text};
+use machinery::{Status, Text, Value};
 
 use super::arrival::Arrival;
 use super::chain::{Early, Edge, HttpResponse, out_of_time};
 use super::client::Client;
 use super::inflight::{CountedRequest, Permit};
+use super::negotiate::Accepted;
 use super::request_body::RequestBody;
 use super::respond::{self, Reply, set};
 use super::{measure, websocket};
@@ -51,20 +52,20 @@ impl RequestSlot<'_> {
     }
 }
 
-/// Why a layer above has refused a request.
+/// The outcome of a request that a layer above has decided about: a document, or why it is refused.
 #[derive(Clone)]
-struct RefusedBefore(Status);
+struct Settled(Result<Value, Status>);
 
 impl Edge {
-    /// Responds to a request that a layer above has refused: it is audited, logged and measured, and takes a seat, as one that is
-    /// refused here.
-    pub async fn refuse(
+    /// Responds to a request that a layer above has decided about: it is audited, logged and measured, and takes a seat, as one
+    /// that is decided here. It is not authorized again.
+    pub async fn settle(
         self: Arc<Self>,
         client: Arc<Client>,
         mut request: http::Request<RequestBody>,
-        why: Status,
+        outcome: Result<Value, Status>,
     ) -> HttpResponse {
-        request.extensions_mut().insert(RefusedBefore(why));
+        request.extensions_mut().insert(Settled(outcome));
         self.serve(client, request).await
     }
 
@@ -136,8 +137,11 @@ impl Edge {
         }
         let queued = clock::instant();
         let slot = self.admit(&user, &info, is_master, timeout, reply).await?;
-        if let Some(RefusedBefore(status)) = arrival.parts.extensions.get() {
-            return Err(reply.status(status));
+        if let Some(Settled(outcome)) = arrival.parts.extensions.get() {
+            return Err(match outcome {
+                Ok(document) => reply.tree(StatusCode::OK, document, &Accepted::JSON),
+                Err(status) => reply.status(status),
+            });
         }
         let dequeued = clock::instant();
         let authorized = pin!(self.authorize(user, info));

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
+use base::notice::Notices;
 use base::request::{RequestInfo, Verb};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request};
-use machinery::Status;
-use machinery::names;
 use machinery::status::{Details, Reason};
+use machinery::{Status, Value, names};
 use tracing::Instrument as _;
 
 use super::Workspaces;
@@ -81,10 +81,8 @@ impl Workspaces {
             return self.metrics(client, request).await;
         }
         if request.method() == Method::POST && path == REWRITE_PATH {
-            return match self.rewrite(&client, request.headers(), name, query).await {
-                Err(status) => self.refuse(client, request, status).await,
-                rewritten => rewritten,
-            };
+            let rewritten = self.rewrite(&client, request.headers(), name, query).await;
+            return self.settle(client, request, rewritten).await;
         }
         match self.pass(&client, request.headers(), name, path, &info).await {
             Ok(Passage { opened, guard }) => {
@@ -92,22 +90,22 @@ impl Workspaces {
                 let response = opened.edge.clone().serve(client, request).instrument(opened.span.clone()).await;
                 Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
             }
-            Err(RefusedEntry::ByDefault(status)) => self.refuse(client, request, status).await,
+            Err(RefusedEntry::ByDefault(status)) => self.settle(client, request, Err(status)).await,
             Err(RefusedEntry::ByWorkspace(opened, status)) => {
-                Ok(opened.edge.clone().refuse(client, request, status).instrument(opened.span.clone()).await)
+                Ok(opened.edge.clone().settle(client, request, Err(status)).instrument(opened.span.clone()).await)
             }
         }
     }
 
-    /// Responds to a request that the gate refuses.
-    async fn refuse(
+    /// Responds to a request that the gate has decided about.
+    async fn settle(
         &self,
         client: Arc<Client>,
         request: Request<RequestBody>,
-        why: Status,
+        outcome: Result<Value, Status>,
     ) -> Result<HttpResponse, Status> {
         let home = self.home().ok_or_else(stopping)?;
-        Ok(home.refuse(client, request, why).await)
+        Ok(home.settle(client, request, outcome).await)
     }
 
     /// Lets a request pass, or says who refuses it.
@@ -124,7 +122,16 @@ impl Workspaces {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }
         // no retry helps, so clients must not make one
-        let failed = |why: String| Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"));
+        let failed = |why: String| {
+            static UNUSABLE: Notices = Notices::new();
+            // one whose phase is Failed says so in its status
+            if workspace.failure().is_none()
+                && let Some(more) = UNUSABLE.due(name)
+            {
+                tracing::error!(workspace = name, why, more, "a workspace cannot be used");
+            }
+            Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"))
+        };
         let (opened, guard) = match workspace.enter() {
             Some(entered) => entered,
             None => self.open(&workspace).await.map_err(failed)?,

@@ -8,8 +8,7 @@ use base::request::{Query, RequestInfo};
 use base::task;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, Response};
+use http::{HeaderMap, Method};
 use machinery::status::Reason;
 use machinery::{Release, Status, Text, Value, json, names};
 use objects::{Key, Layout};
@@ -20,7 +19,7 @@ use super::definition::{GROUP, PLURAL};
 use super::label::{is_pristine, pristine_id};
 use super::workspace::{KeptStores, OriginStore, Workspace};
 use super::{Workspaces, gate};
-use crate::http::{Body, Client, HttpResponse};
+use crate::http::Client;
 use crate::limits;
 
 /// The result for one workspace.
@@ -57,7 +56,7 @@ impl Workspaces {
         headers: &HeaderMap,
         name: &str,
         query: &str,
-    ) -> Result<HttpResponse, Status> {
+    ) -> Result<Value, Status> {
         let home = self.home().ok_or_else(gate::stopping)?;
         let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/storage");
         home.vouch(client, headers, RequestInfo::parse(&Method::POST, &path, "")).await?;
@@ -73,11 +72,8 @@ impl Workspaces {
             rewritten.map_err(out_of_time)?.map_err(|why| Status::new(Reason::ServiceUnavailable, why))?;
         tracing::info!(workspace = name, objects, written, refused, for_reset, "values have been encrypted again");
         let count = |count: usize| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-        let counts = json!({"objects": (count(objects)), "written": (count(written)), "refused": (count(refused)),
-            "forReset": (count(for_reset))});
-        let mut response = Response::new(Body::Full(counts.to_json().into()));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(response)
+        Ok(json!({"objects": (count(objects)), "written": (count(written)), "refused": (count(refused)),
+            "forReset": (count(for_reset))}))
     }
 
     async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, String> {
