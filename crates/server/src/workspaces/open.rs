@@ -130,7 +130,8 @@ impl Workspaces {
             prefix,
         });
         let (requests, watches) = Default::default();
-        let opened = Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches, span };
+        let opened =
+            Opened { edge: Arc::new(edge), stop, open, used: Mutex::new(clock::instant()), requests, watches, span };
         opened.limit_to(&spec.limits);
         Ok(opened)
     }
