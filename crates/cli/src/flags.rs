@@ -24,7 +24,7 @@ use crate::{examples, short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
-#[command(name = "pintle", version, about, max_term_width = 100)]
+#[command(name = "pintle", version = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("PINTLE_COMMIT"), ")"), about, max_term_width = 100)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,

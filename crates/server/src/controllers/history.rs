@@ -72,7 +72,9 @@ pub async fn keep(context: Arc<Context>, interval: Duration, mut stop: watch::Re
     context.objects.reach_back(0).await;
     let (mut ages, mut expired) = (Ages::default(), 0);
     let mut compactions = Compactions { interval, last: None, revision: 0, size: 0 };
-    let mut tick = tokio::time::interval(limits::HISTORY_LOOK);
+    let is_frequent = context.objects.store().is_shared() && !interval.is_zero();
+    let look = if is_frequent { interval.min(limits::HISTORY_LOOK) } else { limits::HISTORY_LOOK };
+    let mut tick = tokio::time::interval(look);
     loop {
         tokio::select! {
             _ = tick.tick() => {}
