@@ -60,17 +60,18 @@ class Sweep:
         """Runs `task` with each fault at each point, after `prepare`, and then `check` without a fault. The parameter of both says
         where the fault was."""
         prepare()
-        points = self.points(task)
+        points, killed = self.points(task), 0
         for fault in FAULTS:
             for point in points:
                 prepare()
                 self.disk.set_mode(f"{fault} {point}")
                 status, output = task()
                 self.disk.recover()
-                # a server makes some of the calls of the first run only once it is ready
-                assert status == -signal.SIGKILL or fault != "kill" or "pintle is ready" in output, (point, status, output)
+                killed += status == -signal.SIGKILL
                 assert "panicked" not in output, (fault, point, output)
                 check((fault, point, output))
+        # runs differ by some calls: writes that wait are written together, and a server that is ready makes others
+        assert killed > len(points) // 2, (killed, points)
 
 
 @pytest.fixture

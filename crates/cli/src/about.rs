@@ -31,8 +31,7 @@ pub fn man(directory: &Path) -> Result<(), String> {
 /// Prints the version.
 pub fn version(form: TextOrJson) -> Result<(), String> {
     let (version, kubernetes) = (env!("CARGO_PKG_VERSION"), Release::NEWEST.to_string());
-    // set by `cargo xtask dist`
-    let commit = option_env!("PINTLE_COMMIT").unwrap_or("unknown");
+    let commit = env!("PINTLE_COMMIT");
     let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
     let text = match form {
         TextOrJson::Text => format!("pintle {version} (commit {commit}, Kubernetes {kubernetes}, {platform})\n"),

@@ -25,7 +25,7 @@ use crate::{examples, short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
-#[command(name = "pintle", version, about, max_term_width = 100)]
+#[command(name = "pintle", version = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("PINTLE_COMMIT"), ")"), about, max_term_width = 100)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -510,7 +510,7 @@ pub struct Serve {
 
     /// Bytes of history that all resources and workspaces together keep in memory, and as many again in the log of the data
     /// directory. What is older is dropped first.
-    #[arg(long, value_name = "BYTES", default_value_t = 128 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..), help_heading = "Storage")]
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..), help_heading = "Storage")]
     pub history_bytes: u64,
 
     /// Interval of etcd compactions; the history of one interval is kept. 0 disables compaction.

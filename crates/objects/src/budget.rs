@@ -20,6 +20,24 @@ struct Budget {
     apis: AtomicU64,
 }
 
+/// Bytes of all events since the start of the process.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// Counts new events.
+pub(super) fn count_written(bytes: u64) {
+    WRITTEN.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// Bytes of all events since the start of the process: as many have been written to their stores.
+pub fn written_bytes() -> u64 {
+    WRITTEN.load(Ordering::Relaxed)
+}
+
+/// Bytes of history that are kept.
+pub fn history_bytes() -> u64 {
+    BUDGET.bytes_max.load(Ordering::Relaxed)
+}
+
 /// Age up to which events are kept, in milliseconds.
 static DURATION: AtomicU64 = AtomicU64::new(limits::HISTORY_DURATION.as_secs() * 1000);
 

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use store::{Batch, Change, Changes, Entry, Expected, Refused, Revision, Snapshot, Store, StoreError, Write};
 use tokio::sync::watch;
 
-use super::budget::Share;
+use super::budget::{self, Share};
 use super::collection::Collection;
 use super::event::Event;
 use super::faults::Faults;
@@ -347,6 +347,7 @@ impl Objects {
             let of = self.series.of(&group, &plural);
             for event in self.collection(&group, &plural).apply(revision, changes) {
                 METRICS.reads.events_received.get_or_create(&of).inc();
+                budget::count_written(event.object.body.bytes.len() as u64);
                 let path = event.path.clone();
                 self.notify(&Key { group: group.clone(), plural: plural.clone(), path }, &event);
             }

@@ -20,7 +20,7 @@ mod ring;
 mod state;
 mod stored;
 
-pub use budget::{bound_history, history_duration};
+pub use budget::{bound_history, history_bytes, history_duration, written_bytes};
 pub use collection::{Collection, Cursor, Expired, Position, Scope};
 pub use encryption::Encryption;
 pub use event::{Event, EventKind};

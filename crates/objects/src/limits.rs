@@ -16,7 +16,7 @@ pub const INDEX_IDLE_LISTS: usize = 100;
 pub const RING_EVENTS_MAX: usize = 102_400;
 /// Bytes of the events that all APIs of the process keep, unless a flag says otherwise: a few thousand large objects, and some
 /// hundred thousand small ones.
-pub const HISTORY_BYTES: u64 = 128 << 20;
+pub const HISTORY_BYTES: u64 = 64 << 20;
 /// Age up to which events are kept, unless a flag says otherwise; etcd keeps five to ten minutes.
 pub const HISTORY_DURATION: Duration = Duration::from_secs(600);
 /// Bytes of events that an API may always keep, however many APIs there are.

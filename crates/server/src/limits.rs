@@ -174,6 +174,8 @@ pub const FAULT_LOOK: Duration = Duration::from_secs(1);
 pub const COMPACTION: Duration = Duration::from_secs(60);
 /// Bytes by which the files of an embedded store grow before it is compacted again.
 pub const COMPACTION_GROWTH_BYTES: u64 = 32 << 20;
+/// Looks that are remembered: those of an hour.
+pub const HISTORY_LOOKS_MAX: usize = 720;
 /// Interval of looks at the age and the size of history: much shorter than the time that it is kept.
 pub const HISTORY_LOOK: Duration = Duration::from_secs(5);
 /// After which time changed objects of API priority and fairness are restored; kube-apiserver does it every minute.

@@ -12,7 +12,7 @@ pub const COMMIT_GROUP_BYTES_MAX: usize = 16 << 20;
 /// bounded: as many as a server keeps.
 pub const HISTORY_BESIDE_BRANCHES: u64 = 50_000;
 /// Bytes of the log that a compaction keeps for history, unless a flag says otherwise: as many as a server keeps of events.
-pub const HISTORY_BYTES: u64 = 128 << 20;
+pub const HISTORY_BYTES: u64 = 64 << 20;
 /// Interval between attempts to write to a full disk.
 pub const DISK_RETRY: Duration = Duration::from_millis(200);
 /// Time after which a write that is in flight counts as a failure of the disk: healthy ones sync within milliseconds, and busy network

@@ -26,6 +26,24 @@ impl Ages {
     }
 }
 
+/// The revisions of the last looks, with the bytes that had been written before them.
+#[derive(Default)]
+struct Amounts(VecDeque<(Revision, u64)>);
+
+impl Amounts {
+    /// Notes the newest revision. Returns the newest one after which at least `kept` bytes were written, if there is one.
+    fn look(&mut self, revision: Revision, written: u64, kept: u64) -> Option<Revision> {
+        if self.0.back().is_none_or(|(last, _)| *last < revision) {
+            self.0.push_back((revision, written));
+        }
+        if self.0.len() > limits::HISTORY_LOOKS_MAX {
+            self.0.pop_front();
+        }
+        let old = self.0.partition_point(|(_, before)| written - before >= kept);
+        self.0.drain(..old).next_back().map(|(revision, _)| revision)
+    }
+}
+
 /// Compactions of the store.
 struct Compactions {
     /// Of a shared store, history of this interval is kept, as by kube-apiserver; with zero it is left to other servers.
@@ -49,6 +67,16 @@ impl Compactions {
         is_long || is_large || passed(limits::COMPACTION)
     }
 
+    /// Compacts a shared store, of which a quota stops all writes, before its interval has passed.
+    async fn compact_early(&self, store: &dyn Store, before: Revision) {
+        if store.is_shared()
+            && !self.interval.is_zero()
+            && let Err(error) = store.compact(before).await
+        {
+            tracing::warn!(%error, "the store cannot be compacted; will retry");
+        }
+    }
+
     /// Compacts the store. Changes up to `expired` are too old to be kept.
     async fn compact(&mut self, store: &dyn Store, now: Instant, revision: Revision, expired: Revision) {
         let before = match store.is_shared() {
@@ -70,9 +98,11 @@ impl Compactions {
 pub async fn keep(context: Arc<Context>, interval: Duration, mut stop: watch::Receiver<bool>) {
     // the history since the start must have been loaded before it is compacted
     context.objects.reach_back(0).await;
-    let (mut ages, mut expired) = (Ages::default(), 0);
+    let (mut ages, mut amounts, mut expired) = (Ages::default(), Amounts::default(), 0);
     let mut compactions = Compactions { interval, last: None, revision: 0, size: 0 };
-    let mut tick = tokio::time::interval(limits::HISTORY_LOOK);
+    let is_frequent = context.objects.store().is_shared() && !interval.is_zero();
+    let look = if is_frequent { interval.min(limits::HISTORY_LOOK) } else { limits::HISTORY_LOOK };
+    let mut tick = tokio::time::interval(look);
     loop {
         tokio::select! {
             _ = tick.tick() => {}
@@ -85,6 +115,9 @@ pub async fn keep(context: Arc<Context>, interval: Duration, mut stop: watch::Re
             objects.forget(old);
         }
         objects.keep_share();
+        if let Some(before) = amounts.look(revision, objects::written_bytes(), objects::history_bytes()) {
+            compactions.compact_early(&**objects.store(), before).await;
+        }
         if compactions.is_due(&**objects.store(), now, revision) {
             compactions.compact(&**objects.store(), now, revision, expired).await;
         }
@@ -104,6 +137,20 @@ mod tests {
             .filter_map(|(second, revision)| Some((second, ages.look(begin + SECOND * second, revision, SECOND * 30)?)))
             .collect();
         assert_eq!(expired, [(30, 5), (50, 7), (60, 9)]);
+    }
+
+    #[test]
+    fn changes_expire_by_amount() {
+        let mut amounts = Amounts::default();
+        let expired: Vec<_> = [(5, 0), (5, 10), (7, 50), (8, 99), (9, 100), (9, 149), (9, 150), (9, 500), (9, 900)]
+            .into_iter()
+            .filter_map(|(revision, written)| Some((written, amounts.look(revision, written, 100)?)))
+            .collect();
+        assert_eq!(expired, [(100, 5), (150, 7), (500, 9)]);
+        for revision in 0..10_000 {
+            amounts.look(revision, 900, 100);
+        }
+        assert!(amounts.0.len() <= limits::HISTORY_LOOKS_MAX);
     }
 
     #[tokio::test(start_paused = true)]

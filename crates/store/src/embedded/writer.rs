@@ -50,6 +50,8 @@ pub struct Writer {
     syncs: bool,
     /// Size of the last write that failed, in bytes.
     refused: usize,
+    /// Whether the last attempt to start a segment has failed.
+    outgrows: bool,
     /// A segment that was created but is not part of the log. It must be removed before anything is appended.
     unmade: Option<String>,
 }
@@ -86,6 +88,7 @@ impl Writer {
             sealed: false,
             syncs,
             refused: 0,
+            outgrows: false,
             unmade: None,
         }
     }
@@ -240,8 +243,17 @@ impl Writer {
     /// next append tries again.
     fn roll_or_continue(&mut self) -> Result<(), Failure> {
         match self.roll() {
-            Err(Failure::Temporary(_)) => self.remove_unmade(),
-            result => result,
+            Err(Failure::Temporary(why)) => {
+                // each append tries again
+                if !std::mem::replace(&mut self.outgrows, true) {
+                    tracing::warn!(why, "the log grows in one file, since no other one can be started");
+                }
+                self.remove_unmade()
+            }
+            result => {
+                self.outgrows = false;
+                result
+            }
         }
     }
 
