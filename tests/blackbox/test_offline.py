@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -139,3 +140,22 @@ def test_reader_that_closes_the_pipe_ends_the_command_in_silence(tmp_path, launc
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=60) == 141
+
+
+def test_kubeconfig_that_skips_verification_or_names_the_server(tmp_path, launch):
+    (tmp_path / "a.yaml").write_text(MAP % "a")
+    with launch() as server:
+        text = pathlib.Path(server.kubeconfig).read_text()
+        authority = re.search(r"^ *certificate-authority-data: .*\n", text, re.M)[0]
+        indent = authority[: len(authority) - len(authority.lstrip())]
+        for name, line, code in (
+            ("untrusted", "", 2),
+            ("skips", "insecure-skip-tls-verify: true", 0),
+            ("named", authority.strip() + f"\n{indent}tls-server-name: kubernetes.default.svc", 0),
+            ("misnamed", authority.strip() + f"\n{indent}tls-server-name: nowhere.example.com", 2),
+        ):
+            kubeconfig = tmp_path / name
+            kubeconfig.write_text(text.replace(authority, f"{indent}{line}\n"))
+            command = [launch.binary, "validate", str(tmp_path / "a.yaml"), "--crds", f"kubeconfig:{kubeconfig}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            assert done.returncode == code, (name, done)

@@ -1,6 +1,7 @@
 //! Logs on stderr: text by default, JSON by flag.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
@@ -29,24 +30,38 @@ pub fn print_error(line: &str) {
 }
 
 /// The exit status of a program that SIGPIPE has ended, as a shell reports it.
-const CLOSED_PIPE: i32 = 141;
+const CLOSED_PIPE: u8 = 141;
 
-/// Stdout. Once its reader has closed it, as `head` does, the process ends in silence.
+/// Whether a write to stdout has failed because its reader has closed it.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Prints the error that ends a command, and returns its exit status. Nothing is printed once the reader of stdout has closed it,
+/// as `head` does: the error is only about that.
+pub fn ended(message: &str, code: ExitCode) -> ExitCode {
+    if IS_CLOSED.load(Ordering::Relaxed) {
+        return ExitCode::from(CLOSED_PIPE);
+    }
+    print_error(&format!("pintle: {message}"));
+    code
+}
+
+/// Stdout, see [`ended`].
 pub struct Stdout;
 
 impl std::io::Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        unless_closed(std::io::stdout().write(bytes))
+        noted(std::io::stdout().write(bytes))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        unless_closed(std::io::stdout().flush())
+        noted(std::io::stdout().flush())
     }
 }
 
-fn unless_closed<T>(written: std::io::Result<T>) -> std::io::Result<T> {
+/// The result of a write, after it has been noted whether stdout is closed.
+fn noted<T>(written: std::io::Result<T>) -> std::io::Result<T> {
     if written.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
-        std::process::exit(CLOSED_PIPE);
+        IS_CLOSED.store(true, Ordering::Relaxed);
     }
     written
 }

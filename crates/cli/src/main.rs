@@ -68,10 +68,7 @@ fn main() -> ExitCode {
     let result = flags::parse(given).and_then(|(arguments, given)| run(arguments.command, given));
     match result {
         Ok(code) => code,
-        Err(message) => {
-            logs::print_error(&format!("pintle: {message}"));
-            ExitCode::FAILURE
-        }
+        Err(message) => logs::ended(&message, ExitCode::FAILURE),
     }
 }
 
@@ -80,10 +77,8 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
     let done = match command {
         flags::Command::Run(task) => return run::run(&task),
         flags::Command::Validate(task) => {
-            return Ok(validate::run(&task).unwrap_or_else(|message| {
-                logs::print_error(&format!("pintle: {message}"));
-                ExitCode::from(validate::INCOMPLETE)
-            }));
+            let incomplete = ExitCode::from(validate::INCOMPLETE);
+            return Ok(validate::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
         }
         flags::Command::Apply(task) => return objects::apply(&task),
         flags::Command::Default(task) => objects::default(&task),

@@ -19,6 +19,18 @@ pub struct Access {
     pub key: Vec<u8>,
     /// Bearer token.
     pub token: String,
+    /// The name for which the server's certificate must be valid, if it is not that of the URL.
+    pub server_name: String,
+    pub verification: Verification,
+}
+
+/// Whether the certificate of the server must be valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    #[default]
+    Required,
+    /// `insecure-skip-tls-verify`.
+    Skipped,
 }
 
 impl Access {
@@ -121,6 +133,11 @@ fn of_current_context(configs: &[Config]) -> Result<Access, String> {
         certificate: content(user, "client-certificate", beside_user)?,
         key: content(user, "client-key", beside_user)?,
         token,
+        server_name: cluster.str_at(&["tls-server-name"]).to_owned(),
+        verification: match cluster.get("insecure-skip-tls-verify").and_then(Value::as_bool) {
+            Some(true) => Verification::Skipped,
+            _ => Verification::Required,
+        },
     })
 }
 
@@ -141,7 +158,7 @@ mod tests {
     fn current_context_is_used() {
         let text = "contexts: [{name: a, context: {cluster: x, user: u}}, {name: b, context: {cluster: y, user: v}}]\n\
                     clusters: [{name: x, cluster: {server: 'https://x', certificate-authority-data: Y2E=}},\n\
-                    \x20          {name: y, cluster: {server: 'https://y/p'}}]\n\
+                    \x20          {name: y, cluster: {server: 'https://y/p', insecure-skip-tls-verify: true, tls-server-name: z}}]\n\
                     users: [{name: u, user: {token: t}},\n\
                     \x20       {name: v, user: {client-certificate-data: Yw==, client-key-data: aw==}}]\n\
                     current-context: ";
@@ -159,6 +176,8 @@ mod tests {
             server: "https://y/p".to_owned(),
             certificate: b"c".to_vec(),
             key: b"k".to_vec(),
+            server_name: "z".to_owned(),
+            verification: Verification::Skipped,
             ..Access::default()
         };
         assert_eq!(read("a"), Ok(with_token));

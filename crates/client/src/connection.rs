@@ -9,9 +9,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use machinery::url::Url;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -20,6 +18,7 @@ use hyper::header::HeaderName;
 use tokio_rustls::client::TlsStream;
 
 use crate::access::Access;
+use crate::tls;
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -136,9 +135,16 @@ impl Client {
     /// Creates a client; it does not connect yet. Fails if the URL or a certificate is invalid.
     pub fn new(access: &Access, options: Options) -> Result<Arc<Client>, String> {
         let (authority, base) = place(&access.server)?;
-        let host = authority.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']);
+        let host = match access.server_name.as_str() {
+            "" => authority.rsplit_once(':').map_or("", |(host, _)| host).trim_matches(['[', ']']),
+            name => name,
+        };
         let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
-        let tls = TlsConnector::from(Arc::new(tls(access, options.protocol)?));
+        let protocol: &[u8] = match options.protocol {
+            Protocol::Http1 => b"http/1.1",
+            Protocol::Http2 => b"h2",
+        };
+        let tls = TlsConnector::from(Arc::new(tls::config(access, protocol)?));
         Ok(Arc::new(Client { authority, base, name, tls, token: access.token.clone(), options }))
     }
 
@@ -329,32 +335,6 @@ fn place(server: &str) -> Result<(String, String), String> {
     let base = url.path.trim_end_matches('/').to_owned();
     let is_default = url.port().is_empty();
     Ok((if is_default { format!("{}:443", url.host.trim_end_matches(':')) } else { url.host }, base))
-}
-
-fn tls(access: &Access, protocol: Protocol) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&access.certificate_authority) {
-        let certificate = certificate.map_err(|error| format!("the CA bundle: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("the CA bundle: {error}"))?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots);
-    let mut config = if access.certificate.is_empty() {
-        builder.with_no_client_auth()
-    } else {
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&access.certificate).collect();
-        let chain = chain.map_err(|error| format!("the client certificate: {error}"))?;
-        let key = PrivateKeyDer::from_pem_slice(&access.key).map_err(|error| format!("the client key: {error}"))?;
-        builder.with_client_auth_cert(chain, key).map_err(|error| format!("the client certificate: {error}"))?
-    };
-    config.alpn_protocols = match protocol {
-        Protocol::Http1 => vec![b"http/1.1".to_vec()],
-        Protocol::Http2 => vec![b"h2".to_vec()],
-    };
-    Ok(config)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod access;
 mod connection;
 mod json;
+mod tls;
 
 pub use access::Access;
 pub use connection::{Call, Client, Connection, Options, Protocol, Request, Response, Streamed, connect};

@@ -42,7 +42,7 @@ fn carry_into(given: &Value, created: &Value, new: &mut Value) {
         (Value::Array(given), Value::Array(created), Value::Array(new))
             if new.len() == given.len() && created.len() >= given.len() =>
         {
-            let is_same = given.iter().zip(&*created).zip(&*new).all(|((given, created), new)| {
+            let is_same = given.iter().zip(created).zip(&*new).all(|((given, created), new)| {
                 let name = given.str_at(&["name"]);
                 match name {
                     "" => given == created && given == new,

@@ -290,7 +290,8 @@ impl Document {
         let Ok((objects, _)) = self.objects() else { return true };
         let is_object = |object: &Object| {
             let (version, kind) = (object.value.str_at(&["apiVersion"]), object.value.str_at(&["kind"]));
-            !(version.is_empty() && kind.is_empty()) && !version.starts_with("kustomize.config.k8s.io/")
+            let has_type = !version.is_empty() || !kind.is_empty();
+            has_type && !version.starts_with("kustomize.config.k8s.io/")
         };
         objects.iter().any(is_object)
     }

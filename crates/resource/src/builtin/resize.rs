@@ -148,7 +148,7 @@ fn masked(container: &Value, old: &Value) -> Value {
 fn check_removed(resources: At, old: Option<&Value>, what: &str) {
     let Some(old) = old else { return };
     for kind in AMOUNTS {
-        if entries(old, &[kind]).any(|(name, _)| !resources.field(kind).value.get(name).is_some_and(|v| !v.is_null())) {
+        if entries(old, &[kind]).any(|(name, _)| resources.field(kind).value.get(name).is_none_or(Value::is_null)) {
             resources.field(kind).forbidden(format!("{what} {kind} cannot be removed"));
         }
     }
@@ -225,13 +225,6 @@ mod tests {
     #[test]
     fn only_amounts_of_cpu_and_memory_change() {
         const MUTABLE: &str = "spec: Forbidden: only cpu and memory resources are mutable";
-        let windows = POD.replace("spec:\n", "spec:\n  os: {name: windows}\n");
-        let mirrored = POD.replace("generation: 1", "annotations: {kubernetes.io/config.mirror: a}");
-        let whole = POD.replace(
-            "spec:\n",
-            "spec:\n  resources: {requests: {cpu: '1', hugepages-2Mi: 2Mi}, limits: {hugepages-2Mi: 2Mi}}\n",
-        );
-        let running = POD.replace("qosClass", "containerStatuses: [{name: c, state: {running: {}}}], qosClass");
         for (from, old, to, want) in [
             ("cpu: 100m", POD, "cpu: 150m", vec![]),
             ("memory: 2Mi", POD, "memory: 3Mi", vec![]),
@@ -271,6 +264,21 @@ mod tests {
                 vec!["spec.containers[1].name: Forbidden: containers may not be renamed or reordered on resize"],
             ),
             ("name: n", POD, "name: n, resources: {requests: {cpu: 1m}}", vec![]),
+        ] {
+            assert_eq!(errors(from, old, to), want, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn other_containers_pods_and_nodes_have_rules_of_their_own() {
+        let windows = POD.replace("spec:\n", "spec:\n  os: {name: windows}\n");
+        let mirrored = POD.replace("generation: 1", "annotations: {kubernetes.io/config.mirror: a}");
+        let whole = POD.replace(
+            "spec:\n",
+            "spec:\n  resources: {requests: {cpu: '1', hugepages-2Mi: 2Mi}, limits: {hugepages-2Mi: 2Mi}}\n",
+        );
+        let running = POD.replace("qosClass", "containerStatuses: [{name: c, state: {running: {}}}], qosClass");
+        for (from, old, to, want) in [
             (
                 "name: n",
                 POD,

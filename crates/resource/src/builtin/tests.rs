@@ -62,20 +62,48 @@ fn errors_of_changes_follow_those_of_the_new_object() {
     }
 }
 
-/// The rules of statuses and annotations, each with the fields and texts of its errors.
+/// The errors of a part of an object, as texts.
+fn errors_of_part(api_version: &str, kind: &str, part: &str, old: &str, new: &str) -> Vec<String> {
+    let behaviour = row_named(api_version, kind).behaviour;
+    let typed = |text: &str| {
+        let mut object = machinery::yaml::decode(text.as_bytes()).unwrap().value;
+        object.set_at(&["kind"], Value::from(kind));
+        object
+    };
+    let (new, old) = (typed(new), (!old.is_empty()).then(|| typed(old)));
+    let check = |at: at::At| match part {
+        "conditions" => certificates::conditions(at.field("status")),
+        "status" => (behaviour.status.validate)(at),
+        _ => (behaviour.validate)(at),
+    };
+    let found = at::errors_of(&new, old.as_ref(), Release::NEWEST, check);
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// The rules of statuses, each with the fields and texts of its errors.
 #[test]
-fn statuses_and_annotations_have_rules_of_their_own() {
-    let value = |text: &str| machinery::yaml::decode(text.as_bytes()).unwrap().value;
+fn statuses_have_rules_of_their_own() {
     let long = "m".repeat(1025);
     let metadata = format!("status: {{attachmentMetadata: {{k: {}}}}}", "v".repeat(256 << 10));
     let decrement = |number: i64| format!("status.collisionCount: Invalid value: {number}: cannot be decremented");
-    let both = "status.conditions: Invalid value: \"{conditions[{\\\"type\\\": \\\"Approved\\\"}], conditions[{\\\"type\\\": \\\"Denied\\\"}]}\": must \
-                specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`";
-    let decided = "status: {conditions: [{type: Approved, status: 'True'}, {type: Denied, status: 'True'}]}";
     for (api_version, kind, part, old, new, want) in [
-        ("apps/v1", "Deployment", "status", "status: {collisionCount: 5}", "status: {collisionCount: 4}", vec![decrement(4)]),
+        (
+            "apps/v1",
+            "Deployment",
+            "status",
+            "status: {collisionCount: 5}",
+            "status: {collisionCount: 4}",
+            vec![decrement(4)],
+        ),
         ("apps/v1", "StatefulSet", "status", "status: {collisionCount: 5}", "status: {}", vec![decrement(0)]),
-        ("apps/v1", "DaemonSet", "status", "status: {collisionCount: 5}", "status: {collisionCount: 0}", vec![decrement(0)]),
+        (
+            "apps/v1",
+            "DaemonSet",
+            "status",
+            "status: {collisionCount: 5}",
+            "status: {collisionCount: 0}",
+            vec![decrement(0)],
+        ),
         ("apps/v1", "DaemonSet", "status", "status: {}", "status: {collisionCount: 0}", vec![]),
         ("apps/v1", "Deployment", "status", "status: {collisionCount: 5}", "status: {collisionCount: 5}", vec![]),
         (
@@ -105,6 +133,17 @@ fn statuses_and_annotations_have_rules_of_their_own() {
                 "status.typeChecking.expressionWarnings[0].fieldRef: Required value".to_owned(),
             ],
         ),
+    ] {
+        assert_eq!(errors_of_part(api_version, kind, part, old, new), want, "{kind}");
+    }
+}
+
+#[test]
+fn decisions_and_classes_do_not_contradict() {
+    let both = "status.conditions: Invalid value: \"{conditions[{\\\"type\\\": \\\"Approved\\\"}], conditions[{\\\"type\\\": \\\"Denied\\\"}]}\": must \
+                specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`";
+    let decided = "status: {conditions: [{type: Approved, status: 'True'}, {type: Denied, status: 'True'}]}";
+    for (api_version, kind, part, old, new, want) in [
         ("certificates.k8s.io/v1", "CertificateSigningRequest", "conditions", "status: {}", decided, vec![both.to_owned()]),
         ("certificates.k8s.io/v1", "CertificateSigningRequest", "conditions", decided, decided, vec![]),
         (
@@ -132,20 +171,6 @@ fn statuses_and_annotations_have_rules_of_their_own() {
             vec![],
         ),
     ] {
-        let behaviour = row_named(api_version, kind).behaviour;
-        let typed = |text: &str| {
-            let mut object = value(text);
-            object.set_at(&["kind"], Value::from(kind));
-            object
-        };
-        let (new, old) = (typed(new), (!old.is_empty()).then(|| typed(old)));
-        let check = |at: at::At| match part {
-            "conditions" => certificates::conditions(at.field("status")),
-            "status" => (behaviour.status.validate)(at),
-            _ => (behaviour.validate)(at),
-        };
-        let found = at::errors_of(&new, old.as_ref(), Release::NEWEST, check);
-        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(found, want, "{kind}");
+        assert_eq!(errors_of_part(api_version, kind, part, old, new), want, "{kind}");
     }
 }

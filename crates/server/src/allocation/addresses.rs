@@ -10,6 +10,7 @@ use objects::{Collection, Objects};
 use resource::builtin::ip::{self, Family};
 use resource::builtin::services::addresses::{allocates_addresses, keeps_addresses};
 use resource::builtin::services::is_external_name;
+use schema::definition::is_condition_true;
 
 use super::ranges::Network;
 use super::{AddressObjects, Allocation, Reservation, invalid};
@@ -17,6 +18,8 @@ use crate::limits;
 
 /// The group and the plural of IPAddresses.
 pub const RESOURCE: (&str, &str) = ("networking.k8s.io", "ipaddresses");
+/// The plural of ServiceCIDRs, of the same group.
+const SERVICE_NETWORKS: &str = "servicecidrs";
 pub(super) const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 pub(super) const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 pub(super) const MANAGER: &str = "ipallocator.k8s.io";
@@ -104,9 +107,10 @@ impl Allocation {
             let Some(network) = Family::parse(family).and_then(|family| self.ranges.of_family(family)) else {
                 continue;
             };
+            let networks = networks(server, network);
             let taken = match reservation.dry_run {
-                true => dry(network, &all[i]),
-                false => self.take(server, network, service, &all[i]).await,
+                true => dry(&networks, &all[i]),
+                false => self.take(server, &networks, service, &all[i]).await,
             };
             let address = taken.map_err(|why| refused(service, &all, why))?;
             // no other Service can have the server's own address, and another server may have created the Service with it
@@ -127,21 +131,23 @@ impl Allocation {
     async fn take(
         &self,
         server: &dyn AddressObjects,
-        network: &Network,
+        networks: &[Network],
         service: &Value,
         wanted: &str,
     ) -> Result<IpAddr, Refusal> {
         if wanted.is_empty() {
-            return self.take_any(server, network, service).await.map_err(|failure| match failure {
-                Failure::Full | Failure::Taken => {
-                    Refusal::Internal("failed to allocate a serviceIP: range is full".to_owned())
+            for network in networks {
+                match self.take_any(server, network, service).await {
+                    Ok(address) => return Ok(address),
+                    Err(Failure::Full | Failure::Taken) => {}
+                    Err(Failure::Store(status)) => return Err(unwritten("failed to allocate IP", status)),
                 }
-                Failure::Store(status) => unwritten("failed to allocate IP", status),
-            });
+            }
+            return Err(Refusal::Internal("failed to allocate a serviceIP: range is full".to_owned()));
         }
         let address =
             ip::parse(wanted).ok_or_else(|| Refusal::Internal(format!("failed to parse service IP {wanted:?}")))?;
-        let why = if network.holds(address) {
+        let why = if networks.iter().any(|network| network.holds(address)) {
             match self.reserve(server, address, service).await {
                 Ok(()) => return Ok(address),
                 // a server has ended between the writes of the IPAddress and of its Service, in this order or the other
@@ -214,6 +220,20 @@ fn is_reserved_for(server: &dyn AddressObjects, address: IpAddr, service: &Value
     parent("resource") == "services" && ["namespace", "name"].map(parent) == name_of(service)
 }
 
+/// The networks of a family: that of the server, and those of the ServiceCIDRs that are ready.
+fn networks(server: &dyn AddressObjects, own: &Network) -> Vec<Network> {
+    let (all, _) = server.objects().collection(&RESOURCE.0.into(), &SERVICE_NETWORKS.into()).latest();
+    let mut networks = vec![own.clone()];
+    for stored in all.values().filter(|stored| !stored.meta.deleting) {
+        let object = stored.body.to_value(stored.revision);
+        if is_condition_true(&object, "Ready") {
+            let found = object.texts_at(&["spec", "cidrs"]).filter_map(Network::of_object);
+            networks.extend(found.filter(|network| network.family() == own.family()));
+        }
+    }
+    networks
+}
+
 /// Whether a stored `spec` has no address although it should: it was written before Pintle allocated addresses.
 fn of_any(old: &Value) -> bool {
     allocates_addresses(old) && old.get("clusterIPs").is_none()
@@ -246,10 +266,11 @@ fn refused(service: &Value, all: &[Text], refusal: Refusal) -> Status {
 }
 
 /// The address in a dry run: the requested one, or else the address of the network itself.
-fn dry(network: &Network, wanted: &str) -> Result<IpAddr, Refusal> {
+fn dry(networks: &[Network], wanted: &str) -> Result<IpAddr, Refusal> {
+    let Some(network) = networks.first() else { return Err(Refusal::Internal("there is no network".to_owned())) };
     match ip::parse(wanted) {
         None => Ok(network.nth(0)),
-        Some(address) if network.holds(address) => Ok(address),
+        Some(address) if networks.iter().any(|network| network.holds(address)) => Ok(address),
         Some(address) => Err(Refusal::Invalid(format!(
             "failed to allocate IP {wanted}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
         ))),

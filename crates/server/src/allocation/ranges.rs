@@ -113,7 +113,7 @@ impl Network {
         }
     }
 
-    fn family(&self) -> Family {
+    pub fn family(&self) -> Family {
         Family::of(self.base)
     }
 
@@ -125,7 +125,7 @@ impl Network {
     pub fn size(&self) -> u64 {
         let all = 1u128 << self.host_bits();
         let reserved = if self.base.is_ipv4() { 2 } else { 1 };
-        u64::try_from(all - reserved).unwrap_or(u64::MAX)
+        u64::try_from(all.saturating_sub(reserved)).unwrap_or(u64::MAX)
     }
 
     /// The `n`th address of the network, from 0.
@@ -134,6 +134,12 @@ impl Network {
             IpAddr::V4(v4) => IpAddr::from((u32::from(v4).wrapping_add(n as u32)).to_be_bytes()),
             IpAddr::V6(v6) => IpAddr::from(u128::from(v6).wrapping_add(u128::from(n)).to_be_bytes()),
         }
+    }
+
+    /// A network of a ServiceCIDR; `None` for texts that are not valid.
+    pub fn of_object(text: &str) -> Option<Network> {
+        let cidr = Cidr::parse(text)?.network();
+        Some(Network { base: cidr.address, bits: cidr.bits })
     }
 
     pub fn holds(&self, address: IpAddr) -> bool {

@@ -170,3 +170,40 @@ async fn address_of_another_service_that_was_left_is_taken() {
     let refused = create(&context, "a", json!({"clusterIP": "10.0.0.9", "ports": [{"port": 80}]})).await.unwrap_err();
     assert!(refused.message.contains("provided IP is already allocated"), "{}", refused.message);
 }
+
+#[tokio::test]
+async fn addresses_of_ready_service_cidrs_are_allocated() {
+    let context = server(Arc::new(store::Memory::default())).await;
+    let cidrs = context.registry.get("networking.k8s.io", "servicecidrs").unwrap();
+    let request = |method: &Method, name: &str, part: verbs::Subresource| {
+        let path = format!("/apis/networking.k8s.io/v1/servicecidrs/{name}");
+        context.controller_request("tester", &cidrs, method, path.trim_end_matches('/')).through(part)
+    };
+    let more = json!({"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "more", "finalizers": ["a.b/c"]}, "spec": {"cidrs": ["10.77.0.0/30"]}});
+    verbs::create(&context, &request(&Method::POST, "", verbs::Subresource::None), &Document::json(&more))
+        .await
+        .unwrap();
+    let wanted = |address: &str| json!({"clusterIP": address, "ports": [{"port": 80}]});
+    let refused = |address: &str| {
+        format!("failed to allocate IP {address}: the provided network does not match the current range")
+    };
+    let error = create(&context, "a", wanted("10.77.0.1")).await.unwrap_err();
+    assert!(error.message.contains(&refused("10.77.0.1")), "it is not ready: {}", error.message);
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "r", "message": "", "lastTransitionTime": "2001-01-01T00:00:00Z"}]}});
+    let status = request(&Method::PATCH, "more", verbs::Subresource::Status);
+    verbs::patch(&context, &status, verbs::PatchKind::Merge, &Document::json(&ready)).await.unwrap();
+    let service = create(&context, "a", wanted("10.77.0.1")).await.unwrap();
+    assert_eq!(service.str_at(&["spec", "clusterIP"]), "10.77.0.1");
+    for (address, why) in [
+        ("10.77.0.0", refused("10.77.0.0")),
+        ("10.77.0.3", refused("10.77.0.3")),
+        ("10.79.0.1", refused("10.79.0.1")),
+        ("10.77.0.1", "provided IP is already allocated".to_owned()),
+    ] {
+        let error = create(&context, "b", wanted(address)).await.unwrap_err();
+        assert!(error.message.contains(&why), "{address}: {}", error.message);
+    }
+    verbs::delete(&context, &request(&Method::DELETE, "more", verbs::Subresource::None), None).await.unwrap();
+    let error = create(&context, "b", wanted("10.77.0.2")).await.unwrap_err();
+    assert!(error.message.contains(&refused("10.77.0.2")), "it is being deleted: {}", error.message);
+}

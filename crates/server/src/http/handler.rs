@@ -17,7 +17,7 @@ use super::request_body::RequestBody;
 use super::respond::{self, Reply};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
-use crate::verbs::Request;
+use crate::verbs::{Request, Warnings};
 
 impl Edge {
     /// Handles an authorized request and returns its response, errors included.
@@ -49,6 +49,9 @@ impl Edge {
         let completion = self.interceptor.as_ref().and_then(|interceptor| interceptor.completion(&authorized.info));
         let mut request = Request::new(authorized, route.resource, route.version, route.subresource, manager);
         request.wants_object = !reply.without_object;
+        if reply.without_object {
+            request.warnings = Warnings::whole();
+        }
         request.stand_in.clone_from(&reply.stand_in);
         let request = request.posted_to(route.posted_to).audited(reply.audit_context.clone()).lagging(reply.lag);
         let request = Arc::new(request.completed_by(completion).limited_by(self.room.clone()));

@@ -128,3 +128,26 @@ async fn no_generated_name_is_shown_while_a_definition_terminates() {
         assert_eq!((code, status.str_at(&["message"])), (403, want.as_str()));
     }
 }
+
+/// Between two JSON patches, a typed object is encoded, which omits what is empty.
+#[tokio::test]
+async fn empty_lists_are_lost_between_patches_of_a_policy() {
+    let served = Served::start().await;
+    let patch = |operation: &str| json!({"patchType": "JSONPatch", "jsonPatch": {"expression": (operation)}});
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]});
+    let add = r#"[JSONPatch{op: "add", path: "/metadata/ownerReferences", value: []}]"#;
+    let append = r#"[JSONPatch{op: "add", path: "/metadata/ownerReferences/-", value: Object.metadata.ownerReferences{apiVersion: "v1", kind: "ConfigMap", name: "o", uid: "u1"}}]"#;
+    let policy = json!({"metadata": {"name": "p"}, "spec": {
+        "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [rule]},
+        "mutations": [(patch(add)), (patch(append))]
+    }});
+    let binding = json!({"metadata": {"name": "p"}, "spec": {"policyName": "p"}});
+    const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+    for (plural, object) in [("mutatingadmissionpolicies", policy), ("mutatingadmissionpolicybindings", binding)] {
+        let (code, status) = served.call(Method::POST, &format!("{GROUP}/{plural}"), &object).await;
+        assert_eq!(code, 201, "{}", status.to_json());
+    }
+    let map = json!({"metadata": {"name": "a"}, "data": {"a": "1"}});
+    let (code, status) = served.call(Method::POST, "/api/v1/namespaces/default/configmaps", &map).await;
+    assert!(code >= 400 && status.str_at(&["message"]).contains("JSON Patch"), "{code} {}", status.to_json());
+}

@@ -17,7 +17,10 @@ const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 /// Whether clients may take over the spec.
 const AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
-const KINDS: [(&str, &str, fn() -> Vec<Value>); 2] = [
+/// The plural of a kind, its Go type, and its bootstrap objects.
+type FlowKind = (&'static str, &'static str, fn() -> Vec<Value>);
+
+const KINDS: [FlowKind; 2] = [
     ("prioritylevelconfigurations", "flowcontrol.v1.PriorityLevelConfiguration", defaults::levels),
     ("flowschemas", "flowcontrol.v1.FlowSchema", defaults::schemas),
 ];

@@ -20,9 +20,16 @@ struct Recorder {
     runes: usize,
     /// Whether the texts together have exceeded [`WARNING_RUNES_MAX`]. Since then each is truncated, earlier ones too.
     cuts: bool,
+    /// Whether texts are never truncated.
+    is_whole: bool,
 }
 
 impl Warnings {
+    /// Warnings that are not truncated, for a command in this process: there is no header whose size is limited.
+    pub fn whole() -> Warnings {
+        Warnings(Mutex::new(Recorder { is_whole: true, ..Recorder::default() }))
+    }
+
     pub fn add(&self, text: String) {
         self.0.lock().add(text);
     }
@@ -59,7 +66,7 @@ impl Recorder {
         let runes = if self.cuts { cut(&mut text) } else { text.chars().count() };
         self.texts.push(text);
         self.runes += runes;
-        if self.runes > WARNING_RUNES_MAX && !self.cuts {
+        if self.runes > WARNING_RUNES_MAX && !self.cuts && !self.is_whole {
             self.cuts = true;
             self.runes = self.texts.iter_mut().map(cut).sum();
         }
@@ -74,6 +81,14 @@ mod tests {
         let warnings = Warnings::default();
         texts.for_each(|text| warnings.add(text));
         warnings.texts().iter().map(|text| text.chars().count()).collect()
+    }
+
+    #[test]
+    fn commands_in_this_process_get_whole_texts() {
+        for (warnings, most) in [(Warnings::default(), WARNING_RUNES_EACH), (Warnings::whole(), 3000)] {
+            (0..4).for_each(|number| warnings.add(format!("{number}{}", "x".repeat(2999))));
+            assert_eq!(warnings.texts().iter().map(String::len).max(), Some(most));
+        }
     }
 
     #[test]

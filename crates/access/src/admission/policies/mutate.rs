@@ -309,7 +309,12 @@ fn apply_json_patch(
     object: &Value,
 ) -> Result<Value, Fault> {
     let patch = patch_of(found).map_err(Fault::Policy)?;
-    let after = json_patch::apply_if_tested(object.clone(), &patch);
+    // kube-apiserver encodes the typed object before each patch, which omits what is empty
+    let printed = match version.built_in.filter(|_| attributes.is_versioned() && object.has_empty()) {
+        Some(row) => row.printed(object),
+        None => object.clone(),
+    };
+    let after = json_patch::apply_if_tested(printed, &patch);
     let after = after.map_err(|why| Fault::Policy(format!("JSON Patch: {why}")))?;
     let Some(after) = after else { return Ok(object.clone()) };
     let decoded = patched::decoded(attributes, version, object, after, Unknown::Refused);

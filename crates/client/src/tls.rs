@@ -1,0 +1,114 @@
+//! TLS towards a server: which certificates to trust, and which one to show.
+
+use std::sync::Arc;
+
+use rustls::client::ResolvesClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::access::{Access, Verification};
+
+/// The configuration for a server that is spoken to with an application protocol, such as `h2`.
+pub fn config(access: &Access, protocol: &[u8]) -> Result<ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let builder = match access.verification {
+        Verification::Required => {
+            let mut roots = RootCertStore::empty();
+            for certificate in CertificateDer::pem_slice_iter(&access.certificate_authority) {
+                let certificate = certificate.map_err(|error| format!("the CA bundle: {error}"))?;
+                roots.add(certificate).map_err(|error| format!("the CA bundle: {error}"))?;
+            }
+            builder.with_root_certificates(roots)
+        }
+        Verification::Skipped => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider.clone())))
+        }
+    };
+    let mut config = if access.certificate.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        builder.with_client_cert_resolver(Arc::new(Shown(shown(access, &provider)?)))
+    };
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Ok(config)
+}
+
+/// The client certificate and its key.
+fn shown(access: &Access, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
+    let failed = |error: Error| format!("the client certificate: {error}");
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&access.certificate).collect();
+    let chain = chain.map_err(|error| format!("the client certificate: {error}"))?;
+    if chain.is_empty() {
+        return Err("the client certificate: there is none in the PEM".to_owned());
+    }
+    let key = PrivateKeyDer::from_pem_slice(&access.key).map_err(|error| format!("the client key: {error}"))?;
+    let key = provider.key_provider.load_private_key(key).map_err(failed)?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        // a certificate of X.509 version 1 cannot be compared; whether it is valid is for the server to decide
+        Ok(()) | Err(Error::InvalidCertificate(_)) => Ok(Arc::new(certified)),
+        // nothing is known of the key
+        Err(Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(Arc::new(certified)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Shows one certificate, whichever the server asks for.
+#[derive(Debug)]
+struct Shown(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _authorities: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// Accepts any server that has the key of its certificate, as `insecure-skip-tls-verify` wants it.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
