@@ -32,43 +32,45 @@ pub fn matches(pattern: &str) -> Result<Vec<PathBuf>, String> {
 
 /// Whether the names of a path match those of a pattern.
 pub fn matches_parts<T: AsRef<str>>(pattern: &[&str], path: &[T]) -> bool {
-    match (pattern, path) {
-        ([], []) => true,
-        (["**", rest @ ..], _) => {
-            matches_parts(rest, path) || path.split_first().is_some_and(|(_, below)| matches_parts(pattern, below))
-        }
-        ([first, rest @ ..], [name, below @ ..]) => {
-            matches_name(first.as_bytes(), name.as_ref().as_bytes()) && matches_parts(rest, below)
-        }
-        _ => false,
-    }
+    let one = |part: &&str, name: &T| matches_name(part.as_bytes(), name.as_ref().as_bytes());
+    matches_all(pattern, path, |part| *part == "**", one)
 }
 
-/// Matches one name, in time linear in the product of both lengths.
 fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut in_name) = (0, 0);
-    // the last star, and the part of the name that it covers
+    matches_all(pattern, name, |letter| *letter == b'*', |letter, other| *letter == b'?' || letter == other)
+}
+
+/// Matches a text, in time linear in the product of both lengths: a star first covers nothing, and more each time that what follows
+/// does not match. Only the last star has to give way, since what an earlier one covers more could only be covered by the last one too.
+fn matches_all<P, T>(
+    pattern: &[P],
+    text: &[T],
+    is_star: impl Fn(&P) -> bool,
+    matches_one: impl Fn(&P, &T) -> bool,
+) -> bool {
+    let (mut at, mut in_text) = (0, 0);
+    // the last star, and where what it covers ends
     let mut star: Option<(usize, usize)> = None;
-    while in_name < name.len() {
+    while in_text < text.len() {
         match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, in_name));
+            Some(part) if is_star(part) => {
+                star = Some((at, in_text));
                 at += 1;
             }
-            Some(letter) if *letter == b'?' || *letter == name[in_name] => {
+            Some(part) if matches_one(part, &text[in_text]) => {
                 at += 1;
-                in_name += 1;
+                in_text += 1;
             }
             _ => match &mut star {
                 Some((place, covered)) => {
                     *covered += 1;
-                    (at, in_name) = (*place + 1, *covered);
+                    (at, in_text) = (*place + 1, *covered);
                 }
                 None => return false,
             },
         }
     }
-    pattern[at..].iter().all(|letter| *letter == b'*')
+    pattern[at..].iter().all(is_star)
 }
 
 #[cfg(test)]
@@ -87,6 +89,25 @@ mod tests {
             ("", "a", false),
         ] {
             assert_eq!(matches_name(pattern.as_bytes(), name.as_bytes()), want, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn paths() {
+        let deep = "a/".repeat(200);
+        let stars = "**/*a*/".repeat(30);
+        for (pattern, path, want) in [
+            ("**/x.yaml", "x.yaml", true),
+            ("**/x.yaml", "a/b/x.yaml", true),
+            ("a/**/b/**/c", "a/b/x/b/y/c", true),
+            ("a/**/b/**/c", "a/x/y/c", false),
+            ("a/**", "a/b/c", true),
+            ("a/*", "a/b/c", false),
+            (&format!("{stars}b"), &format!("{deep}a"), false),
+        ] {
+            let parts: Vec<&str> = pattern.split('/').collect();
+            let names: Vec<&str> = path.split('/').collect();
+            assert_eq!(matches_parts(&parts, &names), want, "{pattern} {path}");
         }
     }
 }

@@ -1,6 +1,11 @@
 //! Patterns of files that are left out, in the manner of `.gitignore`.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
 use super::glob;
+use crate::limits;
 
 /// The file with patterns in the working directory.
 const FILE: &str = ".pintleignore";
@@ -20,11 +25,7 @@ struct Pattern {
 impl Patterns {
     /// Those of `.pintleignore`, if there is one, and then those of flags. The error is one line.
     pub fn read(given: &[String]) -> Result<Patterns, String> {
-        let text = match std::fs::read_to_string(FILE) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(format!("cannot read {FILE}: {error}")),
-        };
+        let text = text_of(Path::new(FILE)).map_err(|why| format!("cannot read {FILE}: {why}"))?;
         Ok(Patterns::of(text.lines().chain(given.iter().map(String::as_str))))
     }
 
@@ -39,6 +40,23 @@ impl Patterns {
         let decides = |pattern: &&Pattern| (1..=names.len()).any(|count| pattern.matches(&names[..count]));
         self.0.iter().rev().find(decides).is_some_and(|pattern| !pattern.is_negated)
     }
+}
+
+/// The text of a file; empty if there is none. Other things than files, which might never end, are an error.
+fn text_of(path: &Path) -> Result<String, String> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(error.to_string()),
+        Ok(found) if !found.is_file() => return Err("it is not a file".to_owned()),
+        Ok(_) => {}
+    }
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(limits::IGNORE_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > limits::IGNORE_FILE_BYTES {
+        return Err(format!("it has more than {} bytes", limits::IGNORE_FILE_BYTES));
+    }
+    Ok(text)
 }
 
 impl Pattern {
@@ -63,6 +81,18 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_are_read() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("ignore");
+        assert_eq!(text_of(&file), Ok(String::new()));
+        std::fs::write(&file, "a\n").unwrap();
+        assert_eq!(text_of(&file), Ok("a\n".to_owned()));
+        assert_eq!(text_of(place.path()), Err("it is not a file".to_owned()));
+        std::fs::write(&file, vec![b'a'; limits::IGNORE_FILE_BYTES as usize + 1]).unwrap();
+        assert!(text_of(&file).is_err());
+    }
 
     #[test]
     fn the_last_pattern_decides() {
