@@ -65,7 +65,7 @@ pub struct Authentication {
     pub anonymous: Anonymous,
 }
 
-/// The credential of a request that says who its user is. Others that the request has do not count.
+/// Authenticates a request. Other credentials that the request has do not count.
 enum Presented {
     /// A front proxy or a client certificate names this user.
     User(User),
@@ -152,7 +152,7 @@ impl Authentication {
         audiences.filter(|audience| wanted.is_empty() || wanted.contains(audience)).cloned().collect()
     }
 
-    /// The credential that says who the user of a request is.
+    /// Finds the credential that authenticates a request.
     fn presented(&self, credentials: &Credentials<'_>) -> Result<Presented, Status> {
         let certificate = credentials.certificate;
         if certificate.is_proxy()
@@ -166,7 +166,7 @@ impl Authentication {
         Ok(credentials.token()?.map_or(Presented::Nothing, Presented::Token))
     }
 
-    /// The token that says who the user of a request is, unless it is a static one.
+    /// Finds the token that authenticates a request, unless it is a static one.
     fn presented_token(&self, credentials: &Credentials<'_>) -> Option<String> {
         match self.presented(credentials) {
             Ok(Presented::Token(token)) if self.tokens.user(&token).is_none() => Some(token),

@@ -56,7 +56,7 @@ pub struct Authorizer {
     rbac: Arc<Rbac>,
     modes: Modes,
     release: Release,
-    /// The realm that it decides for, unless that is the server itself.
+    /// Decides for this realm, or for the server itself.
     realm: Option<Realm>,
 }
 

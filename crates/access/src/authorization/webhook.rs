@@ -22,7 +22,7 @@ pub struct DecisionTtl {
     pub refused: Duration,
 }
 
-/// The keys of `extra` that name the workspace of a request. A workspace with the name of a deleted one has another uid.
+/// Names the workspace of a request in `extra`, by name and uid. A workspace with the name of a deleted one has another uid.
 const WORKSPACE_NAME: &str = "workspaces.pintle.dev/name";
 const WORKSPACE_UID: &str = "workspaces.pintle.dev/uid";
 

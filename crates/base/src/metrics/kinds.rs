@@ -1,4 +1,4 @@
-//! The series of kinds: which kinds have series of their own, and the end of those of a kind that is gone.
+//! Gives kinds series of their own, and ends the series of a kind that is deleted.
 
 use machinery::Text;
 

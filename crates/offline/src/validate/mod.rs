@@ -51,7 +51,7 @@ pub struct Settings {
     pub form: Form,
 }
 
-/// What becomes of files in directories that are no manifests.
+/// Decides about files in directories that are not manifests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Others {
     #[default]
