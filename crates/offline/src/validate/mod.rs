@@ -51,7 +51,7 @@ pub struct Settings {
     pub form: Form,
 }
 
-/// Decides about files in directories that are not manifests.
+/// Decides about files of directories that are not manifests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Others {
     #[default]

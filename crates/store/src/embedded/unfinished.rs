@@ -58,7 +58,8 @@ pub fn read(directory: &Path) -> Result<Option<Filling>, OpenError> {
             let why = "the file UNFINISHED names no task";
             filling.map(Some).ok_or_else(|| OpenError::Corrupt(directory.to_owned(), why.to_owned()))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // a path that is no directory is judged by who opens the store in it
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(failed(directory, &error)),
     }
 }
