@@ -55,7 +55,8 @@ pub fn prepare(pod: &mut Value, old: &Value) {
 
 pub fn validate(pod: At) {
     let old = pod.old.unwrap_or(&Value::Null);
-    let whole = FieldPath::new("");
+    // kube-apiserver's ValidatePodResize names a path without a name, which is printed so
+    let whole = FieldPath::new("").key("");
     let annotations = old.at(&["metadata", "annotations"]);
     if annotations.is_some_and(|annotations| annotations.get("kubernetes.io/config.mirror").is_some()) {
         return pod.with_path(&whole).forbidden("static pods cannot be resized");
@@ -288,8 +289,8 @@ mod tests {
                 ],
             ),
             ("cpu: 1m", POD, "cpu: 2m", vec![]),
-            ("cpu: 100m", &windows, "cpu: 150m", vec![": Forbidden: windows pods cannot be resized"]),
-            ("cpu: 100m", &mirrored, "cpu: 150m", vec![": Forbidden: static pods cannot be resized"]),
+            ("cpu: 100m", &windows, "cpu: 150m", vec!["[]: Forbidden: windows pods cannot be resized"]),
+            ("cpu: 100m", &mirrored, "cpu: 150m", vec!["[]: Forbidden: static pods cannot be resized"]),
             (
                 "cpu: 100m",
                 &running,
