@@ -19,7 +19,7 @@ pub enum KindSeries {
     Workspaces,
 }
 
-/// The labels of all kinds of workspaces: the resource that requests for the content of a workspace are authorized with.
+/// Labels all kinds of workspaces alike, by the resource with which requests for the content of a workspace are authorized.
 const WORKSPACES: (Text, Text) = (Text::new_static("workspaces.pintle.dev"), Text::new_static("workspaces/content"));
 
 impl KindSeries {
@@ -39,7 +39,7 @@ impl KindSeries {
         GroupVersionResource { group, version: Label(version), resource }
     }
 
-    /// The label for the name of an object that an owner of the API chooses, such as a webhook.
+    /// Labels an object whose name an owner of the API chooses, such as a webhook.
     pub fn name(self, name: &str) -> Label {
         Label(if self == KindSeries::Each { name.into() } else { Text::new_static("workspaces") })
     }

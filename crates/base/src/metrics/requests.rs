@@ -27,7 +27,7 @@ pub struct KnownRequests(RwLock<SeriesIndex>);
 #[derive(Default)]
 struct SeriesIndex {
     by_labels: HashMap<DrySeries, Arc<RequestSeries>>,
-    /// The labels of each kind, so that the end of a kind takes no longer if there are many.
+    /// Labels by kind, so that ending a kind takes no longer if there are many.
     by_kind: HashMap<GroupResource, Vec<DrySeries>>,
 }
 

@@ -114,7 +114,7 @@ fn system_roots() -> Arc<RootCertStore> {
     ROOTS.get_or_init(load).clone()
 }
 
-/// The right to open connections. A client that was made without one cannot reach the network, whatever the objects
+/// Permits opening connections. A client that was made without one cannot reach the network, whatever the objects
 /// say that it serves.
 #[derive(Clone, Copy, Debug)]
 pub struct Connector(());
