@@ -60,9 +60,8 @@ def node(source, out):
     return ["node", str(out / "main.js")]
 
 
-def rust(source, out, *flags):
-    command = ["cargo", "build", "--quiet", "--locked", *flags]
-    subprocess.run(command, cwd=source, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(out)})
+def rust(source, out):
+    subprocess.run(["cargo", "build", "--quiet", "--locked"], cwd=source, check=True, env={**os.environ, "CARGO_TARGET_DIR": str(out)})
     return [str(out / "debug" / "client")]
 
 
@@ -118,13 +117,9 @@ def test_client(name, launch, record_property):
 
 def test_kube_rs_in_process():
     """The cases of kube-rs on a server in the process of the program, without a socket and without a kubeconfig."""
-    out = TARGET / "kube-rs-embedded"
-    with locked(out):
-        out.mkdir(parents=True, exist_ok=True)
-        command = rust(CLIENTS / "kube-rs", out, "--features", "embedded")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
     variables = {**environment, "DEFINITION": str(CLIENTS / "boats.yaml")}
-    done = subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run(built("kube-rs"), env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and lines and all(line.startswith("ok ") for line in lines), done.stdout + done.stderr
 

@@ -1,8 +1,6 @@
 //! Checks that every crate is in the crate table of ARCHITECTURE.md, with its dependencies.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 
 use machinery::Value;
 
@@ -14,21 +12,8 @@ const HEADER: [&str; 3] = ["crate", "depends on", "holds"];
 /// scripts depend on does not count.
 pub type Crates = BTreeMap<String, Vec<String>>;
 
-/// Reads the manifests, by `cargo metadata`.
-pub fn read(root: &Path) -> Result<Crates, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
-    let output = Command::new(cargo).current_dir(root).args(arguments).output();
-    let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let metadata = machinery::value::decode(&output.stdout)
-        .map_err(|error| format!("cannot decode the output of cargo metadata: {error}"))?;
-    Ok(crates_of(&metadata))
-}
-
-fn crates_of(metadata: &Value) -> Crates {
+/// The crates of the workspace in `cargo metadata`.
+pub fn of(metadata: &Value) -> Crates {
     let name = |directory: &str| directory.rsplit('/').next().unwrap_or_default().to_owned();
     let mut crates = Crates::new();
     for package in metadata.items_at(&["packages"]) {
@@ -92,7 +77,7 @@ mod tests {
             {"name": "pintle-cel", "kind": null, "path": "/w/crates/cel"}, {"name": "bytes", "kind": null},
             {"name": "pintle-store", "kind": "dev", "path": "/w/crates/store"}
         ]}]});
-        assert_eq!(crates_of(&metadata), Crates::from([("x".to_owned(), vec!["cel".to_owned()])]));
+        assert_eq!(of(&metadata), Crates::from([("x".to_owned(), vec!["cel".to_owned()])]));
     }
 
     #[test]

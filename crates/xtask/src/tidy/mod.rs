@@ -2,10 +2,11 @@
 //! some files may contain: writes of API objects, and requests without authorization.
 //!
 //! `source` reads a file and separates code and comments; `paths` finds the paths in code, `modules` what they name; `tables` reads ARCHITECTURE.md;
-//! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary` and `crates` each check one kind of rule and return [`Problem`]s.
+//! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary`, `crates` and `dependencies` each check one kind of rule and return [`Problem`]s.
 
 mod crates;
 mod cycles;
+mod dependencies;
 mod glossary;
 mod keys;
 mod layers;
@@ -18,13 +19,18 @@ mod tables;
 mod words;
 
 use std::path::Path;
+use std::process::Command;
 
+use machinery::Value;
 use source::Source;
 
 use crate::workspace;
 
 /// The document whose tables are checked.
 pub const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// The platform whose dependencies are checked.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +81,9 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     problems.extend(names::check(sources));
     problems.extend(keys::check(root));
     problems.extend(words::check_places(sources));
-    problems.extend(crates::check(&document, &crates::read(root)?));
+    let metadata = metadata(root)?;
+    problems.extend(crates::check(&document, &crates::of(&metadata)));
+    problems.extend(dependencies::check(&metadata, &built(root)?));
     let glossary = glossary::read(&document).unwrap_or_else(|problem| {
         problems.push(problem);
         vec![]
@@ -89,4 +97,30 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
         problems.extend(glossary::check_markdown(&path, &text, &glossary));
     }
     Ok((problems, rooms))
+}
+
+/// What `cargo metadata` says of the packages.
+fn metadata(root: &Path) -> Result<Value, String> {
+    let output = cargo(root, &["metadata", "--format-version", "1", "--filter-platform", PLATFORM])?;
+    let decoded = machinery::value::decode(output.as_bytes());
+    decoded.map_err(|error| format!("cannot decode the output of cargo metadata: {error}"))
+}
+
+/// The packages that are built for Linux, with what tests need, a line each.
+fn built(root: &Path) -> Result<String, String> {
+    let form = ["--prefix", "none", "--format", "{p}"];
+    let options = ["tree", "--workspace", "--edges", "normal,build,dev", "--target", PLATFORM];
+    cargo(root, &[&options[..], &form].concat())
+}
+
+/// The output of a command of cargo that leaves the lock file as it is.
+fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo).current_dir(root).args(arguments).arg("--locked").output();
+    let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let command = arguments.first().copied().unwrap_or_default();
+    Err(format!("cargo {command} failed: {}", String::from_utf8_lossy(&output.stderr)))
 }

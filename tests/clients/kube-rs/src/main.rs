@@ -1,6 +1,6 @@
 //! Tests of kube-rs with Pintle: `Api`, discovery, watcher, reflector, apply, and a controller with a finalizer and events.
 //!
-//! With the feature `embedded` the server is in the process of this program. Cases in which it restarts are left out.
+//! Without KUBECONFIG the server is in the process of this program. Cases in which it restarts are left out.
 
 mod boat;
 mod harness;
@@ -10,20 +10,30 @@ mod watches;
 
 use harness::Cases;
 
-#[cfg(not(feature = "embedded"))]
-async fn client() -> anyhow::Result<kube::Client> {
-    Ok(kube::Client::try_default().await?)
+/// Where the server runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// In a process of its own, which KUBECONFIG names.
+    Outside,
+    Here,
 }
 
-#[cfg(feature = "embedded")]
-async fn client() -> anyhow::Result<kube::Client> {
-    let server = pintle::Server::ephemeral().start().await?;
-    Ok(kube::Client::new(server.workspace().await?.api(), "default"))
+impl Place {
+    async fn client(self) -> anyhow::Result<kube::Client> {
+        match self {
+            Place::Outside => Ok(kube::Client::try_default().await?),
+            Place::Here => {
+                let server = pintle::Server::ephemeral().start().await?;
+                Ok(kube::Client::new(server.workspace().await?.api(), "default"))
+            }
+        }
+    }
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<std::process::ExitCode> {
-    let client = client().await?;
+    let place = if std::env::var_os("KUBECONFIG").is_some() { Place::Outside } else { Place::Here };
+    let client = place.client().await?;
     let mut cases = Cases::default();
     cases.run("a CRD is created and becomes established", life::create_crd(client.clone())).await;
     cases.run("legacy and aggregated discovery agree", life::discovery(client.clone())).await;
@@ -31,7 +41,7 @@ async fn main() -> anyhow::Result<std::process::ExitCode> {
     cases.run("dynamic objects: pages of metadata, patch and watch", life::dynamic_objects(client.clone())).await;
     cases.run("two field managers apply parts of a custom resource", life::server_side_apply(client.clone())).await;
     cases.run("rejected requests are errors of kube", life::errors(client.clone())).await;
-    if !cfg!(feature = "embedded") {
+    if place == Place::Outside {
         restarts(&mut cases, &client).await;
     }
     cases.run("deleting a CRD deletes its objects", life::delete_crd(client.clone())).await;
