@@ -2,7 +2,7 @@
 //! some files may contain: writes of API objects, and requests without authorization.
 //!
 //! `source` reads a file and separates code and comments; `paths` finds the paths in code, `modules` what they name; `tables` reads ARCHITECTURE.md;
-//! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary`, `crates` and `dependencies` each check one kind of rule and return [`Problem`]s.
+//! `layers`, `cycles`, `names`, `keys`, `sizes`, `words`, `glossary`, `crates`, `dependencies` and `refusals` each check one kind of rule and return [`Problem`]s.
 
 mod crates;
 mod cycles;
@@ -13,6 +13,7 @@ mod layers;
 mod modules;
 mod names;
 mod paths;
+mod refusals;
 mod sizes;
 mod source;
 mod tables;
@@ -81,6 +82,7 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     problems.extend(names::check(sources));
     problems.extend(keys::check(root));
     problems.extend(words::check_places(sources));
+    problems.extend(refusals::check(root, sources)?);
     let metadata = metadata(root)?;
     problems.extend(crates::check(&document, &crates::of(&metadata)));
     problems.extend(dependencies::check(&metadata, &built(root)?));
