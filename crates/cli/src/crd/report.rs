@@ -65,7 +65,7 @@ impl DiffReport {
             by_name.entry(name).or_default().push(self.finding(name, change));
         }
         let mut out = vec![];
-        let mut report = Report::begin(form, &mut out)?;
+        let mut report = Report::begin(form.into(), &mut out)?;
         let mut files = std::collections::BTreeSet::new();
         for (name, findings) in by_name {
             let file: Arc<str> =
