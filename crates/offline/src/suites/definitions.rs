@@ -34,6 +34,17 @@ pub struct TestedDefinition {
     pub original: Value,
 }
 
+impl TestedDefinition {
+    /// In place of the definition of a suite that has none.
+    fn none(suite: &Path) -> TestedDefinition {
+        TestedDefinition { file: suite.to_owned(), value: Value::Null, original: Value::Null }
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.value.is_null()
+    }
+}
+
 /// The objects of a file.
 pub fn read(file: &Path) -> Read {
     let mut objects = vec![];
@@ -93,6 +104,9 @@ impl Files {
 
     /// The definitions that a suite tests, each with the suite's version only. The error is one line.
     pub fn of_suite(&self, suite: &Suite) -> Result<Vec<TestedDefinition>, String> {
+        if suite.is_of_policies() {
+            return Ok(vec![TestedDefinition::none(&suite.file)]);
+        }
         let mut found = vec![];
         for place in places(suite) {
             for file in listed(&place)? {
@@ -118,6 +132,21 @@ impl Files {
         }
         found.iter_mut().try_for_each(|definition| reduce(definition, &suite.version))?;
         Ok(found)
+    }
+
+    /// The files of the objects that exist in every case of a suite, by kind and name.
+    pub fn given_by(&self, suite: &Suite) -> BTreeMap<String, PathBuf> {
+        let directory = suite.file.parent().unwrap_or(Path::new(""));
+        let mut files = BTreeMap::new();
+        for path in suite.files.iter().map(|file| directory.join(file)) {
+            for object in self.objects(&path).unwrap_or_default() {
+                files.insert(
+                    format!("{} {}", object.str_at(&["kind"]), object.str_at(&["metadata", "name"])),
+                    path.clone(),
+                );
+            }
+        }
+        files
     }
 
     /// The objects that exist in every case of a suite. The error is one line.
