@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use machinery::Value;
 
+use super::fixtures::Read;
 use super::format::Suite;
-use crate::sources::{Input, Object};
 
 /// The annotations of openshift/api: the feature set, the major versions and the cluster profiles of a definition.
 const FEATURE_SET: &str = "release.openshift.io/feature-set";
@@ -16,9 +16,6 @@ const PROFILE: &str = "include.release.openshift.io/";
 
 /// The directory with generated definitions, beside the one with tests.
 const GENERATED: &str = "zz_generated.crd-manifests";
-
-/// A file with the objects in it; the error of a file that cannot be read is one line.
-pub type Read = Result<Vec<Value>, String>;
 
 /// Files by their paths.
 #[derive(Debug, Default)]
@@ -43,17 +40,6 @@ impl TestedDefinition {
     pub fn is_none(&self) -> bool {
         self.value.is_null()
     }
-}
-
-/// The objects of a file.
-pub fn read(file: &Path) -> Read {
-    let mut objects = vec![];
-    for document in Input::File(file.to_owned()).documents()? {
-        let (found, _) =
-            document?.objects().map_err(|error| format!("{}:{}: {}", file.display(), error.line, error.why))?;
-        objects.extend(found.into_iter().map(Object::into_value));
-    }
-    Ok(objects)
 }
 
 /// The files that a path names: itself, or the manifests in a directory, by name.

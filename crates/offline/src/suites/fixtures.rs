@@ -4,7 +4,10 @@ use std::path::Path;
 
 use machinery::Value;
 
-use super::definitions;
+use crate::sources::{Input, Object};
+
+/// A file with the objects in it; the error of a file that cannot be read is one line.
+pub type Read = Result<Vec<Value>, String>;
 
 /// The fields of cases that have objects.
 const OBJECTS: [&str; 7] = ["initial", "updated", "expected", "create", "update", "apply", "object"];
@@ -57,7 +60,18 @@ fn of_list(directory: &Path, list: &mut Value) -> Result<(), String> {
 }
 
 /// The objects of the file that a value names.
-fn named(directory: &Path, value: &Value) -> Option<definitions::Read> {
+fn named(directory: &Path, value: &Value) -> Option<Read> {
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;
-    Some(definitions::read(&directory.join(fields.get("file")?.as_str()?)))
+    Some(read(&directory.join(fields.get("file")?.as_str()?)))
+}
+
+/// The objects of a file.
+pub fn read(file: &Path) -> Read {
+    let mut objects = vec![];
+    for document in Input::File(file.to_owned()).documents()? {
+        let (found, _) =
+            document?.objects().map_err(|error| format!("{}:{}: {}", file.display(), error.line, error.why))?;
+        objects.extend(found.into_iter().map(Object::into_value));
+    }
+    Ok(objects)
 }

@@ -191,7 +191,7 @@ fn definitions_of(suites: &[Suite]) -> Files {
         }
     }
     let paths: Vec<PathBuf> = paths.into_iter().collect();
-    let read = on_all_cores(&paths, |path| Arc::new(definitions::read(path)));
+    let read = on_all_cores(&paths, |path| Arc::new(fixtures::read(path)));
     Files(paths.into_iter().zip(read).collect())
 }
 
