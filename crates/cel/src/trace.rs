@@ -139,9 +139,7 @@ fn is_lazy(function: &str) -> bool {
 
 /// The parts of the step of a loop that do not depend on what was accumulated.
 fn bodies<'a>(step: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
-    let mut uses = false;
-    step.walk(|expr| uses |= matches!(&expr.kind, Kind::Ident(name) if name == ACCUMULATOR));
-    if uses {
+    if uses_accumulator(step) {
         step.children(|child| bodies(child, visit));
     } else if let Kind::List { items, .. } = &step.kind
         && let [only] = items.as_slice()
@@ -150,6 +148,19 @@ fn bodies<'a>(step: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
         visit(only);
     } else {
         visit(step);
+    }
+}
+
+fn uses_accumulator(expr: &Expr) -> bool {
+    match &expr.kind {
+        Kind::Ident(name) => name == ACCUMULATOR,
+        // a loop within has an accumulator of its own
+        Kind::Comprehension(fold) => uses_accumulator(&fold.range) || uses_accumulator(&fold.init),
+        _ => {
+            let mut uses = false;
+            expr.children(|child| uses |= uses_accumulator(child));
+            uses
+        }
     }
 }
 
@@ -287,6 +298,35 @@ mod tests {
                     "    n != \"b\" = true",
                     "  n = \"b\"",
                     "    n != \"b\" = false",
+                ],
+            ),
+            (
+                "self.names.all(n, n != 'c' && self.names.exists(m, m + n == 'ab'))",
+                vec![
+                    "self.names.all(n, n != 'c' && self.names.exists(m, m + n == 'ab')) = false",
+                    "  self.names = [\"a\",\"b\"]",
+                    "  n = \"a\"",
+                    "    (n != \"c\") && self.names.exists(m, m + n == 'ab') = false",
+                    "      n != \"c\" = true",
+                    "      self.names.exists(m, m + n == 'ab') = false",
+                    "        self.names = [\"a\",\"b\"]",
+                    "        m = \"a\"",
+                    "          (m + n) == \"ab\" = false",
+                    "            m + n = \"aa\"",
+                    "        m = \"b\"",
+                    "          (m + n) == \"ab\" = false",
+                    "            m + n = \"ba\"",
+                    "  n = \"b\"",
+                    "    (n != \"c\") && self.names.exists(m, m + n == 'ab') = true",
+                    "      n != \"c\" = true",
+                    "      self.names.exists(m, m + n == 'ab') = true",
+                    "        self.names = [\"a\",\"b\"]",
+                    "        m = \"a\"",
+                    "          (m + n) == \"ab\" = true",
+                    "            m + n = \"ab\"",
+                    "        m = \"b\"",
+                    "          (m + n) == \"ab\" = false",
+                    "            m + n = \"bb\"",
                 ],
             ),
             (

@@ -48,7 +48,7 @@ impl DiffReport {
             DiffForm::Text => Ok(self.changes.iter().map(|(name, change)| text(name, change)).collect()),
             DiffForm::Json => {
                 let rows: Vec<Value> = self.changes.iter().map(|(name, change)| row(name, change)).collect();
-                Ok(if rows.is_empty() { String::new() } else { Value::Array(rows).to_json() + "\n" })
+                Ok(Value::Array(rows).to_json() + "\n")
             }
             DiffForm::Junit => self.printed(Form::Junit, input),
             DiffForm::Sarif => self.printed(Form::Sarif, input),
