@@ -301,35 +301,6 @@ mod tests {
                 ],
             ),
             (
-                "self.names.all(n, n != 'c' && self.names.exists(m, m + n == 'ab'))",
-                vec![
-                    "self.names.all(n, n != 'c' && self.names.exists(m, m + n == 'ab')) = false",
-                    "  self.names = [\"a\",\"b\"]",
-                    "  n = \"a\"",
-                    "    (n != \"c\") && self.names.exists(m, m + n == 'ab') = false",
-                    "      n != \"c\" = true",
-                    "      self.names.exists(m, m + n == 'ab') = false",
-                    "        self.names = [\"a\",\"b\"]",
-                    "        m = \"a\"",
-                    "          (m + n) == \"ab\" = false",
-                    "            m + n = \"aa\"",
-                    "        m = \"b\"",
-                    "          (m + n) == \"ab\" = false",
-                    "            m + n = \"ba\"",
-                    "  n = \"b\"",
-                    "    (n != \"c\") && self.names.exists(m, m + n == 'ab') = true",
-                    "      n != \"c\" = true",
-                    "      self.names.exists(m, m + n == 'ab') = true",
-                    "        self.names = [\"a\",\"b\"]",
-                    "        m = \"a\"",
-                    "          (m + n) == \"ab\" = true",
-                    "            m + n = \"ab\"",
-                    "        m = \"b\"",
-                    "          (m + n) == \"ab\" = false",
-                    "            m + n = \"bb\"",
-                ],
-            ),
-            (
                 "-size(self.names) + 1",
                 vec![
                     "-size(self.names) + 1 = -1",
@@ -349,6 +320,30 @@ mod tests {
         ] {
             assert_eq!(lines(expression), wanted, "{expression}");
         }
+    }
+
+    #[test]
+    fn loops_within_loops_have_their_own_variables() {
+        let inner = |n: &str, value: bool, [a, b]: [bool; 2]| {
+            [
+                format!("  n = \"{n}\""),
+                format!("    self.names.exists(m, m + n == 'ab') = {value}"),
+                "      self.names = [\"a\",\"b\"]".to_owned(),
+                "      m = \"a\"".to_owned(),
+                format!("        (m + n) == \"ab\" = {a}"),
+                format!("          m + n = \"a{n}\""),
+                "      m = \"b\"".to_owned(),
+                format!("        (m + n) == \"ab\" = {b}"),
+                format!("          m + n = \"b{n}\""),
+            ]
+        };
+        let mut wanted = vec![
+            "self.names.all(n, self.names.exists(m, m + n == 'ab')) = false".to_owned(),
+            "  self.names = [\"a\",\"b\"]".to_owned(),
+        ];
+        wanted.extend(inner("a", false, [false, false]));
+        wanted.extend(inner("b", true, [true, false]));
+        assert_eq!(lines("self.names.all(n, self.names.exists(m, m + n == 'ab'))"), wanted);
     }
 
     #[test]
