@@ -101,6 +101,8 @@ export class Workspace {
   report(): Promise<any>;
   /** A kubeconfig as an object. */
   kubeconfigContent(): object;
+  /** The objects that were created, changed or deleted since the workspace began, one a line. */
+  changes(): Promise<string>;
   /** The path of a kubeconfig, which exists as long as the server. */
   kubeconfig(): string;
   /** A `KubeConfig` of the package @kubernetes/client-node, which has to be installed. */

@@ -4,7 +4,7 @@
 // The server sends a line of JSON when it is ready. Without a server there, this process starts one, which ends at once if another
 // process was faster; see `pintle serve --help`.
 
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { PintleError, find, version } from './binary.js';
 
 export { PintleError } from './binary.js';
@@ -31,6 +32,10 @@ const SILENT_MILLISECONDS = 3_000;
 // macOS has the shortest paths of sockets
 const SOCKET_BYTES_MAX = 103;
 const BUILD_MILLISECONDS = 300_000;
+// for the changes of a workspace
+const DIFF_MILLISECONDS = 10_000;
+const DIFF_BYTES = 16 << 20;
+const DIFF_LINES = 50;
 // how long the key of a template stays taken after its builder has died
 const LEASE_SECONDS = 10;
 // what others need is applied first
@@ -367,6 +372,14 @@ export class Workspace {
   async report() {
     const report = { apiVersion: TESTING_VERSION, kind: 'Report', metadata: { name: 'now' }, spec: {} };
     return (await this.request('POST', `${TESTING}/reports`, report)).status;
+  }
+
+  /** The objects that were created, changed or deleted since the workspace began, one a line, as `pintle workspace diff` lists them. */
+  async changes() {
+    const words = ['workspace', 'diff', this.name, '--kubeconfig', this.server.kubeconfig()];
+    const { stdout } = await promisify(execFile)(find(), words, { timeout: DIFF_MILLISECONDS, maxBuffer: DIFF_BYTES });
+    const lines = stdout.trimEnd().split('\n');
+    return lines.length > DIFF_LINES ? [...lines.slice(0, DIFF_LINES), '...'].join('\n') : lines.join('\n');
   }
 
   /** A kubeconfig as an object. */

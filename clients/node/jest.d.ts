@@ -18,6 +18,12 @@ export interface Test extends Declare {
   todo(title: string): void;
 }
 
+/** Runs the body before each test of this module in the same `describe`, with the workspace of the test. */
+export function beforeEach(body: Body): void;
+
+/** Runs the body after each test of this module in the same `describe`, also if that fails, while the workspace is there. */
+export function afterEach(body: Body): void;
+
 /** A `test` whose workspaces are forks of what `build` has made; it is called once in a test run. `key` names the template. */
 export function withTemplate(key: string, build: Build): Test;
 

@@ -1,8 +1,12 @@
 // Tests of vitest with a workspace each: `test('…', async ({ workspace }) => …)`.
 
 import { test as base } from 'vitest';
+
 import { caller } from './index.js';
 import { begin } from './workspaces.js';
+
+// they get what a test is extended with
+export { afterEach, beforeEach } from 'vitest';
 
 /** A `test` whose workspaces are forks of what `build` has made; it is called once in a test run. `key` names the template. */
 export function withTemplate(key, build) {

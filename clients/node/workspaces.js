@@ -10,6 +10,8 @@ export async function begin(key, build, place) {
   const end = async (failed) => {
     if (failed === undefined) return workspace.delete();
     console.error(`workspace of "${failed}": KUBECONFIG=${workspace.kubeconfig()} kubectl api-resources`);
+    const changes = await workspace.changes().catch((error) => `cannot be listed: ${error.message}`);
+    if (changes) console.error(`what differs from the beginning of the workspace:\n${changes}`);
     const log = server.logSince(logSize).trim();
     if (log) console.error(`log of the Pintle server:\n${log}`);
   };

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import socket
 import subprocess
 
@@ -39,6 +40,19 @@ def test_the_directory_is_printed_as_by_setup_envtest(binary, assets):
     exported = subprocess.run([*command, "-p", "env"], check=True, capture_output=True, text=True).stdout
     assert exported == f"export KUBEBUILDER_ASSETS='{assets}'\n"
     assert pathlib.Path(os.readlink(assets / "etcd")).resolve() == pathlib.Path(binary).resolve()
+
+
+def test_the_directory_of_kube_api_test_has_kubectl(binary, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    command = [binary, "assets", "use", "--kube-api-test", tmp_path / "tests"]
+    done = subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True)
+    assert done.returncode == 1 and "kube-api-test needs kubectl, which is not in PATH" in done.stderr, done
+    (programs / "kubectl").touch()
+    done = subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True)
+    directory = pathlib.Path(done.stdout)
+    assert directory.parent == tmp_path / "tests" / "k8s" and re.fullmatch(r"1\.\d+\.\d+-(linux|darwin)-(amd64|arm64)", directory.name), done
+    assert sorted(path.name for path in directory.iterdir()) == ["etcd", "kube-apiserver", "kubectl"]
 
 
 def test_envtest_starts_and_stops_it(assets):

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -84,8 +85,55 @@ def test_pre_commit_hook(repository):
     assert done.returncode == 1 and PROBLEM in done.stdout, done
 
 
+def test_hooks_of_the_repository(repository):
+    shutil.copytree(ROOT / "examples" / "crd-tests", repository.directory / "suites")
+    validate, test = re.findall(r"^  entry: (pintle .*)$", (ROOT / ".pre-commit-hooks.yaml").read_text(), re.M)
+    assert repository.run(f"{validate} --crds crds manifests/crontab.yaml").returncode == 0
+    assert repository.run(test).stdout == "11 cases passed, 0 failed\n"
+
+
+def test_file_of_the_project(repository):
+    head = "apiVersion: config.pintle.dev/v1alpha1\nkind: ProjectConfiguration\n"
+    file = repository.directory / ".pintle.yaml"
+    file.write_text(head + "validate:\n  crds: [crds]\n  quiet: true\n")
+    for command in ("pintle validate manifests", "cd manifests && pintle validate crontab.yaml"):
+        done = repository.run(command)
+        assert (done.returncode, done.stdout) == (0, ""), done
+    # what is given wins
+    done = repository.run("pintle validate manifests --crds manifests --ignore-missing --quiet")
+    assert (done.returncode, done.stdout) == (0, ""), done
+    for text, error in (
+        ("validate: {crd: [a]}\n", '.pintle.yaml: there is no flag "crd"; did you mean "crds"?'),
+        ("validate: {output: html}\n", "invalid value 'html' for '--output <OUTPUT>'"),
+    ):
+        file.write_text(head + text)
+        done = repository.run("pintle validate manifests")
+        assert done.returncode != 0 and error in done.stderr, done
+
+
+def output_on_a_terminal(command, environment):
+    ours, its = pty.openpty()
+    with subprocess.Popen(command, stdout=its, env=environment) as process:
+        os.close(its)
+        assert process.wait(timeout=60) == 1
+        text = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    return text
+
+
+def test_colours_on_terminals(tmp_path, launch):
+    (tmp_path / "a.yaml").write_text(MAP % "Bad_Name")
+    command = [launch.binary, "validate", str(tmp_path / "a.yaml")]
+    terminal = {"TERM": "xterm", "HOME": str(tmp_path)}
+    assert output_on_a_terminal(command, terminal).startswith("\x1b[1;31merror[")
+    for environment in ({**terminal, "NO_COLOR": "1"}, {**terminal, "TERM": "dumb"}):
+        assert output_on_a_terminal(command, environment).startswith("error[")
+    done = subprocess.run(command, env=terminal, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("error["), done
+
+
 def test_page_shows_the_steps_of_the_workflow():
-    shown = PAGE.read_text().split("```yaml\n", 1)[1].split("```", 1)[0]
+    shown = PAGE.read_text().split("## In continuous integration", 1)[1].split("```yaml\n", 1)[1].split("```", 1)[0]
     assert shown in (CI / "github.yaml").read_text()
 
 

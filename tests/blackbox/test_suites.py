@@ -60,10 +60,13 @@ def test_expected_objects_are_updated(run, suite):
 
 def test_coverage_names_what_was_not_seen(run, suite):
     done = run("suite", "--coverage")
-    assert done.returncode == 0 and "never true: suite/boats.crd.yaml v1 spec.home: self == oldSelf\n" in done.stdout, done
+    assert done.returncode == 0 and "suite/boats.crd.yaml\n  never true: v1 spec.home: self == oldSelf\n" in done.stdout, done
     assert done.stdout == run("suite", "--coverage").stdout
     report = json.loads(run("suite", "--coverage", "-o", "json").stdout)
     assert len(report["coverage"]) == 7
+    done = run("suite", "--coverage-min", "90")
+    assert done.returncode == 1 and done.stderr == "pintle: the coverage is 42 %, less than 90 %\n", done
+    assert run("suite", "--coverage-min", "40").returncode == 0
 
 
 def test_schema_is_json(run):

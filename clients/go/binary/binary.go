@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 )
 
 const module = "github.com/pintle/pintle/clients/go"
@@ -77,21 +78,47 @@ func CheckVersion(program, version string) error {
 	return fmt.Errorf("%s has version %s, and %s has %s: %s", program, version, module, Version, remedy)
 }
 
-// unpacked returns the path of the embedded program, which is kept in the user's cache: once for all tests, and for each version.
+// unpacked returns the path of the embedded program, which is kept in the user's cache: once for all tests, and for each version. If
+// the cache cannot be written to, it is kept with the temporary files.
 func unpacked() (string, error) {
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = filepath.Join(os.TempDir(), fmt.Sprintf("pintle-cache-%d", os.Getuid()))
+	if err == nil {
+		var path string
+		if path, err = unpackedBelow(filepath.Join(cache, "pintle")); err == nil {
+			return path, nil
+		}
 	}
-	directory := filepath.Join(cache, "pintle", Version+"-"+embedded.Digest)
+	temporary := filepath.Join(os.TempDir(), fmt.Sprintf("pintle-cache-%d", os.Getuid()))
+	path, second := unpackedBelow(temporary)
+	if second == nil {
+		return path, nil
+	}
+	remedy := "name a directory that can be written to in XDG_CACHE_HOME, or a program in PINTLE_BINARY"
+	return "", fmt.Errorf("the embedded pintle cannot be unpacked: %w, and %w: %s", err, second, remedy)
+}
+
+func unpackedBelow(cache string) (string, error) {
+	directory := filepath.Join(cache, Version+"-"+embedded.Digest)
 	path := filepath.Join(directory, "pintle")
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return "", err
+	}
+	// others can make a directory of this name among the temporary files, and a program in it
+	for _, ours := range []string{cache, directory} {
+		if status, err := os.Lstat(ours); err != nil || !status.IsDir() || !isOwn(status) {
+			return "", fmt.Errorf("%s is not a directory of this user alone", ours)
+		}
+	}
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	if err := unpack(directory, path); err != nil {
-		return "", fmt.Errorf("the embedded pintle cannot be unpacked: %w: free the disk, or name a program in PINTLE_BINARY", err)
-	}
-	return path, nil
+	return path, unpack(directory, path)
+}
+
+// isOwn returns whether only this user can change a file.
+func isOwn(status fs.FileInfo) bool {
+	owner, ok := status.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Geteuid() && status.Mode().Perm()&0o022 == 0
 }
 
 // unpack writes the parts to their places in a file, on all cores.
@@ -102,22 +129,21 @@ func (packed Packed) unpack(file io.WriterAt) error {
 	for i, end := range packed.Ends {
 		part := packed.Compressed[begin:end]
 		begin = end
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
 			reader, err := gzip.NewReader(bytes.NewReader(part))
 			if err == nil {
 				_, err = io.Copy(io.NewOffsetWriter(file, int64(i)*packed.Part), reader)
 			}
 			failures[i] = err
-		})
+		}()
 	}
 	all.Wait()
 	return errors.Join(failures...)
 }
 
 func unpack(directory, path string) error {
-	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return err
-	}
 	file, err := os.CreateTemp(directory, "new-")
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package binary
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,11 +64,13 @@ func TestEmbeddedProgramsAreUnpackedOnce(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 8 {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
 			if path, err := Find(); err != nil || filepath.Base(path) != "pintle" {
 				t.Error(path, err)
 			}
-		})
+		}()
 	}
 	all.Wait()
 	path, err := Find()
@@ -83,5 +86,29 @@ func TestEmbeddedProgramsAreUnpackedOnce(t *testing.T) {
 	}
 	if status, err := os.Stat(path); err != nil || status.Mode().Perm() != 0o755 {
 		t.Fatal(status, err)
+	}
+}
+
+func TestCachesThatCannotBeWrittenTo(t *testing.T) {
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	writer.Write([]byte("#!/bin/sh\n"))
+	writer.Close()
+	forget(t, true, Packed{Digest: "0123", Part: 10, Compressed: compressed.Bytes(), Ends: []int{compressed.Len()}})
+	temporary := t.TempDir()
+	for name, value := range map[string]string{"PINTLE_BINARY": "", "XDG_CACHE_HOME": "/dev/null/cache", "HOME": "/dev/null", "TMPDIR": temporary} {
+		t.Setenv(name, value)
+	}
+	if path, err := Find(); err != nil || !strings.HasPrefix(path, temporary) {
+		t.Fatal(path, err)
+	}
+	// what others can write to is not run
+	cache := filepath.Join(temporary, fmt.Sprintf("pintle-cache-%d", os.Getuid()))
+	if err := os.Chmod(cache, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	path, err := Find()
+	if err == nil || !strings.Contains(err.Error(), "not a directory of this user alone: name a directory") {
+		t.Fatal(path, err)
 	}
 }

@@ -17,11 +17,12 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"runtime"
+	goruntime "runtime"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/pintle/pintle/clients/go/internal/manifest"
@@ -92,7 +93,7 @@ func NewTemplate(t testing.TB, key string, build func(*Workspace) error, options
 // fileOf is the file that defines a function.
 func fileOf(build func(*Workspace) error) string {
 	pointer := reflect.ValueOf(build).Pointer()
-	file, _ := runtime.FuncForPC(pointer).FileLine(pointer)
+	file, _ := goruntime.FuncForPC(pointer).FileLine(pointer)
 	return file
 }
 
@@ -122,9 +123,17 @@ func (w *Workspace) Kubeconfig() (string, error) { return w.shared.Kubeconfig() 
 // Apply applies manifests server-side: files, and directories with everything below them.
 func (w *Workspace) Apply(paths ...string) error { return apply(w.shared, paths) }
 
-// ApplyObjects applies objects server-side.
-func (w *Workspace) ApplyObjects(objects ...*unstructured.Unstructured) error {
-	return applyObjects(w.shared, objects)
+// ApplyObjects applies objects server-side: any `client.Object` of controller-runtime, typed or unstructured. One of a kind that is not
+// built in needs its `TypeMeta`.
+func (w *Workspace) ApplyObjects(objects ...runtime.Object) error {
+	converted := make([]*unstructured.Unstructured, len(objects))
+	for i, object := range objects {
+		var err error
+		if converted[i], err = manifest.Unstructured(object); err != nil {
+			return err
+		}
+	}
+	return applyObjects(w.shared, converted)
 }
 
 // Reset puts the workspace back to what it began as. Its watches end.
@@ -186,6 +195,11 @@ func show(t testing.TB, kept *shared.Workspace, logSize int64) {
 		}
 	}
 	t.Logf("workspace of this test, %s:\nKUBECONFIG=%s kubectl api-resources", hint, kubeconfig)
+	if changes, err := kept.Changes(); err != nil {
+		t.Logf("pintletest: the changes of the workspace cannot be listed: %v", err)
+	} else if changes != "" {
+		t.Logf("what differs from the beginning of the workspace:\n%s", changes)
+	}
 }
 
 func apply(workspace *shared.Workspace, paths []string) error {

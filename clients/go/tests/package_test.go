@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -167,6 +168,19 @@ func TestSuitesLeaveNothing(t *testing.T) {
 	gone(t, place)
 }
 
+func TestTypedObjectsAreApplied(t *testing.T) {
+	workspace := pintletest.New(t, options)
+	typed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "typed", Namespace: "default"}, Data: map[string]string{"a": "b"}}
+	if err := workspace.ApplyObjects(typed, suite.Boat("mary")); err != nil {
+		t.Fatal(err)
+	}
+	maps := dynamic.NewForConfigOrDie(workspace.Config()).Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")
+	if found, err := maps.Get(context.Background(), "typed", metav1.GetOptions{}); err != nil || found.Object["data"].(map[string]any)["a"] != "b" {
+		t.Fatal(found, err)
+	}
+	expect(t, workspace, "argo", "mary", "vasa")
+}
+
 func TestFailuresShowTheWorkspace(t *testing.T) {
 	place := place(t)
 	arguments := []string{"test", "-count=1", "-run", "Fails", "./failing"}
@@ -175,6 +189,9 @@ func TestFailuresShowTheWorkspace(t *testing.T) {
 		t.Fatalf("%s", output)
 	}
 	if err == nil || !regexp.MustCompile(`workspace of this test, until the end of the run; PINTLE_KEEP=10m keeps it for that time:\n +KUBECONFIG=/\S+\.kubeconfig kubectl api-resources`).Match(output) {
+		t.Fatalf("%s", output)
+	}
+	if !regexp.MustCompile(`what differs from the beginning of the workspace:\n +.*ConfigMap default/a\n +.*ValidatingWebhookConfiguration`).Match(output) {
 		t.Fatalf("%s", output)
 	}
 	gone(t, place)
@@ -352,12 +369,12 @@ func TestProxiesAndOtherAuthoritiesAreNotUsed(t *testing.T) {
 func BenchmarkWorkspace(b *testing.B) {
 	template := pintletest.NewTemplate(b, "benchmark", func(workspace *pintletest.Workspace) error { return workspace.Apply("testdata/boats") })
 	b.Run("fork", func(b *testing.B) {
-		for b.Loop() {
+		for range b.N {
 			template.Fork(b)
 		}
 	})
 	b.Run("fork and list", func(b *testing.B) {
-		for b.Loop() {
+		for range b.N {
 			boats := dynamic.NewForConfigOrDie(template.Fork(b).Config()).Resource(suite.Boats)
 			if _, err := boats.List(context.Background(), metav1.ListOptions{}); err != nil {
 				b.Fatal(err)
@@ -368,7 +385,7 @@ func BenchmarkWorkspace(b *testing.B) {
 
 // BenchmarkStart is what the first test of a run pays: a server, a workspace, and a response. It is that of other processes.
 func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
+	for range b.N {
 		if output, err := exec.Command(os.Args[0], "-test.run=^TestKubeconfig$").CombinedOutput(); err != nil {
 			b.Fatalf("%s", output)
 		}

@@ -287,6 +287,7 @@ class PackageTest {
         assertEquals(2, output.split("workspace of Suite failing\\(Workspace\\): KUBECONFIG=/\\S+\\.kubeconfig kubectl api-resources\n", -1).length, output);
         assertEquals(2, output.split("workspace of ", -1).length, output);
         assertTrue(output.contains("with -Dpintle.keep=true, the run waits here for Enter"), output);
+        assertTrue(output.contains("what differs from the beginning of the workspace:\ncreated "), output);
         assertTrue(output.contains("log of the Pintle server:\n") && output.contains("failed calling webhook, failing open"), output);
     }
 
@@ -368,6 +369,23 @@ class PackageTest {
         Files.writeString(directory.resolve("manifests/one.json"), json(configMap));
         String output = suite("Annotated");
         assertTrue(output.contains("2 tests successful"), output);
+    }
+
+    @Test
+    void testsOfAClassMayShareAWorkspace() throws Exception {
+        String output = suite("Shared");
+        assertTrue(output.contains("2 tests successful"), output);
+    }
+
+    @Test
+    void aCacheThatCannotBeWrittenToGivesWayToTemporaryFiles() throws Exception {
+        ProcessBuilder builder = launcher(List.of("-Djava.io.tmpdir=" + directory), "Shared").directory(directory.toFile());
+        builder.environment().put("XDG_CACHE_HOME", "/dev/null/cache");
+        String output = output(builder.start());
+        assertTrue(output.contains("2 tests successful"), output);
+        try (var files = Files.list(directory)) {
+            assertTrue(files.anyMatch(file -> file.getFileName().toString().startsWith("pintle-cache-")));
+        }
     }
 
     /** What a run of a suite prints, whose tests run beside each other. */

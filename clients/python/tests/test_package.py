@@ -1,5 +1,6 @@
 """The package as users have it: installed from the wheel, with the binary in it."""
 
+import asyncio
 import datetime
 import json
 import os
@@ -225,6 +226,7 @@ def test_failures_show_the_workspace(place, tmp_path):
     for options in ((), ("-n", "2")):
         done = run_suite(tmp_path, 2, *options, known="['none']")
         assert "2 failed" in done.stdout, done.stdout + done.stderr
+        assert done.stdout.count("what differs from the beginning of the workspace") == 2
         assert done.stdout.count("workspace of this test") == 2 and ".kubeconfig kubectl api-resources" in done.stdout
         gone(place)
 
@@ -400,3 +402,57 @@ def test_the_report(server):
     with server.workspace() as workspace:
         workspace.request("GET", "/api/v1/namespaces")
         assert workspace.report()["agents"][0]["userAgent"].startswith("pintle-server")
+
+
+SCOPES = """
+    import os
+
+    import pytest
+
+    MAPS = "/api/v1/namespaces/default/configmaps"
+
+    def names(workspace):
+        return sorted(one["metadata"]["name"] for one in workspace.request("GET", MAPS)["items"])
+
+    class TestClass:
+        def test_first(self, pintle_class_workspace, pintle_module_workspace, pintle_session_workspace):
+            for workspace in (pintle_class_workspace, pintle_module_workspace, pintle_session_workspace):
+                workspace.request("POST", MAPS, {"metadata": {"name": "first"}})
+
+        def test_second(self, pintle_class_workspace):
+            assert names(pintle_class_workspace) == ["first"]
+
+    class TestOther:
+        def test_own(self, pintle_class_workspace, pintle_module_workspace, pintle_session_workspace):
+            assert names(pintle_class_workspace) == []
+            assert names(pintle_module_workspace) == names(pintle_session_workspace) == ["first"]
+            assert len({pintle_class_workspace.name, pintle_module_workspace.name, pintle_session_workspace.name}) == 3
+
+    def test_kubeconfig(pintle_workspace, pintle_kubeconfig):
+        assert os.environ["KUBECONFIG"] == pintle_kubeconfig == pintle_workspace.kubeconfig()
+
+    def test_fails(pintle_module_workspace):
+        assert names(pintle_module_workspace) == []
+"""
+
+
+def test_workspaces_of_larger_scopes(place, tmp_path):
+    (tmp_path / "test_scopes.py").write_text(textwrap.dedent(SCOPES))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert "1 failed, 4 passed" in done.stdout, done.stdout + done.stderr
+    assert "created ConfigMap default/first\n" in done.stdout, done.stdout
+    gone(place)
+
+
+def test_coroutines(server):
+    async def use():
+        with server.workspace() as workspace:
+            await workspace.aio.apply_object({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+            maps = await asyncio.gather(*(workspace.aio.request("GET", "/api/v1/namespaces/default/configmaps") for _ in range(4)))
+            return [[one["metadata"]["name"] for one in found["items"]] for found in maps], await workspace.aio.changes()
+
+    maps, changes = asyncio.run(use())
+    assert maps == [["a"]] * 4 and changes.startswith("created ConfigMap default/a\n"), (maps, changes)
+    with server.workspace() as workspace, pytest.raises(AttributeError):
+        workspace.aio.name()

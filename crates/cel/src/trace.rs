@@ -139,9 +139,7 @@ fn is_lazy(function: &str) -> bool {
 
 /// The parts of the step of a loop that do not depend on what was accumulated.
 fn bodies<'a>(step: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
-    let mut uses = false;
-    step.walk(|expr| uses |= matches!(&expr.kind, Kind::Ident(name) if name == ACCUMULATOR));
-    if uses {
+    if uses_accumulator(step) {
         step.children(|child| bodies(child, visit));
     } else if let Kind::List { items, .. } = &step.kind
         && let [only] = items.as_slice()
@@ -150,6 +148,19 @@ fn bodies<'a>(step: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
         visit(only);
     } else {
         visit(step);
+    }
+}
+
+fn uses_accumulator(expr: &Expr) -> bool {
+    match &expr.kind {
+        Kind::Ident(name) => name == ACCUMULATOR,
+        // a loop within has an accumulator of its own
+        Kind::Comprehension(fold) => uses_accumulator(&fold.range) || uses_accumulator(&fold.init),
+        _ => {
+            let mut uses = false;
+            expr.children(|child| uses |= uses_accumulator(child));
+            uses
+        }
     }
 }
 
@@ -309,6 +320,30 @@ mod tests {
         ] {
             assert_eq!(lines(expression), wanted, "{expression}");
         }
+    }
+
+    #[test]
+    fn loops_within_loops_have_their_own_variables() {
+        let inner = |n: &str, value: bool, [a, b]: [bool; 2]| {
+            [
+                format!("  n = \"{n}\""),
+                format!("    self.names.exists(m, m + n == 'ab') = {value}"),
+                "      self.names = [\"a\",\"b\"]".to_owned(),
+                "      m = \"a\"".to_owned(),
+                format!("        (m + n) == \"ab\" = {a}"),
+                format!("          m + n = \"a{n}\""),
+                "      m = \"b\"".to_owned(),
+                format!("        (m + n) == \"ab\" = {b}"),
+                format!("          m + n = \"b{n}\""),
+            ]
+        };
+        let mut wanted = vec![
+            "self.names.all(n, self.names.exists(m, m + n == 'ab')) = false".to_owned(),
+            "  self.names = [\"a\",\"b\"]".to_owned(),
+        ];
+        wanted.extend(inner("a", false, [false, false]));
+        wanted.extend(inner("b", true, [true, false]));
+        assert_eq!(lines("self.names.all(n, self.names.exists(m, m + n == 'ab'))"), wanted);
     }
 
     #[test]

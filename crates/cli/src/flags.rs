@@ -87,7 +87,7 @@ fn parse_as(mut command: clap::Command, given: Vec<String>) -> Result<(Arguments
     let Merged { arguments, file } = config_file::merge(&command, given).map_err(Wrong::File)?;
     let file = file.unwrap_or_default();
     let matches = command.try_get_matches_from_mut(arguments).map_err(|error| match of_file(&error, &file.1) {
-        Some(why) => Wrong::File(format!("--config: {}: {why}", file.0.display())),
+        Some(why) => Wrong::File(format!("{}: {why}", file.0)),
         None => Wrong::Line(error),
     })?;
     let arguments = Arguments::from_arg_matches(&matches).map_err(Wrong::Line)?;

@@ -45,6 +45,14 @@ pub fn ended(message: &str, code: ExitCode) -> ExitCode {
     code
 }
 
+/// Whether texts on stdout may have colours: it is a terminal, which can show them, and the user has not refused them
+/// (<https://no-color.org>).
+pub fn has_colours() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
+    std::io::stdout().is_terminal() && !is_dumb && !is_set("NO_COLOR")
+}
+
 /// Stdout, see [`ended`].
 pub struct Stdout;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use machinery::Release;
 use offline::engine::Options;
-use offline::suites::{self, Results, SuiteReport, Task};
+use offline::suites::{self, Results, Selection, SuiteReport, Task};
 
 use crate::logs;
 use crate::values::release;
@@ -28,6 +28,18 @@ pub struct Test {
     /// Report the rules of the definitions and the expressions of the policies that no case has seen true, false or at all.
     #[arg(long)]
     pub coverage: bool,
+
+    /// Fail if less than this part of the expressions was both true and false, in percent.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub coverage_min: Option<u8>,
+
+    /// Run only the cases that match a regular expression, by the text that a failure shows: suite, place and name.
+    #[arg(long, value_name = "PATTERN")]
+    pub run: Option<String>,
+
+    /// Leave out the cases that match a regular expression.
+    #[arg(long, value_name = "PATTERN")]
+    pub skip: Option<String>,
 
     /// The release of Kubernetes whose API server responds, such as 1.36 [default: 1.37].
     #[arg(long, value_name = "VERSION", value_parser = release)]
@@ -59,12 +71,22 @@ pub fn run(task: &Test) -> ExitCode {
     match tested(task) {
         Ok(results) if !results.problems.is_empty() => ExitCode::from(2),
         Ok(results) if results.failures() > 0 => ExitCode::from(1),
+        Ok(results) if !is_covered(task, &results) => ExitCode::from(1),
         Ok(_) => ExitCode::SUCCESS,
         Err(message) => {
             logs::print_error(&format!("pintle: {message}"));
             ExitCode::from(2)
         }
     }
+}
+
+/// Whether enough expressions were covered; otherwise an error says so.
+fn is_covered(task: &Test, results: &Results) -> bool {
+    let (wanted, found) = (task.coverage_min.map_or(0, usize::from), results.covered_percent());
+    if found < wanted {
+        logs::print_error(&format!("pintle: the coverage is {found} %, less than {wanted} %"));
+    }
+    found >= wanted
 }
 
 fn tested(task: &Test) -> Result<Results, String> {
@@ -79,7 +101,8 @@ fn tested(task: &Test) -> Result<Results, String> {
         paths,
         update: task.update,
         allows_expensive_rules: task.allow_expensive_rules,
-        coverage: task.coverage,
+        coverage: task.coverage || task.coverage_min.is_some(),
+        selection: Selection::new(task.run.as_deref(), task.skip.as_deref())?,
         options,
     })?;
     let form = match task.output {

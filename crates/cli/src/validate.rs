@@ -4,7 +4,7 @@ use std::io::BufWriter;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use offline::findings::Form;
+use offline::findings::{Colours, Detail, Form, Style};
 use offline::validate::{Empty, Others, Outcome, Settings};
 use server::Release;
 
@@ -72,6 +72,30 @@ pub struct Validate {
     /// The form of the report.
     #[arg(short, long, value_enum, default_value = "text")]
     pub output: Output,
+
+    /// Print the numbers of errors and warnings instead of the findings. Only with the form text.
+    #[arg(long, conflicts_with = "quiet")]
+    pub summary: bool,
+
+    /// Print errors only: nothing at all if there are none. Only with the form text.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl Validate {
+    /// The form of the report. The error is one line.
+    fn style(&self) -> Result<Style, String> {
+        let detail = match (self.quiet, self.summary) {
+            (true, _) => Detail::Errors,
+            (_, true) => Detail::Numbers,
+            _ => Detail::Everything,
+        };
+        let form = self.output.form();
+        if detail != Detail::Everything && form != Form::Text {
+            return Err("--summary and --quiet are for -o text".to_owned());
+        }
+        Ok(Style { form, detail, colours: if logs::has_colours() { Colours::On } else { Colours::Off } })
+    }
 }
 
 /// The form of a report.
@@ -112,7 +136,7 @@ pub fn run(task: &Validate) -> Result<ExitCode, String> {
         ignored: task.ignore.clone(),
         others: if task.strict_files { Others::Reported } else { Others::LeftOut },
         empty: if task.allow_empty { Empty::Allowed } else { Empty::IsAnError },
-        form: task.output.form(),
+        style: task.style()?,
     };
     let out = BufWriter::new(logs::Stdout);
     let Outcome { summary, is_incomplete } =

@@ -36,5 +36,8 @@ pub const DECODE_ERRORS_MAX: usize = 8;
 /// Files that were left out and are named in a report.
 pub const IGNORED_FILES_SHOWN: usize = 3;
 
+/// Annotations of one kind that GitHub shows for a step.
+pub const ANNOTATIONS_SHOWN: usize = 10;
+
 /// Bytes of `.pintleignore`.
 pub const IGNORE_FILE_BYTES: u64 = 1 << 20;

@@ -18,10 +18,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
@@ -206,4 +208,29 @@ func (a *Applier) resource(kind schema.GroupVersionKind) (metav1.APIResource, er
 
 func isSubresource(name string) bool {
 	return strings.Contains(name, "/")
+}
+
+// Unstructured converts an object. The type of a built-in one is known without its TypeMeta.
+func Unstructured(object runtime.Object) (*unstructured.Unstructured, error) {
+	if already, ok := object.(*unstructured.Unstructured); ok {
+		return already, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	converted := &unstructured.Unstructured{Object: fields}
+	if converted.GetKind() == "" {
+		kinds, _, err := scheme.Scheme.ObjectKinds(object)
+		if err != nil {
+			return nil, fmt.Errorf("%T has no TypeMeta, and is not built in", object)
+		}
+		converted.SetGroupVersionKind(kinds[0])
+	}
+	// typed objects have these fields even if nothing is in them
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	if status, ok := fields["status"].(map[string]any); ok && len(status) == 0 {
+		delete(fields, "status")
+	}
+	return converted, nil
 }

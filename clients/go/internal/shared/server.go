@@ -320,3 +320,6 @@ func (s *Server) KeepFor(duration time.Duration) error {
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return keeper.Start()
 }
+
+// Kubeconfig returns the path of the kubeconfig of the server's administrator.
+func (s *Server) Kubeconfig() string { return filepath.Join(s.Data, "admin.kubeconfig") }

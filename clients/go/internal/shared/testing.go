@@ -2,9 +2,7 @@ package shared
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +33,7 @@ func (w *Workspace) create(resource, kind, name string, spec map[string]any) (dy
 
 // Fault creates a fault with its specification.
 func (w *Workspace) Fault(spec map[string]any) (*Fault, error) {
-	name := "fault-" + strings.ToLower(rand.Text()[:13])
+	name := "fault-" + random()
 	client, _, err := w.create("faults", "Fault", name, spec)
 	return &Fault{client, name}, err
 }

@@ -3,7 +3,6 @@ package shared
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -32,6 +33,9 @@ const (
 	// how long the name of a template stays taken after its builder has died
 	lease   = 10 * time.Second
 	renewal = 3 * time.Second
+	// for the changes of the workspace of a test that has failed
+	diffTime  = 10 * time.Second
+	diffLines = 50
 )
 
 var resource = schema.GroupVersionResource{Group: "workspaces.pintle.dev", Version: "v1alpha1", Resource: "workspaces"}
@@ -49,9 +53,14 @@ type template struct {
 	err       error
 }
 
+// random is a part of a name that no other one has.
+func random() string {
+	return strings.ReplaceAll(string(uuid.NewUUID()), "-", "")[:16]
+}
+
 // Workspace creates a workspace with the fields of its specification.
 func (s *Server) Workspace(spec map[string]any) (*Workspace, error) {
-	return s.named("w-"+strings.ToLower(rand.Text()[:13]), spec)
+	return s.named("w-"+random(), spec)
 }
 
 func (s *Server) named(name string, spec map[string]any) (*Workspace, error) {
@@ -108,7 +117,7 @@ func (w *Workspace) Fork() (*Workspace, error) {
 // Reset puts the workspace back to what it began as. Its watches end.
 func (w *Workspace) Reset() error {
 	// it is done when the response comes
-	return w.patch(map[string]any{"reset": rand.Text()})
+	return w.patch(map[string]any{"reset": random()})
 }
 
 // Delete deletes the workspace, with all that is in it.
@@ -226,4 +235,22 @@ func (w *Workspace) renew(stop, stopped chan struct{}) {
 			w.patch(map[string]any{"ttl": (time.Since(began) + lease).Round(time.Second).String()})
 		}
 	}
+}
+
+// Changes returns the objects that were created, changed or deleted since the workspace began, one a line.
+func (w *Workspace) Changes() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), diffTime)
+	defer cancel()
+	command := exec.CommandContext(ctx, w.Server.program, "workspace", "diff", w.Name, "--kubeconfig", w.Server.Kubeconfig())
+	var failure bytes.Buffer
+	command.Stderr = &failure
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(failure.String()))
+	}
+	lines := strings.SplitAfter(string(out), "\n")
+	if len(lines) > diffLines {
+		lines = append(lines[:diffLines], "...\n")
+	}
+	return strings.TrimSuffix(strings.Join(lines, ""), "\n"), nil
 }

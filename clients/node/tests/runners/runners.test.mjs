@@ -51,10 +51,17 @@ for (const [name, runner] of Object.entries(RUNNERS)) {
     assert.match(output, /\b1 todo/, output);
   });
 
+  test(`${name}: hooks have the workspace of their test`, async () => {
+    const { code, output } = await run(runner, './hooks.test.js');
+    assert.equal(code, 0, output);
+    assert.match(output, /\b3 pass/, output);
+  });
+
   test(`${name}: a test that fails shows its workspace and the log`, async () => {
     const { code, output } = await run(runner, './failing.test.js');
     assert.notEqual(code, 0, output);
     assert.match(output, /workspace of "fails": KUBECONFIG=\/\S+\.kubeconfig kubectl api-resources/, output);
+    assert.match(output, /what differs from the beginning of the workspace:\n\s*created ConfigMap default\/a\n\s*created ValidatingWebhook/, output);
     assert.match(output, /log of the Pintle server:\n.*failed calling webhook, failing open/s, output);
   });
 }

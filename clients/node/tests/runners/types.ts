@@ -1,9 +1,9 @@
 // Uses every type of the package; runners.test.mjs compiles it with tsc --strict. A wrong use must be an error as well.
 
 import { PintleError, ResponseError, start, type Server, type Workspace } from 'pintle-server';
-import { test as jest, withTemplate as jestTemplate } from 'pintle-server/jest';
+import { afterEach as afterJest, beforeEach as beforeJest, test as jest, withTemplate as jestTemplate } from 'pintle-server/jest';
 import setup from 'pintle-server/setup';
-import { test as vitest, withTemplate } from 'pintle-server/vitest';
+import { beforeEach as beforeVitest, test as vitest, withTemplate } from 'pintle-server/vitest';
 import { CoreV1Api } from '@kubernetes/client-node';
 
 export async function use(): Promise<void> {
@@ -30,4 +30,7 @@ const own = jestTemplate('crds', (workspace) => workspace.apply('config/crd'));
 own.only('title', async ({ workspace }) => void workspace.name);
 jest.skip.each([1, 2])('number %d', async ({ workspace }, number) => void workspace.settle({ quiet: `${number.toFixed()}ms` }));
 withTemplate('crds', async (workspace) => workspace.apply('config/crd'))('title', async ({ workspace }) => void workspace.name);
+beforeJest(async ({ workspace }) => void workspace.name);
+afterJest(({ workspace }) => workspace.reset());
+beforeVitest(({ workspace }) => workspace.reset());
 vitest('title', async ({ workspace }) => void workspace.reset());

@@ -6,9 +6,12 @@ import base64
 import json
 import os
 import pathlib
+import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
+from . import binary
+from .aio import AsyncWorkspace
 from .clock import Clock
 from .errors import PintleError, ResponseError
 
@@ -23,18 +26,21 @@ WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 TESTING_VERSION = "testing.pintle.dev/v1alpha1"
 TESTING = f"/apis/{TESTING_VERSION}"
 APPLY = "?fieldManager=pintle-server&force=true"
+# of the changes of a workspace
+DIFF_SECONDS, DIFF_LINES = 10, 50
 # what others need is applied first
 FIRST = ("Namespace", "CustomResourceDefinition")
 
 
 class Workspace:
-    """A workspace of a server: `name`, `url`, `clock`."""
+    """A workspace of a server: `name`, `url`, `clock`, and `aio`, which has its methods as coroutines."""
 
     def __init__(self, server: Server, name: str) -> None:
         self.server, self.name = server, name
         self.prefix = f"/clusters/{name}"
         self.url = server.url + self.prefix
         self.clock = Clock(self)
+        self.aio = AsyncWorkspace(self)
         self._kubeconfig: str | None = None
         self._plurals: dict[tuple[str, str], tuple[str, bool]] = {}
 
@@ -85,6 +91,18 @@ class Workspace:
         """What each client has done, and what of it is suspicious: the `status` of a `Report`."""
         report = {"apiVersion": TESTING_VERSION, "kind": "Report", "metadata": {"name": "now"}, "spec": {}}
         return self.request("POST", f"{TESTING}/reports", report)["status"]
+
+    def changes(self) -> str:
+        """The objects that were created, changed or deleted since the workspace began, one a line."""
+        command = [binary.find(), "workspace", "diff", self.name, "--kubeconfig", self.server.kubeconfig()]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=DIFF_SECONDS, check=True)
+        except subprocess.CalledProcessError as error:
+            raise PintleError(error.stderr.strip()) from None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise PintleError(str(error)) from None
+        lines = done.stdout.splitlines()
+        return "\n".join([*lines[:DIFF_LINES], "..."] if len(lines) > DIFF_LINES else lines)
 
     def kubeconfig_content(self) -> dict[str, Any]:
         """A kubeconfig as a dictionary."""

@@ -246,9 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn equal_definitions_print_nothing() {
-        for output in [DiffForm::Text, DiffForm::Json, DiffForm::Github] {
-            assert_eq!(report(BOATS, BOATS).unwrap().text(output, "new.yaml").unwrap(), "");
+    fn equal_definitions_have_no_changes() {
+        for (output, want) in [(DiffForm::Text, ""), (DiffForm::Json, "[]\n"), (DiffForm::Github, "")] {
+            assert_eq!(report(BOATS, BOATS).unwrap().text(output, "new.yaml").unwrap(), want);
         }
     }
 

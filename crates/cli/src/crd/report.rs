@@ -48,7 +48,7 @@ impl DiffReport {
             DiffForm::Text => Ok(self.changes.iter().map(|(name, change)| text(name, change)).collect()),
             DiffForm::Json => {
                 let rows: Vec<Value> = self.changes.iter().map(|(name, change)| row(name, change)).collect();
-                Ok(if rows.is_empty() { String::new() } else { Value::Array(rows).to_json() + "\n" })
+                Ok(Value::Array(rows).to_json() + "\n")
             }
             DiffForm::Junit => self.printed(Form::Junit, input),
             DiffForm::Sarif => self.printed(Form::Sarif, input),
@@ -65,7 +65,7 @@ impl DiffReport {
             by_name.entry(name).or_default().push(self.finding(name, change));
         }
         let mut out = vec![];
-        let mut report = Report::begin(form, &mut out)?;
+        let mut report = Report::begin(form.into(), &mut out)?;
         let mut files = std::collections::BTreeSet::new();
         for (name, findings) in by_name {
             let file: Arc<str> =

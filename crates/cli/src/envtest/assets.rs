@@ -39,6 +39,11 @@ enum AssetsTask {
         #[arg(long, value_name = "DIR", conflicts_with = "bin_dir")]
         directory: Option<PathBuf>,
 
+        /// The directory of fabric8's kube-api-test, which its KUBE_API_TEST_DIR names: k8s/VERSION-OS-ARCH is created there, as it
+        /// looks for it, with the kubectl in PATH, which it needs.
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["bin_dir", "directory"])]
+        kube_api_test: Option<PathBuf>,
+
         #[command(flatten)]
         flags: Setup,
     },
@@ -117,8 +122,11 @@ fn version() -> String {
 /// The directory cannot be created, or the name of a program is taken by something other than a link.
 pub fn run(assets: &Assets) -> Result<(), String> {
     match (&assets.task, &assets.directory) {
-        (Some(AssetsTask::Use { version, print: form, directory, flags }), _) => {
+        (Some(AssetsTask::Use { version, print: form, directory, kube_api_test, flags }), _) => {
             warn_of_other(version.as_deref());
+            if let Some(parent) = kube_api_test {
+                return kube_api_test_directory(parent, *form, flags.installed_only);
+            }
             print(&directory.clone().unwrap_or_else(|| flags.directory()), *form, flags.installed_only)
         }
         (Some(AssetsTask::List { flags, .. }), _) => list(flags),
@@ -160,6 +168,17 @@ fn platform() -> String {
         other => other,
     };
     format!("{}/{arch}", std::env::consts::OS)
+}
+
+/// Prints the directory in which kube-api-test looks for programs, and creates it first if it does not exist.
+fn kube_api_test_directory(parent: &Path, form: AssetsForm, installed_only: bool) -> Result<(), String> {
+    let directory = parent.join("k8s").join(format!("{}-{}", version(), platform().replace('/', "-")));
+    if !installed_only && !directory.join("kubectl").exists() {
+        let kubectl = find("kubectl").ok_or("kube-api-test needs kubectl, which is not in PATH")?;
+        link_programs(&directory)?;
+        link(&kubectl, &directory.join("kubectl"))?;
+    }
+    print(&directory, form, installed_only)
 }
 
 /// Prints the directory, and creates it first if it does not exist.

@@ -35,10 +35,6 @@ pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: 
 
 /// The objects that a workspace began with, read from a fork that exists as long as that takes.
 async fn objects_of_origin(client: &mut JsonClient, name: &str) -> Result<Objects, String> {
-    let workspace = client.get(&super::path(name)).await?.ok()?;
-    if workspace.str_at(&["spec", "from", "workspace"]).is_empty() {
-        return Err(format!("workspace {name:?} is not a fork: name the one to compare it with"));
-    }
     let spec = json!({"from": {"workspace": name, "origin": true}, "ephemeral": true, "template": true, "ttl": "10m"});
     let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
         "metadata": {"generateName": "origin-"}, "spec": spec});

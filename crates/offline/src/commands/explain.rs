@@ -44,6 +44,15 @@ pub async fn explain(path: &str, crds: &[String], release: Release) -> Result<St
     Ok(out)
 }
 
+/// The name of the schema that a field refers to.
+fn reference(field: &Value) -> Option<&str> {
+    let reference = match field.str_at(&["$ref"]) {
+        "" => field.items_at(&["allOf"]).first().map_or("", |first| first.str_at(&["$ref"])),
+        reference => reference,
+    };
+    reference.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
 async fn document(engine: &Engine, mapping: &Mapping) -> Result<Value, String> {
     let path = match mapping.group().as_str() {
         "" => format!("/openapi/v3/api/{}", mapping.version()),
@@ -71,11 +80,7 @@ impl<'a> Schemas<'a> {
 
     /// The schema that a reference names, or the schema itself.
     fn resolved(&self, schema: &'a Value) -> &'a Value {
-        let reference = match schema.str_at(&["$ref"]) {
-            "" => schema.items_at(&["allOf"]).first().map_or("", |first| first.str_at(&["$ref"])),
-            reference => reference,
-        };
-        let name = reference.rsplit('/').next().filter(|name| !name.is_empty());
+        let name = reference(schema);
         name.and_then(|name| self.0.at(&["components", "schemas", name])).unwrap_or(schema)
     }
 
@@ -98,9 +103,9 @@ impl<'a> Schemas<'a> {
         if let Some(values) = field.get("additionalProperties").filter(|values| values.as_object().is_some()) {
             return format!("map[string]{}", self.type_of(values));
         }
-        let schema = self.resolved(field);
-        match schema.str_at(&["type"]) {
-            "object" | "" => "Object".to_owned(),
+        let kind = reference(field).and_then(|name| name.rsplit('.').next());
+        match self.resolved(field).str_at(&["type"]) {
+            "object" | "" => kind.unwrap_or("Object").to_owned(),
             name => name.to_owned(),
         }
     }

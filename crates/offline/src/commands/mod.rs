@@ -7,7 +7,7 @@ mod table;
 use machinery::{Map, Release, Value};
 
 use crate::engine::{Engine, Options, Patch, RequestOptions, Target};
-use crate::findings::{Form, Report};
+use crate::findings::{Report, Style};
 use crate::sources::{Input, Inputs, Object};
 use crate::validate::prepare;
 
@@ -37,7 +37,7 @@ async fn objects(settings: &CommandInputs) -> Result<(Engine, Vec<(Target, Value
     let wrong = prepare(&engines, &settings.crds, &inputs).await?;
     if !wrong.is_empty() {
         let mut text = vec![];
-        let mut report = Report::begin(Form::Text, &mut text)?;
+        let mut report = Report::begin(Style::default(), &mut text)?;
         wrong.iter().try_for_each(|checked| report.checked(checked))?;
         report.end()?;
         return Err(format!("a definition is invalid:\n{}", String::from_utf8_lossy(&text).trim_end()));

@@ -103,7 +103,13 @@ async fn kinds_and_fields_are_explained() {
                 <empty>\n\nFIELDS:\n  length\t<integer>\n  sail\t<string>\n";
     assert_eq!(text, want);
     let pod = explain("po.spec.containers", &[], Release::NEWEST).await.unwrap();
-    assert!(pod.contains("FIELD: containers <[]Object>") && pod.contains("  name\t<string> -required-\n"), "{pod}");
+    assert!(pod.contains("FIELD: containers <[]Container>") && pod.contains("  name\t<string> -required-\n"), "{pod}");
+    // references to objects are named, others are their type, as kubectl guesses them
+    let fields = explain("pods.spec.containers.resources", &[], Release::NEWEST).await.unwrap();
+    assert!(fields.contains("FIELD: resources <ResourceRequirements>\n"), "{fields}");
+    assert!(fields.contains("  limits\t<map[string]Quantity>\n"), "{fields}");
+    let metadata = explain("pods.metadata", &[], Release::NEWEST).await.unwrap();
+    assert!(metadata.contains("  creationTimestamp\t<string>\n"), "{metadata}");
     for (path, why) in [
         ("boats.sail", "field \"sail\" does not exist"),
         ("ships", "the server does not have a resource type \"ships\""),

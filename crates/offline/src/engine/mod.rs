@@ -22,7 +22,7 @@ use server::{
 use store::Memory;
 use tokio::sync::OnceCell;
 
-pub use request::{Content, Patch, RequestOptions, Target};
+pub use request::{Content, FieldValidation, Patch, RequestOptions, Target};
 pub use server::{Caller, Mapping, PolicyExpression, Provenance, User};
 pub use verdict::{Verdict, warning_text};
 

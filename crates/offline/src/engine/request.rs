@@ -58,13 +58,22 @@ impl Target {
     }
 }
 
+/// Decides about unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    #[default]
+    Warn,
+    /// They are errors, as with kubectl.
+    Strict,
+    Ignore,
+}
+
 /// How a request is sent.
 #[derive(Clone, Default)]
 pub struct RequestOptions {
     /// Whether nothing is kept.
     pub dry_run: bool,
-    /// Whether unknown and duplicate fields are errors, as kubectl requests it; otherwise they are warnings.
-    pub strict: bool,
+    pub fields: FieldValidation,
     /// The field manager of a write.
     pub field_manager: String,
     /// Whether an apply takes fields from other managers.
@@ -82,7 +91,7 @@ pub struct RequestOptions {
 impl RequestOptions {
     /// A write that is kept, with strict validation of fields.
     pub fn strict() -> RequestOptions {
-        RequestOptions { strict: true, ..RequestOptions::default() }
+        RequestOptions { fields: FieldValidation::Strict, ..RequestOptions::default() }
     }
 
     /// A dry run with strict validation of fields.
@@ -105,8 +114,10 @@ impl RequestOptions {
         if self.dry_run {
             query.push("dryRun=All".to_owned());
         }
-        if self.strict {
-            query.push("fieldValidation=Strict".to_owned());
+        match self.fields {
+            FieldValidation::Warn => {}
+            FieldValidation::Strict => query.push("fieldValidation=Strict".to_owned()),
+            FieldValidation::Ignore => query.push("fieldValidation=Ignore".to_owned()),
         }
         if !self.field_manager.is_empty() {
             query.push(format!("fieldManager={}", encoded(&self.field_manager)));

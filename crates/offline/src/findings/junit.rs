@@ -14,7 +14,11 @@ pub struct Junit {
     cases: String,
     tests: usize,
     failures: usize,
+    skipped: usize,
 }
+
+/// The suite of the files that were left out.
+const LEFT_OUT: &str = "left out";
 
 impl Printer for Junit {
     fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
@@ -22,32 +26,44 @@ impl Printer for Junit {
     }
 
     fn checked(&mut self, out: &mut dyn Write, checked: &Checked) -> Result<()> {
-        if self.file.as_ref() != Some(&checked.file) {
-            self.flush(out)?;
-            self.file = Some(checked.file.clone());
-        }
+        self.enter(out, &checked.file)?;
         self.case(checked);
         Ok(())
     }
 
-    fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {
+    fn left_out(&mut self, out: &mut dyn Write, file: &Arc<str>, object: &str) -> Result<()> {
+        let suite = if object.is_empty() { LEFT_OUT.into() } else { file.clone() };
+        self.enter(out, &suite)?;
+        (self.tests, self.skipped) = (self.tests + 1, self.skipped + 1);
+        self.begin_case(file, object);
+        self.cases.push_str("><skipped/></testcase>\n");
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write, _summary: &Summary) -> Result<()> {
         self.flush(out)?;
-        let left_out = summary.skipped + summary.ignored_files;
-        if left_out > 0 {
-            writeln!(
-                out,
-                "  <testsuite name=\"left out\" tests=\"{left_out}\" failures=\"0\" skipped=\"{left_out}\"/>"
-            )?;
-        }
         writeln!(out, "</testsuites>")
     }
 }
 
 impl Junit {
+    /// Begins a suite, unless it is the one that the last case was in.
+    fn enter(&mut self, out: &mut dyn Write, suite: &Arc<str>) -> Result<()> {
+        if self.file.as_ref() != Some(suite) {
+            self.flush(out)?;
+            self.file = Some(suite.clone());
+        }
+        Ok(())
+    }
+
+    fn begin_case(&mut self, file: &str, object: &str) {
+        let name = if object.is_empty() { file } else { object };
+        let _ = write!(self.cases, "    <testcase classname=\"{}\" name=\"{}\"", xml(file), xml(name));
+    }
+
     fn case(&mut self, checked: &Checked) {
         self.tests += 1;
-        let name = if checked.object.is_empty() { &*checked.file } else { &checked.object };
-        let _ = write!(self.cases, "    <testcase classname=\"{}\" name=\"{}\"", xml(&checked.file), xml(name));
+        self.begin_case(&checked.file, &checked.object);
         if checked.findings.is_empty() {
             self.cases.push_str("/>\n");
             return;
@@ -77,7 +93,8 @@ impl Junit {
     fn flush(&mut self, out: &mut dyn Write) -> Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let (tests, failures) = (std::mem::take(&mut self.tests), std::mem::take(&mut self.failures));
-        writeln!(out, "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\">", xml(&file))?;
+        let (name, skipped) = (xml(&file), std::mem::take(&mut self.skipped));
+        writeln!(out, "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" skipped=\"{skipped}\">")?;
         out.write_all(std::mem::take(&mut self.cases).as_bytes())?;
         writeln!(out, "  </testsuite>")
     }

@@ -6,6 +6,7 @@ mod github;
 mod json;
 mod junit;
 mod path;
+mod rules;
 mod sarif;
 mod status;
 mod text;
@@ -18,7 +19,7 @@ use machinery::{Release, Value, json as object};
 use crate::limits::IGNORED_FILES_SHOWN;
 
 pub use path::{steps, steps_in};
-pub use status::{UNKNOWN_FIELD, at_field, of_duplicate, of_verdict, of_warning};
+pub use status::{UNKNOWN_FIELD, at_field, of_line, of_repeated_key, of_verdict, of_warning};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,6 +147,39 @@ pub enum Form {
     Github,
 }
 
+/// How much of the findings a text shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    #[default]
+    Everything,
+    /// Errors only, and no totals.
+    Errors,
+    /// The numbers of each input that has findings, and the totals.
+    Numbers,
+}
+
+/// Whether a text has colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colours {
+    #[default]
+    Off,
+    On,
+}
+
+/// The form of a report; the detail and the colours are those of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    pub form: Form,
+    pub detail: Detail,
+    pub colours: Colours,
+}
+
+impl From<Form> for Style {
+    fn from(form: Form) -> Style {
+        Style { form, ..Style::default() }
+    }
+}
+
 /// The writer of one form.
 trait Printer {
     fn begin(&mut self, _out: &mut dyn Write) -> std::io::Result<()> {
@@ -153,6 +187,11 @@ trait Printer {
     }
 
     fn checked(&mut self, out: &mut dyn Write, checked: &Checked) -> std::io::Result<()>;
+
+    /// An object that was left out, or a file if `object` is empty.
+    fn left_out(&mut self, _out: &mut dyn Write, _file: &Arc<str>, _object: &str) -> std::io::Result<()> {
+        Ok(())
+    }
 
     /// Reports the number of files that were left out, and the first of them.
     fn ignored(&mut self, _out: &mut dyn Write, _first: &[Arc<str>], _count: usize) -> std::io::Result<()> {
@@ -174,13 +213,13 @@ pub struct Report<W: Write> {
 
 impl<W: Write> Report<W> {
     /// Begins a report. The error is one line.
-    pub fn begin(form: Form, mut out: W) -> Result<Report<W>, String> {
-        let mut printer: Box<dyn Printer> = match form {
-            Form::Text => Box::new(text::Text),
+    pub fn begin(style: Style, mut out: W) -> Result<Report<W>, String> {
+        let mut printer: Box<dyn Printer> = match style.form {
+            Form::Text => Box::new(text::Text::new(style)),
             Form::Json => Box::new(json::Json::default()),
             Form::Junit => Box::new(junit::Junit::default()),
             Form::Sarif => Box::new(sarif::Sarif::default()),
-            Form::Github => Box::new(github::Github),
+            Form::Github => Box::new(github::Github::default()),
         };
         printer.begin(&mut out).map_err(failed)?;
         Ok(Report { out, printer, summary: Summary::default(), ignored: vec![] })
@@ -204,16 +243,19 @@ impl<W: Write> Report<W> {
     }
 
     /// Counts a file that was left out.
-    pub fn ignore(&mut self, name: Arc<str>) {
+    pub fn ignore(&mut self, name: Arc<str>) -> Result<(), String> {
         self.summary.ignored_files += 1;
+        self.printer.left_out(&mut self.out, &name, "").map_err(failed)?;
         if self.ignored.len() < IGNORED_FILES_SHOWN {
             self.ignored.push(name);
         }
+        Ok(())
     }
 
-    /// Counts objects that were left out.
-    pub fn skip(&mut self, count: usize) {
-        self.summary.skipped += count;
+    /// Counts an object that was left out.
+    pub fn left_out(&mut self, file: &Arc<str>, object: &str) -> Result<(), String> {
+        self.summary.skipped += 1;
+        self.printer.left_out(&mut self.out, file, object).map_err(failed)
     }
 
     /// Ends the report.

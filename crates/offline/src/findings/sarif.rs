@@ -1,16 +1,19 @@
 //! Findings as SARIF 2.1.0, which code scanning services read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{Result, Write};
+use std::sync::Arc;
 
+use base::digest::Sha256;
 use machinery::{Value, json};
 
-use super::{Checked, Finding, Printer, Severity, Summary, number};
+use super::{Checked, Finding, Printer, Severity, Summary, number, rules};
 
 #[derive(Default)]
 pub struct Sarif {
     has_results: bool,
     reasons: BTreeSet<String>,
+    fingerprints: Fingerprints,
 }
 
 impl Printer for Sarif {
@@ -22,7 +25,7 @@ impl Printer for Sarif {
     fn checked(&mut self, out: &mut dyn Write, checked: &Checked) -> Result<()> {
         for finding in &checked.findings {
             let comma = if self.has_results { "," } else { "" };
-            write!(out, "{comma}\n{}", result(checked, finding).to_json())?;
+            write!(out, "{comma}\n{}", result(checked, finding, &self.fingerprints.next(checked, finding)).to_json())?;
             self.has_results = true;
             self.reasons.insert(finding.reason.clone());
         }
@@ -30,18 +33,68 @@ impl Printer for Sarif {
     }
 
     fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {
-        let rules: Value = self.reasons.iter().map(|reason| json!({"id": (reason.as_str())})).collect();
+        let rules: Value = self.reasons.iter().map(|reason| rule(reason)).collect();
         let driver = json!({
             "name": "pintle", "version": (env!("CARGO_PKG_VERSION")),
             "informationUri": (env!("CARGO_PKG_REPOSITORY")), "rules": rules
         });
-        let properties = summary.to_value().to_json();
+        let (properties, invocation) = (summary.to_value().to_json(), self.invocation(summary).to_json());
         writeln!(
             out,
-            "\n],\"columnKind\":\"unicodeCodePoints\",\"properties\":{properties},\"tool\":{{\"driver\":{}}}}}]}}",
+            "\n],\"columnKind\":\"unicodeCodePoints\",\"invocations\":[{invocation}],\"properties\":{properties},\"tool\":{{\"driver\":{}}}}}]}}",
             driver.to_json()
         )
     }
+}
+
+impl Sarif {
+    /// Whether everything could be read, and how much was left out.
+    fn invocation(&self, summary: &Summary) -> Value {
+        let mut invocation = json!({"executionSuccessful": (!self.reasons.contains(rules::UNREADABLE))});
+        let Summary { skipped, ignored_files, .. } = summary;
+        if skipped + ignored_files > 0 {
+            let text = format!("left out: {skipped} objects, {ignored_files} files");
+            invocation.set_at(&["toolExecutionNotifications"], json!([{"level": "note", "message": {"text": text}}]));
+        }
+        invocation
+    }
+}
+
+/// Hashes by which a service recognizes a finding after its line or its value has changed.
+#[derive(Default)]
+struct Fingerprints {
+    file: Option<Arc<str>>,
+    /// How often each hash has occurred in the file.
+    seen: HashMap<String, usize>,
+}
+
+impl Fingerprints {
+    fn next(&mut self, checked: &Checked, finding: &Finding) -> String {
+        if self.file.as_ref() != Some(&checked.file) {
+            *self = Fingerprints { file: Some(checked.file.clone()), ..Fingerprints::default() };
+        }
+        let about = if finding.field.is_empty() { &finding.message } else { &finding.field };
+        let mut hash = Sha256::default();
+        for part in [&finding.reason, &checked.object, about] {
+            hash.update(part.as_bytes());
+            hash.update(&[0]);
+        }
+        let hash = hash.hex().chars().take(FINGERPRINT_DIGITS).collect::<String>();
+        let count = self.seen.entry(hash.clone()).or_default();
+        *count += 1;
+        format!("{hash}:{count}")
+    }
+}
+
+const FINGERPRINT_DIGITS: usize = 16;
+
+fn rule(reason: &str) -> Value {
+    let mut rule = json!({"id": reason});
+    if let Some(text) = rules::text(reason) {
+        rule.set_at(&["shortDescription"], json!({"text": text}));
+        rule.set_at(&["helpUri"], Value::from(concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/src/offline.md")));
+    }
+    rule
 }
 
 /// The name of a file as a URI: relative to the working directory, if the file is below it.
@@ -61,7 +114,7 @@ fn uri(file: &str) -> String {
     uri
 }
 
-fn result(checked: &Checked, finding: &Finding) -> Value {
+fn result(checked: &Checked, finding: &Finding, fingerprint: &str) -> Value {
     let place = &finding.place;
     let mut location = json!({"artifactLocation": {"uri": (uri(&checked.file))}});
     if place.line > 0 {
@@ -82,7 +135,7 @@ fn result(checked: &Checked, finding: &Finding) -> Value {
     };
     json!({
         "ruleId": (finding.reason.as_str()), "level": level, "message": {"text": message},
-        "locations": [{"physicalLocation": location}]
+        "locations": [{"physicalLocation": location}], "partialFingerprints": {"primaryLocationLineHash": fingerprint}
     })
 }
 

@@ -4,12 +4,15 @@ use machinery::yaml::FieldStep;
 use machinery::{Status, Value};
 
 use super::{Finding, Place, Severity, caret, path};
-use crate::sources::{Document, Object, Undecodable};
+use crate::sources::{Document, Object, RepeatedKey, RepeatedPlace};
 
 const STRICT: &str = "strict decoding error: ";
 
 /// The reason of unknown and duplicate fields.
 pub const UNKNOWN_FIELD: &str = "UnknownField";
+
+/// The reason of keys that an object has more than once.
+const DUPLICATE_KEY: &str = "DuplicateKey";
 
 /// A finding about a field, or about the whole object if `field` is empty.
 pub fn at_field(
@@ -91,16 +94,26 @@ pub fn of_warning(document: &Document, object: &Object, text: &str) -> Finding {
     finding
 }
 
-/// The finding of a document without objects, or of a duplicate key.
-pub fn of_duplicate(document: &Document, reason: &str, problem: &Undecodable) -> Finding {
-    let source = document.line(problem.line).unwrap_or_default();
+/// The finding of a document without objects.
+pub fn of_line(document: &Document, reason: &str, line: usize, message: &str) -> Finding {
+    let source = document.line(line).unwrap_or_default();
     Finding {
         severity: Severity::Error,
         reason: reason.to_owned(),
-        message: problem.why.clone(),
+        message: message.to_owned(),
         field: String::new(),
-        place: caret::whole_line(problem.line, source),
+        place: caret::whole_line(line, source),
         releases: vec![],
+    }
+}
+
+/// The finding of a repeated key, in the words of the server for a body of the same format.
+pub fn of_repeated_key(document: &Document, object: &Object, key: &RepeatedKey) -> Finding {
+    match &key.place {
+        RepeatedPlace::Line(line, text) => of_line(document, DUPLICATE_KEY, *line, text),
+        RepeatedPlace::Path(path) => {
+            at_field(document, object, Severity::Error, DUPLICATE_KEY, path, "duplicate field")
+        }
     }
 }
 
@@ -156,7 +169,7 @@ fn place_of(document: &Document, object: &Object, reason: &str, field: &str) -> 
     let Some((located, wanted)) = found.or_else(|| at(vec![named("metadata"), named("name")])) else {
         return Place::default();
     };
-    let is_value = located.depth == wanted && reason != UNKNOWN_FIELD;
+    let is_value = located.depth == wanted && ![UNKNOWN_FIELD, DUPLICATE_KEY].contains(&reason);
     caret::place(&located, is_value, |line| document.line(line).unwrap_or_default())
 }
 

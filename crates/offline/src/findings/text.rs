@@ -3,18 +3,50 @@
 use std::io::{Result, Write};
 use std::sync::Arc;
 
-use super::{Checked, Finding, Place, Printer, Summary};
+use super::{Checked, Colours, Detail, Finding, Place, Printer, Severity, Style, Summary};
 use crate::limits::LINE_CHARACTERS_MAX;
 
-pub struct Text;
+#[derive(Default)]
+pub struct Text {
+    detail: Detail,
+    colours: Colours,
+    /// The numbers of the input that is checked, if only numbers are printed.
+    of_file: Option<(Arc<str>, Summary)>,
+}
+
+impl Text {
+    pub fn new(style: Style) -> Text {
+        Text { detail: style.detail, colours: style.colours, of_file: None }
+    }
+
+    /// Prints the numbers of the input that was checked last, if it has findings.
+    fn end_file(&mut self, out: &mut dyn Write) -> Result<()> {
+        let Some((file, numbers)) = self.of_file.take().filter(|(_, numbers)| numbers.errors + numbers.warnings > 0)
+        else {
+            return Ok(());
+        };
+        writeln!(out, "{}: {}", visible(&file), found(&numbers))
+    }
+}
 
 impl Printer for Text {
     fn checked(&mut self, out: &mut dyn Write, checked: &Checked) -> Result<()> {
-        checked.findings.iter().try_for_each(|finding| print(out, checked, finding))
+        if self.detail != Detail::Numbers {
+            let is_shown =
+                |finding: &&Finding| self.detail == Detail::Everything || finding.severity == Severity::Error;
+            let mut shown = checked.findings.iter().filter(is_shown);
+            return shown.try_for_each(|finding| print(out, self.colours, checked, finding));
+        }
+        if self.of_file.as_ref().is_none_or(|(file, _)| *file != checked.file) {
+            self.end_file(out)?;
+        }
+        let (_, numbers) = self.of_file.get_or_insert_with(|| (checked.file.clone(), Summary::default()));
+        numbers.count(checked);
+        Ok(())
     }
 
     fn ignored(&mut self, out: &mut dyn Write, first: &[Arc<str>], count: usize) -> Result<()> {
-        if count == 0 {
+        if count == 0 || self.detail == Detail::Errors {
             return Ok(());
         }
         let shown: Vec<String> = first.iter().map(|name| visible(name)).collect();
@@ -24,16 +56,40 @@ impl Printer for Text {
     }
 
     fn end(&mut self, out: &mut dyn Write, summary: &Summary) -> Result<()> {
-        let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        self.end_file(out)?;
+        if self.detail == Detail::Errors {
+            return Ok(());
+        }
         let (files, objects) = (counted(summary.files, "file"), counted(summary.objects, "object"));
-        let (errors, warnings) = (counted(summary.errors, "error"), counted(summary.warnings, "warning"));
         let skipped = if summary.skipped == 0 { String::new() } else { format!(", {} skipped", summary.skipped) };
-        writeln!(out, "{files}, {objects}{skipped}: {errors}, {warnings}")
+        writeln!(out, "{files}, {objects}{skipped}: {}", found(summary))
     }
 }
 
-fn print(out: &mut dyn Write, checked: &Checked, finding: &Finding) -> Result<()> {
-    writeln!(out, "{}[{}]: {}", finding.severity.as_str(), finding.reason, one_line(&visible(&finding.text())))?;
+fn counted(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The numbers of errors and warnings.
+fn found(summary: &Summary) -> String {
+    format!("{}, {}", counted(summary.errors, "error"), counted(summary.warnings, "warning"))
+}
+
+/// A part of a text in the colour of a severity.
+fn coloured(text: &str, severity: Severity, colours: Colours) -> String {
+    let code = match severity {
+        _ if colours == Colours::Off => return text.to_owned(),
+        Severity::Error => "1;31",
+        Severity::Warning => "1;33",
+        Severity::Info => "1;34",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+fn print(out: &mut dyn Write, colours: Colours, checked: &Checked, finding: &Finding) -> Result<()> {
+    let of_severity = |text: &str| coloured(text, finding.severity, colours);
+    let reason = of_severity(&format!("{}[{}]", finding.severity.as_str(), finding.reason));
+    writeln!(out, "{reason}: {}", one_line(&visible(&finding.text())))?;
     let Place { line, column, width, source } = &finding.place;
     if *line > 0 {
         let (source, column, width) = shortened(source, *column, *width);
@@ -42,7 +98,8 @@ fn print(out: &mut dyn Write, checked: &Checked, finding: &Finding) -> Result<()
         writeln!(out, "{margin}--> {}:{line}:{}", visible(&checked.file), finding.place.column)?;
         writeln!(out, "{margin} |")?;
         writeln!(out, "{number} | {source}")?;
-        let carets = format!("{}{} {}", " ".repeat(column - 1), "^".repeat(width), visible(&checked.object));
+        let carets = of_severity(&"^".repeat(width));
+        let carets = format!("{}{carets} {}", " ".repeat(column - 1), visible(&checked.object));
         writeln!(out, "{margin} | {}", carets.trim_end())?;
     }
     if let Some(note) = finding.note() {

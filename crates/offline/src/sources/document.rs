@@ -41,6 +41,23 @@ pub struct Undecodable {
     pub why: String,
 }
 
+/// A key that an object has more than once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepeatedKey {
+    /// The index of the object in the items of a list; `None` if the document is the object, or the list itself has the key twice.
+    pub item: Option<usize>,
+    pub place: RepeatedPlace,
+}
+
+/// What the decoder reports of a repeated key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RepeatedPlace {
+    /// The line in the input, and the text of the decoder of YAML.
+    Line(usize, String),
+    /// The path in the object, from the decoder of JSON.
+    Path(String),
+}
+
 /// An object of a document: the document itself, or an item of a list.
 #[derive(Clone, Debug)]
 pub struct Object {
@@ -211,25 +228,26 @@ impl Document {
         Some(TextPlace { offset: self.bytes_before, length: u32::try_from(self.text.len()).ok()? })
     }
 
-    /// The objects of the document, and its duplicate keys as errors with their lines.
-    pub fn objects(&self) -> Result<(Vec<Object>, Vec<Undecodable>), Undecodable> {
+    /// The objects of the document, and its repeated keys.
+    pub fn objects(&self) -> Result<(Vec<Object>, Vec<RepeatedKey>), Undecodable> {
         let (Decoded { mut value, duplicates }, is_json) = self.decode()?;
         let json = (is_json && duplicates.is_empty()).then(|| self.text.clone());
-        let duplicates = duplicates.into_iter().map(|text| self.duplicate(text)).collect();
         if !matches!(value, Value::Object(_)) {
             let why = "the document is not an object".to_owned();
             return Err(Undecodable { line: self.lines_before + 1, why });
         }
         let is_list = value.str_at(&["kind"]).ends_with("List");
+        let lines = if is_list && !duplicates.is_empty() { self.lines_of_items() } else { vec![] };
+        let repeated = duplicates.into_iter().map(|text| self.repeated_key(text, &lines)).collect();
         let items = if is_list { value.remove_at(&["items"]) } else { None };
         match items {
             Some(Value::Array(items)) => {
                 let object = |(i, item)| Object::new(typed_by(&value, item), Some(i), None);
-                Ok((items.into_iter().enumerate().map(object).collect(), duplicates))
+                Ok((items.into_iter().enumerate().map(object).collect(), repeated))
             }
             items => {
                 items.into_iter().for_each(|items| value.set_at(&["items"], items));
-                Ok((vec![Object::new(value, None, json)], duplicates))
+                Ok((vec![Object::new(value, None, json)], repeated))
             }
         }
     }
@@ -255,13 +273,39 @@ impl Document {
         })
     }
 
-    /// A duplicate key, whose text has a line of the document if that is YAML.
-    fn duplicate(&self, text: String) -> Undecodable {
+    /// A repeated key from the text of a decoder: a line and a text for YAML, a path for JSON.
+    fn repeated_key(&self, text: String, lines_of_items: &[usize]) -> RepeatedKey {
         let parsed = text.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
-        match parsed.and_then(|(line, why)| Some((line.parse::<usize>().ok()?, why))) {
-            Some((line, why)) => Undecodable { line: line + self.lines_before, why: why.to_owned() },
-            None => Undecodable { line: self.lines_before + 1, why: text },
+        if let Some((line, why)) = parsed.and_then(|(line, why)| Some((line.parse::<usize>().ok()?, why))) {
+            let item = self.item_at(line, lines_of_items);
+            return RepeatedKey { item, place: RepeatedPlace::Line(line + self.lines_before, why.to_owned()) };
         }
+        let of_item = text.strip_prefix("items[").filter(|_| !lines_of_items.is_empty());
+        let of_item = of_item.and_then(|rest| rest.split_once("].")).map(|(item, path)| (item.parse().ok(), path));
+        let (item, path) = of_item.unwrap_or((None, &text));
+        RepeatedKey { item, place: RepeatedPlace::Path(path.to_owned()) }
+    }
+
+    /// The item of a list that has a repeated key at a line of the document.
+    fn item_at(&self, line: usize, lines_of_items: &[usize]) -> Option<usize> {
+        let begun = lines_of_items.iter().take_while(|first| **first <= line + self.lines_before).count();
+        let last = begun.checked_sub(1)?;
+        let first = lines_of_items.iter().position(|other| *other == lines_of_items[last]).unwrap_or(last);
+        // of several items on one line, each is decoded alone
+        let has_repeated = |item: &usize| {
+            let text = self.text_of_item(*item).map(|text| yaml::decode(text.as_bytes()));
+            matches!(text, Some(Ok(decoded)) if !decoded.duplicates.is_empty())
+        };
+        (first..last).find(has_repeated).or(Some(last))
+    }
+
+    /// The text between the beginnings of an item and of the next one on the same line.
+    fn text_of_item(&self, item: usize) -> Option<String> {
+        let start = |index| self.locate(&[FieldStep::Field("items".to_owned()), FieldStep::Item(index)]);
+        let (from, to) = (start(item)?.value, start(item + 1)?.value);
+        let line = self.line(from.line)?;
+        let text: String = line.chars().skip(from.column - 1).take(to.column.saturating_sub(from.column)).collect();
+        Some(text.trim_end().trim_end_matches(',').to_owned())
     }
 
     /// The place of a field in the input. `None` if the document is not YAML.
@@ -413,7 +457,23 @@ mod tests {
             assert_eq!(error, Undecodable { line, why: why.to_owned() }, "{text}");
         }
         let (_, duplicates) = documents("a: 1\n---\nkind: A\nb: 1\nb: 2\n")[1].objects().unwrap();
-        assert_eq!(duplicates, [Undecodable { line: 5, why: "key \"b\" already set in map".to_owned() }]);
+        let place = RepeatedPlace::Line(5, "key \"b\" already set in map".to_owned());
+        assert_eq!(duplicates, [RepeatedKey { item: None, place }]);
+    }
+
+    #[test]
+    fn repeated_keys_belong_to_the_item_that_has_them() {
+        for (text, want) in [
+            ("kind: List\nitems:\n- {a: 1}\n- b: 1\n  b: 2\n- {c: 1}\n", Some(1)),
+            ("kind: List\nitems: [{a: 1, a: 2}, {b: 1}, {c: 1}]\n", Some(0)),
+            ("kind: List\nitems: [{a: 1}, {b: [{x: 1, x: 2}]}, {c: 1}]\n", Some(1)),
+            ("kind: List\nitems: [{a: 1}, {b: 1}, {c: 1, c: 2}]\n", Some(2)),
+            ("{\"kind\": \"List\", \"items\": [{\"a\": 1}, {\"b\": 1, \"b\": 2}, {\"c\": 1}]}", Some(1)),
+            ("{\"kind\": \"A\", \"items\": [{\"b\": 1, \"b\": 2}]}", None),
+        ] {
+            let (_, repeated) = documents(text)[0].objects().unwrap();
+            assert_eq!(repeated.iter().map(|key| key.item).collect::<Vec<_>>(), [want], "{text}");
+        }
     }
 
     #[test]

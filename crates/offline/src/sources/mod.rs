@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use document::{Document, Documents, Object, TextPlace, Undecodable};
+pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
 pub use git::Revision;
 pub use ignore::Patterns;
 pub use place::InputPlace;

@@ -4,7 +4,8 @@
 //! and its negation are then evaluated on them, with messages that say which of the two failed. Policies only warn there, so that each
 //! sees every write; the server itself keeps what their expressions result in.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use cel::SchemaOf;
 use cel::rules::{Rules, Validation};
@@ -23,7 +24,7 @@ const MARK: &str = "pintle-coverage";
 /// An expression, and the values that it had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoveredExpression {
-    /// The file of the definition.
+    /// The file of the definition or the policy.
     pub file: PathBuf,
     /// The version and the path of the field for a rule; the name of a policy, and the field of its specification.
     pub place: String,
@@ -65,11 +66,11 @@ pub fn add(all: &mut Vec<CoveredExpression>, more: Vec<CoveredExpression>) {
 /// The coverage of the expressions of a job. If the engine does not start, which the results of the cases report, no expression
 /// is covered.
 pub async fn of(job: &Job<'_>, task: &Task) -> Vec<CoveredExpression> {
-    let mut probes = Probes::of(&job.definition);
+    let mut probes = Probes::of(job);
     let mut plain = job.definition.clone();
     without_rules(&mut plain.value);
     let Ok(engine) = Engine::start(&task.options).await else { return probes.covered };
-    if create(&engine, &plain.value).await.is_err() {
+    if !plain.is_none() && create(&engine, &plain.value).await.is_err() {
         return probes.covered;
     }
     for object in &job.given {
@@ -100,13 +101,19 @@ async fn observe(engine: &Engine, definition: &TestedDefinition, case: &Case, pr
 /// The expressions with what was seen, and the rules of each version.
 struct Probes {
     file: PathBuf,
+    suite: PathBuf,
+    /// The files of policies, by kind and name.
+    files: BTreeMap<String, PathBuf>,
     covered: Vec<CoveredExpression>,
     versions: Vec<(String, Rules)>,
 }
 
 impl Probes {
-    fn of(definition: &TestedDefinition) -> Probes {
-        let mut probes = Probes { file: definition.file.clone(), covered: vec![], versions: vec![] };
+    fn of(job: &Job<'_>) -> Probes {
+        let definition = &job.definition;
+        let (file, files) = (definition.file.clone(), job.files.clone());
+        let suite = job.suites.first().map_or_else(|| file.clone(), |(_, suite)| suite.file.clone());
+        let mut probes = Probes { file, suite, files, covered: vec![], versions: vec![] };
         for version in definition.value.items_at(&["spec", "versions"]) {
             let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
             let mut schema = schema.clone();
@@ -120,11 +127,11 @@ impl Probes {
     }
 
     /// Registers an expression, and returns its number.
-    fn register(&mut self, place: String, expression: &str) -> usize {
+    fn register(&mut self, file: &Path, place: String, expression: &str) -> usize {
         let expression = expression.trim().to_owned();
         let known = self.covered.iter().position(|known| known.place == place && known.expression == expression);
         known.unwrap_or_else(|| {
-            let file = self.file.clone();
+            let file = file.to_owned();
             self.covered.push(CoveredExpression { file, place, expression, was_true: false, was_false: false });
             self.covered.len() - 1
         })
@@ -145,7 +152,7 @@ impl Probes {
             let mut marked = vec![];
             for rule in rules {
                 let text = rule.str_at(&["rule"]);
-                let number = self.register(place.clone(), text);
+                let number = self.register(&self.file.clone(), place.clone(), text);
                 for (expression, message) in Self::pair(number, text) {
                     let mut rule = rule.clone();
                     for key in ["messageExpression", "reason", "fieldPath"] {
@@ -174,7 +181,9 @@ impl Probes {
     /// Adds what the expressions of policies have resulted in since they were created.
     fn policies(&mut self, engine: &Engine) {
         for PolicyExpression { kind, policy, place, expression, was_true, was_false } in engine.policy_expressions() {
-            let number = self.register(format!("{kind} {policy} {place}"), &expression);
+            // a policy that no file of the suite has stands in the suite itself
+            let file = self.files.get(&format!("{kind} {policy}")).unwrap_or(&self.suite).clone();
+            let number = self.register(&file, format!("{kind} {policy} {place}"), &expression);
             if let Some(covered) = self.covered.get_mut(number) {
                 covered.was_true |= was_true;
                 covered.was_false |= was_false;

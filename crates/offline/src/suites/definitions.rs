@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use machinery::Value;
 
+use super::fixtures::Read;
 use super::format::Suite;
-use crate::sources::{Input, Object};
 
 /// The annotations of openshift/api: the feature set, the major versions and the cluster profiles of a definition.
 const FEATURE_SET: &str = "release.openshift.io/feature-set";
@@ -16,9 +16,6 @@ const PROFILE: &str = "include.release.openshift.io/";
 
 /// The directory with generated definitions, beside the one with tests.
 const GENERATED: &str = "zz_generated.crd-manifests";
-
-/// A file with the objects in it; the error of a file that cannot be read is one line.
-pub type Read = Result<Vec<Value>, String>;
 
 /// Files by their paths.
 #[derive(Debug, Default)]
@@ -34,15 +31,15 @@ pub struct TestedDefinition {
     pub original: Value,
 }
 
-/// The objects of a file.
-pub fn read(file: &Path) -> Read {
-    let mut objects = vec![];
-    for document in Input::File(file.to_owned()).documents()? {
-        let (found, _) =
-            document?.objects().map_err(|error| format!("{}:{}: {}", file.display(), error.line, error.why))?;
-        objects.extend(found.into_iter().map(Object::into_value));
+impl TestedDefinition {
+    /// In place of the definition of a suite that has none.
+    fn none(suite: &Path) -> TestedDefinition {
+        TestedDefinition { file: suite.to_owned(), value: Value::Null, original: Value::Null }
     }
-    Ok(objects)
+
+    pub fn is_none(&self) -> bool {
+        self.value.is_null()
+    }
 }
 
 /// The files that a path names: itself, or the manifests in a directory, by name.
@@ -93,6 +90,9 @@ impl Files {
 
     /// The definitions that a suite tests, each with the suite's version only. The error is one line.
     pub fn of_suite(&self, suite: &Suite) -> Result<Vec<TestedDefinition>, String> {
+        if suite.is_of_policies() {
+            return Ok(vec![TestedDefinition::none(&suite.file)]);
+        }
         let mut found = vec![];
         for place in places(suite) {
             for file in listed(&place)? {
@@ -118,6 +118,21 @@ impl Files {
         }
         found.iter_mut().try_for_each(|definition| reduce(definition, &suite.version))?;
         Ok(found)
+    }
+
+    /// The files of the objects that exist in every case of a suite, by kind and name.
+    pub fn given_by(&self, suite: &Suite) -> BTreeMap<String, PathBuf> {
+        let directory = suite.file.parent().unwrap_or(Path::new(""));
+        let mut files = BTreeMap::new();
+        for path in suite.files.iter().map(|file| directory.join(file)) {
+            for object in self.objects(&path).unwrap_or_default() {
+                files.insert(
+                    format!("{} {}", object.str_at(&["kind"]), object.str_at(&["metadata", "name"])),
+                    path.clone(),
+                );
+            }
+        }
+        files
     }
 
     /// The objects that exist in every case of a suite. The error is one line.

@@ -8,6 +8,8 @@ use machinery::patch::{Unknown, json_patch};
 use machinery::{Value, yaml};
 use server::User;
 
+use super::fixtures;
+
 /// A suite: what exists, and the cases.
 #[derive(Clone, Debug, Default)]
 pub struct Suite {
@@ -28,6 +30,13 @@ pub struct Suite {
     pub cases: Vec<Case>,
     /// Fields that the format does not have, one line each.
     pub notes: Vec<String>,
+}
+
+impl Suite {
+    /// Whether the suite has policies for built-in kinds, and no definition.
+    pub fn is_of_policies(&self) -> bool {
+        self.definition.is_empty() && self.definitions.is_empty()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -64,14 +73,24 @@ pub struct Step {
     pub user: Option<User>,
     /// A part of the message of the expected error.
     pub error: Option<String>,
-    /// All expected warnings.
-    pub warnings: Option<Vec<String>>,
+    pub warnings: Option<Warnings>,
     /// The object that is stored afterwards.
     pub expected: Option<Value>,
     /// Whether the case ends with an expected error.
     pub ends: bool,
     /// The index in the steps of a scenario.
     pub index: Option<usize>,
+}
+
+/// The expected warnings of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warnings {
+    /// These and no others.
+    All(Vec<String>),
+    /// None of a policy.
+    NoneOfPolicies,
+    /// One that contains a text.
+    Containing(String),
 }
 
 #[derive(Clone, Debug)]
@@ -112,8 +131,10 @@ const COMMON: [&str; 4] = ["name", "namespace", "given", "as"];
 
 /// Reads a suite. The error is one line.
 pub fn read(file: &Path, text: &[u8]) -> Result<Suite, String> {
-    let value = yaml::decode(text).map_err(|error| error.to_string())?.value;
-    if value.get("tests").is_none() {
+    let mut value = yaml::decode(text).map_err(|error| error.to_string())?.value;
+    if value.get("tests").is_some() {
+        fixtures::insert(file, &mut value)?;
+    } else {
         return Err("it is not a suite: it has no tests".to_owned());
     }
     let texts = |key: &str| -> Result<Vec<String>, String> {
@@ -135,11 +156,8 @@ pub fn read(file: &Path, text: &[u8]) -> Result<Suite, String> {
         cases: vec![],
         notes: unknown(&value, &[&SUITE]).map(|key| format!("the field {key:?} has no effect")).collect(),
     };
-    if suite.definition.is_empty() && suite.definitions.is_empty() {
-        return Err("the suite names no definition: it has neither crdName nor crds".to_owned());
-    }
     let tests = value.get("tests").unwrap_or(&Value::Null);
-    let forms = ["onCreate", "onUpdate", "onConvert", "scenarios"];
+    let forms = ["onCreate", "onUpdate", "onConvert", "scenarios", "verdicts"];
     suite.notes.extend(unknown(tests, &[&forms]).map(|key| format!("the field tests.{key} has no effect")));
     for (form, steps) in [
         ("onCreate", on_create as fn(&Value) -> Result<Vec<Step>, String>),
@@ -150,6 +168,14 @@ pub fn read(file: &Path, text: &[u8]) -> Result<Suite, String> {
         for (index, case) in list(tests, form)?.iter().enumerate() {
             suite.cases.push(self::case((form, index), case, steps)?);
         }
+    }
+    for (index, row) in list(tests, "verdicts")?.iter().enumerate() {
+        suite.cases.extend(row_of_table(index, row).map_err(|why| format!("verdicts[{index}]: {why}"))?);
+    }
+    let is_of_definition = suite.cases.iter().any(|case| !["scenarios", "verdicts"].contains(&case.place.0));
+    let has_policies = !suite.files.is_empty() || !suite.given.is_empty();
+    if suite.is_of_policies() && (is_of_definition || !has_policies) {
+        return Err("the suite names no definition: it has neither crdName nor crds".to_owned());
     }
     Ok(suite)
 }
@@ -168,6 +194,38 @@ fn case(
     });
     let namespace = optional_text(value, "namespace").map_err(at)?.unwrap_or_default();
     Ok(Case { name, place, namespace, given: objects(value, "given").map_err(at)?, steps })
+}
+
+/// The cases of a row of the table: one for each of its objects.
+fn row_of_table(index: usize, row: &Value) -> Result<Vec<Case>, String> {
+    known(row, &[&COMMON, &["object", "objects", "verdict", "message"]], "the row")?;
+    let mut objects = objects(row, "objects")?;
+    if row.get("object").is_some() {
+        objects.push(object(row, "object")?);
+    }
+    if objects.is_empty() {
+        return Err("the row has neither object nor objects".to_owned());
+    }
+    let message = optional_text(row, "message")?.unwrap_or_default();
+    let (error, warnings) = match optional_text(row, "verdict")?.unwrap_or_default().as_str() {
+        "allowed" => (None, Some(Warnings::NoneOfPolicies)),
+        "warned" => (None, Some(Warnings::Containing(message))),
+        "denied" => (Some(message), None),
+        other => return Err(format!("the verdict is {other:?}; wanted allowed, warned or denied")),
+    };
+    let (name, user) = (optional_text(row, "name")?.unwrap_or_default(), user(row)?);
+    let namespace = optional_text(row, "namespace")?;
+    let given = self::objects(row, "given")?;
+    let case = |object: Value| {
+        let kind = format!("{} {}", object.str_at(&["kind"]), object.str_at(&["metadata", "name"]));
+        let name = if name.is_empty() { kind.trim_end().to_owned() } else { format!("{name}: {}", kind.trim_end()) };
+        let own = object.str_at(&["metadata", "namespace"]).to_owned();
+        let create =
+            Step { user: user.clone(), warnings: warnings.clone(), ..step(Action::Create(object), error.clone()) };
+        let namespace = namespace.clone().unwrap_or(own);
+        Case { name, place: ("verdicts", index), namespace, given: given.clone(), steps: Ok(vec![create]) }
+    };
+    Ok(objects.into_iter().map(case).collect())
 }
 
 fn on_create(case: &Value) -> Result<Vec<Step>, String> {
@@ -318,10 +376,10 @@ fn error(value: &Value, key: &str) -> Result<Option<String>, String> {
     Ok(optional_text(value, key)?.filter(|text| !text.is_empty()))
 }
 
-fn warnings(value: &Value) -> Result<Option<Vec<String>>, String> {
+fn warnings(value: &Value) -> Result<Option<Warnings>, String> {
     let key = "expectedWarnings";
-    let texts = || list(value, key)?.iter().map(|item| text_of(item, key)).collect();
-    value.get(key).map(|_| texts()).transpose()
+    let texts = || list(value, key)?.iter().map(|item| text_of(item, key)).collect::<Result<_, String>>();
+    value.get(key).map(|_| Ok(Warnings::All(texts()?))).transpose()
 }
 
 /// An object, as a map or as a text of YAML.

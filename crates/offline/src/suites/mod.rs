@@ -7,9 +7,11 @@ mod coverage;
 mod definitions;
 mod expect;
 mod find;
+mod fixtures;
 mod format;
 mod report;
 mod run;
+mod selection;
 mod setup;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ use run::{CaseOutcome, Job};
 pub use coverage::CoveredExpression;
 pub use report::{SuiteReport, print};
 pub use run::Failure;
+pub use selection::Selection;
 
 /// The JSON Schema of the format.
 pub const SCHEMA: &str = include_str!("schema.json");
@@ -58,6 +61,8 @@ pub struct Results {
     pub suites: Vec<Tested>,
     /// Suites that could not be read or have no definition, one line each.
     pub problems: Vec<String>,
+    /// The number of cases that were not selected.
+    pub left_out: usize,
     /// What suites have that nothing checks, and definitions that are tested although they are refused, one line each.
     pub notes: Vec<String>,
     /// The expressions of definitions and policies, if their coverage is asked for.
@@ -67,6 +72,12 @@ pub struct Results {
 }
 
 impl Results {
+    /// The part of the expressions that were both true and false, in percent; 100 if there are none.
+    pub fn covered_percent(&self) -> usize {
+        let full = self.coverage.iter().filter(|covered| covered.missing().is_none()).count();
+        (full * 100).checked_div(self.coverage.len()).unwrap_or(100)
+    }
+
     pub fn failures(&self) -> usize {
         self.suites.iter().flat_map(|suite| &suite.cases).filter(|case| case.failure.is_some()).count()
     }
@@ -83,6 +94,8 @@ pub struct Task {
     pub allows_expensive_rules: bool,
     /// Whether the coverage of expressions is determined, by running the cases once more.
     pub coverage: bool,
+    /// The cases that are run.
+    pub selection: Selection,
     pub options: Options,
 }
 
@@ -95,7 +108,8 @@ pub fn test(task: &Task) -> Result<Results, String> {
     let mut suites = vec![];
     for (file, read) in files.iter().zip(read) {
         match read {
-            Ok(suite) => {
+            Ok(mut suite) => {
+                results.left_out += task.selection.apply(&mut suite);
                 let notes = suite.notes.iter().map(|note| format!("{}: {note}", file.display()));
                 results.notes.extend(notes);
                 suites.push(suite);
@@ -107,6 +121,10 @@ pub fn test(task: &Task) -> Result<Results, String> {
     }
     if suites.is_empty() && results.problems.is_empty() {
         return Err("there are no suites: files named *.testsuite.yaml, or in tests/NAME/".to_owned());
+    }
+    suites.retain(|suite| !suite.cases.is_empty() || results.left_out == 0);
+    if suites.is_empty() && results.problems.is_empty() {
+        return Err("no case has a name that --run and --skip leave".to_owned());
     }
     let files = definitions_of(&suites);
     let jobs = jobs(&suites, &files, &mut results.problems);
@@ -162,8 +180,8 @@ fn tested(suite: &Suite, job: &Job<'_>, outcomes: Vec<CaseOutcome>) -> Tested {
 fn definitions_of(suites: &[Suite]) -> Files {
     let mut paths = std::collections::BTreeSet::new();
     for suite in suites {
-        paths
-            .extend(definitions::places(suite).iter().flat_map(|place| definitions::listed(place).unwrap_or_default()));
+        let places = if suite.is_of_policies() { vec![] } else { definitions::places(suite) };
+        paths.extend(places.iter().flat_map(|place| definitions::listed(place).unwrap_or_default()));
         let directory = suite.file.parent().unwrap_or(std::path::Path::new(""));
         paths.extend(suite.files.iter().map(|file| directory.join(file)));
         if !suite.feature_gates.is_empty()
@@ -173,7 +191,7 @@ fn definitions_of(suites: &[Suite]) -> Files {
         }
     }
     let paths: Vec<PathBuf> = paths.into_iter().collect();
-    let read = on_all_cores(&paths, |path| Arc::new(definitions::read(path)));
+    let read = on_all_cores(&paths, |path| Arc::new(fixtures::read(path)));
     Files(paths.into_iter().zip(read).collect())
 }
 
@@ -199,7 +217,8 @@ fn jobs<'s>(suites: &'s [Suite], files: &Files, problems: &mut Vec<String>) -> V
                     if given.is_empty() {
                         shared.insert(key, jobs.len());
                     }
-                    jobs.push(Job { definition, suites: vec![(at, suite)], given: given.clone() });
+                    let files = files.given_by(suite);
+                    jobs.push(Job { definition, suites: vec![(at, suite)], given: given.clone(), files });
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! The report of a run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use machinery::{Value, json};
 
@@ -52,6 +54,9 @@ fn text(results: &Results) -> String {
     out.push_str(&coverage(results));
     let (cases, failures) = (cases(results), results.failures());
     let _ = write!(out, "{} cases passed, {failures} failed", cases - failures);
+    if results.left_out > 0 {
+        let _ = write!(out, ", {} left out", results.left_out);
+    }
     if !results.problems.is_empty() {
         let _ = write!(out, ", {} suites could not run", results.problems.len());
     }
@@ -62,14 +67,23 @@ fn text(results: &Results) -> String {
 /// The expressions that no case has seen in both values.
 fn coverage(results: &Results) -> String {
     let mut out = String::new();
-    for covered in results.coverage.iter().filter(|covered| covered.missing().is_some()) {
-        let expression = covered.expression.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (file, place, missing) = (covered.file.display(), &covered.place, covered.missing().unwrap_or_default());
-        let _ = writeln!(out, "{missing}: {file} {place}: {expression}");
+    let mut by_file: BTreeMap<&Path, Vec<(&str, &CoveredExpression)>> = BTreeMap::new();
+    for covered in &results.coverage {
+        if let Some(missing) = covered.missing() {
+            by_file.entry(&covered.file).or_default().push((missing, covered));
+        }
+    }
+    for (file, missed) in by_file {
+        let _ = writeln!(out, "{}", file.display());
+        for (missing, covered) in missed {
+            let expression = covered.expression.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = writeln!(out, "  {missing}: {}: {expression}", covered.place);
+        }
     }
     if !results.coverage.is_empty() {
         let full = results.coverage.iter().filter(|covered| covered.missing().is_none()).count();
-        let _ = writeln!(out, "{full} of {} expressions were both true and false", results.coverage.len());
+        let (all, percent) = (results.coverage.len(), results.covered_percent());
+        let _ = writeln!(out, "{full} of {all} expressions were both true and false ({percent} %)");
     }
     out
 }

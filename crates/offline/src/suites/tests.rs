@@ -155,11 +155,16 @@ fn coverage_has_what_no_case_has_seen() {
         ]
     );
     let report = print(&results, SuiteReport::Text);
+    let path = examples().join("boats.crd.yaml");
+    let listed = format!("{}\n  never true: v1 spec.home: self == oldSelf\n", path.display());
     assert!(
-        report.starts_with("never true: ") && report.contains("boats.crd.yaml v1 spec.home: self == oldSelf\n"),
+        report.starts_with(&listed) && report.contains("3 of 7 expressions were both true and false (42 %)\n"),
         "{report}"
     );
-    assert!(report.ends_with("3 of 7 expressions were both true and false\n11 cases passed, 0 failed\n"), "{report}");
+    assert!(
+        report.ends_with("3 of 7 expressions were both true and false (42 %)\n11 cases passed, 0 failed\n"),
+        "{report}"
+    );
 }
 
 /// Policies with each kind of expression.
@@ -247,6 +252,98 @@ fn coverage_has_all_expressions_of_policies() {
             "ValidatingAdmissionPolicy crews validations[0].messageExpression: covered",
         ]
     );
+}
+
+const TABLE: &str = "\
+files: [policy.yaml]
+tests:
+  verdicts:
+  - {name: owned, verdict: allowed, objects: [{file: owned.yaml}]}
+  - {name: old, verdict: warned, message: is old, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: old, labels: {owner: a}}, data: {age: old}}}
+  - {verdict: denied, message: wants an owner, object: {file: lost.yaml}}
+";
+
+const TABLE_POLICY: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [configmaps]}]}
+  validations: [RULE]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: NAME, validationActions: [ACTION]}
+---
+";
+
+/// A suite with a table, policies for a built-in kind, and objects in files.
+fn table(change: impl Fn(&str) -> String, task: Task) -> (String, Result<Results, String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    let policy = |name: &str, rule: &str, action: &str| {
+        TABLE_POLICY.replace("NAME", name).replace("RULE", rule).replace("ACTION", action)
+    };
+    let owners =
+        "{expression: \"has(object.metadata.labels) && 'owner' in object.metadata.labels\", message: wants an owner}";
+    let ages = "{expression: \"!has(object.data) || object.data.age != 'old'\", message: is old}";
+    write("policy.yaml", &(policy("owners", owners, "Deny") + &policy("ages", ages, "Warn")));
+    let map = |name: &str, labels: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {labels}}}\n")
+    };
+    write("owned.yaml", &[map("a", "{owner: a}"), map("b", "{owner: b}")].join("---\n"));
+    write("lost.yaml", &map("lost", "{}"));
+    write("table.testsuite.yaml", &change(TABLE));
+    let results = test(&Task { paths: vec![directory.path().to_owned()], ..task });
+    let shown = results.as_ref().map(|results| print(results, SuiteReport::Text)).unwrap_or_default();
+    (shown.replace(&directory.path().display().to_string(), "DIR"), results)
+}
+
+#[test]
+fn tables_have_a_verdict_for_each_object() {
+    let plain = || Task { coverage: true, ..Task::default() };
+    let (shown, results) = table(str::to_owned, plain());
+    let results = results.unwrap();
+    assert!(
+        shown.ends_with("2 of 2 expressions were both true and false (100 %)\n4 cases passed, 0 failed\n"),
+        "{shown}"
+    );
+    assert!(results.coverage.iter().all(|covered| covered.file.ends_with("policy.yaml")));
+    let names: Vec<&str> = results.suites[0].cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names, ["owned: ConfigMap a", "owned: ConfigMap b", "old: ConfigMap old", "ConfigMap lost"]);
+    for (from, to, want) in [
+        (
+            "warned, message: is old",
+            "allowed",
+            "unexpected warning: Validation failed for ValidatingAdmissionPolicy 'ages'",
+        ),
+        ("is old", "is new", "expected the warning\n    is new\n  but got\n    Validation failed"),
+        ("denied, message: wants an owner", "allowed", "unexpected error: configmaps \"lost\" is forbidden"),
+        ("verdict: allowed", "verdict: denied", "expected the error\n    \n  but got none"),
+        ("{file: lost.yaml}", "{file: nosuch.yaml}", "nosuch.yaml"),
+        ("{file: lost.yaml}", "{file: owned.yaml}", "object: wanted a file with one object, not 2"),
+        ("allowed", "good", "verdicts[0]: the verdict is \"good\"; wanted allowed, warned or denied"),
+    ] {
+        let (shown, _) = table(|text| text.replacen(from, to, 1), Task::default());
+        assert!(shown.contains(want), "{to}: {shown}");
+    }
+}
+
+#[test]
+fn cases_are_selected_by_patterns() {
+    for (run, skip, want) in [
+        (Some("ConfigMap (a|lost)$"), None, "2 cases passed, 0 failed, 2 left out\n"),
+        (None, Some("old"), "3 cases passed, 0 failed, 1 left out\n"),
+        (Some(r"verdicts\[0\]"), Some("ConfigMap b"), "1 cases passed, 0 failed, 3 left out\n"),
+    ] {
+        let selection = Selection::new(run, skip).unwrap();
+        assert_eq!(table(str::to_owned, Task { selection, ..Task::default() }).0, want);
+    }
+    let selection = Selection::new(Some("nosuch"), None).unwrap();
+    let (_, results) = table(str::to_owned, Task { selection, ..Task::default() });
+    assert_eq!(results.unwrap_err(), "no case has a name that --run and --skip leave");
+    assert!(Selection::new(Some("("), None).unwrap_err().starts_with("--run: error parsing regexp: "));
 }
 
 #[test]

@@ -10,10 +10,10 @@ use super::index::Counterpart;
 use super::previous::Previous;
 use super::removed;
 use super::{Done, Number};
-use crate::engine::{self, Engine, RequestOptions, Target, Verdict};
+use crate::engine::{self, Engine, FieldValidation, RequestOptions, Target, Verdict};
 use crate::findings::{self, Checked, Finding, Severity};
 use crate::limits;
-use crate::sources::{Document, Object, Undecodable};
+use crate::sources::{Document, Object, RepeatedKey};
 
 /// Checks documents. It is shared by all tasks.
 pub struct Checker {
@@ -28,12 +28,16 @@ pub struct Checker {
 
 impl Checker {
     /// Checks the objects of a document.
-    pub async fn document(&self, number: Number, document: &Document, done: &mut Done) {
+    pub async fn document(&self, number: Number, document: &Document, done: &mut Vec<Done>) {
         let (objects, duplicates) = match document.objects() {
             Ok(found) => found,
             Err(problem) => {
-                let findings = vec![findings::of_duplicate(document, "NotAnObject", &problem)];
-                return done.0.push(Checked { file: document.file.clone(), object: String::new(), findings });
+                let findings = vec![findings::of_line(document, "NotAnObject", problem.line, &problem.why)];
+                return done.push(Done::Checked(Checked {
+                    file: document.file.clone(),
+                    object: String::new(),
+                    findings,
+                }));
             }
         };
         let mut repeated = repeated_keys(document, &objects, &duplicates).into_iter();
@@ -44,12 +48,13 @@ impl Checker {
                 Some(findings) => Some(findings.clone()),
                 None => self.object(number.0, document, object).await,
             };
+            let (file, name) = (document.file.clone(), name_of(&object.value));
             let Some(found) = found else {
-                done.1 += 1;
+                done.push(Done::LeftOut(file, name));
                 continue;
             };
             findings.extend(found);
-            done.0.push(Checked { file: document.file.clone(), object: name_of(&object.value), findings });
+            done.push(Done::Checked(Checked { file, object: name, findings }));
         }
     }
 
@@ -105,27 +110,22 @@ impl Checker {
         }
         let mut found = of(document, object, &verdict);
         if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
-            // the server stops at unknown fields; what else is wrong is found without the check for them
-            let lenient = ask(&RequestOptions { strict: false, ..RequestOptions::verdict() }).await;
-            found.extend(lenient.outcome.err().iter().flat_map(|status| of_status(document, object, status)));
+            // the server stops at unknown fields; what else it says is found without the check for them
+            let lenient = RequestOptions { fields: FieldValidation::Ignore, ..RequestOptions::verdict() };
+            let more = of(document, object, &ask(&lenient).await);
+            found.extend(more.into_iter().filter(|finding| !verdict.warnings.contains(&finding.message)));
         }
         found
     }
 }
 
 /// The repeated keys of each object of a document.
-fn repeated_keys(document: &Document, objects: &[Object], duplicates: &[Undecodable]) -> Vec<Vec<Finding>> {
+fn repeated_keys(document: &Document, objects: &[Object], repeated: &[RepeatedKey]) -> Vec<Vec<Finding>> {
     let mut found = vec![vec![]; objects.len()];
-    if duplicates.is_empty() {
-        return found;
-    }
-    let lines = document.lines_of_items();
-    for problem in duplicates {
-        let before = lines.iter().take_while(|line| **line <= problem.line).count();
-        let object = objects.iter().position(|object| object.item.is_none_or(|item| item + 1 == before));
-        if let Some(found) = found.get_mut(object.unwrap_or_default()) {
-            found.push(findings::of_duplicate(document, "DuplicateKey", problem));
-        }
+    for key in repeated {
+        let index = objects.iter().position(|object| object.item == key.item).unwrap_or_default();
+        let (Some(object), Some(found)) = (objects.get(index), found.get_mut(index)) else { continue };
+        found.push(findings::of_repeated_key(document, object, key));
     }
     found
 }

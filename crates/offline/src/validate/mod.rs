@@ -18,7 +18,7 @@ use machinery::Release;
 use tokio::task::JoinHandle;
 
 use crate::engine::{Engine, Options};
-use crate::findings::{Checked, Finding, Form, Place, Report, Severity, Summary};
+use crate::findings::{Checked, Finding, Place, Report, Severity, Style, Summary};
 use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
 use crate::sources::{Document, Inputs, Patterns};
 use check::Checker;
@@ -48,7 +48,7 @@ pub struct Settings {
     pub ignored: Vec<String>,
     pub others: Others,
     pub empty: Empty,
-    pub form: Form,
+    pub style: Style,
 }
 
 /// Decides about files of directories that are not manifests.
@@ -77,7 +77,7 @@ pub struct Outcome {
 
 /// Checks all inputs and writes the report. The error is one line: nothing could be checked.
 pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String> {
-    let mut report = Report::begin(settings.form, out)?;
+    let mut report = Report::begin(settings.style, out)?;
     let mut is_incomplete = false;
     let mut unreadable = |report: &mut Report<_>, (file, why): &(String, String)| {
         is_incomplete = true;
@@ -85,7 +85,7 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
     };
     let engines = engines(settings).await?;
     let (inputs, ignored) = selected(settings)?;
-    ignored.into_iter().for_each(|name| report.ignore(name));
+    ignored.into_iter().try_for_each(|name| report.ignore(name))?;
     let inputs = Arc::new(inputs.preloaded());
     let environment = definitions::environment(settings).await?;
     let previous = Previous::read(settings.old.as_deref(), &inputs).await?;
@@ -202,15 +202,19 @@ fn problem(file: &str, reason: &str, why: &str) -> Checked {
 /// The number of an input, and that of a document in it.
 type Number = (usize, usize);
 
-/// What became of the documents of a task: what was checked, and the number of objects that were left out.
-type Done = (Vec<Checked>, usize);
+/// What became of an object.
+enum Done {
+    Checked(Checked),
+    /// The file and the name of an object that was left out.
+    LeftOut(Arc<str>, String),
+}
 
 /// Documents that are being checked, in tasks of several documents. Results are reported in the order of the documents.
 struct Chunks {
     checker: Arc<Checker>,
     next: Vec<(Number, Document)>,
     bytes: usize,
-    running: VecDeque<JoinHandle<Done>>,
+    running: VecDeque<JoinHandle<Vec<Done>>>,
     running_max: usize,
 }
 
@@ -240,7 +244,7 @@ impl Chunks {
         let (documents, checker) = (std::mem::take(&mut self.next), self.checker.clone());
         self.bytes = 0;
         let checks = async move {
-            let mut done = (vec![], 0);
+            let mut done = vec![];
             for (number, document) in documents {
                 checker.document(number, &document, &mut done).await;
             }
@@ -251,9 +255,11 @@ impl Chunks {
 
     async fn report_first<W: Write>(&mut self, report: &mut Report<W>) -> Result<(), String> {
         let Some(first) = self.running.pop_front() else { return Ok(()) };
-        let (checked, skipped) = first.await.map_err(|error| format!("a check has panicked: {error}"))?;
-        report.skip(skipped);
-        checked.iter().try_for_each(|checked| report.checked(checked))
+        let done = first.await.map_err(|error| format!("a check has panicked: {error}"))?;
+        done.iter().try_for_each(|done| match done {
+            Done::Checked(checked) => report.checked(checked),
+            Done::LeftOut(file, object) => report.left_out(file, object),
+        })
     }
 
     /// Waits for everything that was added.

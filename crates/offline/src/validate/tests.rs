@@ -1,6 +1,7 @@
 //! Reports of manifests in files, from the first byte to the last.
 
 use super::*;
+use crate::findings::{Colours, Detail, Form};
 
 pub const CRD: &str = "\
 apiVersion: apiextensions.k8s.io/v1
@@ -69,7 +70,7 @@ pub fn inputs(names: &[&str]) -> Settings {
 
 /// The places and messages of the findings in a report as JSON.
 pub async fn findings(files: &Files, settings: Settings) -> Vec<String> {
-    let (report, _) = files.report(Settings { form: Form::Json, ..settings }).await;
+    let (report, _) = files.report(Settings { style: Form::Json.into(), ..settings }).await;
     let report = machinery::value::decode(report.as_bytes()).unwrap();
     let shown = |finding: &machinery::Value| {
         let number = |field: &str| finding.get(field).and_then(machinery::Value::as_int).unwrap();
@@ -164,24 +165,124 @@ async fn other_forms() {
         (
             Form::Junit,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"pintle\">\n  <testsuite name=\"a.yaml\" tests=\"2\" \
-             failures=\"1\">\n    <testcase classname=\"a.yaml\" name=\"CustomResourceDefinition boats.example.com\"/>\n    \
+             failures=\"1\" skipped=\"0\">\n    <testcase classname=\"a.yaml\" name=\"CustomResourceDefinition boats.example.com\"/>\n    \
              <testcase classname=\"a.yaml\" name=\"Boat a\">\n      <failure type=\"FieldValueInvalid\" message=\"spec.length: \
              Invalid value: 11: spec.length in body should be less than or equal to 10\">a.yaml:27: spec.length: Invalid value: \
              11: spec.length in body should be less than or equal to 10</failure>\n    </testcase>\n  </testsuite>\n\
              </testsuites>\n",
         ),
     ] {
-        let (report, _) = files.report(Settings { form, ..inputs(&["a.yaml"]) }).await;
+        let (report, _) = files.report(Settings { style: form.into(), ..inputs(&["a.yaml"]) }).await;
         assert_eq!(report, want);
     }
-    let (report, _) = files.report(Settings { form: Form::Sarif, ..inputs(&["a.yaml"]) }).await;
+    let (report, _) = files.report(Settings { style: Form::Sarif.into(), ..inputs(&["a.yaml"]) }).await;
     let report = machinery::value::decode(report.as_bytes()).unwrap();
     let run = &report.items_at(&["runs"])[0];
     let result = &run.items_at(&["results"])[0];
     assert_eq!(result.str_at(&["ruleId"]), "FieldValueInvalid");
     let region = &result.items_at(&["locations"])[0].at(&["physicalLocation", "region"]).unwrap().to_json();
     assert_eq!(region, r#"{"endColumn":18,"startColumn":16,"startLine":27}"#);
-    assert_eq!(run.items_at(&["tool", "driver", "rules"])[0].to_json(), r#"{"id":"FieldValueInvalid"}"#);
+    let rule = &run.items_at(&["tool", "driver", "rules"])[0];
+    assert_eq!(rule.str_at(&["id"]), "FieldValueInvalid");
+    assert_eq!(rule.str_at(&["shortDescription", "text"]), "A value is invalid");
+    assert_eq!(run.items_at(&["invocations"])[0].to_json(), r#"{"executionSuccessful":true}"#);
+}
+
+#[tokio::test]
+async fn fingerprints_depend_on_neither_lines_nor_values() {
+    let fingerprints = async |text: &str| {
+        let files = Files::new(&[("crd.yaml", CRD), ("a.yaml", text)]);
+        let (report, _) = files.report(Settings { style: Form::Sarif.into(), ..inputs(&["crd.yaml", "a.yaml"]) }).await;
+        let report = machinery::value::decode(report.as_bytes()).unwrap();
+        let results = report.items_at(&["runs"])[0].items_at(&["results"]).to_vec();
+        let hash =
+            |result: &machinery::Value| result.str_at(&["partialFingerprints", "primaryLocationLineHash"]).to_owned();
+        results.iter().map(hash).collect::<Vec<_>>()
+    };
+    let one = fingerprints(&boat("{length: 11}")).await;
+    assert_eq!(one.len(), 1);
+    assert_eq!(one, fingerprints(&format!("# moved\n{}", boat("{length: 12}"))).await);
+    let twice = fingerprints(&[boat("{length: 11}"), boat("{length: 12}")].join("---\n")).await;
+    assert_eq!((&twice[0], twice.len()), (&one[0], 2));
+    assert_ne!(twice[0], twice[1]);
+}
+
+#[tokio::test]
+async fn github_shows_errors_first_and_the_number_of_the_rest() {
+    let warned = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i, resources: {requests: {memory: 100m}}}]}\n";
+    let boats = std::iter::repeat_n(boat("{length: 11}"), 12).collect::<Vec<_>>().join("---\n");
+    let files = Files::new(&[("crd.yaml", CRD), ("a.yaml", &format!("{warned}---\n{boats}"))]);
+    let settings = Settings { style: Form::Github.into(), ..inputs(&["crd.yaml", "a.yaml"]) };
+    let (report, outcome) = files.report(settings).await;
+    assert_eq!((outcome.summary.errors, outcome.summary.warnings), (12, 1));
+    let commands: Vec<&str> = report.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(commands.iter().filter(|line| line.starts_with("::error file=")).count(), 9);
+    assert_eq!(commands[9], "::error title=pintle::and 3 more, in the log of this step");
+    assert!(commands[10].starts_with("::warning file="), "{report}");
+    assert_eq!(report.lines().filter(|line| line.starts_with("error: a.yaml:")).count(), 3, "{report}");
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_skipped_in_junit() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n";
+    let files = Files::new(&[("d/values.yaml", "a: 1\n"), ("d/a.yaml", secret)]);
+    let skipped = || Settings { skipped_kinds: vec!["Secret".to_owned()], ..inputs(&["d"]) };
+    let (report, _) = files.report(Settings { style: Form::Junit.into(), ..skipped() }).await;
+    assert!(report.contains("<testcase classname=\"d/a.yaml\" name=\"Secret s\"><skipped/></testcase>"), "{report}");
+    assert!(report.contains("name=\"left out\" tests=\"1\" failures=\"0\" skipped=\"1\""), "{report}");
+    let (report, _) = files.report(Settings { style: Form::Sarif.into(), ..skipped() }).await;
+    assert!(report.contains("left out: 1 objects, 1 files"), "{report}");
+}
+
+#[tokio::test]
+async fn texts_show_everything_or_errors_or_numbers() {
+    let text = [boat("{length: 11}"), boat("{}")].join("---\n");
+    let files = Files::new(&[("crd.yaml", CRD), ("a.yaml", &text), ("b.yaml", &boat("{}"))]);
+    let report = async |detail, colours, names: &[&str]| {
+        let style = Style { form: Form::Text, detail, colours };
+        let settings = Settings { style, crds: vec!["crd.yaml".to_owned()], ..inputs(names) };
+        files.report(settings).await.0
+    };
+    let numbers = report(Detail::Numbers, Colours::Off, &["a.yaml", "b.yaml"]).await;
+    assert_eq!(numbers, "a.yaml: 1 error, 0 warnings\n2 files, 3 objects: 1 error, 0 warnings\n");
+    assert_eq!(report(Detail::Errors, Colours::Off, &["b.yaml"]).await, "");
+    let errors = report(Detail::Errors, Colours::Off, &["a.yaml"]).await;
+    assert!(errors.starts_with("error[FieldValueInvalid]") && errors.ends_with("^^ Boat a\n\n"), "{errors}");
+    let coloured = report(Detail::Everything, Colours::On, &["a.yaml"]).await;
+    assert!(coloured.starts_with("\u{1b}[1;31merror[FieldValueInvalid]\u{1b}[0m: spec.length"), "{coloured}");
+    assert!(coloured.contains("\u{1b}[1;31m^^\u{1b}[0m Boat a\n"), "{coloured}");
+}
+
+#[tokio::test]
+async fn policies_warn_beside_unknown_fields() {
+    let policy = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [configmaps]}]}
+  validations: [{expression: 'false', message: no owner}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: p}
+spec: {policyName: p, validationActions: [Warn]}
+";
+    let files = Files::new(&[
+        ("policy.yaml", policy),
+        ("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nkond: 1\n"),
+        (
+            "a.json",
+            "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"a\"},\n \"data\": {\"x\": \"1\",\n  \"x\": \"2\"}}",
+        ),
+    ]);
+    let settings = |name| Settings { policies: vec!["policy.yaml".to_owned()], ..inputs(&[name]) };
+    let warning = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'p': no owner";
+    let found = findings(&files, settings("a.yaml")).await;
+    assert_eq!(found, ["a.yaml:4:1: kond: unknown field".to_owned(), format!("a.yaml:3:18: {warning}")]);
+    let found = findings(&files, settings("a.json")).await;
+    assert_eq!(found[0], "a.json:3:3: data.x: duplicate field");
+    assert!(found[1].ends_with(warning), "{found:?}");
 }
 
 #[tokio::test]

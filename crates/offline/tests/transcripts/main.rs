@@ -16,7 +16,7 @@ use std::sync::Arc;
 use http::Method;
 use machinery::value::Decoded;
 use machinery::{Release, Value, value, yaml};
-use offline::engine::{Caller, Content, Engine, Options, Patch, RequestOptions, User, Verdict};
+use offline::engine::{Caller, Content, Engine, FieldValidation, Options, Patch, RequestOptions, User, Verdict};
 use recorded::{Response, body, comparable, escaped, header};
 
 /// The fewest requests that have to be compared: a test that compares nothing proves nothing.
@@ -363,7 +363,7 @@ fn is_about_fields(warning: &str) -> bool {
 
 /// The options of a query, and whether unknown fields are ignored; `None` if there are others than manifests can ask for.
 fn options(query: &str) -> Option<(RequestOptions, bool)> {
-    let mut options = RequestOptions { strict: false, ..RequestOptions::dry() };
+    let mut options = RequestOptions { fields: FieldValidation::Warn, ..RequestOptions::dry() };
     let mut is_lenient = false;
     let mut given = vec![];
     for option in query.split('&').filter(|option| !option.is_empty()) {
@@ -373,7 +373,7 @@ fn options(query: &str) -> Option<(RequestOptions, bool)> {
         }
         given.push(name);
         match (name, value) {
-            ("fieldValidation", "Strict") => options.strict = true,
+            ("fieldValidation", "Strict") => options.fields = FieldValidation::Strict,
             ("fieldValidation", "Ignore") => is_lenient = true,
             ("fieldValidation", "Warn") | ("dryRun", "All") | ("force", "false") => {}
             ("force", "true") => options.force = true,

@@ -160,7 +160,7 @@ pub const LIST_TYPE_CHANGED: Check = breaking(
 pub const LIST_KEYS_CHANGED: Check =
     breaking("list-keys-changed", TIGHTER, "items are merged and compared by other keys: add a new field instead");
 pub const MAP_TYPE_CHANGED: Check =
-    breaking("map-type-changed", &[Writers], "server-side apply merges or replaces the object as a whole from now on");
+    warning("map-type-changed", &[Writers], "server-side apply merges or replaces the object as a whole from now on");
 
 pub const RULE_ADDED: Check = breaking("rule-added", TIGHTER, RATCHET);
 pub const RULE_TIGHTENED: Check = breaking("rule-tightened", TIGHTER, RATCHET);

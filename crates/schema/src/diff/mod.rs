@@ -14,6 +14,8 @@ mod rules;
 mod tests;
 mod versions;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use machinery::{Release, Value};
 
 use crate::definition;
@@ -88,8 +90,33 @@ struct FoundChanges {
 
 impl FoundChanges {
     fn add(&mut self, check: &'static Check, path: &str, reason: String) {
+        self.add_as(check.severity, check, path, reason);
+    }
+
+    /// Adds a change that breaks less than others of its kind.
+    fn add_as(&mut self, severity: Severity, check: &'static Check, path: &str, reason: String) {
         let (version, path) = (self.version.clone(), path.to_owned());
-        self.found.push(Change { check, severity: check.severity, version, path, reason });
+        self.found.push(Change { check, severity, version, path, reason });
+    }
+
+    /// Replaces the changed descriptions of each version by their number, if there are several.
+    fn count_descriptions(&mut self) {
+        let is_one = |change: &Change| change.check == &checks::DESCRIPTION_CHANGED;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for change in self.found.iter().filter(|change| is_one(change)) {
+            *counts.entry(change.version.clone()).or_default() += 1;
+        }
+        let mut counted = BTreeSet::new();
+        self.found.retain_mut(|change| {
+            let count = counts.get(&change.version).copied().unwrap_or_default();
+            if !is_one(change) || count < 2 {
+                return true;
+            }
+            let path = std::mem::take(&mut change.path);
+            let place = if path.is_empty() { "the object itself" } else { &path };
+            change.reason = format!("{count} descriptions change, the first of them that of {place}");
+            counted.insert(change.version.clone())
+        });
     }
 }
 
@@ -99,6 +126,7 @@ pub fn compare(old: &Value, new: &Value) -> Vec<Change> {
     names::compare(old, new, &mut changes);
     versions::compare(old, new, &mut changes);
     conversion::compare(old, new, &mut changes);
+    changes.count_descriptions();
     changes.version.clear();
     refusals(old, new, &mut changes);
     changes.found

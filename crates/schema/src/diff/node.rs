@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use machinery::Value;
 use machinery::value::quote;
 
-use super::{FoundChanges, bounds, checks, rules};
+use super::{FoundChanges, Severity, bounds, checks, rules};
 use crate::openapi::{additional, entries, flag, items, list, property, text};
 
 /// Adds the changes between two schemas of whole objects.
@@ -121,7 +121,10 @@ fn extensions(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) 
         };
         let (before, after) = (of(old), of(new));
         if before != after {
-            changes.add(check, path, format!("{key} changes from {before} to {after}"));
+            // without uniqueness, every object stays valid
+            let is_looser = after == "atomic";
+            let severity = if is_looser { check.severity.min(Severity::Warning) } else { check.severity };
+            changes.add_as(severity, check, path, format!("{key} changes from {before} to {after}"));
         }
     }
     let keys = |schema: &Value| {
@@ -169,9 +172,17 @@ fn properties(old: &Value, new: &Value, path: &str, changes: &mut FoundChanges) 
             changes.add(&checks::FIELD_REMOVED, &place, "the field is removed".to_owned());
         }
     }
+    let required = list(new, "required");
     for (name, before) in entries(old, "properties") {
         if let Some(after) = property(new, name) {
-            node(before, after, &below(path, name), changes);
+            let (first, place) = (changes.found.len(), below(path, name));
+            node(before, after, &place, changes);
+            // an object without the field stays valid
+            let is_optional = !required.iter().any(|required| required.as_str() == Some(name));
+            let mut found = changes.found.iter_mut().skip(first).filter(|change| change.path == place);
+            if let Some(removed) = found.find(|change| is_optional && change.check == &checks::DEFAULT_REMOVED) {
+                removed.severity = Severity::Warning;
+            }
         }
     }
     let was_free = flag(old, "x-kubernetes-preserve-unknown-fields") || additional(old).is_some();

@@ -87,6 +87,12 @@ fn fields_change() {
             "breaking list-type-changed v1:spec.f",
         ),
         (
+            "type: array, items: {type: string}, x-kubernetes-list-type: set",
+            "type: array, items: {type: string}",
+            "warning list-type-changed v1:spec.f",
+        ),
+        ("type: string, default: a", "type: string", "warning default-removed v1:spec.f"),
+        (
             "type: array, items: {type: string}",
             "type: array, items: {type: string, maxLength: 4}",
             "breaking bound-added v1:spec.f[*]",
@@ -101,7 +107,7 @@ fn fields_change() {
             "type: object",
             "breaking unknown-fields-pruned v1:spec.f",
         ),
-        ("type: object", "type: object, x-kubernetes-map-type: atomic", "breaking map-type-changed v1:spec.f"),
+        ("type: object", "type: object, x-kubernetes-map-type: atomic", "warning map-type-changed v1:spec.f"),
         ("type: string", "type: string, not: {enum: [a]}", "breaking combination-added v1:spec.f"),
         (
             "type: string, anyOf: [{enum: [a]}]",
@@ -156,6 +162,16 @@ fn objects_change() {
             "properties: {a: {type: string, default: x}}",
             "properties: {a: {type: string, default: x}}, required: [a]",
             "warning required-with-default v1:spec.a",
+        ),
+        (
+            "properties: {a: {type: string, default: x}}, required: [a]",
+            "properties: {a: {type: string}}, required: [a]",
+            "breaking default-removed v1:spec.a",
+        ),
+        (
+            "properties: {a: {type: string, description: d}, b: {type: string, description: d}}",
+            "properties: {a: {type: string, description: e}, b: {type: string, description: e}}",
+            "warning description-changed v1:",
         ),
     ] {
         assert_eq!(shown(&with_object(old), &with_object(new)).join("\n"), wanted, "{old} to {new}");

@@ -159,6 +159,7 @@ pub(super) fn pairs(definition: &Value) -> Vec<Change> {
         changes.version = format!("{} -> {}", older.str_at(&["name"]), newer.str_at(&["name"]));
         node::compare(schema(older), schema(newer), &mut changes);
     }
+    changes.count_descriptions();
     changes.found.retain(|change| change.severity > Severity::Info);
     changes.found
 }

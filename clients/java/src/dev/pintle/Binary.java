@@ -4,15 +4,22 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.net.URL;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.DigestInputStream;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.util.Collections;
+import java.util.EnumSet;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Set;
 
 /** The binary: the one of the jar of this platform, or the one that PINTLE_BINARY or the property pintle.binary names. */
 final class Binary {
@@ -55,11 +62,46 @@ final class Binary {
             throw new PintleException("the class path has no binary of pintle-server for " + platform + ": add " + artifact
                     + " to it, or name a binary of that version in PINTLE_BINARY");
         }
-        Path program = cache().resolve(digest.substring(0, 16)).resolve("pintle");
+        PintleException first;
+        try {
+            return extracted(cache(), packed, digest);
+        } catch (PintleException error) {
+            first = error;
+        }
+        try {
+            return extracted(temporary(), packed, digest);
+        } catch (PintleException | IOException error) {
+            first.addSuppressed(error);
+            throw first;
+        }
+    }
+
+    private static Path extracted(Path cache, URL packed, String digest) {
+        Path program = cache.resolve(digest.substring(0, 16)).resolve("pintle");
         if (!Files.isExecutable(program)) {
             extract(packed, digest, program);
         }
         return program;
+    }
+
+    /** A directory among the temporary files, which others may have made: it is used only if nobody else can write to it. */
+    private static Path temporary() throws IOException {
+        Path own = Files.createTempFile("pintle-", "");
+        try {
+            Path directory = own.resolveSibling("pintle-cache-" + Files.getAttribute(own, "unix:uid"));
+            try {
+                Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+            } catch (FileAlreadyExistsException exists) {
+                PosixFileAttributes found = Files.readAttributes(directory, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+                Set<PosixFilePermission> others = EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
+                if (!found.isDirectory() || !found.owner().equals(Files.getOwner(own)) || !Collections.disjoint(found.permissions(), others)) {
+                    throw new IOException(directory + " is not a directory of this user alone");
+                }
+            }
+            return directory;
+        } finally {
+            Files.delete(own);
+        }
     }
 
     private static Path cache() {

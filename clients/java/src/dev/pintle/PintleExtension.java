@@ -11,6 +11,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.extension.AfterAllCallback;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
@@ -29,15 +31,16 @@ import org.opentest4j.TestAbortedException;
  * static final PintleExtension pintle = new PintleExtension().apply("config/crd");
  * }</pre>
  */
-public final class PintleExtension implements ParameterResolver, AfterEachCallback {
+public final class PintleExtension implements ParameterResolver, AfterEachCallback, AfterAllCallback {
     private final List<String> flags = new ArrayList<>();
     private final List<String> paths = new ArrayList<>();
     private String key;
     private String place = "";
     private Consumer<Workspace> build;
+    private Scope scope;
 
-    /** The workspace of a test, and the length of the log before the test. */
-    private record Begun(Workspace workspace, long logSize) {}
+    /** The workspace of the test or class with this identifier, the length of the log before it, and whether a test has failed. */
+    private record Begun(String owner, Workspace workspace, long logSize, AtomicBoolean isKept) {}
 
     /** Flags of {@code pintle serve}. */
     public PintleExtension flags(String... more) {
@@ -59,6 +62,12 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
         return this;
     }
 
+    /** The tests that share a workspace. */
+    public PintleExtension scope(Scope shared) {
+        scope = shared;
+        return this;
+    }
+
     @Override
     public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
         Class<?> type = parameter.getParameter().getType();
@@ -71,11 +80,25 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
         if (type == Server.class) {
             return server(context);
         }
-        if (context.getTestMethod().isEmpty()) {
+        ExtensionContext owner = owner(context);
+        if (owner.getTestMethod().isEmpty() && scope(context) == Scope.TEST) {
             throw new ParameterResolutionException("a workspace is for one test: take it in a method of @Test, @BeforeEach or @AfterEach");
         }
-        Begun begun = context.getStore(Namespace.create(this)).getOrComputeIfAbsent(Begun.class, unknown -> begin(context), Begun.class);
+        Begun begun = owner.getStore(Namespace.create(this)).getOrComputeIfAbsent(Begun.class, unknown -> begin(owner), Begun.class);
         return type == Workspace.class ? begun.workspace() : begun.workspace().client(type);
+    }
+
+    private Scope scope(ExtensionContext context) {
+        return scope != null ? scope : annotation(context).map(PintleTest::scope).orElse(Scope.TEST);
+    }
+
+    /** The context of the test, or of the outermost class around it. */
+    private ExtensionContext owner(ExtensionContext context) {
+        ExtensionContext owner = context;
+        while (scope(context) == Scope.CLASS && owner.getParent().filter(parent -> parent.getTestClass().isPresent()).isPresent()) {
+            owner = owner.getParent().get();
+        }
+        return owner;
     }
 
     private Server server(ExtensionContext context) {
@@ -93,7 +116,7 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
         Server server = server(context);
         long logSize = server.logSize();
         if (manifests.length == 0 && build == null) {
-            return new Begun(server.workspace(), logSize);
+            return new Begun(context.getUniqueId(), server.workspace(), logSize, new AtomicBoolean());
         }
         Workspace template = server.template(place, key + " " + List.of(manifests), workspace -> {
             workspace.apply(manifests);
@@ -101,7 +124,7 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
                 build.accept(workspace);
             }
         });
-        return new Begun(template.fork(), logSize);
+        return new Begun(context.getUniqueId(), template.fork(), logSize, new AtomicBoolean());
     }
 
     /** A parameter of the configuration of JUnit, in words. */
@@ -125,8 +148,23 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
             return;
         }
         if (context.getExecutionException().filter(error -> !(error instanceof TestAbortedException)).isPresent()) {
+            begun.isKept().set(true);
             report(context, begun);
-        } else {
+        }
+        end(context, begun);
+    }
+
+    @Override
+    public void afterAll(ExtensionContext context) {
+        Begun begun = context.getStore(Namespace.create(this)).get(Begun.class, Begun.class);
+        if (begun != null) {
+            end(context, begun);
+        }
+    }
+
+    /** Deletes a workspace at the end of what it is for. Stores also have what those around them have. */
+    private static void end(ExtensionContext context, Begun begun) {
+        if (begun.owner().equals(context.getUniqueId()) && !begun.isKept().get()) {
             begun.workspace().delete();
         }
     }
@@ -134,6 +172,10 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
     private static void report(ExtensionContext context, Begun begun) {
         String test = context.getRequiredTestClass().getSimpleName() + " " + context.getDisplayName();
         System.err.println("workspace of " + test + ": KUBECONFIG=" + begun.workspace().kubeconfig() + " kubectl api-resources");
+        String changes = changes(begun.workspace());
+        if (!changes.isEmpty()) {
+            System.err.println("what differs from the beginning of the workspace:\n" + changes);
+        }
         String log = begun.workspace().server().logSince(begun.logSize()).strip();
         if (!log.isEmpty()) {
             System.err.println("log of the Pintle server:\n" + log);
@@ -142,6 +184,14 @@ public final class PintleExtension implements ParameterResolver, AfterEachCallba
             awaitEnter(test);
         } else {
             System.err.println("The server ends with the run; with -Dpintle.keep=true, the run waits here for Enter.");
+        }
+    }
+
+    private static String changes(Workspace workspace) {
+        try {
+            return workspace.changes();
+        } catch (PintleException error) {
+            return "cannot be listed: " + error.getMessage();
         }
     }
 

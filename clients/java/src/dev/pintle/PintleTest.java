@@ -20,4 +20,7 @@ public @interface PintleTest {
 
     /** Flags of {@code pintle serve}. */
     String[] flags() default {};
+
+    /** The tests that share a workspace. */
+    Scope scope() default Scope.TEST;
 }

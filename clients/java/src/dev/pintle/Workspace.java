@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /** A workspace of a server: an API of its own. */
@@ -23,6 +24,9 @@ public final class Workspace implements AutoCloseable {
     static final String TESTING = "/apis/" + TESTING_VERSION;
     // what others need is applied first
     private static final List<String> FIRST = List.of("Namespace", "CustomResourceDefinition");
+
+    private static final long DIFF_SECONDS = 10;
+    private static final int DIFF_LINES = 50;
 
     private final Server server;
     private final String name;
@@ -146,6 +150,27 @@ public final class Workspace implements AutoCloseable {
     /** What each client has done, and what of it is suspicious: the status of a Report. */
     public Map<?, ?> report() {
         return (Map<?, ?>) testing("Report", "reports", "now", Map.of()).get("status");
+    }
+
+    /** The objects that were created, changed or deleted since the workspace began, one a line. */
+    public String changes() {
+        List<String> command = List.of(Binary.find().toString(), "workspace", "diff", name, "--kubeconfig", server.data().resolve("admin.kubeconfig").toString());
+        try {
+            Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+            process.getOutputStream().close();
+            // a program that hangs is ended, which ends its output
+            process.onExit().orTimeout(DIFF_SECONDS, TimeUnit.SECONDS).exceptionally(late -> process.destroyForcibly());
+            List<String> lines = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).lines().toList();
+            if (process.waitFor() != 0) {
+                throw new PintleException(String.join(" ", lines));
+            }
+            return lines.size() > DIFF_LINES ? String.join("\n", lines.subList(0, DIFF_LINES)) + "\n..." : String.join("\n", lines);
+        } catch (IOException error) {
+            throw new PintleException("the changes cannot be listed: " + error.getMessage(), error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new PintleException("interrupted", error);
+        }
     }
 
     /** Creates an object of the testing API. */

@@ -3,58 +3,93 @@
 //! Flags of the command line and environment variables win over the file. Its values are put before the given flags, so that
 //! all of them are checked in one place.
 
+mod fields;
+mod project;
+
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use machinery::Value;
 
-const API_VERSION: &str = "config.pintle.dev/v1alpha1";
+use fields::{API_VERSION, FLAG};
+
 const KIND: &str = "ServerConfiguration";
-/// The flag, which a file cannot set.
-pub const FLAG: &str = "config";
 /// The environment variable in place of the flag.
 pub const VARIABLE: &str = "PINTLE_CONFIG";
-/// How similar two names must be for a suggestion, from 0 to 1; as clap's.
-const SIMILAR: f64 = 0.7;
-
 /// The command line with the flags of the file.
 pub struct Merged {
     pub arguments: Vec<String>,
-    /// The file, and the names of the flags that come from it.
-    pub file: Option<(PathBuf, BTreeSet<String>)>,
+    /// The name of the file in errors, and the names of the flags that come from it.
+    pub file: Option<(String, BTreeSet<String>)>,
 }
 
-/// Adds the flags of the file that the command line names. The error is one line.
-pub fn merge(command: &Command, mut arguments: Vec<String>) -> Result<Merged, String> {
-    // without a file, a second pass over the flags would cost memory and time
-    if !arguments.iter().any(|argument| argument.starts_with("--config")) && std::env::var_os(VARIABLE).is_none() {
-        return Ok(Merged { arguments, file: None });
-    }
+/// Adds the flags of the file that the command line names, or of that of the project. The error is one line.
+pub fn merge(command: &Command, arguments: Vec<String>) -> Result<Merged, String> {
+    let file = match project::section(&arguments) {
+        Some(section) => project::file(section)?,
+        // without a file, a second pass over the flags would cost memory and time
+        None if !arguments.iter().any(|argument| argument.starts_with("--config"))
+            && std::env::var_os(VARIABLE).is_none() =>
+        {
+            None
+        }
+        None => Some(File::Server),
+    };
+    let Some(file) = file else { return Ok(Merged { arguments, file: None }) };
     // errors of the other flags are reported once all flags are parsed
     let first_look = command.clone().ignore_errors(true).try_get_matches_from(&arguments);
-    let Some((subcommand, matches)) = first_look.as_ref().ok().and_then(|matches| chosen(command, matches)) else {
-        return Ok(Merged { arguments, file: None });
+    match first_look.as_ref().ok().and_then(|matches| chosen(command, matches)) {
+        Some(chosen) => added(chosen, arguments, file),
+        None => Ok(Merged { arguments, file: None }),
+    }
+}
+
+/// A file with flags.
+enum File {
+    /// The one that `--config` names.
+    Server,
+    Project(project::Project),
+}
+
+fn added(
+    (subcommand, matches): (&Command, &ArgMatches),
+    mut arguments: Vec<String>,
+    file: File,
+) -> Result<Merged, String> {
+    let (label, found) = match &file {
+        File::Project(project) => (project.label(), project.flags(subcommand)),
+        File::Server => {
+            let Ok(Some(path)) = matches.try_get_one::<PathBuf>(FLAG) else {
+                return Ok(Merged { arguments, file: None });
+            };
+            let read = fields::read(path, KIND).and_then(|fields| fields::flags(subcommand, &fields));
+            (format!("--config: {}", path.display()), read)
+        }
     };
-    let Ok(Some(path)) = matches.try_get_one::<PathBuf>(FLAG) else { return Ok(Merged { arguments, file: None }) };
     let start = arguments.iter().position(|argument| argument == subcommand.get_name());
     let start = start.map_or(arguments.len(), |at| at + 1);
     let is_given = |flag: &Arg| {
         let source = matches.value_source(flag.get_id().as_str());
         matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
     };
-    let mut names = BTreeSet::new();
-    let mut added = vec![];
-    for (flag, values) in read(subcommand, path).map_err(|why| format!("--config: {}: {why}", path.display()))? {
+    let (mut names, mut added) = (BTreeSet::new(), vec![]);
+    for (flag, values) in found.map_err(|why| format!("{label}: {why}"))? {
         let name = flag.get_long().unwrap_or_default();
-        if !is_given(flag) {
-            names.insert(name.to_owned());
-            added.extend(values.into_iter().map(|value| format!("--{name}={value}")));
+        if is_given(flag) {
+            continue;
+        }
+        names.insert(name.to_owned());
+        match flag.get_action() {
+            ArgAction::SetTrue => {
+                added.extend(values.iter().filter(|value| *value == "true").map(|_| format!("--{name}")))
+            }
+            _ => added.extend(values.into_iter().map(|value| format!("--{name}={value}"))),
         }
     }
     arguments.splice(start..start, added);
-    Ok(Merged { arguments, file: Some((path.clone(), names)) })
+    Ok(Merged { arguments, file: Some((label, names)) })
 }
 
 /// The innermost subcommand that was given.
@@ -62,58 +97,6 @@ pub fn chosen<'a>(command: &'a Command, matches: &'a ArgMatches) -> Option<(&'a 
     let (name, matches) = matches.subcommand()?;
     let command = command.find_subcommand(name)?;
     Some(chosen(command, matches).unwrap_or((command, matches)))
-}
-
-/// The flags of a file with their values.
-fn read<'a>(command: &'a Command, path: &Path) -> Result<Vec<(&'a Arg, Vec<String>)>, String> {
-    let text = std::fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
-    let decoded = machinery::yaml::decode(&text).map_err(|error| error.to_string())?;
-    if let Some(twice) = decoded.duplicates.first() {
-        return Err(twice.clone());
-    }
-    let Value::Object(fields) = &decoded.value else {
-        return Err(format!("wanted fields, beginning with apiVersion: {API_VERSION} and kind: {KIND}"));
-    };
-    for (field, wanted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
-        match decoded.value.str_at(&[field]) {
-            given if given == wanted => {}
-            "" => return Err(format!("{field} is missing; wanted {field}: {wanted}")),
-            given => return Err(format!("{field} is {given:?}; wanted {wanted:?}")),
-        }
-    }
-    let flags = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind"));
-    flags.map(|(name, value)| Ok((flag(command, name)?, values(command, name, value)?))).collect()
-}
-
-/// The flag of this name.
-fn flag<'a>(command: &'a Command, name: &str) -> Result<&'a Arg, String> {
-    if name == FLAG {
-        return Err("a file cannot name another file".to_owned());
-    }
-    command.get_arguments().find(|flag| flag.get_long() == Some(name)).ok_or_else(|| {
-        let known = command.get_arguments().filter_map(Arg::get_long).filter(|known| *known != FLAG);
-        let near = known.map(|known| (strsim::jaro(known, name), known)).filter(|(likeness, _)| *likeness > SIMILAR);
-        match near.max_by(|a, b| a.0.total_cmp(&b.0)) {
-            Some((_, near)) => format!("there is no flag {name:?}; did you mean {near:?}?"),
-            None => format!("there is no flag {name:?}; pintle serve --help lists all flags"),
-        }
-    })
-}
-
-/// The values of a flag: a text, a number or a boolean, or a list of them.
-fn values(command: &Command, name: &str, value: &Value) -> Result<Vec<String>, String> {
-    let one = |value: &Value| match value {
-        Value::String(text) => Ok(text.to_string()),
-        Value::Int(_) | Value::Float(_) | Value::Bool(_) => Ok(value.to_json()),
-        _ => Err(format!("{name}: wanted text, a number, a boolean or a list of these, not {}", value.to_json())),
-    };
-    match value {
-        Value::Array(values) if matches!(flag(command, name)?.get_action(), ArgAction::Append) => {
-            values.iter().map(one).collect()
-        }
-        Value::Array(_) => Err(format!("{name}: wanted one value, not the list {}", value.to_json())),
-        value => Ok(vec![one(value)?]),
-    }
 }
 
 /// The flags of a command as a file, each with the place that its value is from.
