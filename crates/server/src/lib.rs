@@ -391,7 +391,7 @@ impl Server {
         });
         audit.start();
         testing::keep_kinds(testing.is_some(), &context).await?;
-        testing.iter().for_each(|testing| testing::start(testing, &context, stop.subscribe()));
+        testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
         if config.testing {
             health.for_testing();
         }

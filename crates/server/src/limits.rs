@@ -258,6 +258,11 @@ pub const FAULT_AGE_STEP: Duration = Duration::from_millis(10);
 pub const FAULT_AGES_MAX: usize = 60_000;
 /// Interval of writes of the status of a fault or gate.
 pub const FAULT_STATUS: Duration = Duration::from_millis(200);
+/// How long a client is expected to repeat a request that a fault has made fail, if the response does not say. client-go's
+/// informers pause for at most 1.6 s after the first failure and 3.2 s after the second.
+pub const FAULT_REPEAT: Duration = Duration::from_secs(4);
+/// Number of such requests that are remembered.
+pub const FAULT_REPEATS_MAX: usize = 10_000;
 /// Interval of looks at the watches while a client waits until they have received every event.
 pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
 /// Number of watches and requests that the status of such a wait names.

@@ -19,6 +19,7 @@ use super::definition::GROUP;
 use super::fault::{EventEffect, FaultEffect, Hit};
 use super::matching::Matchable;
 use super::queue::{Hold, Item, Queue};
+use super::repeats::{FailedRequest, RepeatKey};
 use super::report::WatchKey;
 use super::state::{ReportedKind, TestState, Watcher};
 use crate::http::CAUSE_ANNOTATION;
@@ -30,6 +31,8 @@ pub struct Delivering {
     testing: Arc<Testing>,
     watcher: Arc<Watcher>,
     audit_context: Option<Arc<AuditContext>>,
+    /// Whether events are being sent of which no waiting client knows yet.
+    sends: bool,
 }
 
 impl Testing {
@@ -55,6 +58,7 @@ impl Testing {
             true => Arc::default(),
             false => self.tally.lock().watch_begins(agent, &key),
         };
+        let repeat = RepeatKey::of(&watch.authorized.user.name, agent, info);
         let mut state = self.state.lock();
         let id = state.number();
         let watcher = Arc::new(Watcher {
@@ -62,6 +66,7 @@ impl Testing {
             user: watch.authorized.user.name.clone(),
             agent: agent.to_owned(),
             key,
+            repeat,
             events,
             position,
             has_begun: AtomicBool::default(),
@@ -72,7 +77,7 @@ impl Testing {
         });
         state.watches.insert(id, watcher.clone());
         drop(state);
-        Delivering { testing: self, watcher, audit_context: watch.audit_context.clone() }
+        Delivering { testing: self, watcher, audit_context: watch.audit_context.clone(), sends: false }
     }
 }
 
@@ -122,6 +127,7 @@ impl Deliveries for Delivering {
         let passed = self.passed(events);
         let objects = passed.events.iter().filter(|event| matches!(event, WatchEvent::Object(..))).count();
         self.watcher.events.fetch_add(objects as u64, Ordering::AcqRel);
+        self.sends |= objects > 0;
         passed
     }
 
@@ -143,6 +149,9 @@ impl Deliveries for Delivering {
     }
 
     fn reached(&mut self, revision: Revision) {
+        if std::mem::take(&mut self.sends) && self.testing.is_active() {
+            self.testing.state.lock().delivered(&self.watcher.key);
+        }
         self.watcher.reached.store(revision, Ordering::Release);
         self.watcher.has_begun.store(true, Ordering::Release);
     }
@@ -223,6 +232,11 @@ impl TestState {
                 user: watcher.user.clone(),
                 agent: watcher.agent.as_str().into(),
             };
+            if matches!(effect, EventEffect::End | EventEffect::Expire) {
+                let request = hit.request.clone();
+                let failed = FailedRequest { request, fault: name.clone(), pause: None };
+                self.repeats.expect(watcher.repeat.clone(), failed, now);
+            }
             self.remember(&name, hit);
             let hold = match effect {
                 EventEffect::Delay => Hold::Until(now + delay, name.clone()),

@@ -69,6 +69,18 @@ impl FaultEffect {
         }
     }
 
+    /// Whether the client sees its request fail.
+    pub fn fails(&self) -> bool {
+        !matches!(self, FaultEffect::Slow | FaultEffect::Stale { .. } | FaultEffect::Event(_))
+    }
+
+    /// The time for which the response asks the client to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let FaultEffect::Error { code, retry_after, .. } = self else { return None };
+        let seconds = retry_after.or((*code == 429).then_some(1)).filter(|seconds| *seconds > 0)?;
+        Some(Duration::from_secs(seconds.into()))
+    }
+
     /// The name of the effect in the status.
     pub fn name(&self) -> String {
         match self {

@@ -1,10 +1,10 @@
 //! Applies faults to requests.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base::clock;
 use base::request::{RequestInfo, Verb};
 use futures_util::future::BoxFuture;
 use machinery::{Status, Text, Value};
@@ -16,6 +16,7 @@ use super::clock::ClockCompletion;
 use super::definition::{CLOCKS, GROUP, REVIEWS};
 use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
 use super::matching::{Matchable, described};
+use super::repeats::{FailedRequest, RepeatKey};
 use super::report::Observing;
 use super::state::{InFlightRequest, ReportedKind, TestState};
 use crate::http::{Disruption, InterceptedRequest, Interception, Interceptor, Observation, Tap};
@@ -82,7 +83,9 @@ impl Testing {
         let flight =
             InFlightRequest { request: request.clone(), user: target.user.into(), agent: target.agent.to_owned() };
         state.flights.insert(id, flight);
-        let guard: Option<Box<dyn Any + Send>> = Some(Box::new(FlightGuard { testing: self.clone(), id }));
+        let mut guard = FlightGuard { testing: self.clone(), id, failed: None };
+        let key = RepeatKey::of(target.user, target.agent, subject.info);
+        state.repeats.requested(&key);
         let mut found = None;
         for (name, fault) in &mut state.faults {
             let alive = fault.alive.subscribe();
@@ -92,22 +95,27 @@ impl Testing {
             }
         }
         let Some((name, rule, ordinal, alive)) = found else {
-            return Some(Interception { guard, ..Interception::default() });
+            return Some(Interception { guard: Some(Box::new(guard)), ..Interception::default() });
         };
         let hit = Hit {
             seconds: now.div_euclid(1000),
             ordinal,
             effect: rule.effect.name(),
-            request,
+            request: request.clone(),
             user: target.user.into(),
             agent: target.agent.into(),
         };
         let disruption = disruption(&rule, &target, &state);
         state.remember(&name, hit);
+        if rule.effect.fails() {
+            let pause = rule.effect.retry_after();
+            let is_expected = pause.is_some() || is_informer(subject.info) || state.has_watch(target.user, target.agent);
+            guard.failed = is_expected.then(|| (key, FailedRequest { request, fault: name.clone(), pause }));
+        }
         drop(state);
         self.has_changed.notify_one();
         let delay = rule.delay_of(ordinal);
-        Some(Interception { delay: (!delay.is_zero()).then(|| pause(delay, alive)), disruption, cause: name, guard })
+        Some(Interception { delay: (!delay.is_zero()).then(|| pause(delay, alive)), disruption, cause: name, guard: Some(Box::new(guard)) })
     }
 
     /// The stored object that a request names, if a fault selects objects by their labels.
@@ -145,12 +153,24 @@ fn refused(info: &RequestInfo) -> Option<Interception> {
 struct FlightGuard {
     testing: Arc<Testing>,
     id: u64,
+    /// Set if a fault makes the request fail and the client is expected to repeat it.
+    failed: Option<(RepeatKey, FailedRequest)>,
 }
 
 impl Drop for FlightGuard {
     fn drop(&mut self) {
-        self.testing.state.lock().flights.remove(&self.id);
+        self.testing.change(|state| {
+            state.flights.remove(&self.id);
+            if let Some((key, failed)) = self.failed.take() {
+                state.repeats.expect(key, failed, clock::instant());
+            }
+        });
     }
+}
+
+/// Whether a request is one with which informers begin. They repeat it, whereas commands give up.
+fn is_informer(info: &RequestInfo) -> bool {
+    info.verb == Verb::Watch || info.verb == Verb::List && info.query.has("resourceVersion")
 }
 
 fn target_of<'a>(subject: &InterceptedRequest<'a>) -> Matchable<'a> {

@@ -17,6 +17,7 @@ mod intercept;
 mod matching;
 mod queue;
 mod record;
+mod repeats;
 mod report;
 mod settle;
 mod state;
@@ -35,7 +36,8 @@ use parking_lot::Mutex;
 use store::Revision;
 use tokio::sync::{Notify, watch};
 
-use crate::assembly::Observer;
+use crate::assembly::{Assembled, Observer};
+use crate::controllers::ControllerManager;
 use crate::http::Interceptor;
 use crate::verbs::Context;
 
@@ -53,6 +55,7 @@ pub struct Testing {
     /// The time limit of requests, which waits must stay below.
     request_timeout: Duration,
     context: OnceLock<Weak<Context>>,
+    controllers: OnceLock<Weak<ControllerManager>>,
     /// Whether any object may concern a request.
     active: AtomicBool,
     /// Requests in flight, except watches and requests of this group.
@@ -153,8 +156,9 @@ impl Testing {
 }
 
 /// Puts the objects of this group into effect in a context, until `stop` becomes true.
-pub fn start(testing: &Arc<Testing>, context: &Arc<Context>, stop: watch::Receiver<bool>) {
-    let _ = testing.context.set(Arc::downgrade(context));
+pub fn start(testing: &Arc<Testing>, assembled: &Assembled, stop: watch::Receiver<bool>) {
+    let _ = testing.context.set(Arc::downgrade(&assembled.context));
+    let _ = testing.controllers.set(Arc::downgrade(&assembled.controllers));
     base::clock::scoped(Some(&testing.clock), || task::spawn("testing", controller::run(testing.clone(), stop)));
 }
 

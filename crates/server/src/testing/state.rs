@@ -16,7 +16,8 @@ use tokio::time::Instant;
 use super::fault::{Fault, FaultEffect, Lateness};
 use super::gate::Gate;
 use super::queue::{Hold, Queue};
-use super::report::WatchKey;
+use super::repeats::{RepeatKey, Repeats};
+use super::report::{WatchKey, resource_name};
 use crate::limits;
 use crate::verbs::WatchEvent;
 
@@ -26,6 +27,8 @@ pub struct Watcher {
     pub user: Text,
     pub agent: String,
     pub key: WatchKey,
+    /// What the client requests again when the watch ends.
+    pub repeat: RepeatKey,
     pub position: Position,
     /// Whether the initial objects have been sent.
     pub has_begun: AtomicBool,
@@ -48,11 +51,12 @@ pub struct InFlightRequest {
     pub agent: String,
 }
 
-/// The writes since a wait began.
-pub struct Writes {
+/// The writes and deliveries since a wait began.
+pub struct Activity {
     /// Resources that do not count.
     pub ignored: Vec<String>,
-    pub count: u64,
+    pub writes: u64,
+    /// The time of the last write or delivery.
     pub last: Instant,
     /// The object that was written last.
     pub object: String,
@@ -73,7 +77,9 @@ pub struct TestState {
     pub gates: BTreeMap<Text, Gate>,
     pub watches: BTreeMap<u64, Arc<Watcher>>,
     pub flights: BTreeMap<u64, InFlightRequest>,
-    pub waits: BTreeMap<u64, Writes>,
+    pub waits: BTreeMap<u64, Activity>,
+    /// Requests that clients are expected to repeat.
+    pub repeats: Repeats,
     /// Objects whose status has changed.
     pub changed: BTreeSet<(ReportedKind, Text)>,
     /// Revisions and the times at which they were written, oldest first. Kept while a fault needs them.
@@ -101,7 +107,8 @@ impl TestState {
     pub fn is_active(&self) -> bool {
         let now = self.now_millis();
         let acts = |fault: &Fault| !fault.has_ended(now) && !fault.rules.is_empty();
-        !self.gates.is_empty() || !self.waits.is_empty() || self.faults.values().any(acts)
+        let is_watched = !self.gates.is_empty() || !self.waits.is_empty() || !self.repeats.is_empty();
+        is_watched || self.faults.values().any(acts)
     }
 
     pub fn has_changed(&self) -> bool {
@@ -161,8 +168,9 @@ impl TestState {
         self.watches.values().map(free).sum()
     }
 
-    /// Lets gates release events, as far as they may.
+    /// Lets gates release events, as far as they may, and no longer expects what clients should have done.
     pub fn pump(&mut self) {
+        self.expire_repeats();
         let names: Vec<Text> = self.gates.keys().cloned().collect();
         for name in names {
             let released = self.release(&name);
@@ -210,15 +218,35 @@ impl TestState {
     /// Records a write.
     pub fn written(&mut self, key: &Key, revision: Revision) {
         let now = clock::instant();
-        let resource =
-            if key.group.is_empty() { key.plural.to_string() } else { format!("{}.{}", key.plural, key.group) };
-        for writes in self.waits.values_mut().filter(|writes| !writes.ignored.contains(&resource)) {
-            (writes.count, writes.last) = (writes.count + 1, now);
-            writes.object = format!("{resource} {}", key.path);
+        let resource = resource_name(&key.group, &key.plural, "");
+        for activity in self.waits.values_mut().filter(|activity| !activity.ignored.contains(&resource)) {
+            (activity.writes, activity.last) = (activity.writes + 1, now);
+            activity.object = format!("{resource} {}", key.path);
         }
         if let Some(longest) = self.longest_age() {
             self.remember_age(now, revision, longest);
         }
+    }
+
+    /// Records that events of a resource have been sent to a client.
+    pub fn delivered(&mut self, key: &WatchKey) {
+        let (now, resource) = (clock::instant(), resource_name(&key.group, &key.resource, ""));
+        for activity in self.waits.values_mut().filter(|activity| !activity.ignored.contains(&resource)) {
+            activity.last = now;
+        }
+    }
+
+    /// Stops to expect repeated requests whose time is over. From then on, the clients get the quiet time.
+    pub fn expire_repeats(&mut self) {
+        let now = clock::instant();
+        if self.repeats.expire(now) {
+            self.waits.values_mut().for_each(|activity| activity.last = now);
+        }
+    }
+
+    /// Whether a client has a watch.
+    pub fn has_watch(&self, user: &str, agent: &str) -> bool {
+        self.watches.values().any(|watch| watch.user == user && watch.agent == agent)
     }
 
     /// The longest time by which a cache lags behind, if any does.

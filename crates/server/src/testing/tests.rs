@@ -57,7 +57,7 @@ impl TestServer {
         let assembled = clock::within(clock, blueprint.assemble(beginning)).await.unwrap();
         let stop = watch::Sender::new(false);
         super::keep_kinds(true, &assembled.context).await.unwrap();
-        super::start(&testing, &assembled.context, stop.subscribe());
+        super::start(&testing, &assembled, stop.subscribe());
         if runs {
             clock::scoped(Some(testing.clock()), || assembled.start(&blueprint, &stop.subscribe()));
         }
@@ -497,6 +497,109 @@ async fn settle_ends_when_writes_do_not() {
     let report = server.settle(json!({"quiet": "1ms", "timeout": "20s", "ignore": ["configmaps"]})).await;
     assert_eq!(report.get("settled"), Some(&Value::Bool(true)));
     writer.abort();
+}
+
+#[tokio::test]
+async fn settle_gives_clients_the_quiet_time_after_a_late_event() {
+    let server = Arc::new(TestServer::start().await);
+    let mut watch = server.watch().await;
+    server.fault("late", json!({"effect": {"watch": "Delay", "delay": "150ms"}})).await;
+    server.put("a", "1").await;
+    let writing = server.clone();
+    let client = base::task::spawn("client", async move {
+        assert_eq!(watch.next().await.as_deref(), Some("ADDED a1"));
+        let reading = base::task::spawn("watch", async move { while watch.next().await.is_some() {} });
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        writing.put("b", "1").await;
+        reading
+    });
+    let report = server.settle(json!({"quiet": "120ms", "timeout": "20s"})).await;
+    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
+    assert_eq!(server.get(&format!("{MAPS}/b")).await.0, 200, "the client has handled the event");
+    client.await.unwrap().abort();
+}
+
+#[tokio::test]
+async fn settle_waits_for_clients_that_back_off() {
+    let server = Arc::new(TestServer::start().await);
+    for (name, effect) in [
+        ("throttled", json!({"error": {"code": 429, "retryAfterSeconds": 1}})),
+        ("reset", json!({"connection": "Reset"})),
+        ("lost", json!({"afterCommit": "Timeout"})),
+    ] {
+        let watch = server.watch().await;
+        server.fault("f", json!({"match": {"verbs": ["create"]}, "when": {"count": 1}, "effect": effect})).await;
+        assert!(server.put(name, "1").await >= 429);
+        let writing = server.clone();
+        let client = base::task::spawn("client", async move {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            writing.put(name, "1").await
+        });
+        drop(watch);
+        server.delete("faults", "f").await;
+        let report = server.settle(json!({"quiet": "10ms", "timeout": "20s"})).await;
+        assert!(client.is_finished(), "{name}: {}", report.to_json());
+    }
+    server.fault("f", json!({"match": {"verbs": ["get"]}, "effect": {"error": {"code": 503}}})).await;
+    assert_eq!(server.get(&format!("{MAPS}/a")).await.0, 503);
+    let report = server.settle(json!({"quiet": "0s", "timeout": "2s"})).await;
+    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "a command is not expected to repeat anything");
+    let effect = json!({"error": {"code": 503, "retryAfterSeconds": 9}});
+    server.fault("e", json!({"match": {"verbs": ["list"]}, "effect": effect})).await;
+    assert_eq!(server.get(MAPS).await.0, 503);
+    let report = server.settle(json!({"quiet": "0s", "timeout": "30ms"})).await;
+    let message = "tester/1 (admin) has yet to repeat \"list configmaps default\", which Fault e made fail";
+    assert_eq!(report.str_at(&["message"]), message);
+}
+
+#[tokio::test]
+async fn settle_waits_for_a_watch_that_a_fault_has_ended() {
+    let server = Arc::new(TestServer::start().await);
+    let mut watch = server.watch().await;
+    server.fault("ends", json!({"effect": {"watch": "End"}, "when": {"count": 1}})).await;
+    server.put("a", "1").await;
+    assert_eq!(watch.next().await, None);
+    let watching = server.clone();
+    let client = base::task::spawn("client", async move {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let mut watch = watching.watch().await;
+        assert_eq!(watch.next().await.as_deref(), Some("ADDED b1"));
+        base::task::spawn("watch", async move { while watch.next().await.is_some() {} })
+    });
+    let report = server.settle(json!({"quiet": "0s", "timeout": "20s"})).await;
+    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
+    assert!(report.get("milliseconds").and_then(Value::as_int) >= Some(150), "{}", report.to_json());
+    server.put("b", "1").await;
+    client.await.unwrap().abort();
+}
+
+#[tokio::test]
+async fn settle_waits_for_the_controllers_of_the_server() {
+    let server = TestServer::start_on(Arc::new(Memory::default()), Some(Controllers::default())).await;
+    let spaces = "/api/v1/namespaces";
+    server.ok(Method::POST, spaces, json!({"metadata": {"name": "n"}})).await;
+    for number in 0..13 {
+        let object = json!({"metadata": {"name": (format!("m{number}"))}});
+        server.ok(Method::POST, &format!("{spaces}/n/configmaps"), object).await;
+    }
+    server.ok(Method::DELETE, &format!("{spaces}/n"), Value::Null).await;
+    let report = server.settle(json!({"quiet": "0s"})).await;
+    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
+    assert_eq!(server.get(&format!("{spaces}/n")).await.0, 404);
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "u"});
+    let dependent = json!({"metadata": {"name": "d", "ownerReferences": [owner]}});
+    server.ok(Method::POST, MAPS, dependent).await;
+    let report = server.settle(json!({"quiet": "0s", "timeout": "30ms"})).await;
+    let message = "the controller \"garbage collector\" of the server has work";
+    assert_eq!((report.str_at(&["reason"]), report.str_at(&["message"])), ("TimedOut", message));
+    // the grace period of a dependent without an owner
+    server.create("Clock", "clock", json!({"advance": "1m"})).await;
+    server.settle(json!({"quiet": "0s"})).await;
+    assert_eq!(server.get(&format!("{MAPS}/d")).await.0, 404);
+    let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}});
+    server.ok(Method::POST, "/api/v1/namespaces/default/events", event).await;
+    let report = server.settle(json!({"quiet": "0s", "timeout": "5s"})).await;
+    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "an expiry in an hour: {}", report.to_json());
 }
 
 #[tokio::test]

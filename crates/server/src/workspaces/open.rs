@@ -105,7 +105,7 @@ impl Workspaces {
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
         }
-        testing.iter().for_each(|testing| testing::start(testing, &assembled.context, stop.subscribe()));
+        testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
         if !spec.template {
             span.in_scope(|| clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe())));
         }

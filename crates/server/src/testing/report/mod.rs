@@ -16,7 +16,7 @@ use super::matching::fits;
 
 pub use checks::names as report_checks;
 pub use observing::Observing;
-pub use tally::{Tally, WatchKey};
+pub use tally::{Tally, WatchKey, resource_name};
 
 impl Testing {
     /// Completes a Report.
