@@ -267,8 +267,8 @@ pub const FAULT_REPEATS_MAX: usize = 10_000;
 pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
 /// Number of watches and requests that the status of such a wait names.
 pub const SETTLE_NAMED: usize = 20;
-/// What a report keeps: user agents, users of each, and items of each list, such as objects with findings. A
-/// workspace whose clients exceed all of these takes some hundred MB; a test has a few agents.
+/// What a report keeps: bytes in all, user agents, users of each, and items of each list, such as objects with findings.
+pub const REPORT_BYTES: usize = 8 << 20;
 pub const REPORT_AGENTS_MAX: usize = 64;
 pub const REPORT_USERS_MAX: usize = 16;
 pub const REPORT_ITEMS_MAX: usize = 1_000;

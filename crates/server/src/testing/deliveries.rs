@@ -56,7 +56,7 @@ impl Testing {
         };
         let events = match key.group == GROUP {
             true => Arc::default(),
-            false => self.tally.lock().watch_begins(agent, &key),
+            false => self.tally().watch_begins(agent, &key),
         };
         let repeat = RepeatKey::of(&watch.authorized.user.name, agent, info);
         let mut state = self.state.lock();
@@ -86,7 +86,7 @@ impl Drop for Delivering {
         let watcher = &self.watcher;
         self.testing.state.lock().watches.remove(&watcher.id);
         if watcher.key.group != GROUP {
-            self.testing.tally.lock().watch_ends(&watcher.agent, &watcher.key);
+            self.testing.tally().watch_ends(&watcher.agent, &watcher.key);
         }
     }
 }

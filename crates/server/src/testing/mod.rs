@@ -32,7 +32,7 @@ use base::clock::WorkspaceClock;
 use base::task;
 use machinery::Value;
 use objects::{Event, EventKind, Key, Objects};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use store::Revision;
 use tokio::sync::{Notify, watch};
 
@@ -46,7 +46,7 @@ use intercept::Hook;
 pub use record::COMPARED_HEADERS;
 use record::RunningRecording;
 use report::Tally;
-pub use report::report_checks;
+pub use report::{report_checks, report_meanings};
 use state::TestState;
 
 /// The objects of `testing.pintle.dev` of one workspace, and their effects.
@@ -60,9 +60,8 @@ pub struct Testing {
     active: AtomicBool,
     /// Requests in flight, except watches and requests of this group.
     in_flight: AtomicUsize,
-    state: Mutex<TestState>,
-    /// The counters for the report.
-    tally: Mutex<Tally>,
+    state: Arc<Mutex<TestState>>,
+    kept: Arc<Kept>,
     /// Whether anything is being recorded.
     records: AtomicBool,
     recorder: Mutex<Option<Arc<RunningRecording>>>,
@@ -73,11 +72,35 @@ pub struct Testing {
     has_changed: Notify,
 }
 
+/// What outlives the context of a workspace, which is dropped while no request uses it.
+#[derive(Default)]
+pub struct Kept {
+    /// The counters for the report.
+    tally: Mutex<Tally>,
+    /// The faults of the last context, with what they have counted.
+    state: Mutex<Arc<Mutex<TestState>>>,
+}
+
+impl Kept {
+    /// Forgets the faults, since the workspace begins with other objects.
+    pub fn reset(&self) {
+        *self.state.lock() = Arc::default();
+    }
+}
+
 impl Testing {
-    pub fn new(request_timeout: Duration) -> Arc<Testing> {
+    pub fn new(request_timeout: Duration, kept: Arc<Kept>) -> Arc<Testing> {
         let clock: Arc<WorkspaceClock> = Arc::default();
-        let state = Mutex::new(TestState::new(clock.clone()));
-        Arc::new(Testing { request_timeout, state, clock, ..Testing::default() })
+        let mut state = TestState::new(clock.clone());
+        // a lock of its own, since the earlier context may still be ending
+        state.earlier = std::mem::take(&mut kept.state.lock().lock().faults);
+        let state = Arc::new(Mutex::new(state));
+        *kept.state.lock() = state.clone();
+        Arc::new(Testing { request_timeout, state, kept, clock, ..Testing::default() })
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.kept.tally.lock()
     }
 
     /// The observer of the workspace.

@@ -107,7 +107,7 @@ impl Testing {
         let (ending, view, rounds) = wait.until(&wanted, begun).await;
         drop(wait);
         if let Ending::Settled = ending {
-            self.tally.lock().settled(wanted.ignored);
+            self.tally().settled(wanted.ignored);
         }
         object.set_at(&["status"], self.outcome(&ending, &view, rounds, begun.elapsed()));
         Ok(object)

@@ -74,6 +74,8 @@ pub struct TestState {
     /// The clock of the workspace.
     pub clock: Arc<WorkspaceClock>,
     pub faults: BTreeMap<Text, Fault>,
+    /// The faults of the context that the workspace had before.
+    pub earlier: BTreeMap<Text, Fault>,
     pub gates: BTreeMap<Text, Gate>,
     pub watches: BTreeMap<u64, Arc<Watcher>>,
     pub flights: BTreeMap<u64, InFlightRequest>,
@@ -123,6 +125,7 @@ impl TestState {
             return;
         }
         self.remove_fault(name);
+        let fault = self.earlier.remove(name).filter(is_known).unwrap_or(fault);
         self.faults.insert(name.clone(), fault);
         if self.ages.is_empty() && self.longest_age().is_some() {
             self.ages.push_back((clock::instant(), revision));

@@ -19,7 +19,7 @@ use objects::Storage;
 use store::Memory;
 use tokio::sync::watch;
 
-use super::Testing;
+use super::{Kept, Testing};
 use crate::assembly::{Beginning, Blueprint};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
@@ -44,6 +44,10 @@ impl TestServer {
 
     /// Controllers run, if they are given.
     async fn start_on(store: Arc<Memory>, controllers: Option<Controllers>) -> TestServer {
+        TestServer::start_with(store, controllers, Arc::default()).await
+    }
+
+    async fn start_with(store: Arc<Memory>, controllers: Option<Controllers>, kept: Arc<Kept>) -> TestServer {
         let storage = Storage::own(store);
         let runs = controllers.is_some();
         let health = Arc::new(Health::new(storage.store.clone()));
@@ -51,7 +55,7 @@ impl TestServer {
         let controllers = controllers.unwrap_or_default();
         let blueprint = Blueprint { modes, controllers, ..Blueprint::default() };
         let request_timeout = Duration::from_secs(60);
-        let testing = Testing::new(request_timeout);
+        let testing = Testing::new(request_timeout, kept);
         let beginning = Beginning { observers: vec![testing.observer()], ..Beginning::of(storage) };
         let clock = Some(testing.clock().clone());
         let assembled = clock::within(clock, blueprint.assemble(beginning)).await.unwrap();
@@ -254,6 +258,27 @@ async fn a_fault_names_itself_and_counts() {
     assert_eq!((last.len(), last[0].str_at(&["request"])), (2, "get configmaps default/x"));
     assert_eq!((last[0].str_at(&["user"]), last[0].str_at(&["userAgent"])), ("admin", "tester/1"));
     assert!(!server.testing.is_active(), "an ended fault costs no request anything");
+}
+
+#[tokio::test]
+async fn reports_and_faults_outlive_the_context_of_their_workspace() {
+    let (store, kept) = (Arc::new(Memory::default()), Arc::<Kept>::default());
+    let open = async || TestServer::start_with(store.clone(), None, kept.clone()).await;
+    let before = open().await;
+    before.fault("third", json!({"match": {"verbs": ["get"]}, "when": {"nth": 3}, "effect": {"error": {"code": 500}}})).await;
+    assert_eq!((before.get(MAPS).await.0, before.get(MAPS).await.0), (200, 200));
+    let path = format!("{MAPS}/a");
+    assert_eq!((before.get(&path).await.0, before.get(&path).await.0), (404, 404));
+    drop(before);
+    let after = open().await;
+    assert_eq!(after.get(&path).await.0, 500, "the third one");
+    let report = after.create("Report", "r", json!({})).await.1;
+    let requests = report.items_at(&["status", "agents"])[0].items_at(&["requests"]);
+    let count = |verb: &str| requests.iter().find(|it| it.str_at(&["verb"]) == verb).and_then(|it| it.get("count").cloned());
+    assert_eq!((count("list"), count("get")), (Some(Value::Int(2)), Some(Value::Int(3))));
+    kept.reset();
+    drop(after);
+    assert_eq!(open().await.get(&path).await.0, 404, "after a reset, matches are counted anew");
 }
 
 #[tokio::test]
