@@ -484,7 +484,7 @@ def test_planted_bugs_show_under_faults_alone(launch, scenario, found, fixed):
         assert tickets.check() == (["all is well"] if fixed or not found else found)
 
 
-@pytest.mark.parametrize("recipe", ["stale-reads", "lost-response", "throttled", "restarting-server", "flaky-watch"])
+@pytest.mark.parametrize("recipe", ["stale-reads", "missed-events", "lost-response", "throttled", "restarting-server", "flaky-watch"])
 def test_a_careful_controller_survives_each_recipe(launch, recipe):
     with launch("--testing") as server, Tickets(launch, server, fixed=True) as tickets:
         tickets.pintle("fault", "create", "f", "--recipe", recipe, "--user-agent", "ticket-controller/*")

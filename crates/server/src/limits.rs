@@ -246,6 +246,11 @@ pub const CUT_BYTES_MAX: usize = 1 << 20;
 pub const CUT_PAUSE: Duration = Duration::from_millis(20);
 /// Number of hits, the last ones, that the status of a fault shows.
 pub const FAULT_HITS_SHOWN: usize = 10;
+/// Number of counters of a fault, for each client, verb and object, and of those that further ones share.
+pub const FAULT_COUNTS_MAX: usize = 100_000;
+pub const FAULT_COUNTS_SHARED: u64 = 1_024;
+/// How long a watch is silent before it ends with the recipe `missed-events`.
+pub const RECIPE_OUTAGE: Duration = Duration::from_secs(1);
 /// How far caches and watches lag behind with the recipe `stale-reads`.
 pub const RECIPE_LAG: Duration = Duration::from_secs(2);
 /// Held events of a watch, beyond which it ends with 410. Releasing all of them one by one takes time quadratic in

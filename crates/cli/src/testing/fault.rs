@@ -10,7 +10,7 @@ use crate::logs;
 pub enum FaultTask {
     /// Create a fault, by a recipe or with an effect of its own.
     ///
-    /// The same seed makes the same choices for the same sequence of requests.
+    /// The same seed makes the same choices for the same requests, in whichever order the objects are handled.
     Create(Box<CreateFault>),
     /// List the faults, with the number of their hits.
     List(ListFlags),
@@ -44,11 +44,11 @@ pub struct CreateFault {
 pub enum Recipe {
     /// Caches and watches are two seconds behind.
     StaleReads,
-    /// A fifth of the events of watches is lost.
+    /// Watches fall silent and expire, so that clients see only the last state when they list again.
     MissedEvents,
-    /// Every third write is committed, and its connection ends before the response.
+    /// A third of the writes is committed, and the connection ends before the response.
     LostResponse,
-    /// Every second request gets 429.
+    /// Half of the requests get 429.
     Throttled,
     /// Requests are reset or get 503, and watches end, as around a restart.
     RestartingServer,
@@ -142,11 +142,11 @@ pub struct EffectFlags {
 #[derive(Args)]
 #[command(next_help_heading = "When")]
 pub struct WhenFlags {
-    /// Only the N-th match.
+    /// Only the N-th match of each verb and object.
     #[arg(long, value_name = "N")]
     nth: Option<u32>,
 
-    /// Every N-th match.
+    /// Every N-th match of each verb and object.
     #[arg(long, value_name = "N")]
     every: Option<u32>,
 
@@ -162,7 +162,7 @@ pub struct WhenFlags {
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
 
-    /// End after N hits.
+    /// End after N hits in all.
     #[arg(long, value_name = "N")]
     count: Option<u32>,
 

@@ -217,9 +217,9 @@ impl TestState {
         let (labels, millis) = (|| Some(&*meta.labels), self.now_millis());
         let mut found = None;
         for (name, fault) in &mut self.faults {
-            let Some((rule, ordinal)) = fault.hit(&target, labels, millis) else { continue };
+            let Some((rule, at)) = fault.hit(&target, labels, millis) else { continue };
             if let FaultEffect::Event(effect) = rule.effect {
-                found = Some((name.clone(), effect, ordinal, rule.delay_of(ordinal)));
+                found = Some((name.clone(), effect, at.ordinal, rule.delay_of(at)));
                 break;
             }
         }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::Testing;
 use super::clock::ClockCompletion;
 use super::definition::{CLOCKS, GROUP, REVIEWS};
-use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
+use super::fault::{FaultEffect, Hit, Lateness, status_of};
 use super::matching::{Matchable, described};
 use super::repeats::{FailedRequest, RepeatKey};
 use super::report::Observing;
@@ -89,32 +89,31 @@ impl Testing {
         let mut found = None;
         for (name, fault) in &mut state.faults {
             let alive = fault.alive.subscribe();
-            if let Some((rule, ordinal)) = fault.hit(&target, labels, now) {
-                found = Some((name.clone(), rule.clone(), ordinal, alive));
+            if let Some((rule, at)) = fault.hit(&target, labels, now) {
+                found = Some((name.clone(), rule.effect.clone(), rule.delay_of(at), at, alive));
                 break;
             }
         }
-        let Some((name, rule, ordinal, alive)) = found else {
+        let Some((name, effect, delay, at, alive)) = found else {
             return Some(Interception { guard: Some(Box::new(guard)), ..Interception::default() });
         };
         let hit = Hit {
             seconds: now.div_euclid(1000),
-            ordinal,
-            effect: rule.effect.name(),
+            ordinal: at.ordinal,
+            effect: effect.name(),
             request: request.clone(),
             user: target.user.into(),
             agent: target.agent.into(),
         };
-        let disruption = disruption(&rule, &target, &state);
+        let disruption = disruption(&effect, &target, &state);
         state.remember(&name, hit);
-        if rule.effect.fails() {
-            let pause = rule.effect.retry_after();
+        if effect.fails() {
+            let pause = effect.retry_after();
             let is_expected = pause.is_some() || is_informer(subject.info) || state.has_watch(target.user, target.agent);
             guard.failed = is_expected.then(|| (key, FailedRequest { request, fault: name.clone(), pause }));
         }
         drop(state);
         self.has_changed.notify_one();
-        let delay = rule.delay_of(ordinal);
         Some(Interception { delay: (!delay.is_zero()).then(|| pause(delay, alive)), disruption, cause: name, guard: Some(Box::new(guard)) })
     }
 
@@ -208,8 +207,8 @@ fn pause(delay: Duration, mut alive: watch::Receiver<()>) -> BoxFuture<'static, 
     })
 }
 
-fn disruption(rule: &Rule, target: &Matchable<'_>, state: &TestState) -> Option<Disruption> {
-    Some(match &rule.effect {
+fn disruption(effect: &FaultEffect, target: &Matchable<'_>, state: &TestState) -> Option<Disruption> {
+    Some(match effect {
         FaultEffect::Slow | FaultEffect::Event(_) => return None,
         FaultEffect::Error { code, retry_after, message } => {
             Disruption::Refused(status_of(*code, *retry_after, message.as_deref(), target))

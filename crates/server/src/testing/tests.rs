@@ -388,7 +388,7 @@ async fn events_of_watches_are_dropped_repeated_and_ended() {
     .enumerate()
     {
         let mut watch = server.watch().await;
-        server.fault("f", json!({"effect": {"watch": effect}, "when": {"nth": 2}})).await;
+        server.fault("f", json!({"match": {"names": ["b"]}, "effect": {"watch": effect}})).await;
         for name in ["a", "b", "c"] {
             assert_eq!(server.put(name, "1").await, 201);
         }
