@@ -160,13 +160,33 @@ def test_command_line(launch, server):
     done("gate", "delete", "maps")
     for arguments, why in (
         (("fault", "create", "x"), "give either a recipe or an effect"),
-        (("fault", "create", "x", "--error", "404"), "Unsupported value"),
+        (("fault", "create", "x", "--error", "418"), "Unsupported value"),
+        (("fault", "create", "x", "--watch", "end", "--verb", "get"), "spec.match.verbs[0]"),
+        (("fault", "wait", "none"), 'faults.testing.pintle.dev "none" not found'),
         (("gate", "release", "none"), 'gates.testing.pintle.dev "none" not found'),
         (("settle", "--timeout", "2h"), "must be shorter than the request timeout"),
         (("fault", "list", "--workspace", "none"), 'workspaces.workspaces.pintle.dev "none" not found'),
     ):
         result = run(*arguments)
         assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, (arguments, result)
+
+
+def test_a_test_waits_for_a_fault(launch, server):
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+    create(server, "Fault", "f", {"match": {"verbs": ["delete"]}, "effect": {"error": {"code": 500}}, "when": {"count": 2}})
+
+    def wait(*flags):
+        return subprocess.run([launch.binary, "fault", "wait", "f", *flags], capture_output=True, text=True, timeout=60, env=env)
+
+    late = wait("--timeout", "10ms")
+    assert (late.returncode, late.stderr) == (1, 'pintle: fault "f" is active and has hit 0 times\n')
+    waiting = subprocess.Popen([launch.binary, "fault", "wait", "f", "--hits", "2"], stdout=subprocess.PIPE, text=True, env=env)
+    for _ in range(2):
+        assert server.request("DELETE", f"{MAPS}/a")[0] == 500
+    assert waiting.communicate(timeout=60)[0] == 'fault "f" has hit 2 times\n' and waiting.returncode == 0
+    assert wait("--ended").returncode == 0
+    never = wait("--hits", "3")
+    assert (never.returncode, never.stderr) == (1, 'pintle: fault "f" is ended and has hit 2 times\n')
 
 
 def report(server, prefix="", **spec):

@@ -82,7 +82,9 @@ impl Testing {
     }
 
     /// Writes the status of the objects that have changed.
-    async fn report(&self) {
+    pub async fn report(&self) {
+        let _turn = self.reporting.lock().await;
+        self.change(TestState::end_faults);
         let Some(context) = self.context() else { return };
         let changed: Vec<_> = {
             let mut state = self.state.lock();

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::choice::{Choice, Match, mixed};
 use super::matching::{Matchable, Matcher};
+use super::trigger::Trigger;
 use crate::limits;
 
 /// What happens to an event of a watch.
@@ -66,6 +67,26 @@ impl FaultEffect {
             // a watch has no end, so there is no half of it
             FaultEffect::Cut => target.verb.is_some_and(|verb| verb != Verb::Watch),
             _ => target.verb.is_some(),
+        }
+    }
+
+    /// Whether the effect can apply to requests with this verb, or to their events.
+    pub fn concerns(&self, verb: Verb) -> bool {
+        match self {
+            FaultEffect::Event(_) => verb == Verb::Watch,
+            FaultEffect::Stale { .. } => matches!(verb, Verb::Get | Verb::List | Verb::Watch),
+            FaultEffect::Cut => verb != Verb::Watch,
+            _ => true,
+        }
+    }
+
+    /// What the effect applies to, for messages.
+    pub fn subjects(&self) -> &'static str {
+        match self {
+            FaultEffect::Event(_) => "it is about the events of watches",
+            FaultEffect::Stale { .. } => "it is about reads",
+            FaultEffect::Cut => "watch: End ends a watch",
+            _ => "it is about requests",
         }
     }
 
@@ -166,6 +187,8 @@ pub struct Fault {
     last: VecDeque<Hit>,
     /// Dropped with the fault, which ends the delays of its requests.
     pub alive: watch::Sender<()>,
+    /// What the fault waits for before it has an effect.
+    pub trigger: Option<Trigger>,
     /// Why the fault has no effect, if it has none.
     pub failure: Option<String>,
 }
@@ -175,7 +198,11 @@ impl Fault {
     pub fn read(object: &Value) -> Fault {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let when = spec.get("when").unwrap_or(&Value::Null);
-        let rules = rules(spec);
+        let trigger = when.get("trigger").map(Trigger::read).transpose();
+        let (rules, trigger) = match (rules(spec), trigger) {
+            (Ok(rules), Ok(trigger)) => (Ok(rules), trigger),
+            (Err(why), _) | (_, Err(why)) => (Err(why), None),
+        };
         let failure = rules.as_ref().err().cloned();
         Fault {
             uid: object.str_at(&["metadata", "uid"]).into(),
@@ -186,6 +213,7 @@ impl Fault {
             hits: 0,
             last: VecDeque::new(),
             alive: watch::Sender::new(()),
+            trigger,
             failure,
         }
     }
@@ -212,7 +240,7 @@ impl Fault {
         labels: impl Fn() -> Option<&'l [(Text, Text)]>,
         now_millis: i64,
     ) -> Option<(&Rule, Match)> {
-        if self.has_ended(now_millis) {
+        if self.has_ended(now_millis) || self.trigger.is_some() {
             return None;
         }
         let mut found = None;
@@ -243,6 +271,7 @@ impl Fault {
         let phase = match &self.failure {
             Some(_) => "Failed",
             None if self.has_ended(now_millis) => "Ended",
+            None if self.trigger.is_some() => "Waiting",
             None => "Active",
         };
         let hit = |hit: &Hit| {
@@ -414,7 +443,21 @@ pub fn status_of(code: u16, retry_after: Option<u32>, message: Option<&str>, tar
         }
         _ => status,
     };
+    let of = |reason: Reason, default: &str| after(Status::new(reason, text(default)));
     match code {
+        400 => of(Reason::BadRequest, "the server rejected our request for an unknown reason"),
+        401 => of(Reason::Unauthorized, "Unauthorized"),
+        403 => Status::forbidden(target.group, target.resource, target.name, &text("a fault forbids it")),
+        404 if message.is_none() && !target.name.is_empty() => {
+            Status::not_found(target.group, target.resource, target.name)
+        }
+        404 => of(Reason::NotFound, "the server could not find the requested resource"),
+        405 => of(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"),
+        406 => of(Reason::NotAcceptable, "the server was unable to respond with a content type that the client supports"),
+        413 => of(Reason::RequestEntityTooLarge, "Request entity too large: limit is 3145728"),
+        415 => of(Reason::UnsupportedMediaType, "the body of the request was in an unknown format"),
+        422 => of(Reason::Invalid, "the server rejected our request due to an error in our request"),
+        408 | 501 | 502 => after(Status::untyped(code, text("an error on the server has prevented the request from succeeding"))),
         409 => {
             let why =
                 text("the object has been modified; please apply your changes to the latest version and try again");
@@ -549,6 +592,18 @@ mod tests {
     fn injected_errors_are_those_of_kubernetes() {
         let of = |code| status_of(code, Some(3), None, &target(Some(Verb::Update), "a"));
         for (code, reason, seconds) in [
+            (400, "BadRequest", 3),
+            (401, "Unauthorized", 3),
+            (403, "Forbidden", 0),
+            (404, "NotFound", 0),
+            (405, "MethodNotAllowed", 3),
+            (406, "NotAcceptable", 3),
+            (408, "", 3),
+            (413, "RequestEntityTooLarge", 3),
+            (415, "UnsupportedMediaType", 3),
+            (422, "Invalid", 3),
+            (501, "", 3),
+            (502, "", 3),
             (409, "Conflict", 0),
             (410, "Expired", 0),
             (429, "TooManyRequests", 3),

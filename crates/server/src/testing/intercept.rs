@@ -12,8 +12,9 @@ use objects::{Position, Stored};
 use tokio::sync::watch;
 
 use super::Testing;
+use super::checking::check;
 use super::clock::ClockCompletion;
-use super::definition::{CLOCKS, GROUP, REVIEWS};
+use super::definition::{CLOCKS, FAULTS, GATES, GROUP, REVIEWS};
 use super::fault::{FaultEffect, Hit, Lateness, status_of};
 use super::matching::{Matchable, described};
 use super::repeats::{FailedRequest, RepeatKey};
@@ -32,7 +33,7 @@ impl Interceptor for Hook {
 
     fn intercept(&self, subject: &InterceptedRequest<'_>) -> Option<Interception> {
         if subject.info.group == GROUP {
-            return refused(subject.info);
+            return refused(subject.info).or_else(|| self.0.exactly(subject.info));
         }
         if self.0.is_active() { self.0.intercept(subject) } else { None }
     }
@@ -54,8 +55,8 @@ impl Interceptor for Hook {
     }
 
     fn completion(&self, info: &RequestInfo) -> Option<Box<dyn Completion>> {
-        let is_clock = info.group == GROUP && info.resource == CLOCKS;
-        is_clock.then(|| Box::new(ClockCompletion(self.0.clock.clone())) as Box<dyn Completion>)
+        let clock = (info.resource == CLOCKS).then(|| ClockCompletion(self.0.clock.clone()));
+        (info.group == GROUP).then(|| Box::new(CheckedCompletion { clock }) as Box<dyn Completion>)
     }
 
     fn is_review(&self, info: &RequestInfo) -> bool {
@@ -71,7 +72,33 @@ impl Interceptor for Hook {
     }
 }
 
+/// Checks an object of this group before it is stored.
+struct CheckedCompletion {
+    clock: Option<ClockCompletion>,
+}
+
+impl Completion for CheckedCompletion {
+    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        // what an earlier version of the server has accepted stays
+        if old.is_none_or(|old| old.get("spec") != object.get("spec")) {
+            check(object)?;
+        }
+        self.clock.as_ref().map_or(Ok(()), |clock| clock.complete(object, old))
+    }
+}
+
 impl Testing {
+    /// Lets a read of faults or gates wait until their status is that of this moment.
+    fn exactly(self: &Arc<Self>, info: &RequestInfo) -> Option<Interception> {
+        let reads = matches!(info.verb, Verb::Get | Verb::List) && [FAULTS, GATES].contains(&info.resource.as_str());
+        if !reads || !self.is_active() && !self.state.lock().has_changed() {
+            return None;
+        }
+        let testing = self.clone();
+        let delay: BoxFuture<'static, ()> = Box::pin(async move { testing.report().await });
+        Some(Interception { delay: Some(delay), ..Interception::default() })
+    }
+
     fn intercept(self: &Arc<Self>, subject: &InterceptedRequest<'_>) -> Option<Interception> {
         let target = target_of(subject);
         let stored = self.stored(&target);

@@ -6,6 +6,7 @@
 //! watch. While no object needs more, a request costs an atomic load, two additions and its entry in the counters
 //! of the report, and a watch costs its entry in a list.
 
+mod checking;
 mod choice;
 mod clock;
 mod controller;
@@ -21,6 +22,7 @@ mod repeats;
 mod report;
 mod settle;
 mod state;
+mod trigger;
 #[cfg(test)]
 mod tests;
 
@@ -70,6 +72,8 @@ pub struct Testing {
     had_clock: AtomicBool,
     /// Notified when the status of an object has changed.
     has_changed: Notify,
+    /// Held while statuses are being written.
+    reporting: tokio::sync::Mutex<()>,
 }
 
 /// What outlives the context of a workspace, which is dropped while no request uses it.
@@ -147,7 +151,7 @@ impl Testing {
     fn observe(&self, objects: &Objects, key: &Key, event: &Event) {
         if key.group != GROUP {
             if self.is_active() {
-                self.state.lock().written(key, event.revision);
+                self.change(|state| state.written(key, event));
             }
             return;
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::clock::{self, WorkspaceClock};
 use machinery::{Text, Value};
-use objects::{Key, Position};
+use objects::{Event, Key, Position};
 use parking_lot::Mutex;
 use store::Revision;
 use tokio::sync::Notify;
@@ -156,19 +156,27 @@ impl TestState {
 
     pub fn remove_gate(&mut self, name: &Text) {
         self.gates.remove(name);
-        self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
+        self.free_gate(name);
     }
 
-    /// Frees the events whose reason to be held is gone. Returns their number.
-    fn free(&self, is_gone: impl Fn(&Hold) -> bool) -> usize {
-        let free = |watcher: &Arc<Watcher>| {
-            let freed = watcher.queue.lock().free(&is_gone);
-            if freed > 0 {
+    /// Lets all events of a gate pass, as far as faults let them.
+    fn free_gate(&mut self, name: &Text) {
+        let now = clock::instant();
+        for watcher in self.watches.values().cloned().collect::<Vec<_>>() {
+            let mut queue = watcher.queue.lock();
+            if queue.free_gate(name, |item| self.disrupted(&watcher, item, now).0) > 0 {
                 watcher.wake.notify_one();
             }
-            freed
-        };
-        self.watches.values().map(free).sum()
+        }
+    }
+
+    /// Frees the events whose reason to be held is gone.
+    fn free(&self, is_gone: impl Fn(&Hold) -> bool) {
+        for watcher in self.watches.values() {
+            if watcher.queue.lock().free(&is_gone) > 0 {
+                watcher.wake.notify_one();
+            }
+        }
     }
 
     /// Lets gates release events, as far as they may, and no longer expects what clients should have done.
@@ -185,23 +193,27 @@ impl TestState {
     }
 
     /// Releases the events that a gate may let through, and returns their number.
-    fn release(&self, name: &Text) -> u64 {
+    fn release(&mut self, name: &Text) -> u64 {
         let Some(gate) = self.gates.get(name) else { return 0 };
         if gate.open {
             // events that pass an open gate do not count, so that closing it holds all later ones
-            self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
+            self.free_gate(name);
             return 0;
         }
-        if gate.released >= gate.release {
+        let (release, released, order) = (gate.release, gate.released, gate.order);
+        if released >= release {
             return 0;
         }
+        let now = clock::instant();
         let mut held = self.held_by(name);
         let mut done = 0;
-        while gate.released + done < gate.release && !held.is_empty() {
-            let (order, id) = held[gate.order.next(held.len(), gate.released + done)];
-            let Some(watcher) = self.watches.get(&id) else { break };
-            let Some(order) = watcher.queue.lock().release(name, order) else { break };
-            held.retain(|(other, _)| *other != order);
+        while released + done < release && !held.is_empty() {
+            let (number, id) = held[order.next(held.len(), released + done)];
+            let Some(watcher) = self.watches.get(&id).cloned() else { break };
+            let mut queue = watcher.queue.lock();
+            let Some(item) = queue.take_held(name, number) else { break };
+            held.retain(|(other, _)| *other != item.order);
+            queue.release(self.disrupted(&watcher, item, now).0);
             watcher.wake.notify_one();
             done += 1;
         }
@@ -219,7 +231,9 @@ impl TestState {
     }
 
     /// Records a write.
-    pub fn written(&mut self, key: &Key, revision: Revision) {
+    pub fn written(&mut self, key: &Key, event: &Event) {
+        let revision = event.revision;
+        self.trigger(key, event);
         let now = clock::instant();
         let resource = resource_name(&key.group, &key.plural, "");
         for activity in self.waits.values_mut().filter(|activity| !activity.ignored.contains(&resource)) {
@@ -228,6 +242,15 @@ impl TestState {
         }
         if let Some(longest) = self.longest_age() {
             self.remember_age(now, revision, longest);
+        }
+    }
+
+    /// Begins the faults that wait for a write like this.
+    fn trigger(&mut self, key: &Key, event: &Event) {
+        for (name, fault) in &mut self.faults {
+            if fault.trigger.take_if(|trigger| trigger.fires(key, event)).is_some() {
+                self.changed.insert((ReportedKind::Fault, name.clone()));
+            }
         }
     }
 
