@@ -1,15 +1,18 @@
 //! `pintle clock`.
 
+use std::process::ExitCode;
+
 use clap::{Args, Subcommand};
 use machinery::time::{duration, parse_duration, parse_rfc3339};
 use machinery::{Value, json};
 
+use super::faketime::{self, ExecWithClock};
 use super::{Objects, TargetWorkspace, block_on};
 use crate::logs;
 use crate::values::TextOrJson;
 
 /// The name of the one object.
-const NAME: &str = "clock";
+pub const NAME: &str = "clock";
 
 #[derive(Subcommand)]
 pub enum ClockTask {
@@ -41,6 +44,11 @@ pub enum ClockTask {
     Show(ShowClock),
     /// Delete the Clock: the time is again that of the machine.
     Delete(TargetWorkspace),
+    /// Run a command whose own clock is that of the workspace, by libfaketime.
+    ///
+    /// Works on Linux for programs that ask the C library for the time, such as those in Python, Java, Node, Ruby and C. Go programs,
+    /// and those that are linked statically, ask the kernel, and are refused.
+    Exec(ExecWithClock),
 }
 
 #[derive(Args)]
@@ -78,9 +86,10 @@ fn time(text: &str) -> Result<String, String> {
 }
 
 /// Runs a task. The error is one line.
-pub fn run(task: &ClockTask) -> Result<(), String> {
+pub fn run(task: &ClockTask) -> Result<ExitCode, String> {
     block_on(async {
-        match task {
+        let done = match task {
+            ClockTask::Exec(task) => return faketime::run(task).await,
             ClockTask::Stop(StopClock { time, seed, target }) => {
                 let mut spec = json!({"stopped": true});
                 time.iter().for_each(|time| spec.set_at(&["time"], Value::from(time.as_str())));
@@ -98,7 +107,8 @@ pub fn run(task: &ClockTask) -> Result<(), String> {
                 logs::say("the time is that of the machine");
                 Ok(())
             }
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     })
 }
 

@@ -1,6 +1,7 @@
 //! `pintle clock`, `fault`, `gate`, `settle`, `report`, `record` and `replay`: the objects of `testing.pintle.dev` of a running server.
 
 mod clock;
+mod faketime;
 mod fault;
 mod gate;
 mod report;
