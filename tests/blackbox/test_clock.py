@@ -171,7 +171,7 @@ def test_advance_lets_events_and_workspaces_expire(launch, server):
     server.ok("GET", WORKSPACES + "/a")
 
 
-FAKETIME = [path for path in Path("/usr").glob("lib*/**/faketime/libfaketimeMT.so.1")]
+FAKETIME = list(Path("/usr").glob("lib*/**/faketime/libfaketimeMT.so.1"))
 
 
 def in_time(launch, server, *command):

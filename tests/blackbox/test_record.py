@@ -184,7 +184,9 @@ def test_replay_follows_the_kubeconfig(launch, server, tmp_path):
     run, record = runner(launch, server, tmp_path)
     file = tmp_path / "x.json"
     assert record(file, "kubectl create configmap a").returncode == 0
-    config = json.loads(subprocess.run([kubectl.built(), "config", "view", "--raw", "-o", "json", "--kubeconfig", server.kubeconfig], capture_output=True, check=True).stdout)
+    config = json.loads(
+        subprocess.run([kubectl.built(), "config", "view", "--raw", "-o", "json", "--kubeconfig", server.kubeconfig], capture_output=True, check=True).stdout
+    )
     cluster = config["clusters"][0]["cluster"]
     authority = cluster.pop("certificate-authority-data")
     trusted = {"certificate-authority-data": authority}

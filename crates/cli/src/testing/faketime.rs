@@ -132,8 +132,10 @@ fn require_c_library(program: &std::ffi::OsStr) -> Result<(), String> {
     let content = std::fs::read(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     let why = match source_of(&content) {
         ClockSource::CLibrary => return Ok(()),
-        ClockSource::Go => "is a Go program, which asks the kernel for the time and not the C library: give it a clock in \
-                            its code, such as k8s.io/utils/clock/testing",
+        ClockSource::Go => {
+            "is a Go program, which asks the kernel for the time and not the C library: give it a clock in \
+                            its code, such as k8s.io/utils/clock/testing"
+        }
         ClockSource::Static => "is linked statically, so the calls of its C library cannot be answered",
     };
     Err(format!("{} {why}", file.display()))

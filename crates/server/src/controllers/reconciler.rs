@@ -131,8 +131,7 @@ impl<R: Reconciler> Controller for Reconciling<R> {
     }
 
     fn is_busy(&self) -> bool {
-        self.passes.load(Ordering::Acquire)
-            || self.handled.load(Ordering::Acquire) < self.calls.load(Ordering::Acquire)
+        self.passes.load(Ordering::Acquire) || self.handled.load(Ordering::Acquire) < self.calls.load(Ordering::Acquire)
     }
 
     fn hurry(&self) {

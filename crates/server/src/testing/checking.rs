@@ -33,7 +33,10 @@ pub fn check(object: &Value) -> Result<(), Status> {
 /// Fields that a schema does not have.
 fn unknown_fields(value: &Value, schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let (Some(fields), Some(known)) = (value.as_object(), schema.get("properties").and_then(Value::as_object)) else {
-        let items = schema.get("items").into_iter().flat_map(|schema| value.as_array().into_iter().flatten().map(move |item| (item, schema)));
+        let items = schema
+            .get("items")
+            .into_iter()
+            .flat_map(|schema| value.as_array().into_iter().flatten().map(move |item| (item, schema)));
         for (index, (item, schema)) in items.enumerate() {
             unknown_fields(item, schema, &path.index(index), errors);
         }

@@ -133,7 +133,8 @@ mod tests {
         assert_ne!(of(1, 50.0), of(2, 50.0));
         let choice = Choice::read(&json!({"percent": 20}));
         let names: Vec<String> = (0..10_000).map(|number| format!("p{number}")).collect();
-        let hits = names.iter().filter(|name| choice.hits(Match { subject: hash_of([name.as_str()]), ordinal: 1 })).count();
+        let hits =
+            names.iter().filter(|name| choice.hits(Match { subject: hash_of([name.as_str()]), ordinal: 1 })).count();
         assert!((1_800..2_200).contains(&hits), "{hits} of ten thousand objects");
         assert_ne!(hash_of(["a", "bc"]), hash_of(["ab", "c"]));
     }

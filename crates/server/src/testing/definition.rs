@@ -24,7 +24,8 @@ pub fn definitions() -> Result<Vec<Value>, String> {
     let decoded = machinery::yaml::decode(include_bytes!("testing.yaml")).map_err(|error| error.to_string())?;
     let mut definitions = decoded.value.items_at(&["items"]).to_vec();
     for definition in &mut definitions {
-        let versions = definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+        let versions =
+            definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
         for version in versions.into_iter().flatten() {
             let schema = version.get_mut("schema").and_then(|schema| schema.get_mut("openAPIV3Schema"));
             let properties = schema.and_then(|schema| schema.get_mut("properties"));

@@ -191,7 +191,8 @@ impl TestState {
         now: Instant,
     ) -> (Vec<Item<WatchEvent>>, Option<Text>) {
         let free = Item { hold: Hold::Free, ..item };
-        let Some(hit) = free.event.as_ref().and_then(stored_of).and_then(|stored| self.hit_event(watcher, stored, now)) else {
+        let Some(hit) = free.event.as_ref().and_then(stored_of).and_then(|stored| self.hit_event(watcher, stored, now))
+        else {
             return (vec![free], None);
         };
         let Item { event, path, order, .. } = free;

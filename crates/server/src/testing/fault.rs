@@ -453,11 +453,15 @@ pub fn status_of(code: u16, retry_after: Option<u32>, message: Option<&str>, tar
         }
         404 => of(Reason::NotFound, "the server could not find the requested resource"),
         405 => of(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"),
-        406 => of(Reason::NotAcceptable, "the server was unable to respond with a content type that the client supports"),
+        406 => {
+            of(Reason::NotAcceptable, "the server was unable to respond with a content type that the client supports")
+        }
         413 => of(Reason::RequestEntityTooLarge, "Request entity too large: limit is 3145728"),
         415 => of(Reason::UnsupportedMediaType, "the body of the request was in an unknown format"),
         422 => of(Reason::Invalid, "the server rejected our request due to an error in our request"),
-        408 | 501 | 502 => after(Status::untyped(code, text("an error on the server has prevented the request from succeeding"))),
+        408 | 501 | 502 => {
+            after(Status::untyped(code, text("an error on the server has prevented the request from succeeding")))
+        }
         409 => {
             let why =
                 text("the object has been modified; please apply your changes to the latest version and try again");

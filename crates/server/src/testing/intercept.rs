@@ -136,12 +136,18 @@ impl Testing {
         state.remember(&name, hit);
         if effect.fails() {
             let pause = effect.retry_after();
-            let is_expected = pause.is_some() || is_informer(subject.info) || state.has_watch(target.user, target.agent);
+            let is_expected =
+                pause.is_some() || is_informer(subject.info) || state.has_watch(target.user, target.agent);
             guard.failed = is_expected.then(|| (key, FailedRequest { request, fault: name.clone(), pause }));
         }
         drop(state);
         self.has_changed.notify_one();
-        Some(Interception { delay: (!delay.is_zero()).then(|| pause(delay, alive)), disruption, cause: name, guard: Some(Box::new(guard)) })
+        Some(Interception {
+            delay: (!delay.is_zero()).then(|| pause(delay, alive)),
+            disruption,
+            cause: name,
+            guard: Some(Box::new(guard)),
+        })
     }
 
     /// The stored object that a request names, if a fault selects objects by their labels.

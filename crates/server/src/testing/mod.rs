@@ -22,9 +22,9 @@ mod repeats;
 mod report;
 mod settle;
 mod state;
-mod trigger;
 #[cfg(test)]
 mod tests;
+mod trigger;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};

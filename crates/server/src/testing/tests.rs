@@ -1,5 +1,6 @@
 //! Faults, gates, waits and clocks in process.
 
+mod settling;
 mod time;
 
 use std::collections::BTreeMap;
@@ -283,7 +284,9 @@ async fn reports_and_faults_outlive_the_context_of_their_workspace() {
     let (store, kept) = (Arc::new(Memory::default()), Arc::<Kept>::default());
     let open = async || TestServer::start_with(store.clone(), None, kept.clone()).await;
     let before = open().await;
-    before.fault("third", json!({"match": {"verbs": ["get"]}, "when": {"nth": 3}, "effect": {"error": {"code": 500}}})).await;
+    before
+        .fault("third", json!({"match": {"verbs": ["get"]}, "when": {"nth": 3}, "effect": {"error": {"code": 500}}}))
+        .await;
     assert_eq!((before.get(MAPS).await.0, before.get(MAPS).await.0), (200, 200));
     let path = format!("{MAPS}/a");
     assert_eq!((before.get(&path).await.0, before.get(&path).await.0), (404, 404));
@@ -292,7 +295,8 @@ async fn reports_and_faults_outlive_the_context_of_their_workspace() {
     assert_eq!(after.get(&path).await.0, 500, "the third one");
     let report = after.create("Report", "r", json!({})).await.1;
     let requests = report.items_at(&["status", "agents"])[0].items_at(&["requests"]);
-    let count = |verb: &str| requests.iter().find(|it| it.str_at(&["verb"]) == verb).and_then(|it| it.get("count").cloned());
+    let count =
+        |verb: &str| requests.iter().find(|it| it.str_at(&["verb"]) == verb).and_then(|it| it.get("count").cloned());
     assert_eq!((count("list"), count("get")), (Some(Value::Int(2)), Some(Value::Int(3))));
     kept.reset();
     drop(after);
@@ -322,8 +326,52 @@ async fn bad_input_gets_one_clear_error() {
         ("Fault", json!({"recipe": "no-such"}), "Unsupported value"),
         ("Fault", json!({"effect": {}}), "give an effect"),
         ("Fault", json!({"effect": {"connection": "Cut", "watch": "End"}}), "give at most one of error"),
-        ("Fault", json!({"effect": {"error": {"code": 404, "cod": 1}}}), "spec.effect.error.cod: Forbidden: unknown field"),
         ("Fault", json!({"effect": {"error": {"code": 418}}}), "Unsupported value"),
+        ("Fault", json!({"effect": {"watch": "Delay"}}), "Delay needs a delay"),
+        ("Fault", json!({"effect": {"delay": "soon"}}), "should match"),
+        ("Fault", json!({"effect": {"stale": {}}}), "give either changes or age"),
+        ("Fault", json!({"recipe": "throttled", "when": {"percent": 101}}), "less than or equal to 100"),
+        ("Fault", json!({"recipe": "throttled", "when": {"nth": 1, "every": 2}}), "give at most one of nth"),
+        ("Fault", json!({"recipe": "throttled", "when": {"burst": 2}}), "burst needs every"),
+        (
+            "Fault",
+            json!({"recipe": "throttled", "match": {"groups": ["testing.pintle.dev"]}}),
+            "requests for testing.pintle.dev are never intercepted",
+        ),
+        (
+            "Gate",
+            json!({"match": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}}),
+            "In and NotIn need values",
+        ),
+        ("Gate", json!({"match": {"groups": ["testing.pintle.dev"]}}), "are never intercepted"),
+        ("Gate", json!({"release": (-1)}), "greater than or equal to 0"),
+        (
+            "Settle",
+            json!({"timeout": "1h"}),
+            "spec.timeout must be shorter than the request timeout of the server, 60 s",
+        ),
+    ] {
+        let (code, body) = server.create(kind, "bad", spec.clone()).await;
+        let message = body.str_at(&["message"]);
+        let wanted = if why.starts_with("spec.timeout must") { 400 } else { 422 };
+        assert!(code == wanted && message.contains(why), "{}: {code} {message}", spec.to_json());
+    }
+    let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}});
+    for method in [Method::PUT, Method::PATCH] {
+        let (code, _) = server.call(method, &format!("{API}/settles/s"), object.clone()).await;
+        assert_eq!(code, 405, "a Settle is never stored");
+    }
+}
+
+#[tokio::test]
+async fn mistakes_are_named_with_their_fields() {
+    let server = TestServer::start().await;
+    for (kind, spec, why) in [
+        (
+            "Fault",
+            json!({"effect": {"error": {"code": 404, "cod": 1}}}),
+            "spec.effect.error.cod: Forbidden: unknown field",
+        ),
         (
             "Fault",
             json!({"recipe": "throttled", "match": {"resource": ["pods"]}}),
@@ -355,39 +403,10 @@ async fn bad_input_gets_one_clear_error() {
         ("Gate", json!({"realease": 1}), "spec.realease: Forbidden: unknown field"),
         ("Settle", json!({"timout": "1s"}), "spec.timout: Forbidden: unknown field"),
         ("Clock", json!({"stoped": true}), "spec.stoped: Forbidden: unknown field"),
-        ("Fault", json!({"effect": {"watch": "Delay"}}), "Delay needs a delay"),
-        ("Fault", json!({"effect": {"delay": "soon"}}), "should match"),
-        ("Fault", json!({"effect": {"stale": {}}}), "give either changes or age"),
-        ("Fault", json!({"recipe": "throttled", "when": {"percent": 101}}), "less than or equal to 100"),
-        ("Fault", json!({"recipe": "throttled", "when": {"nth": 1, "every": 2}}), "give at most one of nth"),
-        ("Fault", json!({"recipe": "throttled", "when": {"burst": 2}}), "burst needs every"),
-        (
-            "Fault",
-            json!({"recipe": "throttled", "match": {"groups": ["testing.pintle.dev"]}}),
-            "requests for testing.pintle.dev are never intercepted",
-        ),
-        (
-            "Gate",
-            json!({"match": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}}),
-            "In and NotIn need values",
-        ),
-        ("Gate", json!({"match": {"groups": ["testing.pintle.dev"]}}), "are never intercepted"),
-        ("Gate", json!({"release": (-1)}), "greater than or equal to 0"),
-        (
-            "Settle",
-            json!({"timeout": "1h"}),
-            "spec.timeout must be shorter than the request timeout of the server, 60 s",
-        ),
     ] {
         let (code, body) = server.create(kind, if kind == "Clock" { "clock" } else { "bad" }, spec.clone()).await;
         let message = body.str_at(&["message"]);
-        let wanted = if why.starts_with("spec.timeout must") { 400 } else { 422 };
-        assert!(code == wanted && message.contains(why), "{}: {code} {message}", spec.to_json());
-    }
-    let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}});
-    for method in [Method::PUT, Method::PATCH] {
-        let (code, _) = server.call(method, &format!("{API}/settles/s"), object.clone()).await;
-        assert_eq!(code, 405, "a Settle is never stored");
+        assert!(code == 422 && message.contains(why), "{}: {code} {message}", spec.to_json());
     }
 }
 
@@ -597,177 +616,6 @@ async fn faults_meet_the_events_that_a_gate_releases() {
             server.ok(Method::DELETE, MAPS, Value::Null).await;
         }
     }
-}
-
-#[tokio::test]
-async fn settle_returns_when_everything_is_delivered() {
-    let server = Arc::new(TestServer::start().await);
-    let report = server.settle(json!({"quiet": "5ms"})).await;
-    assert_eq!((report.get("settled"), report.str_at(&["reason"])), (Some(&Value::Bool(true)), "Settled"));
-    let mut watch = server.watch().await;
-    server.put("a", "1").await;
-    let (waiting, begun) = (server.clone(), clock::instant());
-    let settling =
-        base::task::spawn("settle", async move { waiting.settle(json!({"quiet": "0s", "timeout": "20s"})).await });
-    // nothing reads the watch, so it is behind
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    assert!(!settling.is_finished());
-    let (delivered, deliveries) = std::sync::mpsc::sync_channel(1);
-    let reading = base::task::spawn("watch", async move {
-        while watch.next().await.is_some() {
-            let _ = delivered.try_send(clock::instant());
-        }
-    });
-    let report = settling.await.unwrap();
-    // 5 ms on a machine that does nothing else
-    let late = deliveries.try_recv().unwrap().elapsed();
-    assert!(late < Duration::from_millis(100), "{late:?}");
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
-    assert!(begun.elapsed() < Duration::from_secs(5));
-    reading.abort();
-    let (code, list) = server.get(&format!("{API}/settles")).await;
-    assert_eq!((code, list.items_at(&["items"]).len()), (200, 0), "it is not stored");
-}
-
-#[tokio::test]
-async fn settle_names_who_is_behind() {
-    let server = TestServer::start().await;
-    let mut watch = server.watch().await;
-    assert_eq!(server.create("Gate", "g", json!({})).await.0, 201);
-    server.put("a", "1").await;
-    let report = tokio::select! {
-        biased;
-        event = watch.next() => panic!("{event:?} is held"),
-        report = server.settle(json!({"timeout": "30ms", "quiet": "1ms"})) => report,
-    };
-    let behind = &report.items_at(&["behind"])[0];
-    assert_eq!((behind.str_at(&["heldBy"]), behind.str_at(&["userAgent"])), ("Gate g", "tester/1"));
-    let message = "the watch of configmaps in default by tester/1 (admin) waits for 1 event held by Gate g";
-    assert_eq!((report.str_at(&["reason"]), report.str_at(&["message"])), ("TimedOut", message));
-    let report = server.settle(json!({"timeout": "5s", "quiet": "1ms", "held": "Ignore"})).await;
-    assert_eq!((report.get("settled"), report.get("held")), (Some(&Value::Bool(true)), Some(&Value::Int(1))));
-}
-
-#[tokio::test]
-async fn settle_ends_when_writes_do_not() {
-    let server = Arc::new(TestServer::start().await);
-    server.put("a", "0").await;
-    let writing = server.clone();
-    let writer = base::task::spawn("writer", async move {
-        for number in 1.. {
-            writing.change("a", &number.to_string()).await;
-            tokio::time::sleep(Duration::from_millis(3)).await;
-        }
-    });
-    let report = server.settle(json!({"quiet": "10s", "timeout": "20s", "rounds": 3})).await;
-    assert_eq!(report.str_at(&["reason"]), "StillWriting", "{}", report.to_json());
-    assert_eq!(report.str_at(&["message"]), "objects are still written, configmaps default/a was the last");
-    let report = server.settle(json!({"quiet": "1ms", "timeout": "20s", "ignore": ["configmaps"]})).await;
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)));
-    writer.abort();
-}
-
-#[tokio::test]
-async fn settle_gives_clients_the_quiet_time_after_a_late_event() {
-    let server = Arc::new(TestServer::start().await);
-    let mut watch = server.watch().await;
-    server.fault("late", json!({"effect": {"watch": "Delay", "delay": "150ms"}})).await;
-    server.put("a", "1").await;
-    let writing = server.clone();
-    let client = base::task::spawn("client", async move {
-        assert_eq!(watch.next().await.as_deref(), Some("ADDED a1"));
-        let reading = base::task::spawn("watch", async move { while watch.next().await.is_some() {} });
-        tokio::time::sleep(Duration::from_millis(60)).await;
-        writing.put("b", "1").await;
-        reading
-    });
-    let report = server.settle(json!({"quiet": "120ms", "timeout": "20s"})).await;
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
-    assert_eq!(server.get(&format!("{MAPS}/b")).await.0, 200, "the client has handled the event");
-    client.await.unwrap().abort();
-}
-
-#[tokio::test]
-async fn settle_waits_for_clients_that_back_off() {
-    let server = Arc::new(TestServer::start().await);
-    for (name, effect) in [
-        ("throttled", json!({"error": {"code": 429, "retryAfterSeconds": 1}})),
-        ("reset", json!({"connection": "Reset"})),
-        ("lost", json!({"afterCommit": "Timeout"})),
-    ] {
-        let watch = server.watch().await;
-        server.fault("f", json!({"match": {"verbs": ["create"]}, "when": {"count": 1}, "effect": effect})).await;
-        assert!(server.put(name, "1").await >= 429);
-        let writing = server.clone();
-        let client = base::task::spawn("client", async move {
-            tokio::time::sleep(Duration::from_millis(150)).await;
-            writing.put(name, "1").await
-        });
-        drop(watch);
-        server.delete("faults", "f").await;
-        let report = server.settle(json!({"quiet": "10ms", "timeout": "20s"})).await;
-        assert!(client.is_finished(), "{name}: {}", report.to_json());
-    }
-    server.fault("f", json!({"match": {"verbs": ["get"]}, "effect": {"error": {"code": 503}}})).await;
-    assert_eq!(server.get(&format!("{MAPS}/a")).await.0, 503);
-    let report = server.settle(json!({"quiet": "0s", "timeout": "2s"})).await;
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "a command is not expected to repeat anything");
-    let effect = json!({"error": {"code": 503, "retryAfterSeconds": 9}});
-    server.fault("e", json!({"match": {"verbs": ["list"]}, "effect": effect})).await;
-    assert_eq!(server.get(MAPS).await.0, 503);
-    let report = server.settle(json!({"quiet": "0s", "timeout": "30ms"})).await;
-    let message = "tester/1 (admin) has yet to repeat \"list configmaps default\", which Fault e made fail";
-    assert_eq!(report.str_at(&["message"]), message);
-}
-
-#[tokio::test]
-async fn settle_waits_for_a_watch_that_a_fault_has_ended() {
-    let server = Arc::new(TestServer::start().await);
-    let mut watch = server.watch().await;
-    server.fault("ends", json!({"effect": {"watch": "End"}, "when": {"count": 1}})).await;
-    server.put("a", "1").await;
-    assert_eq!(watch.next().await, None);
-    let watching = server.clone();
-    let client = base::task::spawn("client", async move {
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        let mut watch = watching.watch().await;
-        assert_eq!(watch.next().await.as_deref(), Some("ADDED b1"));
-        base::task::spawn("watch", async move { while watch.next().await.is_some() {} })
-    });
-    let report = server.settle(json!({"quiet": "0s", "timeout": "20s"})).await;
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
-    assert!(report.get("milliseconds").and_then(Value::as_int) >= Some(150), "{}", report.to_json());
-    server.put("b", "1").await;
-    client.await.unwrap().abort();
-}
-
-#[tokio::test]
-async fn settle_waits_for_the_controllers_of_the_server() {
-    let server = TestServer::start_on(Arc::new(Memory::default()), Some(Controllers::default())).await;
-    let spaces = "/api/v1/namespaces";
-    server.ok(Method::POST, spaces, json!({"metadata": {"name": "n"}})).await;
-    for number in 0..13 {
-        let object = json!({"metadata": {"name": (format!("m{number}"))}});
-        server.ok(Method::POST, &format!("{spaces}/n/configmaps"), object).await;
-    }
-    server.ok(Method::DELETE, &format!("{spaces}/n"), Value::Null).await;
-    let report = server.settle(json!({"quiet": "0s"})).await;
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
-    assert_eq!(server.get(&format!("{spaces}/n")).await.0, 404);
-    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "u"});
-    let dependent = json!({"metadata": {"name": "d", "ownerReferences": [owner]}});
-    server.ok(Method::POST, MAPS, dependent).await;
-    let report = server.settle(json!({"quiet": "0s", "timeout": "30ms"})).await;
-    let message = "the controller \"garbage collector\" of the server has work";
-    assert_eq!((report.str_at(&["reason"]), report.str_at(&["message"])), ("TimedOut", message));
-    // the grace period of a dependent without an owner
-    server.create("Clock", "clock", json!({"advance": "1m"})).await;
-    server.settle(json!({"quiet": "0s"})).await;
-    assert_eq!(server.get(&format!("{MAPS}/d")).await.0, 404);
-    let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}});
-    server.ok(Method::POST, "/api/v1/namespaces/default/events", event).await;
-    let report = server.settle(json!({"quiet": "0s", "timeout": "5s"})).await;
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "an expiry in an hour: {}", report.to_json());
 }
 
 #[tokio::test]

@@ -69,12 +69,19 @@ mod tests {
             ("object.status.phase == 'Ready'", json!({}), Value::Null, false),
             ("object == null", Value::Null, ready.clone(), true),
             ("oldObject == null", ready.clone(), Value::Null, true),
-            ("object.spec.replicas > oldObject.spec.replicas", json!({"spec": {"replicas": 2}}), json!({"spec": {"replicas": 1}}), true),
+            (
+                "object.spec.replicas > oldObject.spec.replicas",
+                json!({"spec": {"replicas": 2}}),
+                json!({"spec": {"replicas": 1}}),
+                true,
+            ),
         ] {
             let trigger = Trigger::read(&json!({"resource": "pods", "expression": expression})).unwrap();
             assert_eq!(trigger.holds(&object, &old), wanted, "{expression}");
         }
-        for (expression, why) in [("object.", "Syntax error"), ("1", "must evaluate to bool"), ("self.x", "undeclared reference")] {
+        for (expression, why) in
+            [("object.", "Syntax error"), ("1", "must evaluate to bool"), ("self.x", "undeclared reference")]
+        {
             let error = Trigger::read(&json!({"resource": "pods", "expression": expression})).err().unwrap();
             assert!(error.contains(why), "{expression}: {error}");
         }

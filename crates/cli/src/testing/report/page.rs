@@ -41,7 +41,8 @@ impl Forms<'_> {
             let _ = writeln!(out, "<h2>User {}</h2>", xml(user.str_at(&["name"])));
             lists(&mut out, &needs(user), None);
         }
-        let _ = writeln!(out, "<h2 id=\"roles\">Roles that would have sufficed</h2>\n<pre>{}</pre>", xml(&self.roles()));
+        let _ =
+            writeln!(out, "<h2 id=\"roles\">Roles that would have sufficed</h2>\n<pre>{}</pre>", xml(&self.roles()));
         out.push_str("</body></html>\n");
         out
     }
@@ -71,7 +72,8 @@ impl Forms<'_> {
             let class = if verdict.is_met() { "" } else { " class=\"bad\"" };
             let max = verdict.max.map(|max| format!("at most {max}")).unwrap_or_default();
             let (check, total) = (xml(&verdict.check), verdict.total);
-            let meaning = server::report_meanings().find(|(name, _)| *name == verdict.check).map_or("", |(_, text)| text);
+            let meaning =
+                server::report_meanings().find(|(name, _)| *name == verdict.check).map_or("", |(_, text)| text);
             let found = |agent: &Value| agent.at(&["counts", &verdict.check]).and_then(Value::as_int) > Some(0);
             let places = self.agents().iter().enumerate().filter(|(_, agent)| found(agent));
             let links: Vec<String> = places

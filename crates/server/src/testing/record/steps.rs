@@ -29,8 +29,7 @@ pub fn step(index: usize, recorded: &Recorded, redacted: &mut Redacted) -> Optio
     let accept = if is_json(&recorded.response) { recorded.accept.clone() } else { media_types(&recorded.accept) };
     // Go clients send the type also without a body
     let is_json_body = recorded.body.is_empty() || transcode::object(&recorded.body).is_some();
-    let content_type =
-        if is_json_body { media_types(&recorded.content_type) } else { recorded.content_type.clone() };
+    let content_type = if is_json_body { media_types(&recorded.content_type) } else { recorded.content_type.clone() };
     let headers = [("Accept", accept), ("Content-Type", content_type), ("User-Agent", recorded.agent.clone())];
     for (name, text) in headers {
         if !text.is_empty() {

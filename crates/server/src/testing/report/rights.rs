@@ -132,7 +132,8 @@ pub fn sufficient(user: &str, rights: &HashSet<Right>) -> Vec<Value> {
 /// Rights without those that others contain. What was requested in several namespaces is needed in all, since a client
 /// works in the namespaces that there are; and a client that watches lists again when its watch has expired.
 fn widened(rights: &HashSet<Right>) -> HashSet<Right> {
-    let lists = rights.iter().filter(|right| right.verb == "watch").map(|right| Right { verb: "list", ..right.clone() });
+    let lists =
+        rights.iter().filter(|right| right.verb == "watch").map(|right| Right { verb: "list", ..right.clone() });
     let all: HashSet<Right> = rights.iter().cloned().chain(lists).collect();
     let anywhere = |right: &Right| Right { namespace: Text::default(), ..right.clone() };
     let mut places: HashMap<Right, HashSet<&Text>> = HashMap::new();

@@ -237,9 +237,7 @@ fn sufficient_roles_merge_rules() {
         "DELETE /api/v1/namespaces/k/services/a",
         "DELETE /api/v1/namespaces/n/services/a",
     ]);
-    let rule = |group: &str, resources: Value, verbs: Value| {
-        json!([{"apiGroups": [group], "resources": resources, "verbs": verbs}])
-    };
+    let rule = |group: &str, resources: Value, verbs: Value| json!([{"apiGroups": [group], "resources": resources, "verbs": verbs}]);
     let everywhere = json!([
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["list", "watch"]},
@@ -258,7 +256,8 @@ fn sufficient_roles_merge_rules() {
             sufficient("m", &HashSet::from([right.clone()])).iter().flat_map(PolicyRule::of_role).collect();
         assert!(rules.iter().any(|rule| rule.allows(&right.attributes())), "{right:?}");
     }
-    let reference = |role: &Value| format!("{} {}", role.str_at(&["roleRef", "kind"]), role.str_at(&["roleRef", "name"]));
+    let reference =
+        |role: &Value| format!("{} {}", role.str_at(&["roleRef", "kind"]), role.str_at(&["roleRef", "name"]));
     let bindings: Vec<String> = roles.iter().filter(|role| role.get("roleRef").is_some()).map(reference).collect();
     assert_eq!(bindings, ["ClusterRole m", "Role m", "Role m"]);
     assert_eq!(roles[1].get("subjects"), Some(&json!([{"kind": "ServiceAccount", "name": "m", "namespace": "n"}])));
@@ -274,7 +273,10 @@ fn roles_are_named_after_their_users_and_replace_none_of_the_server() {
         ("::", "client", "User"),
     ] {
         let roles = sufficient(user, &rights(&["GET /api/v1/pods"]));
-        assert_eq!((roles[0].str_at(&["metadata", "name"]), roles[1].items_at(&["subjects"])[0].str_at(&["kind"])), (name, kind));
+        assert_eq!(
+            (roles[0].str_at(&["metadata", "name"]), roles[1].items_at(&["subjects"])[0].str_at(&["kind"])),
+            (name, kind)
+        );
     }
 }
 
@@ -284,7 +286,10 @@ fn writes_need_what_the_server_demands_besides() {
         ("POST /apis/rbac.authorization.k8s.io/v1/namespaces/n/roles", vec!["escalate roles n"]),
         ("PUT /apis/rbac.authorization.k8s.io/v1/clusterroles/a", vec!["escalate clusterroles "]),
         ("GET /apis/rbac.authorization.k8s.io/v1/clusterroles/a", vec![]),
-        ("POST /apis/rbac.authorization.k8s.io/v1/namespaces/n/rolebindings", vec!["bind roles n", "bind clusterroles n"]),
+        (
+            "POST /apis/rbac.authorization.k8s.io/v1/namespaces/n/rolebindings",
+            vec!["bind roles n", "bind clusterroles n"],
+        ),
         ("PUT /apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval", vec!["approve signers "]),
     ] {
         let demanded = Right::of(&exchange("m", request).info).demanded();
