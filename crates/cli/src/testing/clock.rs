@@ -7,12 +7,9 @@ use machinery::time::{duration, parse_duration, parse_rfc3339};
 use machinery::{Value, json};
 
 use super::faketime::{self, ExecWithClock};
-use super::{Objects, TargetWorkspace, block_on};
+use super::{CLOCK, Objects, TargetWorkspace, block_on};
 use crate::logs;
 use crate::values::TextOrJson;
-
-/// The name of the one object.
-pub const NAME: &str = "clock";
 
 #[derive(Subcommand)]
 pub enum ClockTask {
@@ -103,7 +100,7 @@ pub fn run(task: &ClockTask) -> Result<ExitCode, String> {
             ClockTask::Resume(target) => changed(target, |_| json!({"stopped": false})).await,
             ClockTask::Show(task) => show(task).await,
             ClockTask::Delete(target) => {
-                Objects::connect(target).await?.end("clocks", NAME).await?;
+                Objects::connect(target).await?.end("clocks", CLOCK).await?;
                 logs::say("the time is that of the machine");
                 Ok(())
             }
@@ -122,18 +119,18 @@ fn advanced(clock: &Value, by: u64) -> String {
 /// Changes fields of the spec, or creates the Clock with them, and prints what it shows.
 async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -> Result<(), String> {
     let mut objects = Objects::connect(target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
+    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
     let clock = if found.is_ok() {
-        objects.patch("clocks", NAME, spec(&found.body)).await?
+        objects.patch("clocks", CLOCK, spec(&found.body)).await?
     } else {
-        objects.create("Clock", "clocks", NAME, spec(&Value::Null)).await?
+        objects.create("Clock", "clocks", CLOCK, spec(&Value::Null)).await?
     };
     logs::print(shown(&clock).as_bytes())
 }
 
 async fn show(task: &ShowClock) -> Result<(), String> {
     let mut objects = Objects::connect(&task.target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
+    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
     let text = match task.output {
         _ if found.code == 404 => "that of the machine\n".to_owned(),
         TextOrJson::Text => shown(&found.ok()?),

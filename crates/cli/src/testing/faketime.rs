@@ -1,6 +1,6 @@
 //! `pintle clock exec`: a command whose clock is that of a workspace.
 //!
-//! libfaketime answers the calls of the C library for the time. It reads the time to show from a file, which is
+//! libfaketime takes the place of the calls of the C library for the time. It reads the time to show from a file, which is
 //! written again whenever the Clock changes.
 
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use client::JsonClient;
 use machinery::Value;
 use machinery::time::parse_rfc3339;
 
-use super::{Objects, TargetWorkspace};
+use super::{CLOCK, Objects, TargetWorkspace};
 use crate::child::{Forwarded, exit_code};
 use crate::limits;
 use crate::scratch::Scratch;
@@ -46,7 +46,7 @@ pub async fn run(task: &ExecWithClock) -> Result<ExitCode, String> {
     require_c_library(program)?;
     let library = library(task.library.as_deref())?;
     let mut objects = Objects::connect(&task.target).await?;
-    let path = format!("{}/clocks/{}", objects.base, super::clock::NAME);
+    let path = format!("{}/clocks/{}", objects.base, CLOCK);
     let file = Scratch::elsewhere();
     let mut shown = shown_time(&mut objects.client, &path).await?;
     write(&file, &shown)?;
@@ -136,7 +136,7 @@ fn require_c_library(program: &std::ffi::OsStr) -> Result<(), String> {
             "is a Go program, which asks the kernel for the time and not the C library: give it a clock in \
                             its code, such as k8s.io/utils/clock/testing"
         }
-        ClockSource::Static => "is linked statically, so the calls of its C library cannot be answered",
+        ClockSource::Static => "is linked statically, so the calls of its C library cannot be replaced",
     };
     Err(format!("{} {why}", file.display()))
 }

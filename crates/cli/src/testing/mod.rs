@@ -111,6 +111,9 @@ fn set_texts(value: &mut Value, field: &str, texts: &[String]) {
     }
 }
 
+/// The name of the Clock of a workspace.
+const CLOCK: &str = "clock";
+
 /// A connection to the objects of a workspace.
 struct Objects {
     client: JsonClient,

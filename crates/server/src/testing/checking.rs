@@ -4,7 +4,7 @@
 //! validation. Pruned, an unknown field of `match` would leave a fault that hits everything.
 
 use base::request::Verb;
-use machinery::{FieldError, FieldPath, Map, Status, Value};
+use machinery::{FieldError, FieldPath, Status, Value};
 
 use super::definition::{GROUP, PLURALS, schema_of};
 use super::fault::Fault;
@@ -90,14 +90,4 @@ fn check_trigger(spec: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
         let path = path.child("when").child("trigger").child("expression");
         errors.push(FieldError::invalid(&path, trigger.get("expression").unwrap_or(&Value::Null), why));
     }
-}
-
-/// Makes a schema keep the fields that it does not have.
-pub fn keep_unknown_fields(schema: &mut Value) {
-    if schema.get("properties").is_some() {
-        schema.set_at(&["x-kubernetes-preserve-unknown-fields"], Value::Bool(true));
-    }
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flat_map(Map::iter_mut).for_each(|(_, schema)| keep_unknown_fields(schema));
-    schema.get_mut("items").into_iter().for_each(keep_unknown_fields);
 }

@@ -2,9 +2,7 @@
 
 use std::sync::LazyLock;
 
-use machinery::Value;
-
-use super::checking::keep_unknown_fields;
+use machinery::{Map, Value};
 
 pub const GROUP: &str = "testing.pintle.dev";
 pub const FAULTS: &str = "faults";
@@ -41,4 +39,14 @@ pub fn schema_of(kind: &str) -> Option<&'static Value> {
     let is_of = |definition: &&Value| definition.str_at(&["spec", "names", "kind"]) == kind;
     let version = DEFINITIONS.iter().find(is_of)?.items_at(&["spec", "versions"]).first()?;
     version.at(&["schema", "openAPIV3Schema", "properties", "spec"])
+}
+
+/// Makes a schema keep the fields that it does not have.
+fn keep_unknown_fields(schema: &mut Value) {
+    if schema.get("properties").is_some() {
+        schema.set_at(&["x-kubernetes-preserve-unknown-fields"], Value::Bool(true));
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::iter_mut).for_each(|(_, schema)| keep_unknown_fields(schema));
+    schema.get_mut("items").into_iter().for_each(keep_unknown_fields);
 }

@@ -63,7 +63,7 @@ pub struct Testing {
     /// Requests in flight, except watches and requests of this group.
     in_flight: AtomicUsize,
     state: Arc<Mutex<TestState>>,
-    kept: Arc<Kept>,
+    kept: Arc<KeptObservations>,
     /// Whether anything is being recorded.
     records: AtomicBool,
     recorder: Mutex<Option<Arc<RunningRecording>>>,
@@ -78,14 +78,14 @@ pub struct Testing {
 
 /// What outlives the context of a workspace, which is dropped while no request uses it.
 #[derive(Default)]
-pub struct Kept {
+pub struct KeptObservations {
     /// The counters for the report.
     tally: Mutex<Tally>,
     /// The faults of the last context, with what they have counted.
     state: Mutex<Arc<Mutex<TestState>>>,
 }
 
-impl Kept {
+impl KeptObservations {
     /// Forgets the faults, since the workspace begins with other objects.
     pub fn reset(&self) {
         *self.state.lock() = Arc::default();
@@ -93,7 +93,7 @@ impl Kept {
 }
 
 impl Testing {
-    pub fn new(request_timeout: Duration, kept: Arc<Kept>) -> Arc<Testing> {
+    pub fn new(request_timeout: Duration, kept: Arc<KeptObservations>) -> Arc<Testing> {
         let clock: Arc<WorkspaceClock> = Arc::default();
         let mut state = TestState::new(clock.clone());
         // a lock of its own, since the earlier context may still be ending

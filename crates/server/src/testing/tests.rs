@@ -20,7 +20,7 @@ use objects::Storage;
 use store::Memory;
 use tokio::sync::watch;
 
-use super::{Kept, Testing};
+use super::{KeptObservations, Testing};
 use crate::assembly::{Beginning, Blueprint};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
@@ -55,7 +55,11 @@ impl TestServer {
         TestServer::start_with(store, controllers, Arc::default()).await
     }
 
-    async fn start_with(store: Arc<Memory>, controllers: Option<Controllers>, kept: Arc<Kept>) -> TestServer {
+    async fn start_with(
+        store: Arc<Memory>,
+        controllers: Option<Controllers>,
+        kept: Arc<KeptObservations>,
+    ) -> TestServer {
         let storage = Storage::own(store);
         let runs = controllers.is_some();
         let health = Arc::new(Health::new(storage.store.clone()));
@@ -281,7 +285,7 @@ async fn a_fault_names_itself_and_counts() {
 
 #[tokio::test]
 async fn reports_and_faults_outlive_the_context_of_their_workspace() {
-    let (store, kept) = (Arc::new(Memory::default()), Arc::<Kept>::default());
+    let (store, kept) = (Arc::new(Memory::default()), Arc::<KeptObservations>::default());
     let open = async || TestServer::start_with(store.clone(), None, kept.clone()).await;
     let before = open().await;
     before

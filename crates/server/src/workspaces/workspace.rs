@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::definition::{Limits, Spec};
 use super::label::{Label, WantedRevision, wanted_revision};
 use crate::http::{Edge, OpenCount};
-use crate::testing::Kept;
+use crate::testing::KeptObservations;
 
 /// The store that a workspace begins from, and how it is to be read.
 #[derive(Clone)]
@@ -127,7 +127,7 @@ pub struct Workspace {
     /// Held while the context is being made.
     pub turn: tokio::sync::Mutex<()>,
     /// What the objects of `testing.pintle.dev` have observed.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<KeptObservations>,
 }
 
 /// The context of a workspace that is used.

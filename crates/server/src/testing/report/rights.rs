@@ -147,7 +147,7 @@ fn widened(rights: &HashSet<Right>) -> HashSet<Right> {
     places.into_iter().map(widen).collect()
 }
 
-/// Whom a role is for.
+/// The user that a role is for.
 struct Subject {
     /// The name of the roles.
     name: String,

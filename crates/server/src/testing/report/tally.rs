@@ -248,12 +248,12 @@ impl WatchTally {
 const ENTRY_BYTES: usize = 256;
 
 /// What a report may still keep.
-struct Room<'a> {
+struct TallyRoom<'a> {
     bytes: &'a mut usize,
     is_full: bool,
 }
 
-impl Room<'_> {
+impl TallyRoom<'_> {
     /// Whether a map has room for a key; a new one, with a text of that length, is counted.
     fn has<K: Ord, V>(self, map: &BTreeMap<K, V>, key: &K, length: usize) -> bool {
         if map.contains_key(key) {
@@ -283,7 +283,7 @@ impl AgentTally {
     fn find(&mut self, check: Check, subject: String) -> bool {
         *self.counts.entry(check).or_default() += 1;
         let (length, key) = (subject.len(), (check, subject));
-        let room = Room { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.findings, &key, length);
+        let room = TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.findings, &key, length);
         if room {
             *self.findings.entry(key).or_default() += 1;
         }
@@ -294,7 +294,7 @@ impl AgentTally {
         let info = &exchange.info;
         let key = (info.verb.as_str(), resource_name(&info.group, &info.resource, &info.subresource));
         let length = key.1.len();
-        let room = Room { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.requests, &key, length);
+        let room = TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.requests, &key, length);
         if room {
             let requests = self.requests.entry(key).or_default();
             requests.count += 1;
@@ -348,7 +348,8 @@ impl AgentTally {
             409 if ending.reason == Some(Reason::Conflict) => {
                 let object = object_of(exchange);
                 let length = object.len();
-                let room = Room { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.pending, &object, length);
+                let room =
+                    TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.pending, &object, length);
                 if room {
                     *self.pending.entry(object).or_default() += 1;
                 }
