@@ -3,10 +3,14 @@
 import contextlib
 import os
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 import kubectl.client as kubectl
+from pintle import eventually
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(180)]
 
@@ -165,3 +169,53 @@ def test_advance_lets_events_and_workspaces_expire(launch, server):
     done("settle", "--quiet", "1ms")
     assert server.request("GET", WORKSPACES + "/short")[0] == 404
     server.ok("GET", WORKSPACES + "/a")
+
+
+FAKETIME = list(Path("/usr").glob("lib*/**/faketime/libfaketimeMT.so.1"))
+
+
+def in_time(launch, server, *command):
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+    return subprocess.run([launch.binary, "clock", "exec", *command], env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
+def test_a_command_has_the_clock_of_its_workspace(launch):
+    """And follows it while it runs."""
+    script = "import datetime, sys\nfor line in sys.stdin: print(datetime.datetime.now(datetime.timezone.utc).isoformat()[:16], flush=True)"
+    with launch("--testing") as server:
+        env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+
+        def pintle(*arguments):
+            subprocess.run([launch.binary, "clock", *arguments], env=env, check=True, capture_output=True, timeout=60)
+
+        pintle("stop", "--time", "2090-01-01T00:00:00Z")
+        command = [launch.binary, "clock", "exec", "--", sys.executable, "-c", script]
+        with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+            def now():
+                process.stdin.write("\n")
+                process.stdin.flush()
+                return process.stdout.readline().strip()
+
+            assert now() == "2090-01-01T00:00"
+            pintle("advance", "36h")
+            eventually(lambda: now() == "2090-01-02T12:00")
+            pintle("delete")
+            eventually(lambda: now().startswith(time.strftime("%Y-%m-%dT", time.gmtime())))
+            process.stdin.close()
+            assert process.wait(60) == 0
+        assert in_time(launch, server, "--", "sh", "-c", "exit 7").returncode == 7
+
+
+def test_commands_that_cannot_have_it_are_refused(launch, tmp_path):
+    go = tmp_path / "controller"
+    go.write_bytes(b"\x7fELF\x02\x01" + bytes(80) + b"\xff Go buildinf:")
+    go.chmod(0o755)
+    with launch("--testing") as server:
+        for command, why in (
+            (("--", str(go)), "is a Go program, which asks the kernel for the time"),
+            (("--library", str(tmp_path / "none.so"), "--", "true"), "none.so does not exist"),
+        ):
+            result = in_time(launch, server, *command)
+            assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, result

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -38,6 +39,41 @@ apiVersion: v1
 kind: Secret
 metadata: {name: s}
 stringData: {password: hidden-password}
+"""
+
+# a client of a workspace that sends and accepts protobuf
+GO_CLIENT = """
+import http.client, json, os, ssl
+from urllib.parse import urlparse
+
+url, protobuf = urlparse(os.environ["URL"]), "application/vnd.kubernetes.protobuf"
+
+def call(method, path, body=None, kind=protobuf, accept=protobuf + ", application/json"):
+    connection = http.client.HTTPSConnection(url.hostname, url.port, context=ssl._create_unverified_context(), timeout=30)
+    headers = {"Authorization": "Bearer " + os.environ["TOKEN"], "Content-Type": kind, "Accept": accept, "User-Agent": "manager/1"}
+    connection.request(method, url.path + path, body, headers)
+    response = connection.getresponse()
+    content = response.read()
+    assert response.status < 300, (method, path, response.status, content)
+    return content
+
+def create(path, object):
+    return call("POST", path, json.dumps(object), "application/json")
+
+labels = {"app": "a"}
+template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+place = "/apis/apps/v1/namespaces/default/deployments"
+created = create(place, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": labels}, "template": template}})
+assert created.startswith(b"k8s\\0")
+call("PUT", place + "/a", created)
+call("GET", place)
+maps = "/api/v1/namespaces/default/configmaps"
+for name in "ab":
+    create(maps, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": name}})
+call("GET", maps + "?watch=true&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name!=kube-root-ca.crt", accept=protobuf + ";stream=watch, application/json")
+secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "hidden-1", "b": "hidden-2", "c": "hidden-1"}}
+create("/api/v1/namespaces/default/secrets", secret)
+call("GET", "/api/v1/namespaces/default/secrets/s")
 """
 
 
@@ -122,6 +158,49 @@ def test_secrets_if_asked_for(launch, server, tmp_path):
     assert record(file, f"kubectl apply -f {tmp_path}/secret.yaml", "--secrets").returncode == 0
     assert "hidden-password" in file.read_text()
     assert record(file, "exit 7").returncode == 7, "that of the command"
+
+
+def test_protobuf_is_replayed_as_json(launch, server, tmp_path):
+    """As a Go client sends it: a read in protobuf, whose bytes are written again."""
+    run, record = runner(launch, server, tmp_path)
+    (tmp_path / "client.py").write_text(GO_CLIENT)
+    file = tmp_path / "go.json"
+    environment = f"URL={server.url}/clusters/a TOKEN={TOKEN}"
+    result = record(file, f"{environment} {sys.executable} {tmp_path}/client.py")
+    assert result.returncode == 0, result
+    text = file.read_text()
+    assert "base64" not in text and "vnd.kubernetes.protobuf" not in text and "hidden" not in text, text
+    steps = {step["id"].split("-", 1)[1]: step for step in json.loads(text)["steps"]}
+    assert steps["update-deployments"]["body"]["spec"]["template"]["spec"]["containers"][0]["image"] == "i"
+    assert [event["type"] for event in next(step for step in json.loads(text)["steps"] if step.get("collect"))["answer"]] == ["ADDED"] * 2
+    data = steps["get-secrets"]["answer"]["body"]["data"]
+    assert data["a"] == data["c"] != data["b"], data
+    replayed = run("replay", str(file), "--workspace", "b")
+    assert replayed.returncode == 0 and replayed.stdout.endswith(" compared, 0 different\n"), replayed.stdout
+
+
+def test_replay_follows_the_kubeconfig(launch, server, tmp_path):
+    """Also its flags about the certificate of the server."""
+    run, record = runner(launch, server, tmp_path)
+    file = tmp_path / "x.json"
+    assert record(file, "kubectl create configmap a").returncode == 0
+    config = json.loads(
+        subprocess.run([kubectl.built(), "config", "view", "--raw", "-o", "json", "--kubeconfig", server.kubeconfig], capture_output=True, check=True).stdout
+    )
+    cluster = config["clusters"][0]["cluster"]
+    authority = cluster.pop("certificate-authority-data")
+    trusted = {"certificate-authority-data": authority}
+    for flags, why in (
+        ({}, "certificate"),
+        ({"insecure-skip-tls-verify": True}, None),
+        ({**trusted, "tls-server-name": "other.example.com"}, "certificate"),
+        ({**trusted, "tls-server-name": "localhost"}, None),
+    ):
+        config["clusters"][0]["cluster"] = {**cluster, **flags}
+        (tmp_path / "config").write_text(json.dumps(config))
+        server.request("DELETE", "/clusters/b/api/v1/namespaces/default/configmaps/a")
+        result = run("replay", str(file), "--workspace", "b", "--kubeconfig", str(tmp_path / "config"))
+        assert (result.returncode == 0) == (why is None) and (why or "") in result.stderr, (flags, result)
 
 
 @pytest.mark.parametrize("name", ["corners", "built-in-lists", "custom-corners", "broken-lists", "definition-applies"])

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -40,7 +41,7 @@ def test_only_a_server_for_tests_has_it(launch, tmp_path):
         assert server.request("GET", "/apis/testing.pintle.dev")[0] == 200
     data = tmp_path / "data"
     with launch("--testing", storage="embedded", data_dir=data) as server:
-        create(server, "Fault", "busy", {"recipe": "throttled"})
+        create(server, "Fault", "busy", {"effect": {"error": {"code": 429}}, "when": {"every": 2}})
         server.restart()
         assert [server.request("GET", MAPS)[0] for _ in range(2)] == [200, 429], "a fault is kept like every object"
     with launch(storage="embedded", data_dir=data) as server:
@@ -107,7 +108,7 @@ def test_audit_events_name_the_fault(launch, tmp_path):
     policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
     policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
     with launch("--testing", "--audit-policy-file", str(policy), "--audit-log-path", str(log)) as server:
-        create(server, "Fault", "busy", {"recipe": "throttled"})
+        create(server, "Fault", "busy", {"effect": {"error": {"code": 429}}, "when": {"every": 2}})
         codes = [server.request("GET", MAPS)[0] for _ in range(4)]
         assert codes == [200, 429, 200, 429]
         eventually(lambda: log.read_text().count('"testing.pintle.dev/fault":"busy"') >= 2)
@@ -159,13 +160,33 @@ def test_command_line(launch, server):
     done("gate", "delete", "maps")
     for arguments, why in (
         (("fault", "create", "x"), "give either a recipe or an effect"),
-        (("fault", "create", "x", "--error", "404"), "Unsupported value"),
+        (("fault", "create", "x", "--error", "418"), "Unsupported value"),
+        (("fault", "create", "x", "--watch", "end", "--verb", "get"), "spec.match.verbs[0]"),
+        (("fault", "wait", "none"), 'faults.testing.pintle.dev "none" not found'),
         (("gate", "release", "none"), 'gates.testing.pintle.dev "none" not found'),
         (("settle", "--timeout", "2h"), "must be shorter than the request timeout"),
         (("fault", "list", "--workspace", "none"), 'workspaces.workspaces.pintle.dev "none" not found'),
     ):
         result = run(*arguments)
         assert result.returncode == 1 and why in result.stderr and result.stderr.count("\n") == 1, (arguments, result)
+
+
+def test_a_test_waits_for_a_fault(launch, server):
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+    create(server, "Fault", "f", {"match": {"verbs": ["delete"]}, "effect": {"error": {"code": 500}}, "when": {"count": 2}})
+
+    def wait(*flags):
+        return subprocess.run([launch.binary, "fault", "wait", "f", *flags], capture_output=True, text=True, timeout=60, env=env)
+
+    late = wait("--timeout", "10ms")
+    assert (late.returncode, late.stderr) == (1, 'pintle: fault "f" is active and has hit 0 times\n')
+    waiting = subprocess.Popen([launch.binary, "fault", "wait", "f", "--hits", "2"], stdout=subprocess.PIPE, text=True, env=env)
+    for _ in range(2):
+        assert server.request("DELETE", f"{MAPS}/a")[0] == 500
+    assert waiting.communicate(timeout=60)[0] == 'fault "f" has hit 2 times\n' and waiting.returncode == 0
+    assert wait("--ended").returncode == 0
+    never = wait("--hits", "3")
+    assert (never.returncode, never.stderr) == (1, 'pintle: fault "f" is ended and has hit 2 times\n')
 
 
 def report(server, prefix="", **spec):
@@ -261,20 +282,89 @@ def test_report_names_the_roles_that_suffice(server):
     assert requests() == [200, 201, 200, 403]
     agent = report(server)["agents"]["Robo/v1"]
     assert list(findings(agent, "forbidden").values()) == [1] and "delete configmaps default/a" in next(iter(findings(agent, "forbidden")))
-    (user,) = agent["users"]
+    (user,) = (user for user in report(server)["users"] if user["name"] == "plain")
     unused = [rule["rule"] for rule in user["unusedRules"]]
     assert unused == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "create"]}], "every verb on secrets"
     assert [(rule["kind"], rule["name"]) for rule in user["unusedRules"]] == [("ClusterRole", "wide")]
-    everywhere, place = user["roles"]
+    everywhere, to_all, place, to_place = user["roles"]
     assert everywhere["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
-    assert (place["metadata"], place["rules"][0]["verbs"]) == ({"name": "robo", "namespace": "default"}, ["get", "create", "delete"])
+    assert (place["metadata"], place["rules"][0]["verbs"]) == ({"name": "plain", "namespace": "default"}, ["get", "create", "delete"])
 
     server.ok("DELETE", f"{rbac}/clusterrolebindings/wide")
-    for role, path in ((everywhere, f"{rbac}/clusterrole"), (place, f"{rbac}/namespaces/default/role")):
+    for role, binding, path in ((everywhere, to_all, f"{rbac}/clusterrole"), (place, to_place, f"{rbac}/namespaces/default/role")):
         server.ok("POST", f"{path}s", role)
-        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": "robo"}
-        server.ok("POST", f"{path}bindings", {"metadata": {"name": "robo"}, "roleRef": ref, "subjects": subjects})
+        server.ok("POST", f"{path}bindings", binding)
     assert requests() == [200, 201, 200, 200]
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def labels_everywhere(call, run):
+    """An informer on all namespaces, and writes in two of them."""
+    version = call("GET", "/api/v1/configmaps?resourceVersion=0")["metadata"]["resourceVersion"]
+    call("GET", f"/api/v1/configmaps?watch=true&timeoutSeconds=1&resourceVersion={version}")
+    for namespace in ("default", "kube-system"):
+        call("POST", f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": run}})
+        call("PATCH", f"/api/v1/namespaces/{namespace}/configmaps/{run}", {"metadata": {"labels": {"run": run}}})
+
+
+def leads_and_copies(call, run):
+    """A Lease, Secrets in one namespace, and a watch of one kind of object without a list before."""
+    lease = call("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", {"metadata": {"name": run}})
+    call("PUT", f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{run}", lease)
+    call("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"generateName": "copy-"}})
+    call("DELETE", "/api/v1/namespaces/default/secrets")
+    call("GET", "/api/v1/namespaces?watch=true&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+    call("GET", "/api/v1/namespaces/default")
+
+
+def applies_and_grants(call, run):
+    """Applies that create, a status, a scale, and roles that grant more than the controller itself may do."""
+    labels = {"app": run}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": run}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    path = f"/apis/apps/v1/namespaces/default/deployments/{run}"
+    call("PATCH", f"{path}?fieldManager=m", deployment, "application/apply-patch+yaml")
+    call("PATCH", f"{path}/status", {"status": {"observedGeneration": 1}})
+    call("PATCH", f"{path}/scale", {"spec": {"replicas": 3}})
+    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]}]
+    call("POST", f"{RBAC}/clusterroles", {"metadata": {"name": run}, "rules": rules})
+    call("POST", f"{RBAC}/namespaces/default/roles", {"metadata": {"name": run}, "rules": rules})
+    for kind, place in (("ClusterRole", RBAC), ("Role", f"{RBAC}/namespaces/default")):
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": run}
+        subjects = [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]
+        call("POST", f"{place}/{kind.lower()}bindings", {"metadata": {"name": run}, "roleRef": ref, "subjects": subjects})
+
+
+@pytest.mark.parametrize("controller", [labels_everywhere, leads_and_copies, applies_and_grants])
+def test_a_controller_runs_with_nothing_but_its_roles(server, controller):
+    server.ok("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robo"}})
+    token = server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/robo/token", {"spec": {}})["status"]["token"]
+
+    def call(method, path, body=None, kind=None):
+        headers = as_agent("robo") | ({"Content-Type": kind} if kind else {})
+        code, value, _ = server.request(method, path, body, headers=headers, token=token)
+        assert code < 300, (method, path, code, value)
+        return value
+
+    subjects = [{"kind": "ServiceAccount", "name": "robo", "namespace": "default"}]
+    admin = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    server.ok("POST", f"{RBAC}/clusterrolebindings", {"metadata": {"name": "all"}, "roleRef": admin, "subjects": subjects})
+    controller(call, "one")
+    (user,) = report(server, userAgents=["robo/*"], reset=True)["users"]
+    assert user["name"] == "system:serviceaccount:default:robo"
+    server.ok("DELETE", f"{RBAC}/clusterrolebindings/all")
+    with pytest.raises(AssertionError):
+        controller(call, "none")
+    for role in user["roles"]:
+        namespace = role["metadata"].get("namespace")
+        place = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+        server.ok("POST", f"{place}/{role['kind'].lower()}s", role)
+    report(server, reset=True)
+    controller(call, "two")
+    assert report(server)["counts"]["forbidden"] == 0
+    assert {rule["rule"]["verbs"][0] for rule in report(server)["users"][0]["unusedRules"]} <= {"list"}, "a list beside a watch"
 
 
 def test_report_on_the_command_line(launch, server):
@@ -289,7 +379,7 @@ def test_report_on_the_command_line(launch, server):
         server.ok("PUT", f"{MAPS}/a", object_, headers=robo)
     text = run().stdout
     assert "ro<bo/v1\n  noOpWrites: 2\n         2 update configmaps default/a\n  requests: 3\n" in text, text
-    assert "  needed by tester\n    configmaps: create, update in default\n" in text, text
+    assert "\ntester\n  needed rules\n    configmaps: create, update in default\n" in text, text
     failed = run("--expect", "noOpWrites=1,forbidden=0", "-o", "junit")
     suite = ElementTree.fromstring(failed.stdout).find("testsuite")
     assert failed.returncode == 1
@@ -297,12 +387,22 @@ def test_report_on_the_command_line(launch, server):
     assert {case.get("name"): case.find("failure") is not None for case in suite} == {"noOpWrites": True, "forbidden": False}
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     page = run("-o", "html").stdout
-    assert "<h2>ro&lt;bo/v1</h2>" in page and "ro<bo" not in page
+    assert ">ro&lt;bo/v1</h2>" in page and "ro<bo" not in page
+    for part in ("Report on workspace default", "v1.37.2", "Updates, patches and applies that changed nothing.", "kind: RoleBinding"):
+        assert part in page, (part, page)
+    link = re.search(r'href="#(noOpWrites-\d+)"', page)[1]
+    assert f'<h3 id="{link}">noOpWrites: 2</h3>' in page, page
     roles = run("-o", "roles", "--user-agent", "ro<bo*").stdout
     assert "kind: Role\n" in roles and "namespace: default\n" in roles, roles
     met = run("--expect", "noOpWrites=2", "--reset", "-o", "json")
     assert met.returncode == 0 and json.loads(met.stdout)["counts"]["noOpWrites"] == 2
+    server.ok("GET", MAPS, headers=robo)
     assert run("--expect", "noOpWrites=0").returncode == 0, "it was reset"
+    wrong = run("--expect", "noOpWrites=0", "--user-agent", "ro<bo*,robot/*")
+    assert (wrong.returncode, wrong.stderr) == (1, 'pintle: no request was counted of a client whose User-Agent is "robot/*"\n')
+    run("--reset")
+    empty = run("--expect", "noOpWrites=0")
+    assert (empty.returncode, empty.stderr) == (1, "pintle: no request was counted\n")
     for arguments, why in (
         (("--expect", "writes=0"), 'there is no check "writes"'),
         (("--expect", "forbidden"), "wanted CHECK=MAX"),
@@ -367,7 +467,7 @@ def healthy(tickets):
 
 
 def lost_response(tickets):
-    tickets.pintle("fault", "create", "lost", "--recipe", "lost-response", "--resource", "configmaps")
+    tickets.pintle("fault", "create", "lost", "--recipe", "lost-response", "--percent", "100", "--count", "1", "--resource", "configmaps")
     tickets.create("a", "b", "c")
     tickets.settle()
 
@@ -391,7 +491,7 @@ def late_events(tickets):
     ("scenario", "found"),
     [
         (healthy, []),
-        (lost_response, ["ticket c has 2 numbers", "number 3 was given 2 times"]),
+        (lost_response, ["ticket a has 2 numbers", "number 1 was given 2 times"]),
         (ended_watch, ["ticket a is gone, and its number is not"]),
         (late_events, ["number 1 was given 2 times"]),
     ],
@@ -404,9 +504,8 @@ def test_planted_bugs_show_under_faults_alone(launch, scenario, found, fixed):
         assert tickets.check() == (["all is well"] if fixed or not found else found)
 
 
-@pytest.mark.parametrize("recipe", ["stale-reads", "lost-response", "throttled", "restarting-server", "flaky-watch"])
+@pytest.mark.parametrize("recipe", ["stale-reads", "missed-events", "lost-response", "throttled", "restarting-server", "flaky-watch"])
 def test_a_careful_controller_survives_each_recipe(launch, recipe):
-    """All but missed-events, which only lists that are repeated recover from."""
     with launch("--testing") as server, Tickets(launch, server, fixed=True) as tickets:
         tickets.pintle("fault", "create", "f", "--recipe", recipe, "--user-agent", "ticket-controller/*")
         names = [f"t{i}" for i in range(8)]

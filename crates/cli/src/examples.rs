@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 59] = [
+const EXAMPLES: [(&str, &[&str]); 61] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -78,6 +78,7 @@ const EXAMPLES: [(&str, &[&str]); 59] = [
             "fault create late --watch delay --delay 2s --user system:serviceaccount:default:robo --workspace test-1",
         ],
     ),
+    ("fault wait", &["fault wait lost", "fault wait lost --hits 3 --timeout 1m"]),
     ("fault list", &["fault list", "fault list -o json"]),
     ("fault delete", &["fault delete busy lost", "fault delete --all"]),
     ("gate hold", &["gate hold pods --resource pods", "gate hold mine --user-agent manager/* --order reversed"]),
@@ -90,6 +91,7 @@ const EXAMPLES: [(&str, &[&str]); 59] = [
     ("clock resume", &["clock resume"]),
     ("clock show", &["clock show", "clock show -o json"]),
     ("clock delete", &["clock delete"]),
+    ("clock exec", &["clock exec -- python3 controller.py", "clock exec --workspace test-1 -- java -jar operator.jar"]),
     ("record", &["record -o bug.json -- kubectl apply -f boat.yaml", "record -o bug.json --workspace test-1"]),
     (
         "replay",

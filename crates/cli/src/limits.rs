@@ -66,5 +66,9 @@ pub const REPLAY_SLEEP: Duration = Duration::from_secs(600);
 /// events.
 pub const REPLAY_UNTIL: Duration = Duration::from_secs(20);
 pub const REPLAY_EVENTS: Duration = Duration::from_secs(3);
+/// Interval of looks at the Clock that a command follows.
+pub const CLOCK_LOOK: Duration = Duration::from_millis(100);
+/// Interval of looks at a fault that is waited for.
+pub const FAULT_LOOK: Duration = Duration::from_millis(50);
 /// Interval of repetitions of a step.
 pub const REPLAY_LOOK: Duration = Duration::from_millis(20);

@@ -101,7 +101,7 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
         flags::Command::Workspace(task) => return workspaces::run(&task),
         flags::Command::Fault(task) => testing::fault(&task),
         flags::Command::Gate(task) => testing::gate(&task),
-        flags::Command::Clock(task) => testing::clock(&task),
+        flags::Command::Clock(task) => return testing::clock(&task),
         flags::Command::Settle(task) => return testing::settle(&task),
         flags::Command::Report(task) => return testing::report(&task),
         flags::Command::Record(task) => return testing::record(&task),

@@ -105,17 +105,6 @@ async fn rbac_concerns_other_users() {
     assert_eq!(status(&workspace.api_as("eve", &[]), CONFIG_MAPS).await, StatusCode::FORBIDDEN);
 }
 
-/// Watches a collection until an event has a text.
-async fn events_until(workspace: &Workspace, path: &str, text: &str) {
-    let request = Request::get(format!("{path}?watch=true")).body(Full::<bytes::Bytes>::default()).unwrap();
-    let mut events = workspace.api().call(request).await.unwrap().into_body();
-    let mut seen = String::new();
-    while !seen.contains(text) {
-        let frame = events.frame().await.unwrap().unwrap();
-        seen.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap()));
-    }
-}
-
 #[tokio::test]
 async fn watches_are_streams_and_end_with_the_server() {
     let server = Server::ephemeral().start().await.unwrap();
@@ -139,11 +128,9 @@ async fn faults_hit_and_workspaces_settle() {
     let server = Server::ephemeral().testing().start().await.unwrap();
     let workspace = server.workspace().await.unwrap();
     let spec = json!({"match": {"verbs": ["create"], "resources": ["configmaps"]},
-        "effect": {"error": {"code": 503, "reason": "ServiceUnavailable"}}});
+        "effect": {"error": {"code": 503}}});
     let fault = workspace.fault(spec).await.unwrap();
     assert_eq!(workspace.post(CONFIG_MAPS, &named("a")).await.unwrap_err().code(), Some(503));
-    // the status follows
-    events_until(&workspace, "/apis/testing.pintle.dev/v1alpha1/faults", "\"hits\":1").await;
     assert_eq!(fault.hits().await.unwrap(), 1);
     fault.delete().await.unwrap();
     workspace.post(CONFIG_MAPS, &named("a")).await.unwrap();

@@ -60,7 +60,7 @@ pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint, Outgoing};
 pub use controllers::{CertificateSigner, Controllers};
 use testing::Testing;
-pub use testing::{COMPARED_HEADERS, report_checks};
+pub use testing::{COMPARED_HEADERS, report_checks, report_meanings};
 use verbs::Context;
 use verbs::control_plane::ControlPlane;
 pub use verbs::{Addition, Provenance, StandIn};
@@ -368,7 +368,7 @@ impl Server {
         let manifests = std::mem::take(&mut config.manifests);
         let audit = Arc::new(std::mem::take(&mut config.audit));
         let workspaces = config.workspaces(&blueprint, &health, &audit, &storage);
-        let testing = config.testing.then(|| Testing::new(config.request_timeout));
+        let testing = config.testing.then(|| Testing::new(config.request_timeout, Arc::default()));
         let observers =
             workspaces.iter().map(Workspaces::observer).chain(testing.iter().map(Testing::observer)).collect();
         let clock = testing.as_ref().map(|testing| testing.clock().clone());
@@ -391,7 +391,7 @@ impl Server {
         });
         audit.start();
         testing::keep_kinds(testing.is_some(), &context).await?;
-        testing.iter().for_each(|testing| testing::start(testing, &context, stop.subscribe()));
+        testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
         if config.testing {
             health.for_testing();
         }

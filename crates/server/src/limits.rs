@@ -246,6 +246,11 @@ pub const CUT_BYTES_MAX: usize = 1 << 20;
 pub const CUT_PAUSE: Duration = Duration::from_millis(20);
 /// Number of hits, the last ones, that the status of a fault shows.
 pub const FAULT_HITS_SHOWN: usize = 10;
+/// Number of counters of a fault, for each client, verb and object, and of those that further ones share.
+pub const FAULT_COUNTS_MAX: usize = 100_000;
+pub const FAULT_COUNTS_SHARED: u64 = 1_024;
+/// How long a watch is silent before it ends with the recipe `missed-events`.
+pub const RECIPE_OUTAGE: Duration = Duration::from_secs(1);
 /// How far caches and watches lag behind with the recipe `stale-reads`.
 pub const RECIPE_LAG: Duration = Duration::from_secs(2);
 /// Held events of a watch, beyond which it ends with 410. Releasing all of them one by one takes time quadratic in
@@ -258,12 +263,17 @@ pub const FAULT_AGE_STEP: Duration = Duration::from_millis(10);
 pub const FAULT_AGES_MAX: usize = 60_000;
 /// Interval of writes of the status of a fault or gate.
 pub const FAULT_STATUS: Duration = Duration::from_millis(200);
+/// How long a client is expected to repeat a request that a fault has made fail, if the response does not say. client-go's
+/// informers pause for at most 1.6 s after the first failure and 3.2 s after the second.
+pub const FAULT_REPEAT: Duration = Duration::from_secs(4);
+/// Number of such requests that are remembered.
+pub const FAULT_REPEATS_MAX: usize = 10_000;
 /// Interval of looks at the watches while a client waits until they have received every event.
 pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
 /// Number of watches and requests that the status of such a wait names.
 pub const SETTLE_NAMED: usize = 20;
-/// What a report keeps: user agents, users of each, and items of each list, such as objects with findings. A
-/// workspace whose clients exceed all of these takes some hundred MB; a test has a few agents.
+/// What a report keeps: bytes in all, user agents, users of each, and items of each list, such as objects with findings.
+pub const REPORT_BYTES: usize = 8 << 20;
 pub const REPORT_AGENTS_MAX: usize = 64;
 pub const REPORT_USERS_MAX: usize = 16;
 pub const REPORT_ITEMS_MAX: usize = 1_000;

@@ -23,6 +23,18 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// The verbs of requests for resources.
+    pub const ALL: [Verb; 8] = [
+        Verb::Get,
+        Verb::List,
+        Verb::Watch,
+        Verb::Create,
+        Verb::Update,
+        Verb::Patch,
+        Verb::Delete,
+        Verb::DeleteCollection,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",

@@ -1,15 +1,15 @@
 //! `pintle clock`.
 
+use std::process::ExitCode;
+
 use clap::{Args, Subcommand};
 use machinery::time::{duration, parse_duration, parse_rfc3339};
 use machinery::{Value, json};
 
-use super::{Objects, TargetWorkspace, block_on};
+use super::faketime::{self, ExecWithClock};
+use super::{CLOCK, Objects, TargetWorkspace, block_on};
 use crate::logs;
 use crate::values::TextOrJson;
-
-/// The name of the one object.
-const NAME: &str = "clock";
 
 #[derive(Subcommand)]
 pub enum ClockTask {
@@ -41,6 +41,11 @@ pub enum ClockTask {
     Show(ShowClock),
     /// Delete the Clock: the time is again that of the machine.
     Delete(TargetWorkspace),
+    /// Run a command whose own clock is that of the workspace, by libfaketime.
+    ///
+    /// Works on Linux for programs that ask the C library for the time, such as those in Python, Java, Node, Ruby and C. Go programs,
+    /// and those that are linked statically, ask the kernel, and are refused.
+    Exec(ExecWithClock),
 }
 
 #[derive(Args)]
@@ -78,9 +83,10 @@ fn time(text: &str) -> Result<String, String> {
 }
 
 /// Runs a task. The error is one line.
-pub fn run(task: &ClockTask) -> Result<(), String> {
+pub fn run(task: &ClockTask) -> Result<ExitCode, String> {
     block_on(async {
-        match task {
+        let done = match task {
+            ClockTask::Exec(task) => return faketime::run(task).await,
             ClockTask::Stop(StopClock { time, seed, target }) => {
                 let mut spec = json!({"stopped": true});
                 time.iter().for_each(|time| spec.set_at(&["time"], Value::from(time.as_str())));
@@ -94,11 +100,12 @@ pub fn run(task: &ClockTask) -> Result<(), String> {
             ClockTask::Resume(target) => changed(target, |_| json!({"stopped": false})).await,
             ClockTask::Show(task) => show(task).await,
             ClockTask::Delete(target) => {
-                Objects::connect(target).await?.end("clocks", NAME).await?;
+                Objects::connect(target).await?.end("clocks", CLOCK).await?;
                 logs::say("the time is that of the machine");
                 Ok(())
             }
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     })
 }
 
@@ -112,18 +119,18 @@ fn advanced(clock: &Value, by: u64) -> String {
 /// Changes fields of the spec, or creates the Clock with them, and prints what it shows.
 async fn changed(target: &TargetWorkspace, spec: impl FnOnce(&Value) -> Value) -> Result<(), String> {
     let mut objects = Objects::connect(target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
+    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
     let clock = if found.is_ok() {
-        objects.patch("clocks", NAME, spec(&found.body)).await?
+        objects.patch("clocks", CLOCK, spec(&found.body)).await?
     } else {
-        objects.create("Clock", "clocks", NAME, spec(&Value::Null)).await?
+        objects.create("Clock", "clocks", CLOCK, spec(&Value::Null)).await?
     };
     logs::print(shown(&clock).as_bytes())
 }
 
 async fn show(task: &ShowClock) -> Result<(), String> {
     let mut objects = Objects::connect(&task.target).await?;
-    let found = objects.client.get(&format!("{}/clocks/{NAME}", objects.base)).await?;
+    let found = objects.client.get(&format!("{}/clocks/{CLOCK}", objects.base)).await?;
     let text = match task.output {
         _ if found.code == 404 => "that of the machine\n".to_owned(),
         TextOrJson::Text => shown(&found.ok()?),

@@ -1,21 +1,47 @@
 //! `pintle fault`.
 
+use std::time::Duration;
+
+use base::clock;
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
 
 use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, block_on, count, set_texts};
-use crate::logs;
+use crate::count::counted;
+use crate::{limits, logs};
 
 #[derive(Subcommand)]
 pub enum FaultTask {
     /// Create a fault, by a recipe or with an effect of its own.
     ///
-    /// The same seed makes the same choices for the same sequence of requests.
+    /// The same seed makes the same choices for the same requests, in whichever order the objects are handled.
     Create(Box<CreateFault>),
     /// List the faults, with the number of their hits.
     List(ListFlags),
+    /// Wait until a fault has hit, or has ended.
+    Wait(WaitForFault),
     /// Delete faults, which ends their effect.
     Delete(DeleteFlags),
+}
+
+#[derive(Args)]
+pub struct WaitForFault {
+    name: String,
+
+    /// Wait until it has hit this many requests and events.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "ended")]
+    hits: u32,
+
+    /// Wait until its count or time is reached.
+    #[arg(long)]
+    ended: bool,
+
+    /// Fail after this time.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::values::duration)]
+    timeout: Duration,
+
+    #[command(flatten)]
+    target: TargetWorkspace,
 }
 
 #[derive(Args)]
@@ -44,11 +70,11 @@ pub struct CreateFault {
 pub enum Recipe {
     /// Caches and watches are two seconds behind.
     StaleReads,
-    /// A fifth of the events of watches is lost.
+    /// Watches fall silent and expire, so that clients see only the last state when they list again.
     MissedEvents,
-    /// Every third write is committed, and its connection ends before the response.
+    /// A third of the writes is committed, and the connection ends before the response.
     LostResponse,
-    /// Every second request gets 429.
+    /// Half of the requests get 429.
     Throttled,
     /// Requests are reset or get 503, and watches end, as around a restart.
     RestartingServer,
@@ -106,7 +132,7 @@ pub struct EffectFlags {
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
 
-    /// Respond with this error: 409, 410, 429, 500, 503 or 504.
+    /// Respond with this error, such as 404, 409, 429 or 503.
     #[arg(long, value_name = "CODE")]
     error: Option<u16>,
 
@@ -142,11 +168,11 @@ pub struct EffectFlags {
 #[derive(Args)]
 #[command(next_help_heading = "When")]
 pub struct WhenFlags {
-    /// Only the N-th match.
+    /// Only the N-th match of each verb and object.
     #[arg(long, value_name = "N")]
     nth: Option<u32>,
 
-    /// Every N-th match.
+    /// Every N-th match of each verb and object.
     #[arg(long, value_name = "N")]
     every: Option<u32>,
 
@@ -162,13 +188,26 @@ pub struct WhenFlags {
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
 
-    /// End after N hits.
+    /// End after N hits in all.
     #[arg(long, value_name = "N")]
     count: Option<u32>,
 
     /// End after this time, such as 30s.
     #[arg(long, value_name = "DURATION")]
     ttl: Option<String>,
+
+    /// Begin with a write for which a CEL expression on object and oldObject is true.
+    ///
+    /// For example: --trigger 'deployments.apps:object.status.readyReplicas == 1'
+    #[arg(long, value_name = "RESOURCE:EXPRESSION", value_parser = trigger)]
+    trigger: Option<Value>,
+}
+
+/// The value of `--trigger`.
+fn trigger(text: &str) -> Result<Value, String> {
+    let (resource, expression) = text.split_once(':').ok_or("wanted RESOURCE:EXPRESSION")?;
+    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+    Ok(json!({"group": group, "resource": resource, "expression": (expression.trim())}))
 }
 
 /// The name of a value of a flag.
@@ -201,6 +240,7 @@ impl CreateFault {
         }
         when.percent.into_iter().for_each(|percent| spec.set_at(&["when", "percent"], Value::from(percent)));
         when.ttl.iter().for_each(|ttl| spec.set_at(&["when", "ttl"], Value::from(ttl)));
+        when.trigger.iter().for_each(|trigger| spec.set_at(&["when", "trigger"], trigger.clone()));
         if let Some(recipe) = effect.recipe {
             spec.set_at(&["recipe"], Value::from(name_of(recipe)));
         }
@@ -233,9 +273,32 @@ pub fn run(task: &FaultTask) -> Result<(), String> {
                 let header = format!("{:<24} {:<8} {:>8} {:>8} WHAT", "NAME", "PHASE", "HITS", "MATCHES");
                 flags.run("faults", &header, row).await
             }
+            FaultTask::Wait(task) => wait(task).await,
             FaultTask::Delete(flags) => flags.run("fault", "faults").await,
         }
     })
+}
+
+/// Waits for a fault. The error says what it has hit so far.
+async fn wait(task: &WaitForFault) -> Result<(), String> {
+    let mut objects = Objects::connect(&task.target).await?;
+    let path = format!("{}/faults/{}", objects.base, task.name);
+    let begun = clock::instant();
+    loop {
+        // a read shows all hits before it, whereas a watch shows some of them later
+        let fault = objects.client.get(&path).await?.ok()?;
+        let (hits, phase) = (count(&fault, &["status", "hits"]), fault.str_at(&["status", "phase"]));
+        let times = counted(usize::try_from(hits).unwrap_or_default(), "time");
+        let is_done = if task.ended { phase == "Ended" } else { hits >= i64::from(task.hits) };
+        if is_done {
+            return logs::print(format!("fault {:?} has hit {times}\n", task.name).as_bytes());
+        }
+        let is_over = phase == "Failed" || !task.ended && phase == "Ended";
+        if is_over || begun.elapsed() >= task.timeout {
+            return Err(format!("fault {:?} is {} and has hit {times}", task.name, phase.to_lowercase()));
+        }
+        tokio::time::sleep(limits::FAULT_LOOK).await;
+    }
 }
 
 fn row(fault: &Value) -> String {
@@ -268,6 +331,10 @@ mod tests {
                 r#"{"match":{"resources":["pods/status"],"selector":{"matchLabels":{"a":"b"}},"verbs":["update"]},"when":{"every":4,"burst":2},"effect":{"error":{"code":429,"retryAfterSeconds":2}}}"#,
             ),
             ("--after-commit reset", r#"{"match":{},"effect":{"afterCommit":"Reset"}}"#),
+            (
+                "--after-commit reset --trigger deployments.apps:object.spec.paused",
+                r#"{"match":{},"when":{"trigger":{"group":"apps","resource":"deployments","expression":"object.spec.paused"}},"effect":{"afterCommit":"Reset"}}"#,
+            ),
             ("--watch delay --delay 2s", r#"{"match":{},"effect":{"delay":"2s","watch":"Delay"}}"#),
             (
                 "--stale-age 5s --consistent-reads --ttl 1m --percent 12.5",

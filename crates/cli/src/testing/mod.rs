@@ -1,6 +1,7 @@
 //! `pintle clock`, `fault`, `gate`, `settle`, `report`, `record` and `replay`: the objects of `testing.pintle.dev` of a running server.
 
 mod clock;
+mod faketime;
 mod fault;
 mod gate;
 mod report;
@@ -109,6 +110,9 @@ fn set_texts(value: &mut Value, field: &str, texts: &[String]) {
         value.set_at(&[field], texts.iter().map(|text| Value::from(text.as_str())).collect());
     }
 }
+
+/// The name of the Clock of a workspace.
+const CLOCK: &str = "clock";
 
 /// A connection to the objects of a workspace.
 struct Objects {

@@ -60,6 +60,7 @@ fn written(event: &Value) -> Option<i64> {
 
 impl Reconciler for EventExpiry {
     const NAME: &'static str = "event expiry";
+    const RESUMES: bool = false;
     type Memory = ();
 
     fn observe(&self, key: &Key, change: &Event) -> bool {

@@ -27,6 +27,7 @@ pub struct FlowController;
 
 impl Reconciler for FlowController {
     const NAME: &'static str = "flow control";
+    const RESUMES: bool = false;
     /// When bootstrap objects that were changed are restored.
     type Memory = Option<Instant>;
 

@@ -175,6 +175,18 @@ impl ControllerManager {
         }
     }
 
+    /// The name of a controller that runs on this server and has not finished its work, if there is one.
+    pub fn busy(&self) -> Option<&'static str> {
+        let runner = self.runner.lock();
+        let mut running = self.all.iter().zip(&runner.as_ref()?.started).filter(|(_, started)| **started);
+        running.find(|(enabled, _)| enabled.controller.is_busy()).map(|(enabled, _)| enabled.controller.name())
+    }
+
+    /// Ends pauses of controllers that only spare passes.
+    pub fn hurry(&self) {
+        self.all.iter().for_each(|enabled| enabled.controller.hurry());
+    }
+
     /// The names of the controllers whose tasks have started.
     #[cfg(test)]
     pub fn running(&self) -> Vec<&'static str> {

@@ -40,6 +40,7 @@ impl Reconciler for Quotas {
     /// Passes are delayed, so that many deletions, and writes that admission has counted already, cause only one
     /// recount.
     const SETTLED: [Duration; 2] = [limits::QUOTA_GRACE; 2];
+    const RESUMES: bool = false;
     /// When all quotas are to be recounted.
     type Memory = Option<Instant>;
 

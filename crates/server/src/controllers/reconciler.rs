@@ -1,6 +1,7 @@
 //! The loop that all controllers share: wait for an event or a time, then bring the state to what objects declare.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::clock::Follower;
@@ -21,6 +22,13 @@ pub trait Controller: Send + Sync {
     /// Runs until `stop` becomes true.
     fn run(self: Arc<Self>, context: Arc<Context>, stop: watch::Receiver<bool>) -> BoxFuture<'static, ()>;
 
+    /// Whether the controller, which runs, has work that it has observed and not finished, such as a retry or the end
+    /// of a grace period. What a timer makes due much later, such as an expiry, is no work yet.
+    fn is_busy(&self) -> bool;
+
+    /// Ends a pause that only lets events in quick succession be handled together.
+    fn hurry(&self) {}
+
     /// Does the work that there is, instead of running.
     fn work<'a>(&'a self, context: &'a Arc<Context>) -> BoxFuture<'a, ()>;
 
@@ -36,6 +44,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// A pass begins when no event has come for the first of these times, and at the latest after the second, so that events
     /// in quick succession are handled together.
     const SETTLED: [Duration; 2] = [Duration::ZERO; 2];
+    /// Whether the pass that a pass asks for finishes its work, as a retry does, and is not what a timer makes due.
+    const RESUMES: bool = true;
 
     /// What one run remembers from pass to pass.
     type Memory: Default + Send;
@@ -60,11 +70,19 @@ pub trait Reconciler: Send + Sync + 'static {
 struct Reconciling<R> {
     reconciler: R,
     wake: Notify,
+    /// Ends [`Reconciling::settled`].
+    hurry: Notify,
+    /// The number of events that called for a pass, and how many of them passes have handled.
+    calls: AtomicU64,
+    handled: AtomicU64,
+    /// Whether a pass is being made, or finishes its work in the next one.
+    passes: AtomicBool,
 }
 
 /// A reconciler as a controller.
 pub fn controller(reconciler: impl Reconciler) -> Arc<dyn Controller> {
-    Arc::new(Reconciling { reconciler, wake: Notify::new() })
+    let (calls, handled, passes) = Default::default();
+    Arc::new(Reconciling { reconciler, wake: Notify::new(), hurry: Notify::new(), calls, handled, passes })
 }
 
 impl<R: Reconciler> Reconciling<R> {
@@ -72,8 +90,30 @@ impl<R: Reconciler> Reconciling<R> {
         let [quiet, most] = R::SETTLED;
         if most > Duration::ZERO {
             let settled = async { while tokio::time::timeout(quiet, self.wake.notified()).await.is_ok() {} };
-            let _ = tokio::time::timeout(most, settled).await;
+            tokio::select! {
+                _ = tokio::time::timeout(most, settled) => {}
+                () = self.hurry.notified() => {}
+            }
         }
+    }
+
+    fn call(&self) {
+        self.calls.fetch_add(1, Ordering::AcqRel);
+        self.wake.notify_one();
+    }
+
+    async fn pass(
+        &self,
+        context: &Arc<Context>,
+        stop: &watch::Receiver<bool>,
+        memory: &mut R::Memory,
+    ) -> Option<Duration> {
+        let calls = self.calls.load(Ordering::Acquire);
+        self.passes.store(true, Ordering::Release);
+        let again = self.reconciler.reconcile(context, stop, memory).await;
+        self.passes.store(R::RESUMES && again.is_some(), Ordering::Release);
+        self.handled.store(calls, Ordering::Release);
+        again
     }
 }
 
@@ -85,9 +125,17 @@ impl<R: Reconciler> Controller for Reconciling<R> {
     fn observe(&self, key: &Key, event: &Event) -> bool {
         let has_work = self.reconciler.observe(key, event);
         if has_work {
-            self.wake.notify_one();
+            self.call();
         }
         has_work
+    }
+
+    fn is_busy(&self) -> bool {
+        self.passes.load(Ordering::Acquire) || self.handled.load(Ordering::Acquire) < self.calls.load(Ordering::Acquire)
+    }
+
+    fn hurry(&self) {
+        self.hurry.notify_waiters();
     }
 
     fn work<'a>(&'a self, context: &'a Arc<Context>) -> BoxFuture<'a, ()> {
@@ -101,7 +149,7 @@ impl<R: Reconciler> Controller for Reconciling<R> {
         Box::pin(async move {
             let (mut memory, mut follower) = (R::Memory::default(), Follower::new());
             loop {
-                let again = self.reconciler.reconcile(&context, &stop, &mut memory).await;
+                let again = self.pass(&context, &stop, &mut memory).await;
                 let due = async {
                     tokio::select! {
                         biased;
@@ -122,7 +170,7 @@ impl<R: Reconciler> Controller for Reconciling<R> {
     fn set_root_authority(&self, authority: &str) -> bool {
         let has_work = self.reconciler.set_root_authority(authority);
         if has_work {
-            self.wake.notify_one();
+            self.call();
         }
         has_work
     }

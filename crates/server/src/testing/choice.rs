@@ -1,4 +1,5 @@
-//! Which requests and events a fault hits: pure functions of its seed and of the number of the match.
+//! Which requests and events a fault hits: pure functions of its seed, of what is matched, and of how often that has been
+//! matched before. So the decisions about one object do not depend on the order in which a client handles its objects.
 
 use std::time::Duration;
 
@@ -34,8 +35,9 @@ impl Choice {
         }
     }
 
-    /// Whether the `ordinal`th match is hit. The first is 1.
-    pub fn hits(&self, ordinal: u64) -> bool {
+    /// Whether a match is hit.
+    pub fn hits(&self, at: Match) -> bool {
+        let ordinal = at.ordinal;
         if let Some(nth) = self.nth {
             return ordinal == nth;
         }
@@ -45,24 +47,45 @@ impl Choice {
                 && ordinal + self.burst.max(1) > every;
         }
         match self.percent {
-            Some(percent) => share(self.seed, ordinal) * 100.0 < percent,
+            Some(percent) => share(self.seed, at) * 100.0 < percent,
             None => true,
         }
     }
 
-    /// The part of `most` that is added to the delay of the `ordinal`th match.
-    pub fn jitter(&self, ordinal: u64, most: Duration) -> Duration {
-        most.mul_f64(share(self.seed.wrapping_add(1) ^ JITTER, ordinal))
+    /// The part of `most` that is added to the delay of a match.
+    pub fn jitter(&self, at: Match, most: Duration) -> Duration {
+        most.mul_f64(share(self.seed.wrapping_add(1) ^ JITTER, at))
     }
+}
+
+/// A request or event that has matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The hash of its verb, resource and object.
+    pub subject: u64,
+    /// Its number among those of the client with this subject. The first is 1.
+    pub ordinal: u64,
+}
+
+/// A hash of texts, the same in every process (FNV-1a).
+pub fn hash_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    for text in texts {
+        text.bytes().for_each(&mut add);
+        // no text has this byte, which separates them
+        add(0xff);
+    }
+    hash
 }
 
 /// Makes the jitter independent of whether a match is hit.
 const JITTER: u64 = 0x6a69_7474_6572;
 
-/// A number from 0 up to 1, which the seed and the ordinal determine.
-fn share(seed: u64, ordinal: u64) -> f64 {
+/// A number from 0 up to 1, which the seed and the match determine.
+fn share(seed: u64, at: Match) -> f64 {
     // the 53 bits of a float's mantissa
-    (mixed(mixed(seed) ^ ordinal) >> 11) as f64 / (1_u64 << 53) as f64
+    (mixed(mixed(mixed(seed) ^ at.subject) ^ at.ordinal) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// The mix of splitmix64, in which each bit of the input changes half of the bits of the output.
@@ -81,7 +104,7 @@ mod tests {
 
     fn hit(when: Value, most: u64) -> Vec<u64> {
         let choice = Choice::read(&when);
-        (1..=most).filter(|ordinal| choice.hits(*ordinal)).collect()
+        (1..=most).filter(|ordinal| choice.hits(Match { subject: 3, ordinal: *ordinal })).collect()
     }
 
     #[test]
@@ -108,5 +131,11 @@ mod tests {
             assert!((share - percent).abs() < 2.0, "{share} % instead of {percent} %");
         }
         assert_ne!(of(1, 50.0), of(2, 50.0));
+        let choice = Choice::read(&json!({"percent": 20}));
+        let names: Vec<String> = (0..10_000).map(|number| format!("p{number}")).collect();
+        let hits =
+            names.iter().filter(|name| choice.hits(Match { subject: hash_of([name.as_str()]), ordinal: 1 })).count();
+        assert!((1_800..2_200).contains(&hits), "{hits} of ten thousand objects");
+        assert_ne!(hash_of(["a", "bc"]), hash_of(["ab", "c"]));
     }
 }

@@ -12,7 +12,6 @@ use machinery::{FieldError, FieldPath, Status, Value, json};
 
 use super::definition::GROUP;
 use super::fault::duration;
-use crate::verbs::Completion;
 
 const KIND: &str = "Clock";
 /// The end of the year 9999, beyond which RFC 3339 cannot express times.
@@ -21,8 +20,8 @@ const LAST: i64 = 253_402_300_799_000_000;
 /// Sets the status of Clocks in the write that changes their spec.
 pub struct ClockCompletion(pub Arc<WorkspaceClock>);
 
-impl Completion for ClockCompletion {
-    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+impl ClockCompletion {
+    pub fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
         if old.is_some_and(|old| old.get("spec") == object.get("spec")) {
             let status = old.and_then(|old| old.get("status")).cloned();
             object.set_at(&["status"], status.unwrap_or_else(Value::object));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::clock::Follower;
+use base::clock::{self, Follower};
 use machinery::{Status, Value};
 use tokio::sync::watch;
 
@@ -74,13 +74,17 @@ impl Testing {
     fn next_end(&self) -> Duration {
         let state = self.state.lock();
         let (now, next) = (state.now_millis(), state.faults.values().filter_map(|fault| fault.end).min());
+        let repeat = state.repeats.next();
         drop(state);
         let left = next.and_then(|end| u64::try_from(end.saturating_sub(now).max(0)).ok());
-        left.map_or(limits::WORKSPACE_SWEEP, Duration::from_millis).min(limits::WORKSPACE_SWEEP)
+        let left = left.map_or(limits::WORKSPACE_SWEEP, Duration::from_millis).min(limits::WORKSPACE_SWEEP);
+        repeat.map_or(left, |at| left.min(at.saturating_duration_since(clock::instant())))
     }
 
     /// Writes the status of the objects that have changed.
-    async fn report(&self) {
+    pub async fn report(&self) {
+        let _turn = self.reporting.lock().await;
+        self.change(TestState::end_faults);
         let Some(context) = self.context() else { return };
         let changed: Vec<_> = {
             let mut state = self.state.lock();

@@ -19,6 +19,7 @@ use super::definition::GROUP;
 use super::fault::{EventEffect, FaultEffect, Hit};
 use super::matching::Matchable;
 use super::queue::{Hold, Item, Queue};
+use super::repeats::{FailedRequest, RepeatKey};
 use super::report::WatchKey;
 use super::state::{ReportedKind, TestState, Watcher};
 use crate::http::CAUSE_ANNOTATION;
@@ -30,6 +31,8 @@ pub struct Delivering {
     testing: Arc<Testing>,
     watcher: Arc<Watcher>,
     audit_context: Option<Arc<AuditContext>>,
+    /// Whether events are being sent of which no waiting client knows yet.
+    sends: bool,
 }
 
 impl Testing {
@@ -53,8 +56,9 @@ impl Testing {
         };
         let events = match key.group == GROUP {
             true => Arc::default(),
-            false => self.tally.lock().watch_begins(agent, &key),
+            false => self.tally().watch_begins(agent, &key),
         };
+        let repeat = RepeatKey::of(&watch.authorized.user.name, agent, info);
         let mut state = self.state.lock();
         let id = state.number();
         let watcher = Arc::new(Watcher {
@@ -62,6 +66,7 @@ impl Testing {
             user: watch.authorized.user.name.clone(),
             agent: agent.to_owned(),
             key,
+            repeat,
             events,
             position,
             has_begun: AtomicBool::default(),
@@ -72,7 +77,7 @@ impl Testing {
         });
         state.watches.insert(id, watcher.clone());
         drop(state);
-        Delivering { testing: self, watcher, audit_context: watch.audit_context.clone() }
+        Delivering { testing: self, watcher, audit_context: watch.audit_context.clone(), sends: false }
     }
 }
 
@@ -81,7 +86,7 @@ impl Drop for Delivering {
         let watcher = &self.watcher;
         self.testing.state.lock().watches.remove(&watcher.id);
         if watcher.key.group != GROUP {
-            self.testing.tally.lock().watch_ends(&watcher.agent, &watcher.key);
+            self.testing.tally().watch_ends(&watcher.agent, &watcher.key);
         }
     }
 }
@@ -122,6 +127,7 @@ impl Deliveries for Delivering {
         let passed = self.passed(events);
         let objects = passed.events.iter().filter(|event| matches!(event, WatchEvent::Object(..))).count();
         self.watcher.events.fetch_add(objects as u64, Ordering::AcqRel);
+        self.sends |= objects > 0;
         passed
     }
 
@@ -143,103 +149,138 @@ impl Deliveries for Delivering {
     }
 
     fn reached(&mut self, revision: Revision) {
+        if std::mem::take(&mut self.sends) && self.testing.is_active() {
+            self.testing.state.lock().delivered(&self.watcher.key);
+        }
         self.watcher.reached.store(revision, Ordering::Release);
         self.watcher.has_begun.store(true, Ordering::Release);
     }
 }
 
 impl TestState {
-    /// Adds an event to the queue of its watch, held as gates and faults demand. Returns the fault that hit it.
+    /// Adds an event to the queue of its watch, held as gates and faults demand. Returns the fault that hit it. The event that a
+    /// gate holds meets faults when it is released.
     fn admit(&mut self, watcher: &Watcher, event: WatchEvent, now: Instant) -> Option<Text> {
         let order = self.number();
-        let (path, hold, hit) = match &event {
-            WatchEvent::Object(_, object) => match object.as_stored() {
-                Some(stored) => self.decide(watcher, stored, now),
-                None => Default::default(),
-            },
-            WatchEvent::Bookmark(..) | WatchEvent::Error(_) => Default::default(),
-        };
-        let (cause, effect) = hit.unzip();
-        let mut queue = watcher.queue.lock();
-        let mut push = |event, hold| queue.push(Item { event, path: path.clone(), hold, order });
-        match effect {
-            Some(EventEffect::Drop) => {}
-            Some(EventEffect::End) => push(None, Hold::Free),
-            Some(EventEffect::Expire) => {
-                let expired = Status::expired("The resourceVersion for the provided watch is too old.");
-                push(Some(WatchEvent::Error(expired)), Hold::Free);
-                push(None, Hold::Free);
-            }
-            Some(EventEffect::Repeat) => {
-                if let WatchEvent::Object(kind, object) = &event {
-                    push(Some(WatchEvent::Object(kind, object.clone())), hold.clone());
-                }
-                push(Some(event), hold);
-            }
-            Some(EventEffect::Delay | EventEffect::Reorder) | None => push(Some(event), hold),
+        let path = stored_of(&event).map(path_of).unwrap_or_default();
+        let item = Item { event: Some(event), path, hold: Hold::Free, order };
+        if let Some(gate) = self.gate_of(watcher, &item) {
+            self.changed.insert((ReportedKind::Gate, gate.clone()));
+            watcher.queue.lock().push(Item { hold: Hold::Gate(gate), ..item });
+            return None;
         }
+        let (items, cause) = self.disrupted(watcher, item, now);
+        let mut queue = watcher.queue.lock();
+        items.into_iter().for_each(|item| queue.push(item));
         cause
     }
 
-    /// The path of an object, the reason to hold its event, and what a fault does to the event.
-    fn decide(
+    /// The gate that holds an event.
+    fn gate_of(&self, watcher: &Watcher, item: &Item<WatchEvent>) -> Option<Text> {
+        let stored = stored_of(item.event.as_ref()?)?;
+        let (target, labels) = (target_of(watcher, stored), || Some(&*stored.meta.labels));
+        let gate = self.gates.iter().find(|(_, gate)| !gate.open && gate.matcher.matches(&target, labels));
+        gate.map(|(name, _)| name.clone())
+    }
+
+    /// What faults make of an event, and the fault that hit it.
+    pub fn disrupted(
         &mut self,
         watcher: &Watcher,
-        stored: &Stored,
+        item: Item<WatchEvent>,
         now: Instant,
-    ) -> (Text, Hold, Option<(Text, EventEffect)>) {
-        let meta = &stored.meta;
-        let path = match meta.namespace.as_str() {
-            "" => meta.name.clone(),
-            namespace => format!("{namespace}/{}", meta.name).into(),
+    ) -> (Vec<Item<WatchEvent>>, Option<Text>) {
+        let free = Item { hold: Hold::Free, ..item };
+        let Some(hit) = free.event.as_ref().and_then(stored_of).and_then(|stored| self.hit_event(watcher, stored, now))
+        else {
+            return (vec![free], None);
         };
-        let target = Matchable {
-            user: &watcher.user,
-            agent: &watcher.agent,
-            verb: None,
-            group: &watcher.key.group,
-            resource: &watcher.key.resource,
-            subresource: "",
-            namespace: &meta.namespace,
-            name: &meta.name,
-            reads_state: false,
-            may_be_stale: false,
-        };
-        let (labels, millis) = (|| Some(&*meta.labels), self.now_millis());
-        let mut found = None;
-        for (name, fault) in &mut self.faults {
-            let Some((rule, ordinal)) = fault.hit(&target, labels, millis) else { continue };
-            if let FaultEffect::Event(effect) = rule.effect {
-                found = Some((name.clone(), effect, ordinal, rule.delay_of(ordinal)));
-                break;
+        let Item { event, path, order, .. } = free;
+        let of = |event, hold: &Hold| Item { event, path: path.clone(), hold: hold.clone(), order };
+        let items = match hit.effect {
+            EventEffect::Drop => vec![],
+            EventEffect::End => vec![of(None, &hit.hold)],
+            EventEffect::Expire => {
+                let expired = Status::expired("The resourceVersion for the provided watch is too old.");
+                vec![of(Some(WatchEvent::Error(expired)), &hit.hold), of(None, &Hold::Free)]
             }
-        }
-        if let Some((name, effect, ordinal, delay)) = found {
-            let hit = Hit {
-                seconds: millis.div_euclid(1000),
-                ordinal,
-                effect: FaultEffect::Event(effect).name(),
-                request: format!("{} {} {path}", Verb::Watch.as_str(), watcher.key.resource),
-                user: watcher.user.clone(),
-                agent: watcher.agent.as_str().into(),
-            };
-            self.remember(&name, hit);
-            let hold = match effect {
-                EventEffect::Delay => Hold::Until(now + delay, name.clone()),
-                EventEffect::Reorder if delay.is_zero() => Hold::Swap(now + limits::FAULT_REORDER, name.clone()),
-                EventEffect::Reorder => Hold::Swap(now + delay, name.clone()),
-                _ => Hold::Free,
-            };
-            return (path, hold, Some((name, effect)));
-        }
-        let gate = self.gates.iter().find(|(_, gate)| !gate.open && gate.matcher.matches(&target, labels));
-        let hold = match gate {
-            Some((name, _)) => Hold::Gate(name.clone()),
-            None => Hold::Free,
+            EventEffect::Repeat => {
+                let copy = match &event {
+                    Some(WatchEvent::Object(kind, object)) => Some(WatchEvent::Object(kind, object.clone())),
+                    _ => None,
+                };
+                let copy = copy.map(|event| of(Some(event), &hit.hold));
+                copy.into_iter().chain([of(event, &hit.hold)]).collect()
+            }
+            EventEffect::Delay | EventEffect::Reorder => vec![of(event, &hit.hold)],
         };
-        if let Hold::Gate(name) = &hold {
-            self.changed.insert((ReportedKind::Gate, name.clone()));
+        (items, Some(hit.fault))
+    }
+
+    /// The fault that hits an event, if one does.
+    fn hit_event(&mut self, watcher: &Watcher, stored: &Stored, now: Instant) -> Option<EventHit> {
+        let (target, labels, millis) = (target_of(watcher, stored), || Some(&*stored.meta.labels), self.now_millis());
+        let (fault, effect, ordinal, delay) = self.faults.iter_mut().find_map(|(name, fault)| {
+            let (rule, at) = fault.hit(&target, labels, millis)?;
+            let FaultEffect::Event(effect) = rule.effect else { return None };
+            Some((name.clone(), effect, at.ordinal, rule.delay_of(at)))
+        })?;
+        let hit = Hit {
+            seconds: millis.div_euclid(1000),
+            ordinal,
+            effect: FaultEffect::Event(effect).name(),
+            request: format!("{} {} {}", Verb::Watch.as_str(), watcher.key.resource, path_of(stored)),
+            user: watcher.user.clone(),
+            agent: watcher.agent.as_str().into(),
+        };
+        if matches!(effect, EventEffect::End | EventEffect::Expire) {
+            let (request, pause) = (hit.request.clone(), Some(delay + limits::FAULT_REPEAT));
+            self.repeats.expect(watcher.repeat.clone(), FailedRequest { request, fault: fault.clone(), pause }, now);
         }
-        (path, hold, None)
+        self.remember(&fault, hit);
+        let hold = match effect {
+            EventEffect::Reorder if delay.is_zero() => Hold::Swap(now + limits::FAULT_REORDER, fault.clone()),
+            EventEffect::Reorder => Hold::Swap(now + delay, fault.clone()),
+            _ if delay.is_zero() => Hold::Free,
+            _ => Hold::Until(now + delay, fault.clone()),
+        };
+        Some(EventHit { fault, effect, hold })
+    }
+}
+
+/// What a fault does to an event.
+struct EventHit {
+    fault: Text,
+    effect: EventEffect,
+    hold: Hold,
+}
+
+/// The object of an event.
+fn stored_of(event: &WatchEvent) -> Option<&Stored> {
+    match event {
+        WatchEvent::Object(_, object) => object.as_stored(),
+        WatchEvent::Bookmark(..) | WatchEvent::Error(_) => None,
+    }
+}
+
+fn path_of(stored: &Stored) -> Text {
+    match stored.meta.namespace.as_str() {
+        "" => stored.meta.name.clone(),
+        namespace => format!("{namespace}/{}", stored.meta.name).into(),
+    }
+}
+
+fn target_of<'a>(watcher: &'a Watcher, stored: &'a Stored) -> Matchable<'a> {
+    Matchable {
+        user: &watcher.user,
+        agent: &watcher.agent,
+        verb: None,
+        group: &watcher.key.group,
+        resource: &watcher.key.resource,
+        subresource: "",
+        namespace: &stored.meta.namespace,
+        name: &stored.meta.name,
+        reads_state: false,
+        may_be_stale: false,
     }
 }

@@ -1,6 +1,6 @@
 //! Faults: their effects, the recipes, and the requests that they have hit.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use base::request::Verb;
@@ -8,8 +8,9 @@ use machinery::status::{Details, Reason};
 use machinery::{Status, Text, Value, json};
 use tokio::sync::watch;
 
-use super::choice::Choice;
+use super::choice::{Choice, Match, mixed};
 use super::matching::{Matchable, Matcher};
+use super::trigger::Trigger;
 use crate::limits;
 
 /// What happens to an event of a watch.
@@ -69,6 +70,38 @@ impl FaultEffect {
         }
     }
 
+    /// Whether the effect can apply to requests with this verb, or to their events.
+    pub fn concerns(&self, verb: Verb) -> bool {
+        match self {
+            FaultEffect::Event(_) => verb == Verb::Watch,
+            FaultEffect::Stale { .. } => matches!(verb, Verb::Get | Verb::List | Verb::Watch),
+            FaultEffect::Cut => verb != Verb::Watch,
+            _ => true,
+        }
+    }
+
+    /// What the effect applies to, for messages.
+    pub fn subjects(&self) -> &'static str {
+        match self {
+            FaultEffect::Event(_) => "it is about the events of watches",
+            FaultEffect::Stale { .. } => "it is about reads",
+            FaultEffect::Cut => "watch: End ends a watch",
+            _ => "it is about requests",
+        }
+    }
+
+    /// Whether the client sees its request fail.
+    pub fn fails(&self) -> bool {
+        !matches!(self, FaultEffect::Slow | FaultEffect::Stale { .. } | FaultEffect::Event(_))
+    }
+
+    /// The time for which the response asks the client to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let FaultEffect::Error { code, retry_after, .. } = self else { return None };
+        let seconds = retry_after.or((*code == 429).then_some(1)).filter(|seconds| *seconds > 0)?;
+        Some(Duration::from_secs(seconds.into()))
+    }
+
     /// The name of the effect in the status.
     pub fn name(&self) -> String {
         match self {
@@ -92,7 +125,7 @@ impl FaultEffect {
     }
 }
 
-/// One effect of a fault, with its own count of matches.
+/// One effect of a fault, with its own counts of matches.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub matcher: Matcher,
@@ -102,11 +135,31 @@ pub struct Rule {
     pub jitter: Duration,
     /// The number of requests or events that have matched so far.
     pub matches: u64,
+    /// The same by client and subject.
+    counts: HashMap<u64, u64>,
 }
 
 impl Rule {
-    pub fn delay_of(&self, ordinal: u64) -> Duration {
-        self.delay + self.choice.jitter(ordinal, self.jitter)
+    fn new(matcher: Matcher, choice: Choice, effect: FaultEffect, delay: Duration, jitter: Duration) -> Rule {
+        Rule { matcher, choice, effect, delay, jitter, matches: 0, counts: HashMap::new() }
+    }
+
+    pub fn delay_of(&self, at: Match) -> Duration {
+        self.delay + self.choice.jitter(at, self.jitter)
+    }
+
+    /// Counts a match.
+    fn count(&mut self, target: &Matchable<'_>) -> Match {
+        self.matches += 1;
+        let subject = target.subject();
+        let mut key = mixed(subject) ^ target.client();
+        if self.counts.len() >= limits::FAULT_COUNTS_MAX && !self.counts.contains_key(&key) {
+            // beyond these, some share a counter
+            key %= limits::FAULT_COUNTS_SHARED;
+        }
+        let ordinal = self.counts.entry(key).or_default();
+        *ordinal += 1;
+        Match { subject, ordinal: *ordinal }
     }
 }
 
@@ -134,6 +187,8 @@ pub struct Fault {
     last: VecDeque<Hit>,
     /// Dropped with the fault, which ends the delays of its requests.
     pub alive: watch::Sender<()>,
+    /// What the fault waits for before it has an effect.
+    pub trigger: Option<Trigger>,
     /// Why the fault has no effect, if it has none.
     pub failure: Option<String>,
 }
@@ -143,7 +198,11 @@ impl Fault {
     pub fn read(object: &Value) -> Fault {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let when = spec.get("when").unwrap_or(&Value::Null);
-        let rules = rules(spec);
+        let trigger = when.get("trigger").map(Trigger::read).transpose();
+        let (rules, trigger) = match (rules(spec), trigger) {
+            (Ok(rules), Ok(trigger)) => (Ok(rules), trigger),
+            (Err(why), _) | (_, Err(why)) => (Err(why), None),
+        };
         let failure = rules.as_ref().err().cloned();
         Fault {
             uid: object.str_at(&["metadata", "uid"]).into(),
@@ -154,6 +213,7 @@ impl Fault {
             hits: 0,
             last: VecDeque::new(),
             alive: watch::Sender::new(()),
+            trigger,
             failure,
         }
     }
@@ -173,14 +233,14 @@ impl Fault {
         (self.left, self.end) = (Some(0), None);
     }
 
-    /// The rule that hits a request or event, and the number of the match. Every rule counts every match.
+    /// The rule that hits a request or event, and the match. Every rule counts every match.
     pub fn hit<'l>(
         &mut self,
         target: &Matchable<'_>,
         labels: impl Fn() -> Option<&'l [(Text, Text)]>,
         now_millis: i64,
-    ) -> Option<(&Rule, u64)> {
-        if self.has_ended(now_millis) {
+    ) -> Option<(&Rule, Match)> {
+        if self.has_ended(now_millis) || self.trigger.is_some() {
             return None;
         }
         let mut found = None;
@@ -188,15 +248,15 @@ impl Fault {
             if !rule.effect.applies(target) || !rule.matcher.matches(target, &labels) {
                 continue;
             }
-            rule.matches += 1;
-            if found.is_none() && rule.choice.hits(rule.matches) {
-                found = Some((index, rule.matches));
+            let at = rule.count(target);
+            if found.is_none() && rule.choice.hits(at) {
+                found = Some((index, at));
             }
         }
-        let (index, ordinal) = found?;
+        let (index, at) = found?;
         self.left = self.left.map(|left| left.saturating_sub(1));
         self.hits += 1;
-        Some((self.rules.get(index)?, ordinal))
+        Some((self.rules.get(index)?, at))
     }
 
     /// Remembers a hit for the status.
@@ -211,6 +271,7 @@ impl Fault {
         let phase = match &self.failure {
             Some(_) => "Failed",
             None if self.has_ended(now_millis) => "Ended",
+            None if self.trigger.is_some() => "Waiting",
             None => "Active",
         };
         let hit = |hit: &Hit| {
@@ -250,14 +311,9 @@ fn rules(spec: &Value) -> Result<Vec<Rule>, String> {
     let matcher = Matcher::read(spec.get("match").unwrap_or(&Value::Null))?;
     let choice = spec.get("when").map(Choice::read);
     if let Some(effect) = spec.get("effect") {
-        return Ok(vec![Rule {
-            matcher,
-            choice: choice.unwrap_or_default(),
-            effect: effect_of(effect)?,
-            delay: duration(effect, "delay").unwrap_or_default(),
-            jitter: duration(effect, "jitter").unwrap_or_default(),
-            matches: 0,
-        }]);
+        let time = |field| duration(effect, field).unwrap_or_default();
+        let (delay, jitter) = (time("delay"), time("jitter"));
+        return Ok(vec![Rule::new(matcher, choice.unwrap_or_default(), effect_of(effect)?, delay, jitter)]);
     }
     let recipe = spec.str_at(&["recipe"]);
     let (_, steps) =
@@ -328,17 +384,13 @@ impl RecipeStep {
             None => self.choice,
         };
         let matcher = if self.effect.is_of_events() { matcher.clone() } else { matcher.clone().or_verbs(self.verbs) };
-        Rule { matcher, choice, effect: self.effect, delay: self.delay, jitter: self.jitter, matches: 0 }
+        Rule::new(matcher, choice, self.effect, self.delay, self.jitter)
     }
 }
 
 const READS: &[&str] = &["get", "list", "watch"];
 const WRITES: &[&str] = &["create", "update", "patch", "delete"];
 const ALL: &[&str] = &[];
-
-fn every(every: u64, burst: u64) -> Choice {
-    Choice { every: Some(every), burst, ..Choice::default() }
-}
 
 fn percent(percent: f64) -> Choice {
     Choice { percent: Some(percent), ..Choice::default() }
@@ -358,21 +410,24 @@ const RECIPES: [(&str, Steps); 6] = [
         let late = RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Delay), Choice::default());
         vec![RecipeStep::new(READS, stale, Choice::default()), late.delayed(lag, Duration::ZERO)]
     }),
-    ("missed-events", || vec![RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Drop), percent(20.0))]),
-    ("lost-response", || vec![RecipeStep::new(WRITES, FaultEffect::ResetAfterCommit, every(3, 1))]),
-    ("throttled", || vec![RecipeStep::new(ALL, error(429, 1), every(2, 1))]),
+    ("missed-events", || {
+        let expire = RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Expire), percent(20.0));
+        vec![expire.delayed(limits::RECIPE_OUTAGE, Duration::ZERO)]
+    }),
+    ("lost-response", || vec![RecipeStep::new(WRITES, FaultEffect::ResetAfterCommit, percent(33.0))]),
+    ("throttled", || vec![RecipeStep::new(ALL, error(429, 1), percent(50.0))]),
     ("restarting-server", || {
         vec![
-            RecipeStep::new(ALL, FaultEffect::Reset, every(20, 1)),
-            RecipeStep::new(ALL, error(503, 1), every(10, 2)),
-            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::End), every(10, 1)),
+            RecipeStep::new(ALL, FaultEffect::Reset, percent(5.0)),
+            RecipeStep::new(ALL, error(503, 1), percent(20.0)),
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::End), percent(10.0)),
         ]
     }),
     ("flaky-watch", || {
         let (delay, jitter) = (Duration::from_millis(200), Duration::from_millis(500));
         vec![
-            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::End), every(7, 1)),
-            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Expire), every(25, 1)),
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::End), percent(15.0)),
+            RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Expire), percent(4.0)),
             RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Repeat), percent(20.0)),
             RecipeStep::new(ALL, FaultEffect::Event(EventEffect::Delay), percent(30.0)).delayed(delay, jitter),
         ]
@@ -388,7 +443,25 @@ pub fn status_of(code: u16, retry_after: Option<u32>, message: Option<&str>, tar
         }
         _ => status,
     };
+    let of = |reason: Reason, default: &str| after(Status::new(reason, text(default)));
     match code {
+        400 => of(Reason::BadRequest, "the server rejected our request for an unknown reason"),
+        401 => of(Reason::Unauthorized, "Unauthorized"),
+        403 => Status::forbidden(target.group, target.resource, target.name, &text("a fault forbids it")),
+        404 if message.is_none() && !target.name.is_empty() => {
+            Status::not_found(target.group, target.resource, target.name)
+        }
+        404 => of(Reason::NotFound, "the server could not find the requested resource"),
+        405 => of(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"),
+        406 => {
+            of(Reason::NotAcceptable, "the server was unable to respond with a content type that the client supports")
+        }
+        413 => of(Reason::RequestEntityTooLarge, "Request entity too large: limit is 3145728"),
+        415 => of(Reason::UnsupportedMediaType, "the body of the request was in an unknown format"),
+        422 => of(Reason::Invalid, "the server rejected our request due to an error in our request"),
+        408 | 501 | 502 => {
+            after(Status::untyped(code, text("an error on the server has prevented the request from succeeding")))
+        }
         409 => {
             let why =
                 text("the object has been modified; please apply your changes to the latest version and try again");
@@ -434,7 +507,7 @@ mod tests {
             let of_events = index.is_multiple_of(4);
             let verb = verbs.get(index % verbs.len()).copied().filter(|_| !of_events);
             let hit = fault.hit(&target(verb, &name), || None, 0);
-            hit.map(|(rule, ordinal)| (rule.effect.name(), ordinal, rule.delay_of(ordinal)))
+            hit.map(|(rule, at)| (rule.effect.name(), at.ordinal, rule.delay_of(at)))
         };
         (0..count).map(decide).collect()
     }
@@ -455,6 +528,45 @@ mod tests {
                 assert_eq!(decisions(&mut fault(spec.clone()), 200), wanted, "run {run} of {}", spec.to_json());
             }
         }
+    }
+
+    /// As goroutines do that handle objects at the same time.
+    #[test]
+    fn the_order_in_which_objects_are_handled_does_not_matter() {
+        let of_objects = |order: &[usize]| {
+            let specs = [json!({"percent": 40, "seed": 3}), json!({"nth": 2}), json!({"every": 3, "burst": 2})];
+            let mut decisions = vec![];
+            for when in specs {
+                let mut fault = fault(json!({"effect": {"delay": "1s", "jitter": "1s"}, "when": when}));
+                let mut of_run: Vec<(usize, Option<(u64, Duration)>)> = vec![];
+                for index in order {
+                    let name = format!("p{}", index % 7);
+                    let hit = fault.hit(&target(Some(Verb::Update), &name), || None, 0);
+                    of_run.push((index % 7, hit.map(|(rule, at)| (at.ordinal, rule.delay_of(at)))));
+                }
+                // the decisions about each object, in order
+                of_run.sort_by_key(|(object, _)| *object);
+                decisions.push(of_run);
+            }
+            decisions
+        };
+        let forward: Vec<usize> = (0..70).collect();
+        let mut by_object = forward.clone();
+        by_object.sort_by_key(|index| index % 7);
+        let mut backward = by_object.clone();
+        backward.reverse();
+        assert_eq!(of_objects(&forward), of_objects(&by_object));
+        assert_eq!(of_objects(&forward), of_objects(&backward));
+    }
+
+    #[test]
+    fn what_is_counted_is_bounded() {
+        let mut fault = fault(json!({"effect": {"delay": "1s"}, "when": {"nth": 2}}));
+        for number in 0..limits::FAULT_COUNTS_MAX + 5_000 {
+            fault.hit(&target(Some(Verb::Get), &format!("p{number}")), || None, 0);
+        }
+        let most = limits::FAULT_COUNTS_MAX + usize::try_from(limits::FAULT_COUNTS_SHARED).unwrap();
+        assert!(fault.rules[0].counts.len() <= most);
     }
 
     #[test]
@@ -484,6 +596,18 @@ mod tests {
     fn injected_errors_are_those_of_kubernetes() {
         let of = |code| status_of(code, Some(3), None, &target(Some(Verb::Update), "a"));
         for (code, reason, seconds) in [
+            (400, "BadRequest", 3),
+            (401, "Unauthorized", 3),
+            (403, "Forbidden", 0),
+            (404, "NotFound", 0),
+            (405, "MethodNotAllowed", 3),
+            (406, "NotAcceptable", 3),
+            (408, "", 3),
+            (413, "RequestEntityTooLarge", 3),
+            (415, "UnsupportedMediaType", 3),
+            (422, "Invalid", 3),
+            (501, "", 3),
+            (502, "", 3),
             (409, "Conflict", 0),
             (410, "Expired", 0),
             (429, "TooManyRequests", 3),

@@ -1,10 +1,10 @@
 //! Applies faults to requests.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base::clock;
 use base::request::{RequestInfo, Verb};
 use futures_util::future::BoxFuture;
 use machinery::{Status, Text, Value};
@@ -12,10 +12,12 @@ use objects::{Position, Stored};
 use tokio::sync::watch;
 
 use super::Testing;
+use super::checking::check;
 use super::clock::ClockCompletion;
-use super::definition::{CLOCKS, GROUP, REVIEWS};
-use super::fault::{FaultEffect, Hit, Lateness, Rule, status_of};
+use super::definition::{CLOCKS, FAULTS, GATES, GROUP, REVIEWS};
+use super::fault::{FaultEffect, Hit, Lateness, status_of};
 use super::matching::{Matchable, described};
+use super::repeats::{FailedRequest, RepeatKey};
 use super::report::Observing;
 use super::state::{InFlightRequest, ReportedKind, TestState};
 use crate::http::{Disruption, InterceptedRequest, Interception, Interceptor, Observation, Tap};
@@ -31,7 +33,7 @@ impl Interceptor for Hook {
 
     fn intercept(&self, subject: &InterceptedRequest<'_>) -> Option<Interception> {
         if subject.info.group == GROUP {
-            return refused(subject.info);
+            return refused(subject.info).or_else(|| self.0.exactly(subject.info));
         }
         if self.0.is_active() { self.0.intercept(subject) } else { None }
     }
@@ -53,8 +55,8 @@ impl Interceptor for Hook {
     }
 
     fn completion(&self, info: &RequestInfo) -> Option<Box<dyn Completion>> {
-        let is_clock = info.group == GROUP && info.resource == CLOCKS;
-        is_clock.then(|| Box::new(ClockCompletion(self.0.clock.clone())) as Box<dyn Completion>)
+        let clock = (info.resource == CLOCKS).then(|| ClockCompletion(self.0.clock.clone()));
+        (info.group == GROUP).then(|| Box::new(CheckedCompletion { clock }) as Box<dyn Completion>)
     }
 
     fn is_review(&self, info: &RequestInfo) -> bool {
@@ -70,7 +72,33 @@ impl Interceptor for Hook {
     }
 }
 
+/// Checks an object of this group before it is stored.
+struct CheckedCompletion {
+    clock: Option<ClockCompletion>,
+}
+
+impl Completion for CheckedCompletion {
+    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+        // what an earlier version of the server has accepted stays
+        if old.is_none_or(|old| old.get("spec") != object.get("spec")) {
+            check(object)?;
+        }
+        self.clock.as_ref().map_or(Ok(()), |clock| clock.complete(object, old))
+    }
+}
+
 impl Testing {
+    /// Lets a read of faults or gates wait until their status is that of this moment.
+    fn exactly(self: &Arc<Self>, info: &RequestInfo) -> Option<Interception> {
+        let reads = matches!(info.verb, Verb::Get | Verb::List) && [FAULTS, GATES].contains(&info.resource.as_str());
+        if !reads || !self.is_active() && !self.state.lock().has_changed() {
+            return None;
+        }
+        let testing = self.clone();
+        let delay: BoxFuture<'static, ()> = Box::pin(async move { testing.report().await });
+        Some(Interception { delay: Some(delay), ..Interception::default() })
+    }
+
     fn intercept(self: &Arc<Self>, subject: &InterceptedRequest<'_>) -> Option<Interception> {
         let target = target_of(subject);
         let stored = self.stored(&target);
@@ -82,32 +110,44 @@ impl Testing {
         let flight =
             InFlightRequest { request: request.clone(), user: target.user.into(), agent: target.agent.to_owned() };
         state.flights.insert(id, flight);
-        let guard: Option<Box<dyn Any + Send>> = Some(Box::new(FlightGuard { testing: self.clone(), id }));
+        let mut guard = FlightGuard { testing: self.clone(), id, failed: None };
+        let key = RepeatKey::of(target.user, target.agent, subject.info);
+        state.repeats.requested(&key);
         let mut found = None;
         for (name, fault) in &mut state.faults {
             let alive = fault.alive.subscribe();
-            if let Some((rule, ordinal)) = fault.hit(&target, labels, now) {
-                found = Some((name.clone(), rule.clone(), ordinal, alive));
+            if let Some((rule, at)) = fault.hit(&target, labels, now) {
+                found = Some((name.clone(), rule.effect.clone(), rule.delay_of(at), at, alive));
                 break;
             }
         }
-        let Some((name, rule, ordinal, alive)) = found else {
-            return Some(Interception { guard, ..Interception::default() });
+        let Some((name, effect, delay, at, alive)) = found else {
+            return Some(Interception { guard: Some(Box::new(guard)), ..Interception::default() });
         };
         let hit = Hit {
             seconds: now.div_euclid(1000),
-            ordinal,
-            effect: rule.effect.name(),
-            request,
+            ordinal: at.ordinal,
+            effect: effect.name(),
+            request: request.clone(),
             user: target.user.into(),
             agent: target.agent.into(),
         };
-        let disruption = disruption(&rule, &target, &state);
+        let disruption = disruption(&effect, &target, &state);
         state.remember(&name, hit);
+        if effect.fails() {
+            let pause = effect.retry_after();
+            let is_expected =
+                pause.is_some() || is_informer(subject.info) || state.has_watch(target.user, target.agent);
+            guard.failed = is_expected.then(|| (key, FailedRequest { request, fault: name.clone(), pause }));
+        }
         drop(state);
         self.has_changed.notify_one();
-        let delay = rule.delay_of(ordinal);
-        Some(Interception { delay: (!delay.is_zero()).then(|| pause(delay, alive)), disruption, cause: name, guard })
+        Some(Interception {
+            delay: (!delay.is_zero()).then(|| pause(delay, alive)),
+            disruption,
+            cause: name,
+            guard: Some(Box::new(guard)),
+        })
     }
 
     /// The stored object that a request names, if a fault selects objects by their labels.
@@ -145,12 +185,24 @@ fn refused(info: &RequestInfo) -> Option<Interception> {
 struct FlightGuard {
     testing: Arc<Testing>,
     id: u64,
+    /// Set if a fault makes the request fail and the client is expected to repeat it.
+    failed: Option<(RepeatKey, FailedRequest)>,
 }
 
 impl Drop for FlightGuard {
     fn drop(&mut self) {
-        self.testing.state.lock().flights.remove(&self.id);
+        self.testing.change(|state| {
+            state.flights.remove(&self.id);
+            if let Some((key, failed)) = self.failed.take() {
+                state.repeats.expect(key, failed, clock::instant());
+            }
+        });
     }
+}
+
+/// Whether a request is one with which informers begin. They repeat it, whereas commands give up.
+fn is_informer(info: &RequestInfo) -> bool {
+    info.verb == Verb::Watch || info.verb == Verb::List && info.query.has("resourceVersion")
 }
 
 fn target_of<'a>(subject: &InterceptedRequest<'a>) -> Matchable<'a> {
@@ -188,8 +240,8 @@ fn pause(delay: Duration, mut alive: watch::Receiver<()>) -> BoxFuture<'static, 
     })
 }
 
-fn disruption(rule: &Rule, target: &Matchable<'_>, state: &TestState) -> Option<Disruption> {
-    Some(match &rule.effect {
+fn disruption(effect: &FaultEffect, target: &Matchable<'_>, state: &TestState) -> Option<Disruption> {
+    Some(match effect {
         FaultEffect::Slow | FaultEffect::Event(_) => return None,
         FaultEffect::Error { code, retry_after, message } => {
             Disruption::Refused(status_of(*code, *retry_after, message.as_deref(), target))

@@ -4,6 +4,8 @@ use base::request::{RequestInfo, Verb};
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 
+use super::choice::hash_of;
+
 /// Conditions on requests and events. An empty list matches everything.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
@@ -32,6 +34,19 @@ pub struct Matchable<'a> {
     pub reads_state: bool,
     /// Whether kube-apiserver would serve the request from its cache.
     pub may_be_stale: bool,
+}
+
+impl Matchable<'_> {
+    /// The hash of the verb, the resource and the object. Users and versions of clients may differ between runs.
+    pub fn subject(&self) -> u64 {
+        let verb = self.verb.map_or("", Verb::as_str);
+        hash_of([verb, self.group, self.resource, self.subresource, self.namespace, self.name])
+    }
+
+    /// The hash of the client, by its user and program.
+    pub fn client(&self) -> u64 {
+        hash_of([self.user, self.agent.split('/').next().unwrap_or_default()])
+    }
 }
 
 impl Matcher {

@@ -6,6 +6,7 @@
 //! watch. While no object needs more, a request costs an atomic load, two additions and its entry in the counters
 //! of the report, and a watch costs its entry in a list.
 
+mod checking;
 mod choice;
 mod clock;
 mod controller;
@@ -17,11 +18,13 @@ mod intercept;
 mod matching;
 mod queue;
 mod record;
+mod repeats;
 mod report;
 mod settle;
 mod state;
 #[cfg(test)]
 mod tests;
+mod trigger;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -31,11 +34,12 @@ use base::clock::WorkspaceClock;
 use base::task;
 use machinery::Value;
 use objects::{Event, EventKind, Key, Objects};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use store::Revision;
 use tokio::sync::{Notify, watch};
 
-use crate::assembly::Observer;
+use crate::assembly::{Assembled, Observer};
+use crate::controllers::ControllerManager;
 use crate::http::Interceptor;
 use crate::verbs::Context;
 
@@ -44,7 +48,7 @@ use intercept::Hook;
 pub use record::COMPARED_HEADERS;
 use record::RunningRecording;
 use report::Tally;
-pub use report::report_checks;
+pub use report::{report_checks, report_meanings};
 use state::TestState;
 
 /// The objects of `testing.pintle.dev` of one workspace, and their effects.
@@ -53,13 +57,13 @@ pub struct Testing {
     /// The time limit of requests, which waits must stay below.
     request_timeout: Duration,
     context: OnceLock<Weak<Context>>,
+    controllers: OnceLock<Weak<ControllerManager>>,
     /// Whether any object may concern a request.
     active: AtomicBool,
     /// Requests in flight, except watches and requests of this group.
     in_flight: AtomicUsize,
-    state: Mutex<TestState>,
-    /// The counters for the report.
-    tally: Mutex<Tally>,
+    state: Arc<Mutex<TestState>>,
+    kept: Arc<KeptObservations>,
     /// Whether anything is being recorded.
     records: AtomicBool,
     recorder: Mutex<Option<Arc<RunningRecording>>>,
@@ -68,13 +72,39 @@ pub struct Testing {
     had_clock: AtomicBool,
     /// Notified when the status of an object has changed.
     has_changed: Notify,
+    /// Held while statuses are being written.
+    reporting: tokio::sync::Mutex<()>,
+}
+
+/// What outlives the context of a workspace, which is dropped while no request uses it.
+#[derive(Default)]
+pub struct KeptObservations {
+    /// The counters for the report.
+    tally: Mutex<Tally>,
+    /// The faults of the last context, with what they have counted.
+    state: Mutex<Arc<Mutex<TestState>>>,
+}
+
+impl KeptObservations {
+    /// Forgets the faults, since the workspace begins with other objects.
+    pub fn reset(&self) {
+        *self.state.lock() = Arc::default();
+    }
 }
 
 impl Testing {
-    pub fn new(request_timeout: Duration) -> Arc<Testing> {
+    pub fn new(request_timeout: Duration, kept: Arc<KeptObservations>) -> Arc<Testing> {
         let clock: Arc<WorkspaceClock> = Arc::default();
-        let state = Mutex::new(TestState::new(clock.clone()));
-        Arc::new(Testing { request_timeout, state, clock, ..Testing::default() })
+        let mut state = TestState::new(clock.clone());
+        // a lock of its own, since the earlier context may still be ending
+        state.earlier = std::mem::take(&mut kept.state.lock().lock().faults);
+        let state = Arc::new(Mutex::new(state));
+        *kept.state.lock() = state.clone();
+        Arc::new(Testing { request_timeout, state, kept, clock, ..Testing::default() })
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.kept.tally.lock()
     }
 
     /// The observer of the workspace.
@@ -121,7 +151,7 @@ impl Testing {
     fn observe(&self, objects: &Objects, key: &Key, event: &Event) {
         if key.group != GROUP {
             if self.is_active() {
-                self.state.lock().written(key, event.revision);
+                self.change(|state| state.written(key, event));
             }
             return;
         }
@@ -153,8 +183,9 @@ impl Testing {
 }
 
 /// Puts the objects of this group into effect in a context, until `stop` becomes true.
-pub fn start(testing: &Arc<Testing>, context: &Arc<Context>, stop: watch::Receiver<bool>) {
-    let _ = testing.context.set(Arc::downgrade(context));
+pub fn start(testing: &Arc<Testing>, assembled: &Assembled, stop: watch::Receiver<bool>) {
+    let _ = testing.context.set(Arc::downgrade(&assembled.context));
+    let _ = testing.controllers.set(Arc::downgrade(&assembled.controllers));
     base::clock::scoped(Some(&testing.clock), || task::spawn("testing", controller::run(testing.clone(), stop)));
 }
 

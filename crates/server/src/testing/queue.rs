@@ -33,18 +33,18 @@ pub struct Item<E> {
 }
 
 pub struct Queue<E> {
-    /// Events that gates have released, in the order of their release.
-    released: VecDeque<Item<E>>,
     items: VecDeque<Item<E>>,
+    /// The number of the first items that gates have released, in the order of their release.
+    released: usize,
 }
 
 impl<E> Queue<E> {
     pub fn new() -> Queue<E> {
-        Queue { released: VecDeque::new(), items: VecDeque::new() }
+        Queue { items: VecDeque::new(), released: 0 }
     }
 
     pub fn len(&self) -> usize {
-        self.released.len() + self.items.len()
+        self.items.len()
     }
 
     pub fn push(&mut self, item: Item<E>) {
@@ -52,16 +52,19 @@ impl<E> Queue<E> {
     }
 
     pub fn clear(&mut self) {
-        self.released.clear();
         self.items.clear();
+        self.released = 0;
     }
 
     /// Takes the events that may be sent now, and whether the watch ends after them.
     pub fn take(&mut self, now: Instant) -> (Vec<E>, bool) {
-        let mut out: Vec<E> = self.released.drain(..).filter_map(|item| item.event).collect();
+        let mut out = vec![];
         let mut waiting = std::mem::take(&mut self.items);
+        let mut released = std::mem::take(&mut self.released);
         let mut blocked: HashSet<Text> = HashSet::new();
         while let Some(item) = waiting.pop_front() {
+            let is_released = released > 0;
+            released = released.saturating_sub(1);
             let is_late = match &item.hold {
                 Hold::Until(until, _) => now < *until,
                 // a swapped event comes after the next event or, if there is none, after all others
@@ -69,6 +72,8 @@ impl<E> Queue<E> {
                 Hold::Free | Hold::Gate(_) => false,
             };
             if is_late {
+                // all that are left wait, in their order
+                self.released = if is_released { released + 1 } else { 0 };
                 self.items.push_back(item);
                 self.items.append(&mut waiting);
                 break;
@@ -113,16 +118,34 @@ impl<E> Queue<E> {
         self.items.iter().filter(move |item| matches!(&item.hold, Hold::Gate(by) if by == gate)).map(|item| item.order)
     }
 
-    /// Releases an event that a gate holds. If the gate holds an earlier event of the same object, that is released
-    /// instead. Returns its number.
-    pub fn release(&mut self, gate: &str, order: u64) -> Option<u64> {
+    /// Takes an event that a gate holds. If the gate holds an earlier event of the same object, that is taken instead.
+    pub fn take_held(&mut self, gate: &str, order: u64) -> Option<Item<E>> {
         let path = self.items.iter().find(|item| item.order == order)?.path.clone();
         let is_held = |item: &Item<E>| item.path == path && matches!(&item.hold, Hold::Gate(by) if by == gate);
         let index = self.items.iter().position(is_held)?;
-        let item = self.items.remove(index)?;
-        let order = item.order;
-        self.released.push_back(item);
-        Some(order)
+        self.items.remove(index)
+    }
+
+    /// Adds what became of an event that a gate has released. It is sent before the events that are held.
+    pub fn release(&mut self, items: Vec<Item<E>>) {
+        for item in items {
+            self.items.insert(self.released, item);
+            self.released += 1;
+        }
+    }
+
+    /// Frees the events that a gate holds, each as what `decide` makes of it. Returns their number.
+    pub fn free_gate(&mut self, gate: &str, mut decide: impl FnMut(Item<E>) -> Vec<Item<E>>) -> usize {
+        let mut freed = 0;
+        for item in std::mem::take(&mut self.items) {
+            if matches!(&item.hold, Hold::Gate(by) if by == gate) {
+                freed += 1;
+                self.items.extend(decide(item));
+            } else {
+                self.items.push_back(item);
+            }
+        }
+        freed
     }
 
     /// Frees the events whose reason to be held is gone. Returns their number.
@@ -201,11 +224,33 @@ mod tests {
         let now = clock::instant();
         let mut queue = queue("g:a1 g:b1 g:a2 -", now);
         assert_eq!(queue.held_by("g").collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(queue.release("g", 2), Some(0), "a1 goes before a2");
+        let release = |queue: &mut Queue<String>, order| {
+            let item = queue.take_held("g", order)?;
+            let order = item.order;
+            queue.release(vec![Item { hold: Hold::Free, ..item }]);
+            Some(order)
+        };
+        assert_eq!(release(&mut queue, 2), Some(0), "a1 goes before a2");
         assert_eq!(queue.take(now).0, ["a1"]);
-        assert_eq!((queue.release("g", 2), queue.release("g", 1)), (Some(2), Some(1)));
+        assert_eq!((release(&mut queue, 2), release(&mut queue, 1)), (Some(2), Some(1)));
         assert_eq!(queue.take(now).0, ["a2", "b1", "-"]);
-        assert_eq!((queue.release("g", 1), queue.len()), (None, 0));
+        assert_eq!((release(&mut queue, 1), queue.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_released_event_that_is_delayed_keeps_its_place() {
+        let now = clock::instant();
+        let later = now + Duration::from_secs(1);
+        let mut queue = queue("g:a1 g:a2 g:b1 -", now);
+        let first = queue.take_held("g", 0).unwrap();
+        queue.release(vec![Item { hold: Hold::Until(later, "f".into()), ..first }]);
+        assert!(queue.take(now).0.is_empty());
+        let second = queue.take_held("g", 1).unwrap();
+        queue.release(vec![Item { hold: Hold::Free, ..second }]);
+        assert!(queue.take(now).0.is_empty(), "a2 comes after a1");
+        assert_eq!(queue.take(later).0, ["a1", "a2"]);
+        assert_eq!(queue.free_gate("g", |item| vec![Item { hold: Hold::Free, ..item }]), 1);
+        assert_eq!(queue.take(later).0, ["b1", "-"]);
     }
 
     #[test]
@@ -213,7 +258,7 @@ mod tests {
         let now = clock::instant();
         let mut queue = queue("g:a1 u:b1", now + Duration::from_secs(1));
         assert!(queue.take(now).0.is_empty() && queue.due().is_some());
-        assert_eq!(queue.free(|hold| matches!(hold, Hold::Gate(_))), 1);
+        assert_eq!(queue.free_gate("g", |item| vec![Item { hold: Hold::Free, ..item }]), 1);
         assert_eq!(queue.take(now).0, ["a1"]);
         assert_eq!(queue.free(|hold| matches!(hold, Hold::Until(..))), 1);
         assert_eq!((queue.take(now).0, queue.due()), (vec!["b1".to_owned()], None));

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Testing;
 use super::fault::duration;
 use super::queue::Hold;
-use super::state::{Watcher, Writes};
+use super::state::{Activity, Watcher};
 use crate::limits;
 
 /// What a client waits for.
@@ -53,14 +53,24 @@ struct Outstanding {
     in_flight: usize,
     /// Tasks that have not yet looked at what a change of the clock made due.
     late: usize,
+    /// A controller of the server that has work.
+    controller: Option<&'static str>,
+    /// A client that has yet to repeat a request.
+    repeat: Option<String>,
     writes: u64,
-    last_write: Instant,
+    last: Instant,
     object: String,
 }
 
 impl Outstanding {
-    fn is_at_rest(&self) -> bool {
+    /// Whether clients have received everything and request nothing.
+    fn is_delivered(&self) -> bool {
         self.behind.is_empty() && self.in_flight == 0 && self.late == 0
+    }
+
+    /// Whether nothing is left to be done by clients and by controllers of the server.
+    fn is_at_rest(&self) -> bool {
+        self.is_delivered() && self.controller.is_none() && self.repeat.is_none()
     }
 }
 
@@ -97,7 +107,7 @@ impl Testing {
         let (ending, view, rounds) = wait.until(&wanted, begun).await;
         drop(wait);
         if let Ending::Settled = ending {
-            self.tally.lock().settled(wanted.ignored);
+            self.tally().settled(wanted.ignored);
         }
         object.set_at(&["status"], self.outcome(&ending, &view, rounds, begun.elapsed()));
         Ok(object)
@@ -107,7 +117,7 @@ impl Testing {
         let id = self.change(|state| {
             let id = state.number();
             let ignored = wanted.ignored.clone();
-            state.waits.insert(id, Writes { ignored, count: 0, last: begun, object: String::new() });
+            state.waits.insert(id, Activity { ignored, writes: 0, last: begun, object: String::new() });
             id
         });
         Wait { testing: self, id }
@@ -145,11 +155,16 @@ impl Testing {
     }
 
     fn view(&self, id: u64, ignores_held: bool) -> Outstanding {
-        let state = self.state.lock();
-        let (writes, last_write, object) = match state.waits.get(&id) {
-            Some(writes) => (writes.count, writes.last, writes.object.clone()),
+        // first what causes requests and writes, so that none of them happens unseen in between
+        let controller = self.busy_controller();
+        let in_flight = self.in_flight.load(Ordering::Acquire);
+        let mut state = self.state.lock();
+        state.expire_repeats();
+        let (writes, last, object) = match state.waits.get(&id) {
+            Some(activity) => (activity.writes, activity.last, activity.object.clone()),
             None => (0, clock::instant(), String::new()),
         };
+        let repeat = state.repeats.first();
         let watches: Vec<_> = state.watches.values().cloned().collect();
         drop(state);
         let held = |watcher: &Arc<Watcher>| watcher.queue.lock().count(|hold| matches!(hold, Hold::Gate(_)));
@@ -157,12 +172,22 @@ impl Testing {
             held: watches.iter().map(held).sum(),
             behind: watches.iter().filter_map(|watcher| behind(watcher, ignores_held)).collect(),
             watches: watches.len(),
-            in_flight: self.in_flight.load(Ordering::Acquire),
+            in_flight,
             late: self.clock.lagging(),
+            controller,
+            repeat,
             writes,
-            last_write,
+            last,
             object,
         }
+    }
+
+    /// A controller of the server that has work. While a client waits, such controllers make no pauses.
+    fn busy_controller(&self) -> Option<&'static str> {
+        let controllers = self.controllers.get()?.upgrade()?;
+        let busy = controllers.busy()?;
+        controllers.hurry();
+        Some(busy)
     }
 }
 
@@ -177,11 +202,11 @@ impl Wait<'_> {
                 rounds += 1;
                 at_rest = None;
             }
-            if view.is_at_rest() {
+            if view.is_delivered() {
                 at_rest = Some(view.writes);
-                if view.last_write.elapsed() >= wanted.quiet {
-                    return (Ending::Settled, view, rounds);
-                }
+            }
+            if view.is_at_rest() && view.last.elapsed() >= wanted.quiet {
+                return (Ending::Settled, view, rounds);
             }
             if wanted.rounds > 0 && rounds > wanted.rounds {
                 return (Ending::StillWriting, view, rounds);
@@ -233,6 +258,12 @@ fn message(ending: &Ending, view: &Outstanding) -> String {
     }
     if view.late > 0 {
         return "controllers of the server do what the clock has made due".to_owned();
+    }
+    if let Some(controller) = view.controller {
+        return format!("the controller {controller:?} of the server has work");
+    }
+    if let Some(repeat) = &view.repeat {
+        return repeat.clone();
     }
     if view.object.is_empty() {
         return "the quiet time has not passed yet".to_owned();

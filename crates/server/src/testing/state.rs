@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::clock::{self, WorkspaceClock};
 use machinery::{Text, Value};
-use objects::{Key, Position};
+use objects::{Event, Key, Position};
 use parking_lot::Mutex;
 use store::Revision;
 use tokio::sync::Notify;
@@ -16,7 +16,8 @@ use tokio::time::Instant;
 use super::fault::{Fault, FaultEffect, Lateness};
 use super::gate::Gate;
 use super::queue::{Hold, Queue};
-use super::report::WatchKey;
+use super::repeats::{RepeatKey, Repeats};
+use super::report::{WatchKey, resource_name};
 use crate::limits;
 use crate::verbs::WatchEvent;
 
@@ -26,6 +27,8 @@ pub struct Watcher {
     pub user: Text,
     pub agent: String,
     pub key: WatchKey,
+    /// What the client requests again when the watch ends.
+    pub repeat: RepeatKey,
     pub position: Position,
     /// Whether the initial objects have been sent.
     pub has_begun: AtomicBool,
@@ -48,11 +51,12 @@ pub struct InFlightRequest {
     pub agent: String,
 }
 
-/// The writes since a wait began.
-pub struct Writes {
+/// The writes and deliveries since a wait began.
+pub struct Activity {
     /// Resources that do not count.
     pub ignored: Vec<String>,
-    pub count: u64,
+    pub writes: u64,
+    /// The time of the last write or delivery.
     pub last: Instant,
     /// The object that was written last.
     pub object: String,
@@ -70,10 +74,14 @@ pub struct TestState {
     /// The clock of the workspace.
     pub clock: Arc<WorkspaceClock>,
     pub faults: BTreeMap<Text, Fault>,
+    /// The faults of the context that the workspace had before.
+    pub earlier: BTreeMap<Text, Fault>,
     pub gates: BTreeMap<Text, Gate>,
     pub watches: BTreeMap<u64, Arc<Watcher>>,
     pub flights: BTreeMap<u64, InFlightRequest>,
-    pub waits: BTreeMap<u64, Writes>,
+    pub waits: BTreeMap<u64, Activity>,
+    /// Requests that clients are expected to repeat.
+    pub repeats: Repeats,
     /// Objects whose status has changed.
     pub changed: BTreeSet<(ReportedKind, Text)>,
     /// Revisions and the times at which they were written, oldest first. Kept while a fault needs them.
@@ -101,7 +109,8 @@ impl TestState {
     pub fn is_active(&self) -> bool {
         let now = self.now_millis();
         let acts = |fault: &Fault| !fault.has_ended(now) && !fault.rules.is_empty();
-        !self.gates.is_empty() || !self.waits.is_empty() || self.faults.values().any(acts)
+        let is_watched = !self.gates.is_empty() || !self.waits.is_empty() || !self.repeats.is_empty();
+        is_watched || self.faults.values().any(acts)
     }
 
     pub fn has_changed(&self) -> bool {
@@ -116,6 +125,7 @@ impl TestState {
             return;
         }
         self.remove_fault(name);
+        let fault = self.earlier.remove(name).filter(is_known).unwrap_or(fault);
         self.faults.insert(name.clone(), fault);
         if self.ages.is_empty() && self.longest_age().is_some() {
             self.ages.push_back((clock::instant(), revision));
@@ -146,23 +156,32 @@ impl TestState {
 
     pub fn remove_gate(&mut self, name: &Text) {
         self.gates.remove(name);
-        self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
+        self.free_gate(name);
     }
 
-    /// Frees the events whose reason to be held is gone. Returns their number.
-    fn free(&self, is_gone: impl Fn(&Hold) -> bool) -> usize {
-        let free = |watcher: &Arc<Watcher>| {
-            let freed = watcher.queue.lock().free(&is_gone);
-            if freed > 0 {
+    /// Lets all events of a gate pass, as far as faults let them.
+    fn free_gate(&mut self, name: &Text) {
+        let now = clock::instant();
+        for watcher in self.watches.values().cloned().collect::<Vec<_>>() {
+            let mut queue = watcher.queue.lock();
+            if queue.free_gate(name, |item| self.disrupted(&watcher, item, now).0) > 0 {
                 watcher.wake.notify_one();
             }
-            freed
-        };
-        self.watches.values().map(free).sum()
+        }
     }
 
-    /// Lets gates release events, as far as they may.
+    /// Frees the events whose reason to be held is gone.
+    fn free(&self, is_gone: impl Fn(&Hold) -> bool) {
+        for watcher in self.watches.values() {
+            if watcher.queue.lock().free(&is_gone) > 0 {
+                watcher.wake.notify_one();
+            }
+        }
+    }
+
+    /// Lets gates release events, as far as they may, and no longer expects what clients should have done.
     pub fn pump(&mut self) {
+        self.expire_repeats();
         let names: Vec<Text> = self.gates.keys().cloned().collect();
         for name in names {
             let released = self.release(&name);
@@ -174,23 +193,27 @@ impl TestState {
     }
 
     /// Releases the events that a gate may let through, and returns their number.
-    fn release(&self, name: &Text) -> u64 {
+    fn release(&mut self, name: &Text) -> u64 {
         let Some(gate) = self.gates.get(name) else { return 0 };
         if gate.open {
             // events that pass an open gate do not count, so that closing it holds all later ones
-            self.free(|hold| matches!(hold, Hold::Gate(by) if by == name));
+            self.free_gate(name);
             return 0;
         }
-        if gate.released >= gate.release {
+        let (release, released, order) = (gate.release, gate.released, gate.order);
+        if released >= release {
             return 0;
         }
+        let now = clock::instant();
         let mut held = self.held_by(name);
         let mut done = 0;
-        while gate.released + done < gate.release && !held.is_empty() {
-            let (order, id) = held[gate.order.next(held.len(), gate.released + done)];
-            let Some(watcher) = self.watches.get(&id) else { break };
-            let Some(order) = watcher.queue.lock().release(name, order) else { break };
-            held.retain(|(other, _)| *other != order);
+        while released + done < release && !held.is_empty() {
+            let (number, id) = held[order.next(held.len(), released + done)];
+            let Some(watcher) = self.watches.get(&id).cloned() else { break };
+            let mut queue = watcher.queue.lock();
+            let Some(item) = queue.take_held(name, number) else { break };
+            held.retain(|(other, _)| *other != item.order);
+            queue.release(self.disrupted(&watcher, item, now).0);
             watcher.wake.notify_one();
             done += 1;
         }
@@ -208,17 +231,48 @@ impl TestState {
     }
 
     /// Records a write.
-    pub fn written(&mut self, key: &Key, revision: Revision) {
+    pub fn written(&mut self, key: &Key, event: &Event) {
+        let revision = event.revision;
+        self.trigger(key, event);
         let now = clock::instant();
-        let resource =
-            if key.group.is_empty() { key.plural.to_string() } else { format!("{}.{}", key.plural, key.group) };
-        for writes in self.waits.values_mut().filter(|writes| !writes.ignored.contains(&resource)) {
-            (writes.count, writes.last) = (writes.count + 1, now);
-            writes.object = format!("{resource} {}", key.path);
+        let resource = resource_name(&key.group, &key.plural, "");
+        for activity in self.waits.values_mut().filter(|activity| !activity.ignored.contains(&resource)) {
+            (activity.writes, activity.last) = (activity.writes + 1, now);
+            activity.object = format!("{resource} {}", key.path);
         }
         if let Some(longest) = self.longest_age() {
             self.remember_age(now, revision, longest);
         }
+    }
+
+    /// Begins the faults that wait for a write like this.
+    fn trigger(&mut self, key: &Key, event: &Event) {
+        for (name, fault) in &mut self.faults {
+            if fault.trigger.take_if(|trigger| trigger.fires(key, event)).is_some() {
+                self.changed.insert((ReportedKind::Fault, name.clone()));
+            }
+        }
+    }
+
+    /// Records that events of a resource have been sent to a client.
+    pub fn delivered(&mut self, key: &WatchKey) {
+        let (now, resource) = (clock::instant(), resource_name(&key.group, &key.resource, ""));
+        for activity in self.waits.values_mut().filter(|activity| !activity.ignored.contains(&resource)) {
+            activity.last = now;
+        }
+    }
+
+    /// Stops to expect repeated requests whose time is over. From then on, the clients get the quiet time.
+    pub fn expire_repeats(&mut self) {
+        let now = clock::instant();
+        if self.repeats.expire(now) {
+            self.waits.values_mut().for_each(|activity| activity.last = now);
+        }
+    }
+
+    /// Whether a client has a watch.
+    pub fn has_watch(&self, user: &str, agent: &str) -> bool {
+        self.watches.values().any(|watch| watch.user == user && watch.agent == agent)
     }
 
     /// The longest time by which a cache lags behind, if any does.

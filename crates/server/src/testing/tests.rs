@@ -1,5 +1,6 @@
 //! Faults, gates, waits and clocks in process.
 
+mod settling;
 mod time;
 
 use std::collections::BTreeMap;
@@ -19,10 +20,11 @@ use objects::Storage;
 use store::Memory;
 use tokio::sync::watch;
 
-use super::Testing;
+use super::{KeptObservations, Testing};
 use crate::assembly::{Beginning, Blueprint};
 use crate::controllers::Controllers;
 use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
+use crate::limits;
 
 const API: &str = "/apis/testing.pintle.dev/v1alpha1";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -32,6 +34,12 @@ pub struct TestServer {
     edge: Arc<Edge>,
     testing: Arc<Testing>,
     stop: watch::Sender<bool>,
+}
+
+fn administrator() -> Arc<Client> {
+    let user = User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() }.authenticated();
+    let certificate = ClientCertificate::Valid { user: Some(Box::new(user)), proxy: false, not_after: i64::MAX };
+    Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) })
 }
 
 /// A watch of a test.
@@ -44,6 +52,14 @@ impl TestServer {
 
     /// Controllers run, if they are given.
     async fn start_on(store: Arc<Memory>, controllers: Option<Controllers>) -> TestServer {
+        TestServer::start_with(store, controllers, Arc::default()).await
+    }
+
+    async fn start_with(
+        store: Arc<Memory>,
+        controllers: Option<Controllers>,
+        kept: Arc<KeptObservations>,
+    ) -> TestServer {
         let storage = Storage::own(store);
         let runs = controllers.is_some();
         let health = Arc::new(Health::new(storage.store.clone()));
@@ -51,13 +67,13 @@ impl TestServer {
         let controllers = controllers.unwrap_or_default();
         let blueprint = Blueprint { modes, controllers, ..Blueprint::default() };
         let request_timeout = Duration::from_secs(60);
-        let testing = Testing::new(request_timeout);
+        let testing = Testing::new(request_timeout, kept);
         let beginning = Beginning { observers: vec![testing.observer()], ..Beginning::of(storage) };
         let clock = Some(testing.clock().clone());
         let assembled = clock::within(clock, blueprint.assemble(beginning)).await.unwrap();
         let stop = watch::Sender::new(false);
         super::keep_kinds(true, &assembled.context).await.unwrap();
-        super::start(&testing, &assembled.context, stop.subscribe());
+        super::start(&testing, &assembled, stop.subscribe());
         if runs {
             clock::scoped(Some(testing.clock()), || assembled.start(&blueprint, &stop.subscribe()));
         }
@@ -83,10 +99,16 @@ impl TestServer {
         self.send_accepting(method, path, body, "application/json").await
     }
 
+    /// The code of the response to a client with this User-Agent; none is sent if it is empty.
+    async fn send_as(&self, agent: &str, path: &str) -> u16 {
+        let request = http::Request::builder().method(Method::GET).uri(path);
+        let request = if agent.is_empty() { request } else { request.header("user-agent", agent) };
+        let request = request.body(RequestBody::own(String::new().into())).unwrap();
+        self.edge.clone().serve(administrator(), request).await.status().as_u16()
+    }
+
     async fn send_accepting(&self, method: Method, path: &str, body: &Value, accept: &str) -> http::Response<Body> {
-        let user = User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() }.authenticated();
-        let certificate = ClientCertificate::Valid { user: Some(Box::new(user)), proxy: false, not_after: i64::MAX };
-        let client = Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) });
+        let client = administrator();
         let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request = http::Request::builder().method(method).uri(path);
         let request = request.header("content-type", kind).header("user-agent", "tester/1").header("accept", accept);
@@ -147,7 +169,7 @@ impl TestServer {
         TestWatch(response.into_body(), String::new())
     }
 
-    /// The status once it is as wanted, which is written a moment after what it reports.
+    /// The status once it is as wanted.
     async fn status(&self, path: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let status = self.ok(Method::GET, &format!("{API}/{path}"), Value::Null).await.get("status").cloned();
@@ -208,6 +230,10 @@ async fn requests_are_disrupted_as_a_fault_says() {
         (json!({"error": {"code": 429, "retryAfterSeconds": 7}}), 429, "TooManyRequests", false),
         (json!({"error": {"code": 500, "message": "no"}}), 500, "InternalError", false),
         (json!({"error": {"code": 503}}), 503, "ServiceUnavailable", false),
+        (json!({"error": {"code": 401}}), 401, "Unauthorized", false),
+        (json!({"error": {"code": 413}}), 413, "RequestEntityTooLarge", false),
+        (json!({"error": {"code": 422}}), 422, "Invalid", false),
+        (json!({"error": {"code": 502}}), 502, "", false),
         (json!({"error": {"code": 504}}), 504, "Timeout", false),
         (json!({"connection": "Reset"}), 500, "", false),
         (json!({"connection": "Cut"}), 0, "", true),
@@ -250,10 +276,35 @@ async fn a_fault_names_itself_and_counts() {
     assert_eq!(codes, [well.clone(), busy.clone(), well.clone(), busy, well.clone(), well]);
     let status = server.status("faults/busy", |status| status.str_at(&["phase"]) == "Ended").await;
     assert_eq!(status.get("hits").and_then(Value::as_int), Some(2));
+    assert_eq!(server.status("faults/busy", |_| true).await, status);
     let last = status.items_at(&["last"]);
     assert_eq!((last.len(), last[0].str_at(&["request"])), (2, "get configmaps default/x"));
     assert_eq!((last[0].str_at(&["user"]), last[0].str_at(&["userAgent"])), ("admin", "tester/1"));
     assert!(!server.testing.is_active(), "an ended fault costs no request anything");
+}
+
+#[tokio::test]
+async fn reports_and_faults_outlive_the_context_of_their_workspace() {
+    let (store, kept) = (Arc::new(Memory::default()), Arc::<KeptObservations>::default());
+    let open = async || TestServer::start_with(store.clone(), None, kept.clone()).await;
+    let before = open().await;
+    before
+        .fault("third", json!({"match": {"verbs": ["get"]}, "when": {"nth": 3}, "effect": {"error": {"code": 500}}}))
+        .await;
+    assert_eq!((before.get(MAPS).await.0, before.get(MAPS).await.0), (200, 200));
+    let path = format!("{MAPS}/a");
+    assert_eq!((before.get(&path).await.0, before.get(&path).await.0), (404, 404));
+    drop(before);
+    let after = open().await;
+    assert_eq!(after.get(&path).await.0, 500, "the third one");
+    let report = after.create("Report", "r", json!({})).await.1;
+    let requests = report.items_at(&["status", "agents"])[0].items_at(&["requests"]);
+    let count =
+        |verb: &str| requests.iter().find(|it| it.str_at(&["verb"]) == verb).and_then(|it| it.get("count").cloned());
+    assert_eq!((count("list"), count("get")), (Some(Value::Int(2)), Some(Value::Int(3))));
+    kept.reset();
+    drop(after);
+    assert_eq!(open().await.get(&path).await.0, 404, "after a reset, matches are counted anew");
 }
 
 #[tokio::test]
@@ -279,7 +330,7 @@ async fn bad_input_gets_one_clear_error() {
         ("Fault", json!({"recipe": "no-such"}), "Unsupported value"),
         ("Fault", json!({"effect": {}}), "give an effect"),
         ("Fault", json!({"effect": {"connection": "Cut", "watch": "End"}}), "give at most one of error"),
-        ("Fault", json!({"effect": {"error": {"code": 404}}}), "Unsupported value"),
+        ("Fault", json!({"effect": {"error": {"code": 418}}}), "Unsupported value"),
         ("Fault", json!({"effect": {"watch": "Delay"}}), "Delay needs a delay"),
         ("Fault", json!({"effect": {"delay": "soon"}}), "should match"),
         ("Fault", json!({"effect": {"stale": {}}}), "give either changes or age"),
@@ -306,12 +357,60 @@ async fn bad_input_gets_one_clear_error() {
     ] {
         let (code, body) = server.create(kind, "bad", spec.clone()).await;
         let message = body.str_at(&["message"]);
-        assert!((400..500).contains(&code) && message.contains(why), "{}: {code} {message}", spec.to_json());
+        let wanted = if why.starts_with("spec.timeout must") { 400 } else { 422 };
+        assert!(code == wanted && message.contains(why), "{}: {code} {message}", spec.to_json());
     }
     let object = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle", "metadata": {"name": "s"}});
     for method in [Method::PUT, Method::PATCH] {
         let (code, _) = server.call(method, &format!("{API}/settles/s"), object.clone()).await;
         assert_eq!(code, 405, "a Settle is never stored");
+    }
+}
+
+#[tokio::test]
+async fn mistakes_are_named_with_their_fields() {
+    let server = TestServer::start().await;
+    for (kind, spec, why) in [
+        (
+            "Fault",
+            json!({"effect": {"error": {"code": 404, "cod": 1}}}),
+            "spec.effect.error.cod: Forbidden: unknown field",
+        ),
+        (
+            "Fault",
+            json!({"recipe": "throttled", "match": {"resource": ["pods"]}}),
+            "spec.match.resource: Forbidden: unknown field; there are groups, names, namespaces",
+        ),
+        ("Fault", json!({"recipe": "throttled", "wen": {}}), "spec.wen: Forbidden: unknown field"),
+        (
+            "Fault",
+            json!({"recipe": "throttled", "match": {"resources": ["pods", "faults"]}}),
+            "spec.match.resources[1]: Invalid value: \"faults\": requests for testing.pintle.dev are never intercepted",
+        ),
+        (
+            "Fault",
+            json!({"recipe": "throttled", "match": {"resources": ["deployments.apps"]}}),
+            "a resource is named without its group",
+        ),
+        (
+            "Fault",
+            json!({"effect": {"watch": "End"}, "match": {"verbs": ["watch", "get"]}}),
+            "spec.match.verbs[1]: Invalid value: \"get\": the effect never applies to this verb",
+        ),
+        ("Fault", json!({"recipe": "missed-events", "match": {"verbs": ["list"]}}), "spec.match.verbs[0]"),
+        ("Fault", json!({"effect": {"stale": {"changes": 1}}, "match": {"verbs": ["update"]}}), "it is about reads"),
+        (
+            "Fault",
+            json!({"recipe": "throttled", "when": {"trigger": {"resource": "pods", "expression": "object."}}}),
+            "spec.when.trigger.expression: Invalid value",
+        ),
+        ("Gate", json!({"realease": 1}), "spec.realease: Forbidden: unknown field"),
+        ("Settle", json!({"timout": "1s"}), "spec.timout: Forbidden: unknown field"),
+        ("Clock", json!({"stoped": true}), "spec.stoped: Forbidden: unknown field"),
+    ] {
+        let (code, body) = server.create(kind, if kind == "Clock" { "clock" } else { "bad" }, spec.clone()).await;
+        let message = body.str_at(&["message"]);
+        assert!(code == 422 && message.contains(why), "{}: {code} {message}", spec.to_json());
     }
 }
 
@@ -363,7 +462,7 @@ async fn events_of_watches_are_dropped_repeated_and_ended() {
     .enumerate()
     {
         let mut watch = server.watch().await;
-        server.fault("f", json!({"effect": {"watch": effect}, "when": {"nth": 2}})).await;
+        server.fault("f", json!({"match": {"names": ["b"]}, "effect": {"watch": effect}})).await;
         for name in ["a", "b", "c"] {
             assert_eq!(server.put(name, "1").await, 201);
         }
@@ -432,71 +531,95 @@ async fn gates_hold_and_release_events() {
 }
 
 #[tokio::test]
-async fn settle_returns_when_everything_is_delivered() {
-    let server = Arc::new(TestServer::start().await);
-    let report = server.settle(json!({"quiet": "5ms"})).await;
-    assert_eq!((report.get("settled"), report.str_at(&["reason"])), (Some(&Value::Bool(true)), "Settled"));
-    let mut watch = server.watch().await;
-    server.put("a", "1").await;
-    let (waiting, begun) = (server.clone(), clock::instant());
-    let settling =
-        base::task::spawn("settle", async move { waiting.settle(json!({"quiet": "0s", "timeout": "20s"})).await });
-    // nothing reads the watch, so it is behind
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    assert!(!settling.is_finished());
-    let (delivered, deliveries) = std::sync::mpsc::sync_channel(1);
-    let reading = base::task::spawn("watch", async move {
-        while watch.next().await.is_some() {
-            let _ = delivered.try_send(clock::instant());
-        }
-    });
-    let report = settling.await.unwrap();
-    // 5 ms on a machine that does nothing else
-    let late = deliveries.try_recv().unwrap().elapsed();
-    assert!(late < Duration::from_millis(100), "{late:?}");
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)), "{}", report.to_json());
-    assert!(begun.elapsed() < Duration::from_secs(5));
-    reading.abort();
-    let (code, list) = server.get(&format!("{API}/settles")).await;
-    assert_eq!((code, list.items_at(&["items"]).len()), (200, 0), "it is not stored");
+async fn the_status_of_a_fault_is_exact_when_it_is_read() {
+    let server = TestServer::start().await;
+    server.fault("f", json!({"match": {"verbs": ["get"]}, "effect": {"error": {"code": 500}}})).await;
+    for number in 1..=20 {
+        assert_eq!(server.get(&format!("{MAPS}/a")).await.0, 500);
+        let status = server.status("faults/f", |_| true).await;
+        assert_eq!(status.get("hits"), Some(&Value::Int(number)));
+        let list = server.get(&format!("{API}/faults")).await.1;
+        assert_eq!(list.items_at(&["items"])[0].at(&["status", "hits"]), Some(&Value::Int(number)));
+    }
 }
 
 #[tokio::test]
-async fn settle_names_who_is_behind() {
+async fn clients_without_a_user_agent_can_be_matched() {
+    let server = TestServer::start().await;
+    server.fault("f", json!({"match": {"userAgents": [""]}, "effect": {"error": {"code": 500}}})).await;
+    assert_eq!((server.get(MAPS).await.0, server.send_as("", MAPS).await), (200, 500));
+}
+
+#[tokio::test]
+async fn a_fault_begins_with_its_trigger() {
+    let server = TestServer::start().await;
+    let expression = "object != null && oldObject != null && object.data.value != oldObject.data.value";
+    let trigger = json!({"resource": "configmaps", "name": "a", "expression": expression});
+    let matched = json!({"verbs": ["get"]});
+    server
+        .fault("f", json!({"match": matched, "when": {"trigger": trigger}, "effect": {"error": {"code": 500}}}))
+        .await;
+    let path = format!("{MAPS}/a");
+    for (name, value) in [("a", "1"), ("b", "1")] {
+        assert_eq!(server.put(name, value).await, 201);
+    }
+    server.change("b", "2").await;
+    server.change("a", "1").await;
+    assert_eq!(server.get(&path).await.0, 200);
+    assert_eq!(server.status("faults/f", |_| true).await.str_at(&["phase"]), "Waiting");
+    server.change("a", "2").await;
+    assert_eq!(server.get(&path).await.0, 500);
+    let status = server.status("faults/f", |_| true).await;
+    assert_eq!((status.str_at(&["phase"]), status.get("matches")), ("Active", Some(&Value::Int(1))));
+}
+
+#[tokio::test]
+async fn a_watch_may_be_silent_before_it_expires() {
     let server = TestServer::start().await;
     let mut watch = server.watch().await;
-    assert_eq!(server.create("Gate", "g", json!({})).await.0, 201);
-    server.put("a", "1").await;
-    let report = tokio::select! {
-        biased;
-        event = watch.next() => panic!("{event:?} is held"),
-        report = server.settle(json!({"timeout": "30ms", "quiet": "1ms"})) => report,
+    let when = json!({"count": 1, "percent": 100});
+    server.fault("f", json!({"recipe": "missed-events", "when": when})).await;
+    let begun = clock::instant();
+    for value in ["1", "2"] {
+        server.put(value, value).await;
+    }
+    let client = async {
+        assert_eq!(watch.next().await.as_deref(), Some("ERROR Expired"), "events that come meanwhile are not sent");
+        assert_eq!(watch.next().await, None);
     };
-    let behind = &report.items_at(&["behind"])[0];
-    assert_eq!((behind.str_at(&["heldBy"]), behind.str_at(&["userAgent"])), ("Gate g", "tester/1"));
-    let message = "the watch of configmaps in default by tester/1 (admin) waits for 1 event held by Gate g";
-    assert_eq!((report.str_at(&["reason"]), report.str_at(&["message"])), ("TimedOut", message));
-    let report = server.settle(json!({"timeout": "5s", "quiet": "1ms", "held": "Ignore"})).await;
-    assert_eq!((report.get("settled"), report.get("held")), (Some(&Value::Bool(true)), Some(&Value::Int(1))));
+    client.await;
+    assert!(begun.elapsed() >= limits::RECIPE_OUTAGE);
 }
 
 #[tokio::test]
-async fn settle_ends_when_writes_do_not() {
-    let server = Arc::new(TestServer::start().await);
-    server.put("a", "0").await;
-    let writing = server.clone();
-    let writer = base::task::spawn("writer", async move {
-        for number in 1.. {
-            writing.change("a", &number.to_string()).await;
-            tokio::time::sleep(Duration::from_millis(3)).await;
+async fn faults_meet_the_events_that_a_gate_releases() {
+    let server = TestServer::start().await;
+    for (effect, events) in [
+        ("Repeat", vec!["ADDED a1", "ADDED a1", "ADDED b1"]),
+        ("Drop", vec!["ADDED b1"]),
+        ("Expire", vec!["ERROR Expired"]),
+    ] {
+        for is_open in [true, false] {
+            let mut watch = server.watch().await;
+            assert_eq!(server.create("Gate", "g", json!({})).await.0, 201);
+            server.put("a", "1").await;
+            server.put("b", "1").await;
+            let held = server.status("gates/g", |status| status.get("held") == Some(&Value::Int(2)));
+            tokio::select! {
+                biased;
+                event = watch.next() => panic!("{event:?} is held"),
+                _ = held => {}
+            }
+            // made after the events were held
+            server.fault("f", json!({"match": {"names": ["a"]}, "effect": {"watch": effect}})).await;
+            let spec = if is_open { json!({"spec": {"open": true}}) } else { json!({"spec": {"release": 2}}) };
+            server.ok(Method::PATCH, &format!("{API}/gates/g"), spec).await;
+            assert_eq!(watch.take(events.len()).await, events, "{effect} {is_open}");
+            server.delete("faults", "f").await;
+            server.delete("gates", "g").await;
+            server.ok(Method::DELETE, MAPS, Value::Null).await;
         }
-    });
-    let report = server.settle(json!({"quiet": "10s", "timeout": "20s", "rounds": 3})).await;
-    assert_eq!(report.str_at(&["reason"]), "StillWriting", "{}", report.to_json());
-    assert_eq!(report.str_at(&["message"]), "objects are still written, configmaps default/a was the last");
-    let report = server.settle(json!({"quiet": "1ms", "timeout": "20s", "ignore": ["configmaps"]})).await;
-    assert_eq!(report.get("settled"), Some(&Value::Bool(true)));
-    writer.abort();
+    }
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ impl Workspaces {
         let base = Some(pristine.base().await?);
         // another release has other objects at its start
         let is_complete = origin.is_complete && pristine.blueprint.runtime.release == origin.release;
-        let testing = self.parts.testing.then(|| Testing::new(self.parts.request_timeout));
+        let testing = self.parts.testing.then(|| Testing::new(self.parts.request_timeout, workspace.kept.clone()));
         let observers = testing.iter().map(Testing::observer).collect();
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
         let clock = testing.as_ref().map(|testing| testing.clock().clone());
@@ -105,7 +105,7 @@ impl Workspaces {
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
         }
-        testing.iter().for_each(|testing| testing::start(testing, &assembled.context, stop.subscribe()));
+        testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
         if !spec.template {
             span.in_scope(|| clock::scoped(clock.as_ref(), || assembled.start(blueprint, &stop.subscribe())));
         }

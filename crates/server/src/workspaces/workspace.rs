@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::definition::{Limits, Spec};
 use super::label::{Label, WantedRevision, wanted_revision};
 use crate::http::{Edge, OpenCount};
+use crate::testing::KeptObservations;
 
 /// The store that a workspace begins from, and how it is to be read.
 #[derive(Clone)]
@@ -125,6 +126,8 @@ pub struct Workspace {
     settled: Notify,
     /// Held while the context is being made.
     pub turn: tokio::sync::Mutex<()>,
+    /// What the objects of `testing.pintle.dev` have observed.
+    pub kept: Arc<KeptObservations>,
 }
 
 /// The context of a workspace that is used.
@@ -202,6 +205,7 @@ impl Workspace {
             state: Mutex::new(state),
             settled: Notify::new(),
             turn: Default::default(),
+            kept: Arc::default(),
         }
     }
 
@@ -215,6 +219,7 @@ impl Workspace {
         if is_reset {
             let reset = state.spec.reset.clone();
             state.content.reset(&self.uid, reset, log);
+            self.kept.reset();
         }
         // a template has no controllers
         let closed = if is_reset || is_sealed { state.opened.take() } else { None };

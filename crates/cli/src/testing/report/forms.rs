@@ -15,7 +15,7 @@ pub struct Forms<'a> {
 }
 
 impl Forms<'_> {
-    fn agents(&self) -> &[Value] {
+    pub fn agents(&self) -> &[Value] {
         self.status.items_at(&["agents"])
     }
 
@@ -38,17 +38,30 @@ impl Forms<'_> {
                 }
             }
         }
+        for user in self.users() {
+            let _ = writeln!(out, "\n{}", user.str_at(&["name"]));
+            for (title, lines) in needs(user) {
+                let _ = writeln!(out, "  {title}");
+                for line in lines {
+                    let _ = writeln!(out, "    {line}");
+                }
+            }
+        }
         out
     }
 
-    /// The roles as documents of YAML.
+    pub fn users(&self) -> &[Value] {
+        self.status.items_at(&["users"])
+    }
+
+    /// The roles and their bindings as documents of YAML.
     pub fn roles(&self) -> String {
-        let users =
-            self.agents().iter().flat_map(|agent| agent.items_at(&["users"]).iter().map(move |user| (agent, user)));
         let mut out = String::new();
-        for (agent, user) in users {
+        for user in self.users() {
+            let agents: Vec<&str> = user.texts_at(&["userAgents"]).collect();
+            let who = format!("{} through {}", user.str_at(&["name"]), agents.join(", "));
             for role in user.items_at(&["roles"]) {
-                let _ = writeln!(out, "---\n# {} as {}", one_line(agent, "userAgent"), one_line(user, "name"));
+                let _ = writeln!(out, "---\n# {}", who.replace(char::is_control, " "));
                 out.push_str(&yaml::encode(role));
             }
         }
@@ -78,43 +91,10 @@ impl Forms<'_> {
         out.push_str("  </testsuite>\n</testsuites>\n");
         out
     }
-
-    pub fn html(&self) -> String {
-        let mut out = String::from(concat!(
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Report</title>\n",
-            "<style>body{font:15px sans-serif;margin:2em;max-width:70em}td,th{text-align:left;padding:.1em 1em .1em 0}",
-            ".bad{color:#b00020}li{font-family:monospace}</style></head>\n<body><h1>Report</h1>\n<table>\n",
-            "<tr><th>Check</th><th>Found</th><th>Expected</th></tr>\n",
-        ));
-        for verdict in self.verdicts {
-            let class = if verdict.is_met() { "" } else { " class=\"bad\"" };
-            let max = verdict.max.map(|max| format!("at most {max}")).unwrap_or_default();
-            let (check, total) = (xml(&verdict.check), verdict.total);
-            let _ = writeln!(out, "<tr{class}><td>{check}</td><td>{total}</td><td>{max}</td></tr>");
-        }
-        out.push_str("</table>\n");
-        for agent in self.agents() {
-            let _ = writeln!(out, "<h2>{}</h2>", xml(agent.str_at(&["userAgent"])));
-            for (title, lines) in sections(agent) {
-                let _ = writeln!(out, "<h3>{}</h3>\n<ul>", xml(&title));
-                for line in lines {
-                    let _ = writeln!(out, "<li>{}</li>", xml(&line));
-                }
-                out.push_str("</ul>\n");
-            }
-        }
-        out.push_str("</body></html>\n");
-        out
-    }
-}
-
-/// A text without line breaks, for a comment.
-fn one_line(value: &Value, field: &str) -> String {
-    value.str_at(&[field]).replace(char::is_control, " ")
 }
 
 /// What is printed of an agent: titles and their lines.
-fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
+pub fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
     let mut out = vec![];
     for (check, total) in agent.at(&["counts"]).and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter) {
         let total = total.as_int().unwrap_or_default();
@@ -136,11 +116,15 @@ fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
     if !watches.is_empty() {
         out.push((format!("watches: {}", watches.len()), watches.iter().map(watch).collect()));
     }
-    for user in agent.items_at(&["users"]) {
-        let rules = user.items_at(&["roles"]).iter().flat_map(rules);
-        out.push((format!("needed by {}", user.str_at(&["name"])), rules.collect()));
-    }
     out
+}
+
+/// What is printed of a user: titles and their lines.
+pub fn needs(user: &Value) -> Vec<(String, Vec<String>)> {
+    let needed = ("needed rules".to_owned(), user.items_at(&["roles"]).iter().flat_map(rules).collect());
+    let unused: Vec<String> = user.items_at(&["findings"]).iter().map(|finding| counted(finding, "subject")).collect();
+    let unused = (!unused.is_empty()).then(|| (format!("unusedRules: {}", unused.len()), unused));
+    std::iter::once(needed).chain(unused).collect()
 }
 
 fn counted(value: &Value, field: &str) -> String {

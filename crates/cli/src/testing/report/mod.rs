@@ -1,6 +1,7 @@
 //! `pintle report`.
 
 mod forms;
+mod page;
 
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use machinery::{Value, json};
 use super::{Objects, TargetWorkspace, block_on, count, set_texts};
 use crate::logs;
 use forms::Forms;
+use page::Surroundings;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,9 +20,9 @@ pub enum ReportForm {
     Json,
     /// A test case for each expectation, or for each check if there are none.
     Junit,
-    /// A page.
+    /// A page for a bug report, with the faults in force and what each check means.
     Html,
-    /// The RBAC roles that would have sufficed, as YAML.
+    /// The RBAC roles that would have sufficed, and their bindings, as YAML.
     Roles,
 }
 
@@ -85,10 +87,11 @@ struct Verdict {
 impl Verdict {
     fn of(status: &Value, check: &str, max: Option<u32>) -> Verdict {
         let mut found = vec![];
-        for agent in status.items_at(&["agents"]) {
+        for agent in status.items_at(&["agents"]).iter().chain(status.items_at(&["users"])) {
+            let name = agent.at(&["userAgent"]).or(agent.at(&["name"])).and_then(Value::as_str).unwrap_or_default();
             for finding in agent.items_at(&["findings"]).iter().filter(|finding| finding.str_at(&["check"]) == check) {
                 found.push(CheckFinding {
-                    agent: agent.str_at(&["userAgent"]).to_owned(),
+                    agent: name.to_owned(),
                     subject: finding.str_at(&["subject"]).to_owned(),
                     count: count(finding, &["count"]),
                 });
@@ -112,9 +115,15 @@ impl Verdict {
 pub fn run(task: &ReportTask) -> Result<ExitCode, String> {
     let mut spec = json!({"reset": (task.reset)});
     set_texts(&mut spec, "userAgents", &task.user_agent);
-    let report =
-        block_on(async { Objects::connect(&task.target).await?.create("Report", "reports", "report", spec).await })?;
-    let status = report.get("status").cloned().unwrap_or_default();
+    let (status, around) = block_on(async {
+        let mut objects = Objects::connect(&task.target).await?;
+        let report = objects.create("Report", "reports", "report", spec).await?;
+        let around = match task.output {
+            ReportForm::Html => Some(surroundings(task, &mut objects).await?),
+            _ => None,
+        };
+        Ok((report.get("status").cloned().unwrap_or_default(), around))
+    })?;
     let verdicts: Vec<Verdict> = match task.expect.as_slice() {
         [] => server::report_checks().map(|check| Verdict::of(&status, check, None)).collect(),
         expected => expected.iter().map(|one| Verdict::of(&status, &one.check, Some(one.max))).collect(),
@@ -124,10 +133,11 @@ pub fn run(task: &ReportTask) -> Result<ExitCode, String> {
         ReportForm::Text => forms.text(),
         ReportForm::Json => status.to_json() + "\n",
         ReportForm::Junit => forms.junit(),
-        ReportForm::Html => forms.html(),
+        ReportForm::Html => around.map(|around| forms.html(&around)).unwrap_or_default(),
         ReportForm::Roles => forms.roles(),
     };
     logs::print(text.as_bytes())?;
+    require_clients(task, &status)?;
     let failed: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.is_met()).collect();
     for verdict in &failed {
         logs::print_error(&format!("pintle: {}", verdict.failure()));
@@ -136,6 +146,36 @@ pub fn run(task: &ReportTask) -> Result<ExitCode, String> {
         }
     }
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Fails if what is expected is expected of no client, as after a typo in its name.
+fn require_clients(task: &ReportTask, status: &Value) -> Result<(), String> {
+    let agents: Vec<&str> = status.items_at(&["agents"]).iter().map(|agent| agent.str_at(&["userAgent"])).collect();
+    let matches = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(beginning) => agents.iter().any(|agent| agent.starts_with(beginning)),
+        None => agents.contains(&if pattern.is_empty() { UNNAMED } else { pattern }),
+    };
+    match task.user_agent.iter().find(|pattern| !matches(pattern)) {
+        Some(pattern) => Err(format!("no request was counted of a client whose User-Agent is {pattern:?}")),
+        None if agents.is_empty() && !task.expect.is_empty() => Err("no request was counted".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// The name of clients without a User-Agent in reports.
+const UNNAMED: &str = "unknown";
+
+async fn surroundings(task: &ReportTask, objects: &mut Objects) -> Result<Surroundings, String> {
+    let version = objects.client.get("/version").await?.ok()?;
+    let faults = objects.client.get(&format!("{}/faults", objects.base)).await?.ok()?;
+    let server = task.target.access()?.server;
+    let workspace = server.split_once("/clusters/").map_or("default", |(_, name)| name.trim_end_matches('/'));
+    Ok(Surroundings {
+        workspace: workspace.to_owned(),
+        time: machinery::time::rfc3339(base::clock::machine_seconds()),
+        kubernetes: version.str_at(&["gitVersion"]).to_owned(),
+        faults: faults.items_at(&["items"]).to_vec(),
+    })
 }
 
 #[cfg(test)]

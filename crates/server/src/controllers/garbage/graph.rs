@@ -59,6 +59,8 @@ struct GraphState {
     later: BTreeMap<(Instant, u64), Task>,
     /// Dependents of owners whose kind is not served; a new definition may change that.
     parked: HashSet<Task>,
+    /// The number of tasks that have been taken and are being examined.
+    examining: usize,
     /// Distinguishes tasks that are due at the same time.
     sequence: u64,
 }
@@ -218,6 +220,17 @@ impl Graph {
         self.changed.notify_one();
     }
 
+    /// Whether there are objects to be examined, now or after a grace period.
+    pub fn has_tasks(&self) -> bool {
+        let state = self.lock();
+        state.examining > 0 || !state.ready.is_empty() || !state.later.is_empty()
+    }
+
+    /// Called when that many of the taken tasks have been examined.
+    pub fn examined(&self, count: usize) {
+        self.lock().examining -= count;
+    }
+
     /// The tasks that are due by `now`.
     #[cfg(test)]
     pub fn take_by(&self, now: Instant) -> Vec<Task> {
@@ -259,6 +272,7 @@ impl GraphState {
             self.queued.remove(task);
             QUEUE.taken(now.saturating_duration_since(*since));
         }
+        self.examining += taken.len();
         let tasks = taken.into_iter().map(|(task, _)| task).collect();
         (tasks, self.later.first_key_value().map(|((at, _), _)| *at))
     }

@@ -42,10 +42,14 @@ impl Controller for Graph {
         self.follow(key, event)
     }
 
+    fn is_busy(&self) -> bool {
+        self.has_tasks()
+    }
+
     fn work<'a>(&'a self, context: &'a Arc<Context>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             while let Some(tasks) = self.take(limits::GARBAGE_PARALLEL).now_or_never() {
-                join_all(tasks.into_iter().map(|task| examine(context, self, task))).await;
+                examine_all(context, self, tasks).await;
             }
         })
     }
@@ -62,7 +66,7 @@ async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Rece
         tokio::select! {
             biased;
             tasks = graph.take(limits::GARBAGE_PARALLEL) => {
-                join_all(tasks.into_iter().map(|task| examine(&context, &graph, task))).await;
+                examine_all(&context, &graph, tasks).await;
                 // most objects are examined without awaiting anything, so other tasks would starve without this
                 tokio::task::yield_now().await;
             }
@@ -71,6 +75,12 @@ async fn collect(context: Arc<Context>, graph: Arc<Graph>, mut stop: watch::Rece
             () = follower.changed() => {}
         }
     }
+}
+
+async fn examine_all(context: &Context, graph: &Graph, tasks: Vec<Task>) {
+    let count = tasks.len();
+    join_all(tasks.into_iter().map(|task| examine(context, graph, task))).await;
+    graph.examined(count);
 }
 
 /// The outcome of the examination of an object.

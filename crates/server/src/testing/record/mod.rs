@@ -7,6 +7,7 @@ mod redact;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod transcode;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +19,7 @@ use http::{HeaderMap, request, response};
 use machinery::{Status, Value, json};
 use parking_lot::Mutex;
 
+use redact::Redacted;
 pub use steps::COMPARED_HEADERS;
 
 use super::Testing;
@@ -93,7 +95,8 @@ impl RunningRecording {
 
     fn status(&self, secrets: Secrets) -> Value {
         let all = self.all.lock();
-        let steps = all.iter().enumerate().filter_map(|(index, one)| steps::step(index, &one.lock(), secrets));
+        let mut redacted = Redacted::new(secrets);
+        let steps = all.iter().enumerate().filter_map(|(index, one)| steps::step(index, &one.lock(), &mut redacted));
         let steps: Value = steps.collect();
         drop(all);
         json!({"steps": steps, "truncated": (self.is_full())})

@@ -5,21 +5,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::{Value, json, value};
 
-use super::redact::{Redaction, redaction};
-use super::{Recorded, Secrets};
+use super::Recorded;
+use super::redact::{Redacted, Redaction};
+use super::transcode::{self, media_types};
 
 /// The headers of responses that replays compare.
 pub const COMPARED_HEADERS: [&str; 6] = ["content-type", "warning", "retry-after", "location", "allow", "accept-patch"];
 
 /// The step of a request; `None` if there is no response, or if its secret values cannot be replaced.
-pub fn step(index: usize, recorded: &Recorded, secrets: Secrets) -> Option<Value> {
+pub fn step(index: usize, recorded: &Recorded, redacted: &mut Redacted) -> Option<Value> {
     if recorded.code == 0 {
         return None;
     }
-    let redaction = match secrets {
-        Secrets::Kept => Redaction::Nothing,
-        Secrets::Replaced => redaction(&recorded.info),
-    };
+    let redaction = redacted.redaction(&recorded.info);
     let verb = if recorded.is_watch() { Verb::Watch } else { recorded.info.verb };
     let mut step = json!({"id": (format!("{}-{}-{}", index + 1, verb.as_str(), recorded.info.resource))});
     if recorded.is_watch() {
@@ -28,36 +26,57 @@ pub fn step(index: usize, recorded: &Recorded, secrets: Secrets) -> Option<Value
         step.set_at(&["method"], Value::from(recorded.method.as_str()));
     }
     step.set_at(&["path"], Value::from(recorded.target.as_str()));
-    let headers =
-        [("Accept", &recorded.accept), ("Content-Type", &recorded.content_type), ("User-Agent", &recorded.agent)];
+    let accept = if is_json(&recorded.response) { recorded.accept.clone() } else { media_types(&recorded.accept) };
+    // Go clients send the type also without a body
+    let is_json_body = recorded.body.is_empty() || transcode::object(&recorded.body).is_some();
+    let content_type = if is_json_body { media_types(&recorded.content_type) } else { recorded.content_type.clone() };
+    let headers = [("Accept", accept), ("Content-Type", content_type), ("User-Agent", recorded.agent.clone())];
     for (name, text) in headers {
         if !text.is_empty() {
             step.set_at(&["headers", name], Value::from(text.as_str()));
         }
     }
     if !recorded.body.is_empty() {
-        let (field, body) = request_body(&recorded.body, recorded.code, redaction)?;
+        let (field, body) = request_body(&recorded.body, recorded.code, redaction, redacted)?;
         step.set_at(&[field], body);
     }
     if recorded.is_watch() {
-        step.set_at(&["answer"], events(&recorded.response, redaction)?);
+        step.set_at(&["answer"], events(&recorded.response, redaction, redacted)?);
         return Some(step);
     }
     step.set_at(&["answer"], json!({"status": (i64::from(recorded.code)), "headers": (response_headers(recorded))}));
-    step.set_at(&["answer", "body"], response_body(&recorded.response, redaction)?);
-    if recorded.response.starts_with(b"k8s\0") {
+    step.set_at(&["answer", "body"], response_body(&recorded.response, redaction, redacted)?);
+    let is_transcoded = transcode::object(&recorded.response).is_some();
+    if is_transcoded && let Some(kind) = step.at(&["answer", "headers", "content-type"]).and_then(Value::as_str) {
+        let kind = media_types(kind);
+        step.set_at(&["answer", "headers", "content-type"], Value::from(kind));
+    } else if recorded.response.starts_with(b"k8s\0") {
+        // of a type that only its client knows
         step.set_at(&["protobuf"], Value::Bool(true));
     }
     Some(step)
 }
 
+/// Whether a response is no protobuf that is recorded as JSON.
+fn is_json(response: &[u8]) -> bool {
+    transcode::object(response).is_none() && transcode::events(response).is_none()
+}
+
 /// The field for the body of a request, and its value. A text keeps the order and the repetitions of fields, which
 /// errors depend on.
-fn request_body(bytes: &[u8], code: u16, redaction: Redaction) -> Option<(&'static str, Value)> {
+fn request_body(
+    bytes: &[u8],
+    code: u16,
+    redaction: Redaction,
+    redacted: &mut Redacted,
+) -> Option<(&'static str, Value)> {
+    if let Some(object) = transcode::object(bytes) {
+        return Some(("body", redaction.of_request(object, redacted)));
+    }
     if let Ok(decoded) = value::decode(bytes)
         && (code < 400 || redaction != Redaction::Nothing)
     {
-        return Some(("body", redaction.of_request(decoded)));
+        return Some(("body", redaction.of_request(decoded, redacted)));
     }
     match (std::str::from_utf8(bytes), redaction) {
         (Ok(text), Redaction::Nothing) => Some(("text", Value::from(text))),
@@ -65,16 +84,17 @@ fn request_body(bytes: &[u8], code: u16, redaction: Redaction) -> Option<(&'stat
         // an apply in YAML is recorded as an object
         (Ok(_), _) => {
             let decoded = machinery::yaml::decode(bytes).ok()?;
-            Some(("body", redaction.of_request(decoded.value)))
+            Some(("body", redaction.of_request(decoded.value, redacted)))
         }
-        // protobuf
+        // protobuf of a type that only its client knows
         (Err(_), _) => None,
     }
 }
 
-fn response_body(bytes: &[u8], redaction: Redaction) -> Option<Value> {
-    if let Ok(decoded) = value::decode(bytes) {
-        return Some(redaction.of_response(decoded));
+fn response_body(bytes: &[u8], redaction: Redaction, redacted: &mut Redacted) -> Option<Value> {
+    let decoded = transcode::object(bytes).or_else(|| value::decode(bytes).ok());
+    if let Some(decoded) = decoded {
+        return Some(redaction.of_response(decoded, redacted));
     }
     match (std::str::from_utf8(bytes), redaction) {
         (Ok(text), Redaction::Nothing) => Some(Value::from(text)),
@@ -84,12 +104,15 @@ fn response_body(bytes: &[u8], redaction: Redaction) -> Option<Value> {
     }
 }
 
-/// The complete events of a watch in JSON.
-fn events(bytes: &[u8], redaction: Redaction) -> Option<Value> {
+/// The complete events of a watch.
+fn events(bytes: &[u8], redaction: Redaction, redacted: &mut Redacted) -> Option<Value> {
+    if let Some(events) = transcode::events(bytes) {
+        return Some(events.into_iter().map(|event| redaction.of_response(event, redacted)).collect());
+    }
     let text = std::str::from_utf8(bytes).ok()?;
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
     let events = complete.lines().filter_map(|line| value::decode(line.as_bytes()).ok());
-    Some(events.map(|event| redaction.of_response(event)).collect())
+    Some(events.map(|event| redaction.of_response(event, redacted)).collect())
 }
 
 /// The headers of the response. A header that occurs several times is a list.

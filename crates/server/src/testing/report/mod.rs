@@ -14,9 +14,9 @@ use machinery::{Status, Value};
 use super::Testing;
 use super::matching::fits;
 
-pub use checks::names as report_checks;
+pub use checks::{meanings as report_meanings, names as report_checks};
 pub use observing::Observing;
-pub use tally::{Tally, WatchKey};
+pub use tally::{Tally, WatchKey, resource_name};
 
 impl Testing {
     /// Completes a Report.
@@ -28,7 +28,7 @@ impl Testing {
         let resets = object.at(&["spec", "reset"]) == Some(&Value::Bool(true));
         // requests wait for this lock, so the report is made from a copy
         let copy = {
-            let mut tally = self.tally.lock();
+            let mut tally = self.tally();
             let copy = tally.copy(selects);
             if resets {
                 tally.reset();

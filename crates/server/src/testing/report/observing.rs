@@ -67,7 +67,7 @@ impl Observing {
         }
         let mut exchange = Exchange::new(info.clone(), agent);
         if exchange.is_write() {
-            testing.tally.lock().begins(&mut exchange);
+            testing.tally().begins(&mut exchange);
         }
         if exchange.changes_object() {
             exchange.before = testing.revision_of(info);
@@ -82,7 +82,7 @@ impl Observation for Observing {
     }
 
     fn ended(self: Box<Self>, ending: &RequestEnding) {
-        self.testing.tally.lock().ended(&self.exchange, ending, clock::instant());
+        self.testing.tally().ended(&self.exchange, ending, clock::instant());
     }
 }
 

@@ -1,6 +1,6 @@
 //! The roles that would have sufficed for a user, and the rules that the user has not needed.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use access::authorization::{AccessAttributes, GrantedRole, PolicyRule};
 use base::request::RequestInfo;
@@ -32,6 +32,30 @@ impl Right {
             resource: info.resource.clone(),
             subresource: info.subresource.clone(),
             namespace: if is_namespace { Text::default() } else { info.namespace.clone() },
+        }
+    }
+
+    /// What the server demands for a write besides the right to write: of roles, not to grant more than the writer has, and of
+    /// certificates, the right to approve or sign for their signer.
+    pub fn demanded(&self) -> Vec<Right> {
+        let right = |verb, resource| Right {
+            verb,
+            resource: Text::new_static(resource),
+            subresource: Text::default(),
+            ..self.clone()
+        };
+        if !matches!(self.verb, "create" | "update" | "patch") {
+            return vec![];
+        }
+        match (self.group.as_str(), self.resource.as_str(), self.subresource.as_str()) {
+            ("rbac.authorization.k8s.io", "roles", "") => vec![right("escalate", "roles")],
+            ("rbac.authorization.k8s.io", "clusterroles", "") => vec![right("escalate", "clusterroles")],
+            ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings", "") => {
+                vec![right("bind", "roles"), right("bind", "clusterroles")]
+            }
+            ("certificates.k8s.io", "certificatesigningrequests", "approval") => vec![right("approve", "signers")],
+            ("certificates.k8s.io", "certificatesigningrequests", "status") => vec![right("sign", "signers")],
+            _ => vec![],
         }
     }
 
@@ -94,27 +118,92 @@ impl Rules {
     }
 }
 
-/// The roles that would have sufficed: a ClusterRole for cluster-wide permissions, and a Role in each namespace for
-/// the others.
-pub fn sufficient(name: &str, rights: &HashSet<Right>) -> Vec<Value> {
-    let everywhere: HashSet<Right> = rights.iter().filter(|right| right.namespace.is_empty()).cloned().collect();
-    let mut roles: BTreeMap<&str, Rules> = BTreeMap::new();
-    for right in rights {
-        let anywhere = Right { namespace: Text::default(), ..right.clone() };
-        if right.namespace.is_empty() || !everywhere.contains(&anywhere) {
-            roles.entry(&right.namespace).or_default().add(&right.group, &right.resource(), right.verb);
-        }
+/// The roles that would have sufficed for a user, each with its binding: a ClusterRole for what was requested without a
+/// namespace or in several, and a Role in each namespace for the rest.
+pub fn sufficient(user: &str, rights: &HashSet<Right>) -> Vec<Value> {
+    let mut roles: BTreeMap<Text, Rules> = BTreeMap::new();
+    for right in &widened(rights) {
+        roles.entry(right.namespace.clone()).or_default().add(&right.group, &right.resource(), right.verb);
     }
-    let role = |(namespace, rules): (&str, Rules)| {
-        let kind = if namespace.is_empty() { "ClusterRole" } else { "Role" };
-        let mut metadata = json!({"name": name});
+    let subject = Subject::of(user);
+    roles.iter().flat_map(|(namespace, rules)| [subject.role(namespace, rules), subject.binding(namespace)]).collect()
+}
+
+/// Rights without those that others contain. What was requested in several namespaces is needed in all, since a client
+/// works in the namespaces that there are; and a client that watches lists again when its watch has expired.
+fn widened(rights: &HashSet<Right>) -> HashSet<Right> {
+    let lists =
+        rights.iter().filter(|right| right.verb == "watch").map(|right| Right { verb: "list", ..right.clone() });
+    let all: HashSet<Right> = rights.iter().cloned().chain(lists).collect();
+    let anywhere = |right: &Right| Right { namespace: Text::default(), ..right.clone() };
+    let mut places: HashMap<Right, HashSet<&Text>> = HashMap::new();
+    for right in &all {
+        places.entry(anywhere(right)).or_default().insert(&right.namespace);
+    }
+    let widen = |(right, places): (Right, HashSet<&Text>)| match places.iter().next() {
+        Some(namespace) if places.len() == 1 => Right { namespace: (*namespace).clone(), ..right },
+        _ => right,
+    };
+    places.into_iter().map(widen).collect()
+}
+
+/// The user that a role is for.
+struct Subject {
+    /// The name of the roles.
+    name: String,
+    value: Value,
+}
+
+impl Subject {
+    fn of(user: &str) -> Subject {
+        let account = user.strip_prefix("system:serviceaccount:").and_then(|name| name.split_once(':'));
+        let value = match account {
+            Some((namespace, name)) => json!({"kind": "ServiceAccount", "name": name, "namespace": namespace}),
+            None => json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}),
+        };
+        Subject { name: role_name(account.map_or(user, |(_, name)| name)), value }
+    }
+
+    fn role(&self, namespace: &str, rules: &Rules) -> Value {
+        let mut role = self.object(if namespace.is_empty() { "ClusterRole" } else { "Role" }, namespace);
+        role.set_at(&["rules"], Value::Array(rules.values()));
+        role
+    }
+
+    fn binding(&self, namespace: &str) -> Value {
+        let (kind, role) = match namespace {
+            "" => ("ClusterRoleBinding", "ClusterRole"),
+            _ => ("RoleBinding", "Role"),
+        };
+        let mut binding = self.object(kind, namespace);
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": (self.name.as_str())});
+        binding.set_at(&["roleRef"], role);
+        binding.set_at(&["subjects"], Value::Array(vec![self.value.clone()]));
+        binding
+    }
+
+    fn object(&self, kind: &str, namespace: &str) -> Value {
+        let mut metadata = json!({"name": (self.name.as_str())});
         if !namespace.is_empty() {
             metadata.set_at(&["namespace"], Value::from(namespace));
         }
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": (metadata),
-            "rules": (rules.values().into_iter().collect::<Value>())})
-    };
-    roles.into_iter().map(role).collect()
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata})
+    }
+}
+
+/// ClusterRoles of every server, which a role of a user must not replace.
+const TAKEN: [&str; 4] = ["admin", "edit", "view", "cluster-admin"];
+
+/// The name of the roles of a user: the user's, reduced to characters that a name may have.
+fn role_name(user: &str) -> String {
+    let name = user.to_ascii_lowercase();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    let name = name.trim_matches(|c| c == '-' || c == '.');
+    match &name[..name.floor_char_boundary(limits::REPORT_ROLE_NAME_BYTES)] {
+        "" => "client".to_owned(),
+        name if TAKEN.contains(&name) => format!("user-{name}"),
+        name => name.to_owned(),
+    }
 }
 
 /// The rules of a role that no request has needed, in part or as a whole. Names of objects in rules are ignored.

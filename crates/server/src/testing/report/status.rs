@@ -1,6 +1,6 @@
 //! The status of a Report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use access::authorization::GrantedRole;
@@ -9,9 +9,8 @@ use machinery::{Text, Value, json};
 use tokio::time::Instant;
 
 use super::checks::Check;
-use super::rights::{sufficient, unused};
+use super::rights::{Right, sufficient, unused};
 use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally, resource_name};
-use crate::limits;
 
 /// The findings of an agent, including those that follow only from its counters.
 struct Findings {
@@ -36,23 +35,43 @@ impl Tally {
         let mut totals: BTreeMap<Check, u64> = BTreeMap::new();
         let mut agents = vec![];
         for (name, agent) in &self.agents {
-            let (counts, value) = agent.status(name, &granted);
+            let (counts, value) = agent.status(name);
             for (check, count) in counts {
                 *totals.entry(check).or_default() += count;
             }
             agents.push(value);
+        }
+        let mut users = vec![];
+        for (name, user) in self.users() {
+            let (count, value) = user.status(self.rights.get(name).unwrap_or(&user.rights), &granted(user.user));
+            *totals.entry(Check::UnusedRules).or_default() += count;
+            users.push(value);
         }
         json!({
             "seconds": (number((now - self.since).as_secs())),
             "truncated": (self.is_truncated),
             "counts": (counts_value(&totals)),
             "agents": (Value::Array(agents)),
+            "users": (Value::Array(users)),
         })
+    }
+
+    fn users(&self) -> BTreeMap<&Text, UserReport<'_>> {
+        let mut users: BTreeMap<&Text, UserReport<'_>> = BTreeMap::new();
+        for (agent, tally) in &self.agents {
+            for (name, UserTally { user, rights }) in &tally.users {
+                let new = || UserReport { user, agents: vec![], rights: HashSet::new() };
+                let report = users.entry(name).or_insert_with(new);
+                report.agents.push(agent);
+                report.rights.extend(rights.iter().cloned());
+            }
+        }
+        users
     }
 }
 
 impl AgentTally {
-    fn status(&self, name: &str, granted: impl Fn(&User) -> Vec<GrantedRole>) -> (BTreeMap<Check, u64>, Value) {
+    fn status(&self, name: &str) -> (BTreeMap<Check, u64>, Value) {
         let mut findings = Findings { counts: self.counts.clone(), found: vec![] };
         for ((check, subject), count) in &self.findings {
             findings.show(*check, subject, *count);
@@ -68,9 +87,6 @@ impl AgentTally {
                 findings.add(Check::UnusedWatches, &key.to_string(), 1);
             }
         }
-        let role = role_name(name);
-        let users: Vec<Value> =
-            self.users.values().map(|user| user.status(&role, granted(&user.user), &mut findings)).collect();
         let requests = self.requests.iter().map(|((verb, resource), requests)| {
             json!({"verb": (*verb), "resource": (resource.as_str()), "count": (number(requests.count)),
                 "failed": (number(requests.failed))})
@@ -84,28 +100,29 @@ impl AgentTally {
             "requests": (requests.collect::<Value>()),
             "failures": (reasons.collect::<Value>()),
             "watches": (self.watches.iter().map(watch_value).collect::<Value>()),
-            "users": (Value::Array(users)),
         });
         (findings.counts, value)
     }
 }
 
-impl UserTally {
-    fn status(&self, role: &str, granted: Vec<GrantedRole>, findings: &mut Findings) -> Value {
-        let role = match self.user.name.strip_prefix("system:serviceaccount:").and_then(|name| name.split_once(':')) {
-            Some((_, account)) => account,
-            None => role,
-        };
-        let mut rules = vec![];
+/// A user, and the clients through which it was seen.
+struct UserReport<'a> {
+    user: &'a User,
+    agents: Vec<&'a Text>,
+    /// What the user has requested through these clients.
+    rights: HashSet<Right>,
+}
+
+impl UserReport<'_> {
+    /// `all` are the rights that the user has needed through any client.
+    fn status(&self, all: &HashSet<Right>, granted: &[GrantedRole]) -> (u64, Value) {
+        let (mut rules, mut findings) = (vec![], Findings { counts: BTreeMap::new(), found: vec![] });
         // roles that every user has are not reported
         for granted in granted.iter().filter(|role| !role.name.starts_with("system:")) {
             let place = if granted.namespace.is_empty() { String::new() } else { format!(" in {}", granted.namespace) };
-            for rule in unused(granted, &self.rights) {
-                findings.add(
-                    Check::UnusedRules,
-                    &format!("{} {}{place}: {}", granted.kind, granted.name, shown(&rule)),
-                    1,
-                );
+            for rule in unused(granted, all) {
+                let subject = format!("{} {}{place}: {}", granted.kind, granted.name, shown(&rule));
+                findings.add(Check::UnusedRules, &subject, 1);
                 let (kind, name) = (granted.kind.as_str(), granted.name.as_str());
                 let mut value = json!({"kind": kind, "name": name, "rule": (rule)});
                 if !granted.namespace.is_empty() {
@@ -114,11 +131,15 @@ impl UserTally {
                 rules.push(value);
             }
         }
-        json!({
+        let agents: Value = self.agents.iter().map(|agent| Value::from(agent.as_str())).collect();
+        let value = json!({
             "name": (self.user.name.as_str()),
-            "roles": (sufficient(role, &self.rights).into_iter().collect::<Value>()),
+            "userAgents": agents,
+            "roles": (Value::Array(sufficient(&self.user.name, &self.rights))),
             "unusedRules": (Value::Array(rules)),
-        })
+            "findings": (Value::Array(findings.found)),
+        });
+        (findings.counts.values().sum(), value)
     }
 }
 
@@ -147,15 +168,6 @@ fn watch_value((key, watch): (&WatchKey, &WatchTally)) -> Value {
         "restarted": (number(watch.restarted)),
         "events": (number(watch.events.load(Ordering::Acquire))),
     })
-}
-
-/// The name of the role of an agent: the first part of the user agent, reduced to characters that a name may have.
-fn role_name(agent: &str) -> Text {
-    let name = agent.split('/').next().unwrap_or_default().to_ascii_lowercase();
-    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-    let name = name.trim_matches(|c| c == '-' || c == '.');
-    let name = &name[..name.floor_char_boundary(limits::REPORT_ROLE_NAME_BYTES)];
-    Text::from(if name.is_empty() { "client" } else { name })
 }
 
 fn number(number: u64) -> Value {

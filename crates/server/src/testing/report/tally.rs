@@ -26,6 +26,10 @@ pub struct Tally {
     at_rest: Option<Vec<String>>,
     /// Whether something was not counted because a limit was reached.
     pub is_truncated: bool,
+    /// In a copy, what its users have requested, also through other clients.
+    pub rights: BTreeMap<Text, HashSet<Right>>,
+    /// The bytes of what is kept, about.
+    bytes: usize,
 }
 
 /// The counters of the clients with one user agent.
@@ -45,6 +49,10 @@ pub struct AgentTally {
     /// Requests for single objects; true for writes.
     objects: HashMap<(bool, ObjectKey), RequestWindow>,
     lists: HashMap<String, RequestWindow>,
+    /// The bytes of what has been added, about.
+    bytes: usize,
+    /// Whether nothing may be added any more.
+    is_full: bool,
 }
 
 /// The group, the resource, the namespace and the name.
@@ -116,7 +124,8 @@ impl RequestWindow {
 
 impl Default for Tally {
     fn default() -> Tally {
-        Tally { since: clock::instant(), agents: BTreeMap::new(), at_rest: None, is_truncated: false }
+        let (agents, rights) = Default::default();
+        Tally { since: clock::instant(), agents, at_rest: None, is_truncated: false, rights, bytes: 0 }
     }
 }
 
@@ -124,8 +133,14 @@ impl Tally {
     /// A copy of what a report shows of the selected agents.
     pub fn copy(&self, selects: impl Fn(&str) -> bool) -> Tally {
         let selected = self.agents.iter().filter(|(name, _)| selects(name));
-        let agents = selected.map(|(name, agent)| (name.clone(), agent.copy())).collect();
-        Tally { since: self.since, agents, at_rest: None, is_truncated: self.is_truncated }
+        let agents: BTreeMap<_, _> = selected.map(|(name, agent)| (name.clone(), agent.copy())).collect();
+        let mut rights: BTreeMap<Text, HashSet<Right>> = BTreeMap::new();
+        for name in agents.values().flat_map(|agent: &AgentTally| agent.users.keys()) {
+            let of_user = self.agents.values().filter_map(|agent| agent.users.get(name));
+            let all = || of_user.flat_map(|user| user.rights.iter().cloned()).collect();
+            rights.entry(name.clone()).or_insert_with(all);
+        }
+        Tally { since: self.since, agents, is_truncated: self.is_truncated, rights, ..Tally::default() }
     }
 
     /// Starts again. Running watches keep running.
@@ -175,27 +190,37 @@ impl Tally {
 
     /// Called when a request has ended.
     pub fn ended(&mut self, exchange: &Exchange, ending: &RequestEnding, now: Instant) {
+        let is_full = self.bytes >= limits::REPORT_BYTES;
         let Some(agent) = self.agent(&exchange.agent) else { return };
+        agent.is_full = is_full;
+        let before = agent.bytes;
         let is_whole = agent.count(exchange, ending)
             & agent.count_rights(exchange, ending)
             & agent.count_failure(exchange, ending)
             & agent.count_write(exchange, ending)
             & agent.count_rate(exchange, now);
+        let added = agent.bytes - before;
+        self.bytes += added;
         self.is_truncated |= !is_whole;
     }
 
     /// Called when a watch begins. Returns the counter of its events.
     pub fn watch_begins(&mut self, agent: &str, key: &WatchKey) -> Arc<AtomicU64> {
+        let is_full = self.bytes >= limits::REPORT_BYTES;
         let Some(agent) = self.agent(&agent_of(agent)) else { return Arc::default() };
-        if agent.watches.len() >= limits::REPORT_ITEMS_MAX && !agent.watches.contains_key(key) {
+        let is_new = !agent.watches.contains_key(key);
+        if is_new && (is_full || agent.watches.len() >= limits::REPORT_ITEMS_MAX) {
             self.is_truncated = true;
             return Arc::default();
         }
+        let added = if is_new { ENTRY_BYTES + key.selection.len() } else { 0 };
         let watch = agent.watches.entry(key.clone()).or_default();
         watch.running += 1;
         watch.started += 1;
         watch.restarted += u64::from(watch.has_ended);
-        watch.events.clone()
+        let events = watch.events.clone();
+        self.bytes += added;
+        events
     }
 
     pub fn watch_ends(&mut self, agent: &str, key: &WatchKey) {
@@ -219,9 +244,25 @@ impl WatchTally {
     }
 }
 
-/// Whether a map has room for a key.
-fn has_room<K: Ord, V>(map: &BTreeMap<K, V>, key: &K) -> bool {
-    map.len() < limits::REPORT_ITEMS_MAX || map.contains_key(key)
+/// The bytes of an entry of a map, besides its text: some short texts, counters, and the nodes of the map.
+const ENTRY_BYTES: usize = 256;
+
+/// What a report may still keep.
+struct TallyRoom<'a> {
+    bytes: &'a mut usize,
+    is_full: bool,
+}
+
+impl TallyRoom<'_> {
+    /// Whether a map has room for a key; a new one, with a text of that length, is counted.
+    fn has<K: Ord, V>(self, map: &BTreeMap<K, V>, key: &K, length: usize) -> bool {
+        if map.contains_key(key) {
+            return true;
+        }
+        let fits = !self.is_full && map.len() < limits::REPORT_ITEMS_MAX;
+        *self.bytes += if fits { ENTRY_BYTES + length } else { 0 };
+        fits
+    }
 }
 
 impl AgentTally {
@@ -241,8 +282,8 @@ impl AgentTally {
     /// Records a finding. Each of these functions returns whether everything was kept.
     fn find(&mut self, check: Check, subject: String) -> bool {
         *self.counts.entry(check).or_default() += 1;
-        let key = (check, subject);
-        let room = has_room(&self.findings, &key);
+        let (length, key) = (subject.len(), (check, subject));
+        let room = TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.findings, &key, length);
         if room {
             *self.findings.entry(key).or_default() += 1;
         }
@@ -252,7 +293,8 @@ impl AgentTally {
     fn count(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
         let info = &exchange.info;
         let key = (info.verb.as_str(), resource_name(&info.group, &info.resource, &info.subresource));
-        let room = has_room(&self.requests, &key);
+        let length = key.1.len();
+        let room = TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.requests, &key, length);
         if room {
             let requests = self.requests.entry(key).or_default();
             requests.count += 1;
@@ -271,15 +313,21 @@ impl AgentTally {
             tally.user = user.clone();
         }
         let right = Right::of(&exchange.info);
+        if tally.rights.contains(&right) && ending.code != 201 {
+            return true;
+        }
+        if self.is_full || tally.rights.len() >= limits::REPORT_ITEMS_MAX {
+            return false;
+        }
         // an update or apply that creates the object needs both permissions
         let created = ending.code == 201 && exchange.changes_object();
         let create = created.then(|| Right { verb: Verb::Create.as_str(), ..right.clone() });
-        let room = tally.rights.len() < limits::REPORT_ITEMS_MAX || tally.rights.contains(&right);
-        if room {
-            tally.rights.insert(right);
-            tally.rights.extend(create);
-        }
-        room
+        let demanded = right.demanded();
+        let before = tally.rights.len();
+        tally.rights.insert(right);
+        tally.rights.extend(create.into_iter().chain(demanded));
+        self.bytes += ENTRY_BYTES * (tally.rights.len() - before);
+        true
     }
 
     fn count_failure(&mut self, exchange: &Exchange, ending: &RequestEnding) -> bool {
@@ -299,7 +347,9 @@ impl AgentTally {
             429 => self.find(Check::Throttled, request),
             409 if ending.reason == Some(Reason::Conflict) => {
                 let object = object_of(exchange);
-                let room = has_room(&self.pending, &object);
+                let length = object.len();
+                let room =
+                    TallyRoom { bytes: &mut self.bytes, is_full: self.is_full }.has(&self.pending, &object, length);
                 if room {
                     *self.pending.entry(object).or_default() += 1;
                 }
@@ -340,12 +390,14 @@ impl AgentTally {
         };
         let object = (info.group.clone(), info.resource.clone(), info.namespace.clone(), info.name.clone());
         let key = (writes, object);
-        if self.objects.len() >= limits::REPORT_ITEMS_MAX && !self.objects.contains_key(&key) {
+        if (self.is_full || self.objects.len() >= limits::REPORT_ITEMS_MAX) && !self.objects.contains_key(&key) {
             self.objects.retain(|_, window| now - window.since < limits::HOT_LOOP);
-            if self.objects.len() >= limits::REPORT_ITEMS_MAX {
+            if self.is_full || self.objects.len() >= limits::REPORT_ITEMS_MAX {
                 return false;
             }
         }
+        // objects of one loop are forgotten, so these bytes are those of the most that there were
+        self.bytes += if self.objects.contains_key(&key) { 0 } else { ENTRY_BYTES };
         let window = self.objects.entry(key).or_insert_with(|| RequestWindow::new(now));
         let max = limits::HOT_LOOP_PER_SECOND * limits::HOT_LOOP.as_secs();
         let is_hot = window.exceeds(now, limits::HOT_LOOP, max);
@@ -354,9 +406,11 @@ impl AgentTally {
 
     fn count_list(&mut self, exchange: &Exchange, now: Instant) -> bool {
         let subject = described(&exchange.info);
-        if self.lists.len() >= limits::REPORT_ITEMS_MAX && !self.lists.contains_key(&subject) {
+        let is_known = self.lists.contains_key(&subject);
+        if !is_known && (self.is_full || self.lists.len() >= limits::REPORT_ITEMS_MAX) {
             return false;
         }
+        self.bytes += if is_known { 0 } else { ENTRY_BYTES + subject.len() };
         let window = self.lists.entry(subject.clone()).or_insert_with(|| RequestWindow::new(now));
         let is_storm = window.exceeds(now, limits::LIST_STORM, limits::LIST_STORM_MAX);
         !is_storm || self.find(Check::ListStorms, subject)

@@ -200,6 +200,14 @@ fn what_is_kept_is_bounded() {
     assert_eq!((agent.findings.len(), agent.pending.len()), (limits::REPORT_ITEMS_MAX, limits::REPORT_ITEMS_MAX));
     assert_eq!(agent.counts.values().sum::<u64>(), limits::REPORT_ITEMS_MAX as u64 + 5, "all are counted");
     assert!(tally.is_truncated);
+    tally = Tally::default();
+    let selector = "x".repeat(4096);
+    for number in 0..limits::REPORT_BYTES / 4096 + 5 {
+        let selection = format!("{number}{selector}");
+        tally.watch_begins(&format!("m{}", number % 50), &WatchKey { selection, ..key("pods") });
+    }
+    let kept: usize = tally.agents.values().flat_map(|agent| agent.watches.keys()).map(|key| key.selection.len()).sum();
+    assert!(tally.is_truncated && kept < limits::REPORT_BYTES, "{kept}");
     assert_eq!(agent_of(&"é".repeat(100)).len(), limits::REPORT_AGENT_BYTES);
 }
 
@@ -207,48 +215,108 @@ fn rights(requests: &[&str]) -> HashSet<Right> {
     requests.iter().map(|request| Right::of(&exchange("m", request).info)).collect()
 }
 
+/// The rules of the roles, by kind and namespace.
+fn role_rules(roles: &[Value]) -> Vec<(String, Value)> {
+    let of = |role: &Value| {
+        let place = format!("{} {}", role.str_at(&["kind"]), role.str_at(&["metadata", "namespace"]));
+        (place.trim_end().to_owned(), role.get("rules").cloned().unwrap())
+    };
+    roles.iter().filter(|role| role.get("rules").is_some()).map(of).collect()
+}
+
 #[test]
 fn sufficient_roles_merge_rules() {
     let needed = rights(&[
-        "GET /api/v1/pods",
         "GET /api/v1/pods?watch=true",
-        "GET /api/v1/secrets",
         "GET /api/v1/secrets?watch=true",
         "GET /api/v1/namespaces/n",
         "GET /api/v1/namespaces/n/pods",
         "PUT /apis/apps/v1/namespaces/n/deployments/a/status",
         "PATCH /apis/apps/v1/namespaces/n/deployments/a/status",
         "DELETE /apis/apps/v1/namespaces/k/deployments/a",
+        "DELETE /api/v1/namespaces/k/services/a",
+        "DELETE /api/v1/namespaces/n/services/a",
     ]);
-    let role = |kind: &str, namespace: &str, rules: Value| {
-        let metadata = match namespace {
-            "" => json!({"name": "m"}),
-            namespace => json!({"name": "m", "namespace": namespace}),
-        };
-        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": (metadata), "rules": (rules)})
-    };
+    let rule = |group: &str, resources: Value, verbs: Value| json!([{"apiGroups": [group], "resources": resources, "verbs": verbs}]);
+    let everywhere = json!([
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["delete"]}
+    ]);
     let wanted = [
-        role(
-            "ClusterRole",
-            "",
-            json!([
-                {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
-                {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["list", "watch"]}
-            ]),
-        ),
-        role("Role", "k", json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["delete"]}])),
-        role(
-            "Role",
-            "n",
-            json!([{"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["update", "patch"]}]),
-        ),
+        ("ClusterRole".to_owned(), everywhere),
+        ("Role k".to_owned(), rule("apps", json!(["deployments"]), json!(["delete"]))),
+        ("Role n".to_owned(), rule("apps", json!(["deployments/status"]), json!(["update", "patch"]))),
     ];
-    assert_eq!(sufficient("m", &needed), wanted);
+    let roles = sufficient("system:serviceaccount:n:m", &needed);
+    assert_eq!(role_rules(&roles), wanted);
     // each role allows what it was made from, and nothing of another namespace
     for right in &needed {
         let rules: Vec<PolicyRule> =
             sufficient("m", &HashSet::from([right.clone()])).iter().flat_map(PolicyRule::of_role).collect();
         assert!(rules.iter().any(|rule| rule.allows(&right.attributes())), "{right:?}");
+    }
+    let reference =
+        |role: &Value| format!("{} {}", role.str_at(&["roleRef", "kind"]), role.str_at(&["roleRef", "name"]));
+    let bindings: Vec<String> = roles.iter().filter(|role| role.get("roleRef").is_some()).map(reference).collect();
+    assert_eq!(bindings, ["ClusterRole m", "Role m", "Role m"]);
+    assert_eq!(roles[1].get("subjects"), Some(&json!([{"kind": "ServiceAccount", "name": "m", "namespace": "n"}])));
+}
+
+#[test]
+fn roles_are_named_after_their_users_and_replace_none_of_the_server() {
+    for (user, name, kind) in [
+        ("ann", "ann", "User"),
+        ("Ann B@example.com", "ann-b-example.com", "User"),
+        ("admin", "user-admin", "User"),
+        ("system:serviceaccount:a:view", "user-view", "ServiceAccount"),
+        ("::", "client", "User"),
+    ] {
+        let roles = sufficient(user, &rights(&["GET /api/v1/pods"]));
+        assert_eq!(
+            (roles[0].str_at(&["metadata", "name"]), roles[1].items_at(&["subjects"])[0].str_at(&["kind"])),
+            (name, kind)
+        );
+    }
+}
+
+#[test]
+fn writes_need_what_the_server_demands_besides() {
+    for (request, wanted) in [
+        ("POST /apis/rbac.authorization.k8s.io/v1/namespaces/n/roles", vec!["escalate roles n"]),
+        ("PUT /apis/rbac.authorization.k8s.io/v1/clusterroles/a", vec!["escalate clusterroles "]),
+        ("GET /apis/rbac.authorization.k8s.io/v1/clusterroles/a", vec![]),
+        (
+            "POST /apis/rbac.authorization.k8s.io/v1/namespaces/n/rolebindings",
+            vec!["bind roles n", "bind clusterroles n"],
+        ),
+        ("PUT /apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval", vec!["approve signers "]),
+    ] {
+        let demanded = Right::of(&exchange("m", request).info).demanded();
+        let shown = demanded.iter().map(|right| format!("{} {} {}", right.verb, right.resource, right.namespace));
+        assert_eq!(shown.collect::<Vec<_>>(), wanted, "{request}");
+    }
+}
+
+#[test]
+fn users_are_reported_once() {
+    let mut tally = Tally::default();
+    send(&mut tally, "a", "GET /api/v1/pods", OK);
+    send(&mut tally, "b", "GET /api/v1/secrets", OK);
+    let rule = json!({"apiGroups": [""], "resources": ["pods", "secrets", "nodes"], "verbs": ["list"]});
+    let granted = |_: &User| {
+        let rules = vec![PolicyRule::parse(&rule)].into();
+        vec![GrantedRole { kind: "ClusterRole".into(), name: "r".into(), namespace: "".into(), rules }]
+    };
+    let status = |agents: &[&str]| tally.copy(|agent| agents.contains(&agent)).status(clock::instant(), granted);
+    for (agents, resources) in [(vec!["a", "b"], json!(["pods", "secrets"])), (vec!["b"], json!(["secrets"]))] {
+        let status = status(&agents);
+        let [user] = status.items_at(&["users"]) else { panic!("{}", status.to_json()) };
+        let needed = json!([{"apiGroups": [""], "resources": resources, "verbs": ["list"]}]);
+        assert_eq!(role_rules(user.items_at(&["roles"])), [("ClusterRole".to_owned(), needed)]);
+        let unused = user.items_at(&["unusedRules"]);
+        assert_eq!((unused.len(), unused[0].texts_at(&["rule", "resources"]).collect::<Vec<_>>()), (1, vec!["nodes"]));
+        assert_eq!(status.at(&["counts", "unusedRules"]), Some(&Value::Int(1)));
     }
 }
 
