@@ -11,8 +11,8 @@ mod limits;
 pub use contract::content::Content;
 pub use contract::copying::{CopySource, Copying};
 pub use contract::{
-    Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, DiskWork, Entry, Expected, Refused,
-    Revision, Snapshot, Store, StoreError, StoreObserver, Write,
+    Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, DiskWork, Earlier, Entry, Expected,
+    Refused, Revision, Snapshot, Store, StoreError, StoreObserver, Write,
 };
 pub use embedded::{
     BackupFile, BeforeImport, Durability, Embedded, FORMAT_VERSION, Filling, Memory, OpenError, Options, RESTORE_BUMP,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{self, Follower};
+use base::task;
+use futures_util::FutureExt as _;
 use machinery::{Status, Text, Value, json};
 use resource::Resource;
 use tokio::sync::watch;
@@ -100,11 +102,25 @@ impl Workspaces {
         next.map_or(limits::WORKSPACE_SWEEP, |left| left.min(limits::WORKSPACE_SWEEP))
     }
 
-    pub(super) async fn report_changed(&self) {
+    pub(super) async fn report_changed(self: &Arc<Self>) {
         let changed = std::mem::take(&mut *self.changed.lock());
         for name in changed {
-            self.report(&name).await;
+            let workspace = self.workspace(&name);
+            if workspace.as_ref().is_none_or(|workspace| workspace.begun().now_or_never().is_some()) {
+                self.report(&name).await;
+            } else {
+                // a fork of an earlier revision takes a while, and others do not wait for it
+                task::spawn("status of a workspace", self.clone().report_when_begun(name));
+            }
         }
+    }
+
+    async fn report_when_begun(self: Arc<Self>, name: Text) {
+        if let Some(workspace) = self.workspace(&name) {
+            workspace.begun().await;
+        }
+        self.changed.lock().insert(name);
+        self.has_changed.notify_one();
     }
 
     /// Writes the status of a workspace.

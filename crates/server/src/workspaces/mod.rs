@@ -288,7 +288,8 @@ impl Workspaces {
             DEFAULT => self.home().map(|home| home.context.objects.clone()),
             name => self.source(name)?.objects(),
         };
-        let store = Arc::new(Memory::with(earlier(name, objects.as_ref(), revision)?));
+        let snapshot = task::blocking(|| earlier(name, objects.as_ref(), revision))?;
+        let store = Arc::new(Memory::with(snapshot));
         let objects = objects.as_ref().map(Arc::downgrade).unwrap_or_default();
         Ok(Fork::Of(Origin { store, objects, at: Some(revision), ..newest.clone() }))
     }

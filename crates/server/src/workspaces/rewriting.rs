@@ -87,6 +87,7 @@ impl Workspaces {
                 rewrite_store(&*empty, &self.layout(), wanted, &mut RewriteCounts::default()).await?;
             }
         }
+        workspace.begun().await;
         let kept = match store.copying() {
             Some(_) => self.copied_stores(workspace).await?,
             None => workspace.kept_stores(store.branching()),

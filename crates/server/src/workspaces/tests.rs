@@ -704,11 +704,10 @@ async fn durable_forks_of_earlier_revisions_are_whole_once_they_are_there() {
     let from = |workspace: &str, version: &str| json!({"from": {"workspace": workspace, "resourceVersion": version}});
     server.create("e", from("a", &version)).await;
     server.create("h", from("default", &of_home)).await;
-    // nothing is written after them that would be synced
-    let copied = copy(directory.path());
     for name in ["e", "h"] {
         server.reported(name, "Ready").await;
     }
+    let copied = copy(directory.path());
     assert_eq!((server.names("e").await, server.names("h").await), (vec!["one".to_owned()], vec![]));
     server.create("none", from("a", "1")).await;
     let failed = server.reported("none", "Failed").await;

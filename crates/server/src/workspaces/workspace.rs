@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use base::{clock, task};
+use base::clock;
 use futures_util::FutureExt as _;
 use machinery::{Release, Text};
 use objects::{Frozen, Layout, Objects};
@@ -308,17 +308,35 @@ impl Workspace {
         }
     }
 
+    /// Waits until its store has begun. One that cannot begin makes the workspace fail.
+    pub async fn begun(&self) {
+        let begins = match &self.state.lock().content {
+            WorkspaceContent::Begun { store, .. } => store.clone(),
+            _ => return,
+        };
+        let Err(error) = begins.head().await else { return };
+        let why = match error {
+            store::StoreError::Unavailable(why) => why,
+            other => other.to_string(),
+        };
+        let content = &mut self.state.lock().content;
+        if matches!(content, WorkspaceContent::Begun { store, .. } if Arc::ptr_eq(store, &begins)) {
+            *content = WorkspaceContent::Failed(why);
+        }
+    }
+
     /// What another workspace begins from.
     pub fn fork(&self) -> Result<Fork, String> {
         let state = self.state.lock();
         match &state.content {
             WorkspaceContent::Pristine(release) => Ok(Fork::Empty(state.spec.release.or(*release))),
             WorkspaceContent::Begun { store, origin, .. } => {
+                require_begun(&self.name, &**store)?;
                 let store = store.fork(0).ok_or("its store cannot be forked")?;
                 let at = if state.opened.is_some() { Some(revision_of(&*store)) } else { origin.at };
                 Ok(Fork::Of(state.fork_of(origin, store, at)))
             }
-            _ => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+            _ => Err(is_not_ready(self.name.as_str())),
         }
     }
 
@@ -328,7 +346,8 @@ impl Workspace {
         let release = |of: Option<Release>| state.spec.release.or(of);
         match &state.content {
             WorkspaceContent::Pristine(of) => Ok(Fork::Empty(release(*of))),
-            WorkspaceContent::Begun { origin, keeping, .. } => {
+            WorkspaceContent::Begun { store, origin, keeping, .. } => {
+                require_begun(&self.name, &**store)?;
                 let release = release(None).unwrap_or(origin.release);
                 let store = match keeping {
                     Keeping::Memory => Some(origin.store.clone()),
@@ -338,7 +357,7 @@ impl Workspace {
                 let objects = if origin.at.is_some() { origin.objects.clone() } else { Weak::new() };
                 Ok(Fork::Of(Origin { store, release, objects, ..origin.clone() }))
             }
-            _ => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+            _ => Err(is_not_ready(self.name.as_str())),
         }
     }
 
@@ -375,14 +394,15 @@ impl Workspace {
                         Ok(Fork::Kept(state.fork_of(origin, store, at)))
                     }
                     WantedRevision::Earlier(revision) => {
-                        let objects = state.opened.as_ref().map(|opened| &opened.edge.context.objects);
-                        let snapshot = earlier(name, objects, revision)?;
-                        let store = task::blocking(|| begin(BranchSource::Earlier(Some(id), &snapshot)))?;
+                        let objects = state.opened.as_ref().map(|opened| opened.edge.context.objects.clone());
+                        let earlier = later_earlier(name, objects, revision);
+                        let store = log.begin_earlier(uid.as_bytes(), Some(id), earlier, &label);
+                        let store = store.ok_or_else(not_forked)?;
                         Ok(Fork::Kept(state.fork_of(origin, store, Some(revision))))
                     }
                 }
             }
-            _ => Err(format!("workspace {name:?} is not ready")),
+            _ => Err(is_not_ready(name)),
         }
     }
 
@@ -493,13 +513,31 @@ impl Workspace {
 /// What a workspace held at an earlier revision, if its objects keep that. The error is one line.
 pub fn earlier(name: &str, objects: Option<&Arc<Objects>>, revision: Revision) -> Result<Snapshot, String> {
     // a context that was dropped has taken the events with it
-    let snapshot = objects.and_then(|objects| task::blocking(|| objects.snapshot_at(revision)));
+    let snapshot = objects.and_then(|objects| objects.snapshot_at(revision));
     snapshot.ok_or_else(|| not_kept(name, &revision.to_string()))
+}
+
+/// Looks up what a workspace held at an earlier revision when it is called, in the thread that calls it.
+pub fn later_earlier(name: &str, objects: Option<Arc<Objects>>, revision: Revision) -> store::Earlier {
+    let name = name.to_owned();
+    Box::new(move || earlier(&name, objects.as_ref(), revision))
 }
 
 /// Why an earlier revision cannot be forked.
 pub fn not_kept(name: &str, revision: &str) -> String {
     format!("workspace {name:?} does not keep what it held at resourceVersion {revision}")
+}
+
+/// The error is one line.
+fn require_begun(name: &str, store: &dyn Store) -> Result<(), String> {
+    match store.head().now_or_never() {
+        Some(Ok(_)) => Ok(()),
+        _ => Err(is_not_ready(name)),
+    }
+}
+
+fn is_not_ready(name: &str) -> String {
+    format!("workspace {name:?} is not ready")
 }
 
 /// Why a fork cannot be durable.

@@ -12,7 +12,8 @@
 //!
 //! The number of a branch is the revision of its fork or reset; that of the store itself is 0, and a source of [`NOTHING`] is an
 //! empty one. A branch begins at revision `head`, with what its source holds (`fork`), began with (`fork origin`), or held
-//! earlier (`fork earlier`): the differences lead from what the source holds to that. A difference of revision 0 removes a key.
+//! earlier (`fork earlier`): the differences lead from what the source holds to that. A difference of revision 0 removes a key. A fork
+//! of a branch whose id begins with [`DRAFT`] counts as one of the draft's source.
 
 use bytes::Bytes;
 use imbl::ordmap::DiffItem;
@@ -25,6 +26,9 @@ use crate::contract::{Change, Revision};
 pub const ROOT: Number = 0;
 /// The number of the source of an empty branch.
 pub const NOTHING: Number = Number::MAX;
+
+/// Begins the ids of branches that are on the way to a fork of an earlier revision.
+pub const DRAFT: &[u8] = b"draft\0";
 
 /// An entry that is appended to the log.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,8 @@
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `timing`, `writer`,
 //! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` and `unfinished` (the directory); `index`, `state`,
 //! `follower`, `memory`, `past` (changes of branches before the start), `scan`, `replay`, `recovery`; `offline` (check, backup, restore),
-//! `salvage_branches`, `salvage`; `branch`, `live_branches` (those of the committer), `committer`, `branch_store`.
+//! `salvage_branches`, `salvage`; `branch`, `drafts` (forks of earlier revisions), `live_branches` (those of the committer), `committer`,
+//! `branch_store`.
 
 use crate::limits;
 
@@ -18,6 +19,7 @@ mod branch_store;
 mod checkpoint;
 mod committer;
 mod disk;
+mod drafts;
 mod entries;
 mod entry;
 mod files;
@@ -53,13 +55,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::contract::content::{Content, Image};
 use crate::contract::{
-    BoxFuture, BranchInfo, BranchSource, Branching, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError,
-    StoreObserver, Write,
+    BoxFuture, BranchInfo, BranchSource, Branching, Changes, Earlier, Entry, Refused, Revision, Snapshot, Store,
+    StoreError, StoreObserver, Write,
 };
-use branch::{BranchState, Branches};
+use branch::{BranchState, Branches, Origin};
 use branch_store::Branch;
 use committer::{Committer, Job, submit};
 use disk::{Directory, Disk};
+use drafts::{Draft, Drafts};
 use files::Files;
 use live_branches::LiveBranches;
 use recovery::Found;
@@ -136,6 +139,7 @@ impl std::error::Error for OpenError {}
 pub struct Embedded {
     shared: Arc<Shared>,
     branches: Arc<Branches>,
+    drafts: Drafts,
     jobs: mpsc::Sender<Job>,
     files: Arc<Files>,
     committer: Option<std::thread::JoinHandle<()>>,
@@ -246,7 +250,7 @@ impl Embedded {
         let committer = Committer { shared: shared.clone(), branches: branches.clone(), live_branches, log, directory };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
         let thread = thread.expect("the operating system gives us a thread at start");
-        Embedded { shared, branches, jobs, files, committer: Some(thread) }
+        Embedded { shared, branches, drafts: Drafts::default(), jobs, files, committer: Some(thread) }
     }
 
     fn store_of(&self, branch: Arc<BranchState>) -> Arc<dyn Store> {
@@ -303,15 +307,28 @@ impl Branching for Embedded {
     }
 
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>> {
-        let branch = self.branches.fork(id, &source, label, &self.shared)?;
+        let branch = self.branches.fork(id, &source, label)?;
         self.wake_committer();
-        if let BranchSource::Earlier(..) = source
-            && !branch.has_begun()
-        {
-            // nothing of it is in the log
-            self.branches.forget(&branch);
-            return None;
-        }
+        Some(self.store_of(branch))
+    }
+
+    fn begin_earlier(
+        &self,
+        id: &[u8],
+        source: Option<&[u8]>,
+        earlier: Earlier,
+        label: &[u8],
+    ) -> Option<Arc<dyn Store>> {
+        let source = source.map_or(Some(Origin::Root), |id| self.branches.get(id).map(Origin::Branch))?;
+        let (branch, replaced) = self.branches.expect(id, label);
+        let jobs = self.jobs.downgrade();
+        let wake = move || {
+            if let Some(jobs) = jobs.upgrade() {
+                // if its queue is full, it is awake
+                let _ = jobs.try_send(Job::BranchOperations);
+            }
+        };
+        self.drafts.make(Draft { branch: branch.clone(), replaced, source, earlier }, &self.branches, wake);
         Some(self.store_of(branch))
     }
 

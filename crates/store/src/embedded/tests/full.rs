@@ -70,14 +70,18 @@ async fn a_fork_of_an_earlier_revision_that_is_not_written_does_not_begin() {
     let store = store_on(&run).await;
     let snapshot = store.snapshot().await.unwrap();
     store.commit(put("second")).await.unwrap();
-    let begin = |id: &[u8]| store.begin(id, BranchSource::Earlier(None, &snapshot), b"").is_some();
+    let begin = async |id: &[u8]| {
+        let earlier = snapshot.clone();
+        let branch = store.begin_earlier(id, None, Box::new(move || Ok(earlier)), b"").unwrap();
+        branch.head().await.is_ok()
+    };
     let used: usize = run.disk.contents().iter().map(|(_, bytes)| bytes.len()).sum();
     run.disk.set_room(Some(used));
-    assert!(!begin(b"a") && store.branches().is_empty());
+    assert!(!begin(b"a").await && store.branch(b"a").is_none());
     run.disk.set_room(None);
-    assert!(begin(b"a") && begin(b"b"));
+    assert!(begin(b"a").await && begin(b"b").await);
     run.disk.fail_sync(true);
-    assert!(!begin(b"c") && store.branch(b"c").is_none());
+    assert!(!begin(b"c").await && store.branch(b"c").is_none());
     run.disk.fail_sync(false);
     drop(store);
     let crashed = Arc::new(run.disk.after_crash(&mut Chance(1)));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::sim::{Chance, Sim};
-use crate::contract::content::{Image, LiveValue, Number};
-use crate::contract::{BranchSource, Change, Revision, Snapshot, StoreError};
-use crate::embedded::branch::{BranchState, Branches};
+use crate::contract::content::{Image, LiveValue, Map, Number, bytes_of};
+use crate::contract::{BranchSource, Change, Entry, Revision, Snapshot, StoreError};
+use crate::embedded::branch::{BranchState, Branches, EarlierPart, Origin, Share};
 use crate::embedded::entry::{BranchEntry, Difference, ForkOf, LogEntry, NOTHING, ROOT};
 use crate::embedded::live_branches::LiveBranches;
 use crate::embedded::options::{Durability, Options};
@@ -182,8 +182,8 @@ impl Run {
                 let id = Bytes::from(format!("branch-{}", chance.below(6)));
                 let replaced = self.branches.get(&id).map(|old| old.shared.head() + 1);
                 let earlier = kind == 8 && any.is_some() && chance.half();
-                let shared = any.as_ref().filter(|_| earlier).map_or(&self.shared, |branch| &branch.shared);
-                let (snapshot, differences) = earlier_than(shared, chance);
+                let of_part = any.clone().filter(|_| earlier);
+                let part = earlier_than(of_part.as_ref().map_or(&self.shared, |branch| &branch.shared), chance);
                 let (source, from, of, head) = match (kind, &any) {
                     (3, _) => (NOTHING, BranchSource::Nothing, ForkOf::Newest, 0),
                     (4 | 5, Some(branch)) => {
@@ -195,14 +195,16 @@ impl Run {
                     }
                     (8, _) => {
                         is_earlier = true;
-                        let id = any.as_ref().filter(|_| earlier).map(|branch| &branch.id[..]);
                         let source = number.filter(|_| earlier).unwrap_or(ROOT);
-                        let from = BranchSource::Earlier(id, &snapshot);
-                        (source, from, ForkOf::Earlier(differences), snapshot.revision)
+                        (source, BranchSource::Nothing, ForkOf::Earlier(part.differences.clone()), part.at)
                     }
                     _ => (ROOT, BranchSource::Store(None), ForkOf::Newest, self.shared.head()),
                 };
-                self.branches.fork(&id, &from, &label, &self.shared).unwrap();
+                if is_earlier {
+                    self.branches.begin(&id, of_part.map_or(Origin::Root, Origin::Branch), Share::Part(part), &label);
+                } else {
+                    self.branches.fork(&id, &from, &label).unwrap();
+                }
                 BranchEntry::Fork { id, source, of, head: head.max(replaced.unwrap_or(0)), label }
             }
         };
@@ -275,8 +277,8 @@ impl Run {
     }
 }
 
-/// What a store may have held earlier, and how that differs from what it holds, by rising keys.
-fn earlier_than(shared: &Shared, chance: &mut Chance) -> (Snapshot, Vec<Difference>) {
+/// What a store may have held earlier.
+fn earlier_than(shared: &Shared, chance: &mut Chance) -> EarlierPart {
     let Snapshot { revision: head, mut entries } = shared.snapshot();
     let mut differences = vec![];
     entries.retain(|entry| {
@@ -294,8 +296,9 @@ fn earlier_than(shared: &Shared, chance: &mut Chance) -> (Snapshot, Vec<Differen
             differences.push(Difference { key: entry.key.clone(), live: Some(live) });
         }
     }
-    differences.sort_by(|a, b| a.key.cmp(&b.key));
-    (Snapshot { revision, entries }, differences)
+    let keys: Map =
+        entries.into_iter().map(|Entry { key, revision, value }| (key, LiveValue { revision, value })).collect();
+    EarlierPart { differences, bytes: bytes_of(&keys), keys, at: revision }
 }
 
 /// A random change of a key, a deletion only if it is there.

@@ -1,0 +1,158 @@
+//! Forks of earlier revisions, which a thread makes beside the committer.
+//!
+//! A draft is a branch that begins as a fork of the source as it is now, and then is replaced by forks of itself, each of which differs
+//! by a part of what has changed since. The last of these is the branch that was wanted. So each part is an entry of its own, between
+//! those of other writers, and what a crash leaves of a draft is a branch that nobody asks for.
+
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock, mpsc};
+
+use bytes::Bytes;
+
+use super::branch::{BranchOperation, BranchState, Branches, EarlierPart, Origin, Share};
+use super::entry::{DRAFT, Difference};
+use crate::contract::content::{LiveValue, Map, bytes_of};
+use crate::contract::{Earlier, Entry, Snapshot};
+use crate::limits;
+
+/// A fork of an earlier revision.
+pub struct Draft {
+    pub branch: Arc<BranchState>,
+    /// The branch that had the same id.
+    pub replaced: Option<Arc<BranchState>>,
+    pub source: Origin,
+    pub earlier: Earlier,
+}
+
+/// The drafts of a store, which are made one after the other: each holds all keys of its source.
+#[derive(Default)]
+pub struct Drafts {
+    sender: OnceLock<Option<mpsc::Sender<Draft>>>,
+}
+
+impl Drafts {
+    /// Has a draft made. `wake` wakes the committer.
+    pub fn make(&self, draft: Draft, branches: &Arc<Branches>, wake: impl Fn() + Send + 'static) {
+        let start = || {
+            let (sender, receiver) = mpsc::channel::<Draft>();
+            let branches = branches.clone();
+            let work = move || receiver.into_iter().for_each(|draft| draft.make(&branches, &wake));
+            std::thread::Builder::new().name("forks".to_owned()).spawn(work).ok().map(|_| sender)
+        };
+        let refused = match self.sender.get_or_init(start) {
+            Some(sender) => sender.send(draft).err().map(|refused| refused.0),
+            None => Some(draft),
+        };
+        if let Some(Draft { branch, .. }) = refused {
+            branches.abandon(&branch, "no thread can be started");
+        }
+    }
+}
+
+impl Draft {
+    fn make(self, branches: &Branches, wake: &dyn Fn()) {
+        let id = Bytes::from([DRAFT, &self.branch.id].concat());
+        let branch = self.branch.clone();
+        if let Err(why) = self.write(&id, branches, wake) {
+            branches.abandon(&branch, &why);
+        }
+        branches.remove(&id);
+        wake();
+    }
+
+    fn write(self, id: &Bytes, branches: &Branches, wake: &dyn Fn()) -> Result<(), String> {
+        let Draft { branch, replaced, source, earlier } = self;
+        let snapshot = earlier()?;
+        let begin = |source, share| {
+            let draft = branches.begin(id, source, share, &[]);
+            wake();
+            if draft.has_begun() { Ok(draft) } else { Err(draft.why_ended()) }
+        };
+        let mut draft = begin(source, Share::Newest(None))?;
+        let mut parts = parts(draft.image().live, &snapshot)?;
+        let last = parts.pop().ok_or("nothing is left to be written")?;
+        for part in parts {
+            draft = begin(Origin::Branch(draft), Share::Part(part))?;
+        }
+        let (source, share) = (Origin::Branch(draft), Share::Part(last));
+        branches.push(BranchOperation::Fork { branch: branch.clone(), source, share, replaced });
+        wake();
+        if branch.has_begun() { Ok(()) } else { Err(branch.why_ended()) }
+    }
+}
+
+/// What leads from keys to those of a snapshot, in parts of bounded size: at least one.
+fn parts(now: Map, snapshot: &Snapshot) -> Result<Vec<EarlierPart>, String> {
+    let differences = Difference::between(&now, &earlier(&now, snapshot));
+    if differences.iter().map(Difference::size).sum::<usize>() > limits::FORK_DIFFERENCE_BYTES_MAX {
+        return Err("too much of the source has changed since then".to_owned());
+    }
+    let bytes = bytes_of(&now);
+    let mut next = EarlierPart { differences: vec![], keys: now, bytes, at: snapshot.revision };
+    let mut parts = vec![];
+    let mut size = 0;
+    for difference in differences {
+        size += difference.size();
+        if size > limits::FORK_PART_BYTES && !next.differences.is_empty() {
+            let EarlierPart { keys, bytes, at, .. } = &next;
+            let after = EarlierPart { differences: vec![], keys: keys.clone(), bytes: *bytes, at: *at };
+            parts.push(std::mem::replace(&mut next, after));
+            size = difference.size();
+        }
+        next.add(difference);
+    }
+    parts.push(next);
+    Ok(parts)
+}
+
+impl EarlierPart {
+    fn add(&mut self, difference: Difference) {
+        let size = |live: Option<&LiveValue>| live.map_or(0, |live| live.value.len() as u64);
+        self.bytes = self.bytes + size(difference.live.as_ref()) - size(self.keys.get(&difference.key));
+        self.differences.push(difference.clone());
+        difference.apply(&mut self.keys);
+    }
+}
+
+/// The keys of a snapshot, which share nodes and values with others.
+fn earlier(now: &Map, snapshot: &Snapshot) -> Map {
+    let mut keys = now.clone();
+    let wanted: HashSet<&Bytes> = snapshot.entries.iter().map(|entry| &entry.key).collect();
+    let gone: Vec<Bytes> = keys.keys().filter(|key| !wanted.contains(key)).cloned().collect();
+    gone.iter().for_each(|key| drop(keys.remove(key)));
+    for Entry { key, value, revision } in &snapshot.entries {
+        // an equal revision means an equal value: none is used twice
+        if keys.get(key).is_none_or(|live| live.revision != *revision) {
+            keys.insert(key.clone(), LiveValue { revision: *revision, value: value.clone() });
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Revision;
+
+    #[test]
+    fn parts_lead_to_the_earlier_keys_and_are_bounded() {
+        let live = |revision: Revision, bytes: usize| LiveValue { revision, value: Bytes::from(vec![b'v'; bytes]) };
+        let key = |index: usize| Bytes::from(format!("{index:04}"));
+        let now: Map = (0..100).map(|index| (key(index), live(1000, 10))).collect();
+        for (large, count) in [(0, 1), (1, 1), (60, 10), (90, 15)] {
+            let entries = (0..90).map(|index| {
+                let (revision, bytes) = if index < large { (1, 40 << 10) } else { (1000, 10) };
+                Entry { key: key(index), value: live(1, bytes).value, revision }
+            });
+            let snapshot = Snapshot { revision: 900, entries: entries.collect() };
+            let parts = parts(now.clone(), &snapshot).unwrap();
+            let mut keys = now.clone();
+            for part in &parts {
+                assert!(part.differences.iter().map(Difference::size).sum::<usize>() <= limits::FORK_PART_BYTES);
+                part.differences.iter().cloned().for_each(|difference| difference.apply(&mut keys));
+                assert_eq!((&keys, part.bytes, part.at), (&part.keys, bytes_of(&keys), 900));
+            }
+            assert_eq!((keys, parts.len()), (earlier(&now, &snapshot), count), "{large}");
+        }
+    }
+}
