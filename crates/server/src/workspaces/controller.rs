@@ -17,6 +17,10 @@ use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
 
+/// The message of a template without content. A workspace cannot be unsealed, so this does not change.
+const HOLLOW: &str =
+    "the template is empty: it was imported without its content, or sealed before anything was written to it";
+
 /// Creates the kind in `default`, or brings it up to date.
 pub async fn create_definition(context: &Context) -> Result<(), Status> {
     let wanted = definition::definition().map_err(|why| Status::internal(&why))?;
@@ -128,6 +132,7 @@ impl Workspaces {
         let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
         let url = self.url_of(name);
         let mut status = match workspace.failure() {
+            None if workspace.is_hollow() => json!({"phase": "Ready", "message": HOLLOW, "url": url}),
             None => json!({"phase": "Ready", "url": url}),
             Some(why) => json!({"phase": "Failed", "message": why}),
         };
@@ -138,6 +143,10 @@ impl Workspaces {
         let counts = counts_of(&workspace);
         let update = |object: &mut Value| {
             let mut status = status.clone();
+            if object.str_at(&["status", "message"]) == HOLLOW && status.get("message").is_none() {
+                // it is sealed, so this stays true
+                status.set_at(&["message"], Value::from(HOLLOW));
+            }
             for (name, count) in &counts {
                 // what was reported before holds until the workspace is used again
                 if let Some(count) = count.clone().or_else(|| object.at(&["status", name]).cloned()) {

@@ -20,6 +20,8 @@ pub struct FoundWorkspace {
     pub uid: Text,
     pub spec: Spec,
     pub status: Value,
+    /// Whether it has no branch, and was forked once more.
+    pub is_forked_again: bool,
 }
 
 /// The names and the uids of the workspaces whose objects a store holds: the ids of their branches. Each error is one line.
@@ -115,20 +117,26 @@ impl Workspaces {
         }
         for name in chain.iter().rev() {
             let Some(one) = missing.remove(name) else { continue };
+            let one = FoundWorkspace { is_forked_again: true, ..one };
             let content = WorkspaceContent::begin(self.begin(home, &one.uid, &one.spec));
             self.put_restored(one, content);
         }
     }
 
     fn put_restored(&self, found: FoundWorkspace, content: WorkspaceContent) {
-        let FoundWorkspace { name, uid, spec, status } = found;
+        let FoundWorkspace { name, uid, spec, status, is_forked_again } = found;
         self.ends.lock().extend(spec.end.map(|end| (end, name.clone())));
         let is_reset = status.str_at(&["reset"]) == spec.reset;
         let workspace = Workspace::with_content(&name, &uid, spec, content);
+        if is_forked_again && status.str_at(&["phase"]) == "Ready" {
+            // a crash that loses the fork loses its status too, since that was written later
+            workspace.note_import();
+        }
         let is_begun = workspace.begun().now_or_never().is_some();
         let is_failed = workspace.failure().is_some();
         let is_reported = match status.str_at(&["phase"]) {
             "Failed" => is_failed,
+            _ if workspace.is_hollow() => false,
             _ => is_begun && !is_failed && status.str_at(&["url"]) == self.url_of(&name),
         };
         if !is_reported || !is_reset {

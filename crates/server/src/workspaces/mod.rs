@@ -234,7 +234,13 @@ impl Workspaces {
             return self.lost.lock().push(name.clone());
         }
         let status = object.get("status").cloned().unwrap_or(Value::Null);
-        self.found.lock().push(FoundWorkspace { name: name.clone(), uid: uid.clone(), spec, status });
+        self.found.lock().push(FoundWorkspace {
+            name: name.clone(),
+            uid: uid.clone(),
+            spec,
+            status,
+            is_forked_again: false,
+        });
     }
 
     fn url_of(&self, name: &str) -> String {

@@ -112,6 +112,8 @@ struct WorkspaceState {
     opened: Option<Arc<Opened>>,
     /// What it held when that was last noted for its status.
     usage: Option<WorkspaceUsage>,
+    /// Whether an earlier run of the server has reported it as ready, and its content is missing.
+    is_imported: bool,
     /// Whether the workspace has been deleted.
     is_gone: bool,
 }
@@ -195,7 +197,7 @@ impl WorkspaceState {
 
 impl Workspace {
     pub fn with_content(name: &Text, uid: &Text, spec: Spec, content: WorkspaceContent) -> Workspace {
-        let state = WorkspaceState { spec, content, opened: None, usage: None, is_gone: false };
+        let state = WorkspaceState { spec, content, opened: None, usage: None, is_imported: false, is_gone: false };
         Workspace {
             name: name.clone(),
             uid: uid.clone(),
@@ -306,6 +308,17 @@ impl Workspace {
             WorkspaceContent::Failed(why) => Some(why.clone()),
             _ => None,
         }
+    }
+
+    /// Notes that an earlier run of the server has reported it as ready, and its content is missing.
+    pub fn note_import(&self) {
+        self.state.lock().is_imported = true;
+    }
+
+    /// Whether it is a template that holds nothing that was written to it.
+    pub fn is_hollow(&self) -> bool {
+        let state = self.state.lock();
+        state.spec.template && (state.is_imported || matches!(state.content, WorkspaceContent::Pristine(_)))
     }
 
     /// Waits until its store has begun. One that cannot begin makes the workspace fail.
