@@ -436,8 +436,8 @@ pub enum Storage {
     ///
     /// A server encrypts objects with the first provider of --encryption-provider-config when they are written. Run this after
     /// you have changed that file, so that no object depends on a former key, and remove the former key afterwards. Objects that
-    /// are stored as they should be are skipped. The objects of workspaces are written too, those of templates included. What a
-    /// reset of a workspace returns to is not; workspaces that need a former key for that are named.
+    /// are stored as they should be are skipped. The objects of workspaces are written too, those of templates included, and what a
+    /// reset of a durable workspace returns to. Ephemeral workspaces that need a former key for a reset are named.
     ///
     /// The exit status is 1 if an object could not be written, or if a workspace still needs a former key; run the command again
     /// once the reasons are removed.

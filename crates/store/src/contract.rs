@@ -75,6 +75,8 @@ pub enum StoreError {
     Compacted(Revision),
     /// The store takes no more writes; the text names the failure.
     Unavailable(String),
+    /// The store has no space for more; the text is for users of the API, too.
+    Full(&'static str),
     /// Stored data fails its checksum or is missing; the text names the file.
     Corrupt(String),
 }
@@ -85,6 +87,7 @@ impl StoreError {
         match self {
             Self::Compacted(_) => "the history of the store has been compacted",
             Self::Unavailable(_) => "the store is unavailable",
+            Self::Full(why) => why,
             Self::Corrupt(_) => "the store is corrupt",
         }
     }
@@ -95,6 +98,7 @@ impl std::fmt::Display for StoreError {
         match self {
             Self::Compacted(revision) => write!(f, "history up to revision {revision} has been compacted"),
             Self::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
+            Self::Full(why) => f.write_str(why),
             Self::Corrupt(why) => write!(f, "the store is corrupt: {why}"),
         }
     }
@@ -275,6 +279,9 @@ pub trait Branching: Send + Sync {
     /// Resets a branch to what it began with, at a later revision than all before. Stores that were returned for the branch
     /// before take no more writes. `None` if there is no such branch.
     fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<dyn Store>>;
+
+    /// Replaces values of what a branch began with, each of the same key and revision. Returns when that is durable.
+    fn rewrite_origin(&self, id: &[u8], values: Vec<Entry>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// All that the store and its branches hold, at one moment.
     fn content(&self) -> BoxFuture<'_, Result<content::Content, StoreError>>;

@@ -102,7 +102,9 @@ pub struct KeptStores {
 pub enum OriginStore {
     /// It is written to as any other.
     Writable(Arc<dyn Store>),
-    /// It stays as it was when the workspace began.
+    /// What a branch began with, which the log can rewrite.
+    Branch(Arc<dyn Store>),
+    /// In memory, it stays as it was when the workspace began.
     Fixed(Arc<dyn Store>),
 }
 
@@ -441,11 +443,10 @@ impl Workspace {
             WorkspaceContent::Begun { store, is_fresh, origin, keeping } => {
                 *is_fresh = false;
                 let kept = match keeping {
-                    Keeping::Memory => Some(origin.store.clone()),
-                    Keeping::Log => log.and_then(|log| log.origin(self.uid.as_bytes())),
+                    Keeping::Memory => Some(OriginStore::Fixed(origin.store.clone())),
+                    Keeping::Log => log.and_then(|log| log.origin(self.uid.as_bytes())).map(OriginStore::Branch),
                 };
-                let layout = origin.layout.clone();
-                Some(KeptStores { content: store.clone(), origin: kept.map(OriginStore::Fixed), layout })
+                Some(KeptStores { content: store.clone(), origin: kept, layout: origin.layout.clone() })
             }
             _ => None,
         }

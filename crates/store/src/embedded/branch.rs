@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
 
 use super::entry::{Difference, NOTHING, ROOT};
 use super::past::Past;
@@ -141,14 +142,21 @@ pub enum BranchOperation {
         new: Arc<BranchState>,
     },
     Drop(Arc<BranchState>),
+    /// Replaces what a branch began with by what another one holds.
+    Rebase {
+        branch: Arc<BranchState>,
+        on: Arc<BranchState>,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
 }
 
 impl BranchOperation {
     /// Ends the branch that would begin.
-    pub fn fail(&self, why: &str) {
+    pub fn fail(self, why: &str) {
         match self {
             BranchOperation::Fork { branch, .. } | BranchOperation::Reset { new: branch, .. } => branch.end(why),
             BranchOperation::Drop(_) => {}
+            BranchOperation::Rebase { reply, .. } => drop(reply.send(Err(why.to_owned()))),
         }
     }
 
@@ -157,7 +165,7 @@ impl BranchOperation {
         match self {
             BranchOperation::Fork { source: Origin::Branch(needed), .. }
             | BranchOperation::Reset { old: needed, .. } => needed.is_waiting(),
-            BranchOperation::Fork { .. } | BranchOperation::Drop(_) => false,
+            BranchOperation::Fork { .. } | BranchOperation::Drop(_) | BranchOperation::Rebase { .. } => false,
         }
     }
 }
@@ -295,6 +303,6 @@ impl Branches {
     /// Fails the operations that are left, and all later ones.
     pub fn stop(&self) {
         let left = self.operations.lock().take();
-        left.iter().flatten().for_each(|operation| operation.fail(STOPPED));
+        left.into_iter().flatten().for_each(|operation| operation.fail(STOPPED));
     }
 }

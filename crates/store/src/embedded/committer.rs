@@ -180,7 +180,7 @@ impl Committer {
             && let Err(error) = format::allow_branches(directory)
         {
             return operations
-                .iter()
+                .into_iter()
                 .for_each(|operation| operation.fail(&format!("the file FORMAT cannot be written: {error}")));
         }
         for operation in operations {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::branch::{BranchOperation, BranchState, EarlierPart, Lineage, Origin, Share};
 use super::entry::{BranchEntry, DRAFT, ForkOf, LogEntry};
@@ -21,11 +22,20 @@ struct Pending {
     value: Bytes,
 }
 
-/// A part of an earlier revision, which begins once it is in the log: what it begins with is nowhere else after a crash.
-struct Unwritten {
-    branch: Arc<BranchState>,
-    lineage: Lineage,
-    head: Revision,
+/// What takes effect only once it is in the log.
+enum Unwritten {
+    /// A part of an earlier revision: what it begins with is nowhere else after a crash.
+    Fork {
+        branch: Arc<BranchState>,
+        lineage: Lineage,
+        head: Revision,
+    },
+    Rebase {
+        branch: Arc<BranchState>,
+        base: Map,
+        base_bytes: u64,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
 }
 
 /// The branches that have begun and have not ended.
@@ -68,6 +78,7 @@ impl LiveBranches {
                 }
                 branch.end("the branch has been deleted");
             }
+            BranchOperation::Rebase { branch, on, reply } => self.rebase(branch, &on, reply, head),
         }
     }
 
@@ -118,7 +129,7 @@ impl LiveBranches {
         };
         let lineage = Lineage { number: own, source: of, base, base_bytes };
         if is_earlier {
-            self.unwritten = Some(Unwritten { branch: branch.clone(), lineage, head: begins_at });
+            self.unwritten = Some(Unwritten::Fork { branch: branch.clone(), lineage, head: begins_at });
         } else {
             self.begin(branch, lineage, begins_at);
         }
@@ -134,16 +145,41 @@ impl LiveBranches {
         self.unwritten.is_some()
     }
 
-    /// Begins the branch that had to be appended first, or ends it and removes its entry, which is the last one.
+    /// Lets what had to be appended first take effect, or fails it and removes its entry, which is the last one.
     pub fn settle(&mut self, appended: Result<(), String>) {
-        let Some(Unwritten { branch, lineage, head }) = self.unwritten.take() else { return };
-        match appended {
-            Ok(()) => self.begin(&branch, lineage, head),
-            Err(why) => {
-                self.pending.pop();
-                branch.end(&why);
+        let Some(unwritten) = self.unwritten.take() else { return };
+        if appended.is_err() {
+            self.pending.pop();
+        }
+        match (unwritten, appended) {
+            (Unwritten::Fork { branch, lineage, head }, Ok(())) => self.begin(&branch, lineage, head),
+            (Unwritten::Fork { branch, .. }, Err(why)) => branch.end(&why),
+            (Unwritten::Rebase { branch, base, base_bytes, reply }, appended) => {
+                if appended.is_ok() {
+                    let mut lineage = branch.lineage.lock();
+                    (lineage.base, lineage.base_bytes) = (base, base_bytes);
+                }
+                let _ = reply.send(appended);
             }
         }
+    }
+
+    fn rebase(
+        &mut self,
+        branch: Arc<BranchState>,
+        on: &BranchState,
+        reply: oneshot::Sender<Result<(), String>>,
+        log: Revision,
+    ) {
+        // one after the other: they may be the same branch
+        let numbers = [&branch, on].map(|branch| branch.lineage.lock().number);
+        if !numbers.iter().all(|number| self.all.contains_key(number)) {
+            return drop(reply.send(Err("the branch has been replaced".to_owned())));
+        }
+        let [number, on_number] = numbers;
+        self.push(&BranchEntry::Rebase { number, on: on_number }, log);
+        let (base, base_bytes, _) = content(&on.shared);
+        self.unwritten = Some(Unwritten::Rebase { branch, base, base_bytes, reply });
     }
 
     /// An operation whose branch is not waited for any more.

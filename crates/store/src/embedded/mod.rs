@@ -89,6 +89,8 @@ pub enum OpenError {
     /// The directory was written by a version whose format this one no longer reads.
     OlderFormat(PathBuf, u32),
     Corrupt(PathBuf, String),
+    /// The file FORMAT is damaged or missing, which says nothing about the log.
+    UnknownFormat(PathBuf, &'static str),
     Io(PathBuf, String),
     /// A backup can't be written or read.
     Backup(PathBuf, String),
@@ -116,6 +118,11 @@ impl std::fmt::Display for OpenError {
                 f,
                 "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\", or export what can be read with \"pintle store check --salvage FILE\"",
                 path.display()
+            ),
+            Self::UnknownFormat(path, why) => write!(
+                f,
+                "data directory {path}: the file FORMAT {why}; if no newer pintle has written the directory, put it back with \"echo 'pintle {FORMAT_VERSION}' > {path}/FORMAT\", and check the log with \"pintle store check --data-dir {path}\"",
+                path = path.display()
             ),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
             Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
@@ -263,6 +270,17 @@ impl Embedded {
         let _ = self.jobs.try_send(Job::BranchOperations);
     }
 
+    fn make(&self, draft: Draft) {
+        let jobs = self.jobs.downgrade();
+        let wake = move || {
+            if let Some(jobs) = jobs.upgrade() {
+                // if its queue is full, it is awake
+                let _ = jobs.try_send(Job::BranchOperations);
+            }
+        };
+        self.drafts.make(draft, &self.branches, wake);
+    }
+
     fn read_history(&self, revisions: u64) -> Result<Snapshot, StoreError> {
         let files = &self.files;
         // a checkpoint that is being written will remove the oldest files
@@ -321,14 +339,8 @@ impl Branching for Embedded {
     ) -> Option<Arc<dyn Store>> {
         let source = source.map_or(Some(Origin::Root), |id| self.branches.get(id).map(Origin::Branch))?;
         let (branch, replaced) = self.branches.expect(id, label);
-        let jobs = self.jobs.downgrade();
-        let wake = move || {
-            if let Some(jobs) = jobs.upgrade() {
-                // if its queue is full, it is awake
-                let _ = jobs.try_send(Job::BranchOperations);
-            }
-        };
-        self.drafts.make(Draft { branch: branch.clone(), replaced, source, earlier }, &self.branches, wake);
+        let draft = Draft::Fork { branch: branch.clone(), replaced, source, earlier };
+        self.make(draft);
         Some(self.store_of(branch))
     }
 
@@ -336,6 +348,17 @@ impl Branching for Embedded {
         let branch = self.branches.reset(id, label)?;
         self.wake_committer();
         Some(self.store_of(branch))
+    }
+
+    fn rewrite_origin(&self, id: &[u8], values: Vec<Entry>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let branch = self.branches.get(id);
+        Box::pin(async move {
+            let branch = branch.ok_or_else(|| StoreError::Unavailable("there is no such branch".to_owned()))?;
+            let (reply, done) = oneshot::channel();
+            self.make(Draft::Origin { branch, values, reply });
+            let done = done.await.map_err(|_| StoreError::Unavailable("the committer has stopped".to_owned()))?;
+            done.map_err(StoreError::Unavailable)
+        })
     }
 
     fn content(&self) -> BoxFuture<'_, Result<Content, StoreError>> {
@@ -436,6 +459,6 @@ fn open_error(directory: &Path, error: StoreError) -> OpenError {
     match error {
         StoreError::Corrupt(why) => OpenError::Corrupt(directory.to_owned(), why),
         StoreError::Unavailable(why) => OpenError::Io(directory.to_owned(), why),
-        StoreError::Compacted(_) => OpenError::Io(directory.to_owned(), error.to_string()),
+        StoreError::Compacted(_) | StoreError::Full(_) => OpenError::Io(directory.to_owned(), error.to_string()),
     }
 }

@@ -109,13 +109,17 @@ impl Replay {
                 let old = self.branches.remove(&number)?;
                 self.by_id.remove(&old.id);
             }
+            BranchEntry::Rebase { number, on } => {
+                let base = self.branches.get(&on)?.live.clone();
+                self.branches.get_mut(&number)?.base = base;
+            }
         }
         Some(())
     }
 
     fn change_branch(&mut self, record: &Record) -> Option<()> {
         let (number, revision, key) = record.in_branch()?;
-        let image = self.branches.get_mut(&number).filter(|image| image.head + 1 == revision)?;
+        let image = self.branches.get_mut(&number).filter(|image| revision.checked_sub(1) == Some(image.head))?;
         image.head = revision;
         // shared with the live keys if the key is one
         let key =

@@ -362,3 +362,33 @@ async fn forks_resets_and_deletions_wait_for_earlier_revisions() {
     assert_eq!(content_of(&store.branch(b"fork").unwrap()).await.1, all);
     assert_eq!(content_of(&store.branch(b"a").unwrap()).await.1.len(), 21);
 }
+
+#[tokio::test]
+async fn what_a_branch_began_with_is_rewritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), SMALL);
+    for (key, value) in [("a", "old"), ("b", "old")] {
+        write(&store, key, Expected::Absent, value).await;
+    }
+    let branch = store.begin(b"a", BranchSource::Store(None), b"").unwrap();
+    write(&*branch, "a", Expected::At(1), "own").await;
+    let entry =
+        |key: &str, value: String, revision| store::Entry { key: key.to_owned().into(), value: value.into(), revision };
+    let large = "x".repeat(300 << 10);
+    // one that the branch did not begin with changes nothing
+    let values = vec![entry("a", large.clone(), 1), entry("b", "new".to_owned(), 2), entry("a", "other".to_owned(), 3)];
+    store.rewrite_origin(b"a", values).await.unwrap();
+    assert!(store.rewrite_origin(b"none", vec![]).await.is_err());
+    let (live, origin) = (pairs(&[("a", "own"), ("b", "old")]), pairs(&[("a", &large), ("b", "new")]));
+    assert_eq!((content_of(&branch).await.1, content(&*store.origin(b"a").unwrap()).await.1), (live, origin.clone()));
+    drop(branch);
+    drop(store);
+    for key in ["from the log", "from a checkpoint"] {
+        let store = open(directory.path(), SMALL);
+        assert_eq!(content(&*store.origin(b"a").unwrap()).await.1, origin, "{key}");
+        let reset = store.reset(b"a", b"").unwrap();
+        assert_eq!(content_of(&reset).await.1, origin, "{key}");
+        write(&store, key, Expected::Absent, "x").await;
+        store.compact(u64::MAX).await.unwrap();
+    }
+}

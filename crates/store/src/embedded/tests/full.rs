@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
-use crate::contract::{BranchSource, Branching as _, Expected, Store as _, StoreError, Write};
+use crate::contract::{Branching as _, Expected, Store as _, StoreError, Write};
 use crate::embedded::disk::Disk as _;
 use crate::embedded::writer::Failure;
 use crate::embedded::{Durability, Embedded, Options};
@@ -73,15 +73,20 @@ async fn a_fork_of_an_earlier_revision_that_is_not_written_does_not_begin() {
     let begin = async |id: &[u8]| {
         let earlier = snapshot.clone();
         let branch = store.begin_earlier(id, None, Box::new(move || Ok(earlier)), b"").unwrap();
-        branch.head().await.is_ok()
+        let has_begun = branch.head().await.is_ok();
+        // one that has not is forgotten a moment later
+        while !has_begun && store.branch(id).is_some() {
+            tokio::task::yield_now().await;
+        }
+        has_begun
     };
     let used: usize = run.disk.contents().iter().map(|(_, bytes)| bytes.len()).sum();
     run.disk.set_room(Some(used));
-    assert!(!begin(b"a").await && store.branch(b"a").is_none());
+    assert!(!begin(b"a").await);
     run.disk.set_room(None);
     assert!(begin(b"a").await && begin(b"b").await);
     run.disk.fail_sync(true);
-    assert!(!begin(b"c").await && store.branch(b"c").is_none());
+    assert!(!begin(b"c").await);
     run.disk.fail_sync(false);
     drop(store);
     let crashed = Arc::new(run.disk.after_crash(&mut Chance(1)));

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::sim::{Chance, Sim};
 use crate::contract::content::{Image, LiveValue, Map, Number, bytes_of};
 use crate::contract::{BranchSource, Change, Entry, Revision, Snapshot, StoreError};
-use crate::embedded::branch::{BranchState, Branches, EarlierPart, Origin, Share};
+use crate::embedded::branch::{BranchOperation, BranchState, Branches, EarlierPart, Origin, Share};
 use crate::embedded::entry::{BranchEntry, Difference, ForkOf, LogEntry, NOTHING, ROOT};
 use crate::embedded::live_branches::LiveBranches;
 use crate::embedded::options::{Durability, Options};
@@ -167,7 +168,7 @@ impl Run {
         let any = (!known.is_empty()).then(|| known[chance.below(known.len())].clone());
         let number = any.as_ref().map(|branch| branch.lineage.lock().number);
         let label = Bytes::from(vec![b'l'; chance.below(4)]);
-        let mut is_earlier = false;
+        let mut is_unwritten = false;
         let entry = match (chance.below(10), &any) {
             (0, Some(branch)) => {
                 self.branches.remove(&branch.id);
@@ -177,6 +178,13 @@ impl Run {
                 let head = branch.shared.head() + 1;
                 self.branches.reset(&branch.id, &label).unwrap();
                 BranchEntry::Reset { number: number.unwrap(), head, label }
+            }
+            (9, Some(branch)) => {
+                is_unwritten = true;
+                let on = known[chance.below(known.len())].clone();
+                let on_number = on.lineage.lock().number;
+                self.branches.push(BranchOperation::Rebase { branch: branch.clone(), on, reply: oneshot::channel().0 });
+                BranchEntry::Rebase { number: number.unwrap(), on: on_number }
             }
             (kind, _) => {
                 let id = Bytes::from(format!("branch-{}", chance.below(6)));
@@ -194,13 +202,13 @@ impl Run {
                         (number.unwrap(), BranchSource::Origin(&branch.id), ForkOf::Origin, branch.shared.head())
                     }
                     (8, _) => {
-                        is_earlier = true;
+                        is_unwritten = true;
                         let source = number.filter(|_| earlier).unwrap_or(ROOT);
                         (source, BranchSource::Nothing, ForkOf::Earlier(part.differences.clone()), part.at)
                     }
                     _ => (ROOT, BranchSource::Store(None), ForkOf::Newest, self.shared.head()),
                 };
-                if is_earlier {
+                if is_unwritten {
                     self.branches.begin(&id, of_part.map_or(Origin::Root, Origin::Branch), Share::Part(part), &label);
                 } else {
                     self.branches.fork(&id, &from, &label).unwrap();
@@ -212,8 +220,8 @@ impl Run {
             self.live_branches.take(made, &self.shared, self.writer.head());
         }
         self.pending.push(Act::Branch(entry));
-        assert_eq!(self.live_branches.has_unwritten(), is_earlier);
-        if is_earlier {
+        assert_eq!(self.live_branches.has_unwritten(), is_unwritten);
+        if is_unwritten {
             self.send(vec![])?;
             self.live_branches.settle(Ok(()));
         }
@@ -406,6 +414,10 @@ pub fn branches(acts: &[Act]) -> BTreeMap<Number, ModelBranch> {
                 all.insert(position, ModelBranch { live, label, head: *head, ..old });
             }
             Act::Branch(BranchEntry::Drop { number }) => drop(all.remove(number).unwrap()),
+            Act::Branch(BranchEntry::Rebase { number, on }) => {
+                let base = all[on].live.clone();
+                all.get_mut(number).unwrap().base = base;
+            }
         }
     }
     all
