@@ -314,13 +314,17 @@ pub enum Cel {
 
 #[derive(Subcommand)]
 pub enum Store {
-    /// Verify the checksums of the whole store and print a summary, or the place of the first corruption.
+    /// Verify the checksums of the whole store, or of a backup, and print a summary, or the place of the first corruption.
     ///
-    /// With --salvage, the objects that can be read from a damaged store are exported. What is lost is printed to stderr, and
+    /// With --salvage, the objects that can be read from a damaged store or backup are exported. What is lost is printed to stderr, and
     /// the exit status is 1 if anything is; of workspaces, how many objects of each can be read. The directory is never changed.
     Check {
         #[command(flatten)]
         place: Place,
+
+        /// A backup to check in place of the data directory.
+        #[arg(value_name = "BACKUP", conflicts_with = "data_dir")]
+        backup: Option<PathBuf>,
 
         /// File to export all readable objects to, for "pintle import"; - for stdout.
         #[arg(long, value_name = "FILE")]

@@ -16,6 +16,6 @@ pub use contract::{
 };
 pub use embedded::{
     BackupFile, BeforeImport, Durability, Embedded, FORMAT_VERSION, Filling, Memory, OpenError, Options, RESTORE_BUMP,
-    Restored, Salvaged, SalvagedBranch, Summary, check, content, create_directory, finish_import, is_initialized,
-    restore, salvage, snapshot, write_backup,
+    Restored, Salvaged, SalvagedBranch, Summary, check, check_backup, content, create_directory, finish_import,
+    is_initialized, restore, salvage, salvage_backup, snapshot, write_backup,
 };

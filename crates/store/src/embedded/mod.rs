@@ -69,13 +69,13 @@ use recovery::Found;
 use state::{Reopening, Shared};
 use writer::Writer;
 
-pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
+pub use backup::{BackupFile, RESTORE_BUMP, Restored, check_backup, restore, write_backup};
 pub use format::FORMAT_VERSION;
 pub use format::{create_directory, is_initialized};
 pub use memory::Memory;
 pub use offline::{Summary, check, content, snapshot};
 pub use options::{Durability, Options};
-pub use salvage::{Salvaged, salvage};
+pub use salvage::{Salvaged, salvage, salvage_backup};
 pub use salvage_branches::SalvagedBranch;
 pub use unfinished::Filling;
 
