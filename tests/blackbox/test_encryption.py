@@ -96,7 +96,7 @@ def test_keys_of_workspaces_are_rotated(launch):
             server.restart()
             server.ok("PATCH", f"{workspaces}/fork", {"spec": {"reset": "1"}})
             assert read("fork")[1]["data"] == {"k": ENCODED.decode()}
-            # a workspace that nobody has rewritten
+            # a workspace that is not rewritten
             server.stop()
             write([{"aesgcm": [("old", 1), ("new", 2)]}])
             server.start()

@@ -381,13 +381,7 @@ impl Server {
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let revision = context.objects.revision();
-        if let Some(published) = controllers::published_authority(&context)
-            && is_foreign(&published, &blueprint.controllers.root_authority)
-        {
-            tracing::warn!(
-                "the servers that share this store have another certificate authority: clients trust either them or this server; start all with the same certificates"
-            );
-        }
+        name_foreign_authority(&context, &blueprint.controllers.root_authority);
         if let Some(trust) = trust {
             publish_trust(context.clone(), trust).await;
         }
@@ -518,6 +512,15 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
 }
 
 /// Publishes the CA bundles and user headers that aggregated API servers are to trust.
+/// Logs that clients of the servers that share the store cannot trust all of them.
+fn name_foreign_authority(context: &Context, own: &str) {
+    if controllers::published_authority(context).is_some_and(|published| is_foreign(&published, own)) {
+        tracing::warn!(
+            "the servers that share this store have another certificate authority: clients trust either them or this server; start all with the same certificates"
+        );
+    }
+}
+
 /// Whether a published CA bundle and the one of this server have no certificate in common. While an authority is replaced, they share
 /// one.
 fn is_foreign(published: &str, own: &str) -> bool {

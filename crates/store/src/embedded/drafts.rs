@@ -2,12 +2,13 @@
 //!
 //! A draft is a branch that begins as a fork of the source as it is now, and then is replaced by forks of itself, each of which differs
 //! by a part of what has changed since. The last of these is the branch that was wanted. So each part is an entry of its own, between
-//! those of other writers, and what a crash leaves of a draft is a branch that nobody asks for.
+//! those of other writers, and what a crash leaves of a draft is a branch that no owner knows.
 //!
 //! What a branch began with is rewritten in the same way: the draft begins with it, gets other values, and takes its place.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::mpsc::{self, TrySendError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -35,24 +36,23 @@ pub enum Draft {
 /// The drafts of a store, which are made one after the other: each holds all keys of its source.
 #[derive(Default)]
 pub struct Drafts {
-    sender: OnceLock<Option<mpsc::Sender<Draft>>>,
+    sender: OnceLock<Option<mpsc::SyncSender<Draft>>>,
 }
 
 impl Drafts {
     /// Has a draft made. `wake` wakes the committer.
     pub fn make(&self, draft: Draft, branches: &Arc<Branches>, wake: impl Fn() + Send + 'static) {
         let start = || {
-            let (sender, receiver) = mpsc::channel::<Draft>();
+            let (sender, receiver) = mpsc::sync_channel::<Draft>(limits::DRAFTS_MAX);
             let branches = branches.clone();
             let work = move || receiver.into_iter().for_each(|draft| draft.make(&branches, &wake));
             std::thread::Builder::new().name("forks".to_owned()).spawn(work).ok().map(|_| sender)
         };
-        let refused = match self.sender.get_or_init(start) {
-            Some(sender) => sender.send(draft).err().map(|refused| refused.0),
-            None => Some(draft),
+        let Some(sender) = self.sender.get_or_init(start) else {
+            return draft.fail("no thread can be started", branches);
         };
-        if let Some(draft) = refused {
-            draft.fail("no thread can be started", branches);
+        if let Err(TrySendError::Full(draft) | TrySendError::Disconnected(draft)) = sender.try_send(draft) {
+            draft.fail("too many forks of earlier revisions are being made", branches);
         }
     }
 }

@@ -339,7 +339,7 @@ async fn forks_resets_and_deletions_wait_for_earlier_revisions() {
     for key in 0..20 {
         write(&store, &key.to_string(), Expected::At(key + 1), "small").await;
     }
-    let (go, wait) = std::sync::mpsc::channel();
+    let (go, wait) = std::sync::mpsc::sync_channel(1);
     let begun = Box::new(move || wait.recv().map(|()| earlier).map_err(|error| error.to_string()));
     store.begin_earlier(b"a", None, begun, b"first").unwrap();
     let fork = store.begin(b"fork", BranchSource::Branch(b"a", None), b"").unwrap();
