@@ -212,7 +212,6 @@ CHANGES = [
 def test_forks_and_resets(sweep):
     """What a server acknowledged of a fork, a fork of an earlier revision and a reset is there after it was started again."""
     original, data = sweep.directory / "original", sweep.directory / "data"
-    workspaces = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
     text = {"text": "x" * 300_000}
 
     def serve(environment=None):
@@ -267,8 +266,7 @@ def test_forks_and_resets(sweep):
             for name in ("fork", "past"):
                 there = found(server, name)
                 assert (f"/clusters/{name}" in done) <= (there == want), (where, there)
-                failed = server.request("GET", f"{workspaces}/{name}")[1].get("status", {}).get("phase") == "Failed"
-                assert there in (None, want) and (there is not None or f"/clusters/{name}" not in done or failed), where
+                assert there in (None, want), (where, there)
             assert found(server, "reset") in ([want] if CHANGES[2][1] in done else [want, want | {"own"}]), where
 
     sweep.each(task, check, prepare)

@@ -35,14 +35,7 @@ pub fn create_directory(directory: &Path) -> Result<(), OpenError> {
     let missing = directory.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
     let missing = missing.count();
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let mode = std::fs::metadata(directory).map_err(failed)?.mode();
-    if mode & 0o005 != 0 && mode & 0o002 == 0 {
-        tracing::warn!(
-            directory = %directory.display(),
-            "every user can list the data directory, which has files with mode 0600; keep others out with chmod o-rx"
-        );
-    }
-    if mode & 0o002 != 0 {
+    if std::fs::metadata(directory).map_err(failed)?.mode() & 0o002 != 0 {
         let why = "every user can write to it; take that permission away (chmod o-w), or name a directory below it";
         return Err(OpenError::Io(directory.to_owned(), why.to_owned()));
     }
