@@ -394,7 +394,14 @@ def test_flipped_bits_of_a_backup_are_reported(launch):
         want = "it is not a backup" if at < 8 else "checksum mismatch"
         assert status == 1 and output.splitlines() == [f"pintle: backup {backup}: {want}"], (at, output)
         assert not (directory / "FORMAT").exists()
+        status, output = run_pintle(launch, "store", "check", backup)
+        assert status == 1 and output.splitlines() == [f"pintle: backup {backup}: {want}"], (at, output)
+    part = server.dir / "part"
+    status, output = run_pintle(launch, "store", "check", backup, "--salvage", part)
+    assert status == 1 and "lost: backup: bytes " in output and f"backup {backup} is corrupt: " in output and part.exists(), output
     backup.write_bytes(original)
+    status, output = run_pintle(launch, "store", "check", backup)
+    assert status == 0 and f"the backup {backup} is intact: " in output, output
     assert run_pintle(launch, "store", "restore", backup, "--data-dir", directory)[0] == 0
     shutil.rmtree(server.dir)
 
@@ -404,14 +411,15 @@ def test_unusable_directories(launch):
     server, _ = filled(launch)
     data = server.dir
     format_file = data / "FORMAT"
+    advice = f"if no newer pintle has written the directory, put it back with \"echo 'pintle 3' > {data}/FORMAT\""
     cases = [
-        ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data} is corrupt: the file FORMAT does not hold a format"),
+        ("of another program", lambda: format_file.write_text("InnoDB\n"), f"data directory {data}: the file FORMAT does not hold a format; {advice}"),
         (
             "of a newer version",
             lambda: format_file.write_text("pintle 4\n"),
             f"data directory {data} has format 4, but this version of pintle understands up to 3; use a newer pintle",
         ),
-        ("without its format", format_file.unlink, f"data directory {data} is corrupt: the file FORMAT is missing"),
+        ("without its format", format_file.unlink, f"data directory {data}: the file FORMAT is missing; {advice}"),
     ]
     before = format_file.read_text()
     for name, damage, want in cases:
@@ -421,6 +429,10 @@ def test_unusable_directories(launch):
         assert status == 1 and len(output.splitlines()) == 1 and want in output, (name, output)
         assert contents(data) == unchanged, name
         format_file.write_text(before)
+    # the advice works
+    format_file.write_text("pintle 3\n")
+    status, output = run_pintle(launch, "store", "check", "--data-dir", data)
+    assert status == 0 and "is intact: " in output, output
     shutil.rmtree(data)
 
 

@@ -4,6 +4,7 @@ next start either has everything or names the remedy, which works.
 A normal run breaks some of the calls; with --slow, it breaks each of them.
 """
 
+import http.client
 import os
 import re
 import select
@@ -198,3 +199,74 @@ def test_rotation_of_the_authority(sweep):
         assert status == 0, (where, output)
 
     sweep.each(lambda: sweep.run(*rotate), check, prepare)
+
+
+CHANGES = [
+    ("POST", "/clusters/fork", {"from": {"workspace": "a"}}),
+    ("POST", "/clusters/past", None),
+    ("PATCH", "/apis/workspaces.pintle.dev/v1alpha1/workspaces/reset", {"spec": {"reset": "1"}}),
+    ("POST", "/clusters/a" + MAPS, {"metadata": {"name": "last"}}),
+]
+
+
+def test_forks_and_resets(sweep):
+    """What a server acknowledged of a fork, a fork of an earlier revision and a reset is there after it was started again."""
+    original, data = sweep.directory / "original", sweep.directory / "data"
+    text = {"text": "x" * 300_000}
+
+    def serve(environment=None):
+        return sweep.launch("--workspaces", storage="embedded", data_dir=data, environment=environment)
+
+    def found(server, name):
+        status, listed, _ = server.request("GET", f"/clusters/{name}{MAPS}")
+        return {item["metadata"]["name"] for item in listed["items"]} - {"kube-root-ca.crt"} if status == 200 else None
+
+    def prepare_original():
+        with sweep.launch("--workspaces", storage="embedded", data_dir=original) as server:
+            server.ok("POST", "/clusters/a", {})
+            for number in range(3):
+                server.ok("POST", f"/clusters/a{MAPS}", {"metadata": {"name": f"map-{number}"}, "data": text})
+            server.ok("POST", "/clusters/reset", {"from": {"workspace": "a"}})
+            server.ok("POST", f"/clusters/reset{MAPS}", {"metadata": {"name": "own"}})
+
+    prepare_original()
+
+    def prepare():
+        remove(data)
+        shutil.copytree(original, data)
+        done.clear()
+
+    done = set()
+
+    def task():
+        server, status = serve(sweep.disk.environment), None
+        try:
+            server.start()
+            # the revision before a change of each object, so that the fork has three differences of 300 KB
+            past = server.ok("GET", f"/clusters/a{MAPS}")["metadata"]["resourceVersion"]
+            for number in range(3):
+                server.ok("PATCH", f"/clusters/a{MAPS}/map-{number}", {"data": {"text": "y"}})
+            for method, path, body in CHANGES:
+                body = body or {"from": {"workspace": "a", "resourceVersion": past}}
+                if server.request(method, path, body)[0] in (200, 201):
+                    done.add(path)
+        except (AssertionError, OSError, http.client.HTTPException):
+            # it was killed, or a call failed
+            pass
+        if server.process is not None:
+            status = server.stop()
+        return status, server.last_log
+
+    def check(where):
+        want = {f"map-{number}" for number in range(3)}
+        with serve() as server:
+            held = found(server, "a")
+            assert want <= held, where
+            assert ("/clusters/a" + MAPS in done) <= ("last" in held), where
+            for name in ("fork", "past"):
+                there = found(server, name)
+                assert (f"/clusters/{name}" in done) <= (there == want), (where, there)
+                assert there in (None, want), (where, there)
+            assert found(server, "reset") in ([want] if CHANGES[2][1] in done else [want, want | {"own"}]), where
+
+    sweep.each(task, check, prepare)

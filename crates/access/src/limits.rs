@@ -30,6 +30,9 @@ pub const MANIFESTS_LOOK: Duration = Duration::from_secs(1);
 pub const NOT_BEFORE_LEEWAY: i64 = 300;
 /// Seconds by which clocks may differ, and for which tokens of a deleted object stay valid; kube-apiserver's.
 pub const ACCOUNT_LEEWAY: i64 = 60;
+/// Age in seconds up to which a token may be for an object that another server has just created, and whose change has still to
+/// arrive: some multiple of how far a server may be behind and clocks apart.
+pub const ACCOUNT_NEW: u64 = 60;
 /// Lifetime of the tokens that admission adds to Pods, in seconds; kube-apiserver's. The odd number marks these tokens
 /// for [`EXTENDED_SECONDS`].
 pub const INJECTED_SECONDS: i64 = 3607;

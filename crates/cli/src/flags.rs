@@ -314,13 +314,17 @@ pub enum Cel {
 
 #[derive(Subcommand)]
 pub enum Store {
-    /// Verify the checksums of the whole store and print a summary, or the place of the first corruption.
+    /// Verify the checksums of the whole store, or of a backup, and print a summary, or the place of the first corruption.
     ///
-    /// With --salvage, the objects that can be read from a damaged store are exported. What is lost is printed to stderr, and
+    /// With --salvage, the objects that can be read from a damaged store or backup are exported. What is lost is printed to stderr, and
     /// the exit status is 1 if anything is; of workspaces, how many objects of each can be read. The directory is never changed.
     Check {
         #[command(flatten)]
         place: Place,
+
+        /// A backup to check in place of the data directory.
+        #[arg(value_name = "BACKUP", conflicts_with = "data_dir")]
+        backup: Option<PathBuf>,
 
         /// File to export all readable objects to, for "pintle import"; - for stdout.
         #[arg(long, value_name = "FILE")]
@@ -436,8 +440,8 @@ pub enum Storage {
     ///
     /// A server encrypts objects with the first provider of --encryption-provider-config when they are written. Run this after
     /// you have changed that file, so that no object depends on a former key, and remove the former key afterwards. Objects that
-    /// are stored as they should be are skipped. The objects of workspaces are written too, those of templates included. What a
-    /// reset of a workspace returns to is not; workspaces that need a former key for that are named.
+    /// are stored as they should be are skipped. The objects of workspaces are written too, those of templates included, and what a
+    /// reset of a durable workspace returns to. Ephemeral workspaces that need a former key for a reset are named.
     ///
     /// The exit status is 1 if an object could not be written, or if a workspace still needs a former key; run the command again
     /// once the reasons are removed.

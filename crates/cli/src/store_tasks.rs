@@ -17,10 +17,12 @@ use crate::{limits, logs};
 /// Runs the task and prints its result. The error is one line.
 pub fn run(task: &Store) -> Result<(), String> {
     match task {
-        Store::Check { place, salvage: Some(file), workspace, encryption, .. } => {
-            salvage(&place.data_dir, file, workspace.as_deref(), encryption)
+        Store::Check { place, backup, salvage: Some(file), workspace, encryption, .. } => {
+            salvage(&Checked::of(&place.data_dir, backup.as_deref()), file, workspace.as_deref(), encryption)
         }
-        Store::Check { place, salvage: None, output, .. } => check(&place.data_dir, *output),
+        Store::Check { place, backup, salvage: None, output, .. } => {
+            check(&Checked::of(&place.data_dir, backup.as_deref()), *output)
+        }
         Store::Backup { place, file } => backups::back_up(&place.place.data_dir, &place.directory(), file),
         Store::Restore { place, file, bump_revision } => backups::restore(file, &place.data_dir, *bump_revision),
         Store::Backups(Backups::List { target, output }) => backups::list(target, *output),
@@ -28,9 +30,25 @@ pub fn run(task: &Store) -> Result<(), String> {
     }
 }
 
-/// Verifies a data directory. The error is one line: the first corruption.
-fn check(directory: &Path, form: TextOrJson) -> Result<(), String> {
-    let summary = store::check(directory).map_err(|error| error.to_string())?;
+/// What is checked.
+enum Checked<'a> {
+    Directory(&'a Path),
+    Backup(&'a Path),
+}
+
+impl<'a> Checked<'a> {
+    fn of(directory: &'a Path, backup: Option<&'a Path>) -> Checked<'a> {
+        backup.map_or(Checked::Directory(directory), Checked::Backup)
+    }
+}
+
+/// Verifies a data directory or a backup. The error is one line: the first corruption.
+fn check(checked: &Checked<'_>, form: TextOrJson) -> Result<(), String> {
+    let summary = match checked {
+        Checked::Directory(directory) => store::check(directory),
+        Checked::Backup(file) => store::check_backup(file),
+    };
+    let summary = summary.map_err(|error| error.to_string())?;
     let Summary { objects, branches, revision, compacted, torn, stopped } = summary;
     let in_order = stopped == Some(revision) && !torn;
     let text = match form {
@@ -48,11 +66,15 @@ fn check(directory: &Path, form: TextOrJson) -> Result<(), String> {
                 (false, true) => "; it was closed in good order",
                 (false, false) => "",
             };
-            let (directory, objects) = (directory.display(), counted(objects, "object"));
-            let branches = backups::with_branches(branches);
-            format!(
-                "the store in {directory} is intact: {objects}{branches} at revision {revision}, history from revision {compacted}{end}"
-            )
+            let (objects, branches) = (counted(objects, "object"), backups::with_branches(branches));
+            let held = format!("{objects}{branches} at revision {revision}");
+            match checked {
+                Checked::Directory(directory) => {
+                    let directory = directory.display();
+                    format!("the store in {directory} is intact: {held}, history from revision {compacted}{end}")
+                }
+                Checked::Backup(file) => format!("the backup {} is intact: {held}", file.display()),
+            }
         }
     };
     logs::print(format!("{text}\n").as_bytes())
@@ -99,11 +121,20 @@ impl Workspaces {
     }
 }
 
-/// Exports what can be read from a damaged data directory, and names what cannot. The error is one line.
-fn salvage(directory: &Path, file: &Path, workspace: Option<&str>, encryption: &EncryptionFlags) -> Result<(), String> {
+/// Exports what can be read from a damaged data directory or backup, and names what cannot. The error is one line.
+fn salvage(
+    checked: &Checked<'_>,
+    file: &Path,
+    workspace: Option<&str>,
+    encryption: &EncryptionFlags,
+) -> Result<(), String> {
     refuse_existing(file)?;
     let layout = encryption.to_layout(Layout::own())?;
-    let salvaged = store::salvage(directory).map_err(|error| error.to_string())?;
+    let (salvaged, what) = match checked {
+        Checked::Directory(directory) => (store::salvage(directory), format!("data directory {}", directory.display())),
+        Checked::Backup(backup) => (store::salvage_backup(backup), format!("backup {}", backup.display())),
+    };
+    let salvaged = salvaged.map_err(|error| error.to_string())?;
     let workspaces = Workspaces::of(&salvaged, &layout);
     let Salvaged { snapshot, mut losses, more, .. } = salvaged;
     let snapshot = match workspace {
@@ -127,9 +158,8 @@ fn salvage(directory: &Path, file: &Path, workspace: Option<&str>, encryption: &
     match lost {
         0 => Ok(()),
         _ => Err(format!(
-            "data directory {} is corrupt: {lost} losses are named above; of an object whose last change is lost, the file has \
-             an earlier state, if any",
-            directory.display()
+            "{what} is corrupt: {lost} losses are named above; of an object whose last change is lost, the file has an earlier \
+             state, if any"
         )),
     }
 }

@@ -381,6 +381,7 @@ impl Server {
         let fault = watch::Sender::new(None);
         task::spawn("fault supervisor", supervise(Arc::downgrade(&context.objects), fault.clone()));
         let revision = context.objects.revision();
+        name_foreign_authority(&context, &blueprint.controllers.root_authority);
         if let Some(trust) = trust {
             publish_trust(context.clone(), trust).await;
         }
@@ -511,6 +512,25 @@ async fn supervise(objects: Weak<Objects>, fault: watch::Sender<Option<String>>)
 }
 
 /// Publishes the CA bundles and user headers that aggregated API servers are to trust.
+/// Logs that clients of the servers that share the store cannot trust all of them.
+fn name_foreign_authority(context: &Context, own: &str) {
+    if controllers::published_authority(context).is_some_and(|published| is_foreign(&published, own)) {
+        tracing::warn!(
+            "the servers that share this store have another certificate authority: clients trust either them or this server; start all with the same certificates"
+        );
+    }
+}
+
+/// Whether a published CA bundle and the one of this server have no certificate in common. While an authority is replaced, they share
+/// one.
+fn is_foreign(published: &str, own: &str) -> bool {
+    let certificates = |bundle: &str| -> std::collections::BTreeSet<String> {
+        bundle.split("-----BEGIN CERTIFICATE-----").skip(1).map(|one| one.trim().to_owned()).collect()
+    };
+    let (published, own) = (certificates(published), certificates(own));
+    !published.is_empty() && !own.is_empty() && published.is_disjoint(&own)
+}
+
 async fn publish_trust(context: Arc<Context>, trust: Vec<(&'static str, String)>) {
     if let Err(status) = verbs::publish_trust(&context, &trust).await {
         tracing::warn!(error = %status, "extension-apiserver-authentication cannot be published");
@@ -573,6 +593,22 @@ mod tests {
     use store::Memory;
 
     use super::*;
+
+    #[test]
+    fn an_authority_is_foreign_if_no_certificate_is_shared() {
+        let bundle = |names: &[&str]| {
+            let certificate = |name: &&str| format!("-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n");
+            names.iter().map(certificate).collect::<String>()
+        };
+        for (published, own, foreign) in [
+            (&["a"][..], &["a"][..], false),
+            (&["a"], &["b"], true),
+            (&["a", "b"], &["b"], false),
+            (&[], &["b"], false),
+        ] {
+            assert_eq!(is_foreign(&bundle(published), &bundle(own)), foreign, "{published:?} {own:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn lasting_fault_is_reported_after_grace_period() {

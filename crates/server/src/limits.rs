@@ -224,6 +224,9 @@ pub const DIAL_SECONDS: u64 = 5;
 /// Time after its last request at which the context of a workspace is dropped: long enough for the pauses of a test, short enough
 /// that thousands of workspaces that were used once do not stay in memory.
 pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
+/// What a workspace may write at once, as the time that its limit allows for it: enough to install an operator, and as long as a
+/// client waits for a response.
+pub const WORKSPACE_WRITE_BURST: Duration = Duration::from_secs(10);
 /// Interval of the search for contexts to drop.
 pub const WORKSPACE_SWEEP: Duration = Duration::from_secs(30);
 /// Time that requests to a workspace wait for its copy, in a shared store. As long as a server waits for another one's writes.

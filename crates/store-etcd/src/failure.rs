@@ -3,6 +3,9 @@
 use store::{Revision, StoreError};
 use tonic::{Code, Status};
 
+/// The text with which etcd refuses writes once its quota is used up.
+const NO_SPACE: &str = "etcdserver: mvcc: database space exceeded";
+
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -14,6 +17,8 @@ pub enum Failure {
     Unauthenticated(String),
     /// The call had no effect, and a retry will not succeed.
     Refused(String),
+    /// The call had no effect, and none that writes will have one until an operator frees space.
+    Full,
     /// The member belongs to another cluster than before.
     Foreign(String),
     /// The requested history is compacted.
@@ -31,6 +36,7 @@ impl Failure {
             "mvcc: required revision has been compacted" => Failure::Compacted,
             "no leader" | "too many requests" | "not capable" => Failure::NotDone(text),
             "invalid auth token" | "revision of auth store is old" => Failure::Unauthenticated(text),
+            _ if message == NO_SPACE => Failure::Full,
             _ if why.starts_with("request timed out") => Failure::Unknown(text),
             "leader changed" | "server stopped" | "raft: stopped" => Failure::Unknown(text),
             _ if status.code() == Code::Unavailable => Failure::Unknown(text),
@@ -56,7 +62,7 @@ impl Failure {
 
     /// Whether a retry of a call without effects may succeed.
     pub fn is_temporary(&self) -> bool {
-        !matches!(self, Failure::Refused(_) | Failure::Compacted | Failure::Ended)
+        !matches!(self, Failure::Refused(_) | Failure::Full | Failure::Compacted | Failure::Ended)
     }
 
     /// Whether the call failed because the lease of a key no longer exists.
@@ -71,6 +77,7 @@ impl Failure {
             | Failure::Unauthenticated(why)
             | Failure::Refused(why)
             | Failure::Foreign(why) => why,
+            Failure::Full => NO_SPACE,
             Failure::Ended => "it has been reset or deleted",
             Failure::Compacted => "etcdserver: mvcc: required revision has been compacted",
         }
@@ -80,6 +87,7 @@ impl Failure {
     pub fn into_error(self, requested: Revision) -> StoreError {
         match self {
             Failure::Compacted => StoreError::Compacted(requested),
+            Failure::Full => StoreError::Full(NO_SPACE),
             other => StoreError::Unavailable(other.text().to_owned()),
         }
     }
@@ -99,12 +107,14 @@ mod tests {
             (Code::Unauthenticated, "etcdserver: invalid auth token", Failure::Unauthenticated),
             (Code::InvalidArgument, "etcdserver: request is too large", Failure::Refused),
             (Code::PermissionDenied, "etcdserver: permission denied", Failure::Refused),
-            (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", Failure::Refused),
+            (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded", |_| Failure::Full),
             (Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted", |_| Failure::Compacted),
             (Code::Unavailable, "tcp connect error", Failure::Unknown),
         ];
         for (code, message, want) in cases {
-            assert_eq!(Failure::of(&Status::new(code, message)), want(message.to_owned()), "{message}");
+            let failure = Failure::of(&Status::new(code, message));
+            assert_eq!(failure, want(message.to_owned()), "{message}");
+            assert_eq!(matches!(failure.into_error(1), StoreError::Full(_)), message == NO_SPACE, "{message}");
         }
     }
 }

@@ -75,6 +75,8 @@ pub enum StoreError {
     Compacted(Revision),
     /// The store takes no more writes; the text names the failure.
     Unavailable(String),
+    /// The store has no space for more; the text is for users of the API, too.
+    Full(&'static str),
     /// Stored data fails its checksum or is missing; the text names the file.
     Corrupt(String),
 }
@@ -85,6 +87,7 @@ impl StoreError {
         match self {
             Self::Compacted(_) => "the history of the store has been compacted",
             Self::Unavailable(_) => "the store is unavailable",
+            Self::Full(why) => why,
             Self::Corrupt(_) => "the store is corrupt",
         }
     }
@@ -95,6 +98,7 @@ impl std::fmt::Display for StoreError {
         match self {
             Self::Compacted(revision) => write!(f, "history up to revision {revision} has been compacted"),
             Self::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
+            Self::Full(why) => f.write_str(why),
             Self::Corrupt(why) => write!(f, "the store is corrupt: {why}"),
         }
     }
@@ -245,16 +249,17 @@ pub enum BranchSource<'a> {
     Branch(&'a [u8], Option<Revision>),
     /// What the branch with this id began with, at its newest revision.
     Origin(&'a [u8]),
-    /// What the branch with this id, or the store itself, held at an earlier revision.
-    Earlier(Option<&'a [u8]>, &'a Snapshot),
 }
+
+/// Returns what a source held at an earlier revision. The error is one line.
+pub type Earlier = Box<dyn FnOnce() -> Result<Snapshot, String> + Send>;
 
 /// Branches: stores with keys and revisions of their own, which are as durable as the store that they belong to. Forks, resets and
 /// deletions are made in the order of the calls, and before all writes that are committed later.
 ///
 /// A fork or a deletion may be lost in a crash, with all later writes of the store and of all branches: then the source is as it
-/// was, and the same fork made again has the same keys. A fork of an earlier revision is as durable as a write, since it cannot be made
-/// again.
+/// was, and the same fork made again has the same keys. A fork of an earlier revision cannot be made again, so it has begun only once
+/// it is as durable as a write.
 pub trait Branching: Send + Sync {
     fn branches(&self) -> Vec<BranchInfo>;
 
@@ -263,13 +268,20 @@ pub trait Branching: Send + Sync {
     /// A store in memory with what a branch began with, at the newest revision of the branch.
     fn origin(&self, id: &[u8]) -> Option<Arc<dyn Store>>;
 
-    /// Begins a branch, in place of one with the same id. `None` if there is no such source. A fork of an earlier revision blocks
-    /// until it is written, and may fail as writes do.
+    /// Begins a branch, in place of one with the same id. `None` if there is no such source.
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>>;
+
+    /// Begins a branch with what another one, or the store itself, held earlier. It is written in the background, while others are
+    /// written to; until then, what needs it waits. It may fail as writes do.
+    fn begin_earlier(&self, id: &[u8], source: Option<&[u8]>, earlier: Earlier, label: &[u8])
+    -> Option<Arc<dyn Store>>;
 
     /// Resets a branch to what it began with, at a later revision than all before. Stores that were returned for the branch
     /// before take no more writes. `None` if there is no such branch.
     fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<dyn Store>>;
+
+    /// Replaces values of what a branch began with, each of the same key and revision. Returns when that is durable.
+    fn rewrite_origin(&self, id: &[u8], values: Vec<Entry>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// All that the store and its branches hold, at one moment.
     fn content(&self) -> BoxFuture<'_, Result<content::Content, StoreError>>;

@@ -11,11 +11,11 @@ mod limits;
 pub use contract::content::Content;
 pub use contract::copying::{CopySource, Copying};
 pub use contract::{
-    Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, DiskWork, Entry, Expected, Refused,
-    Revision, Snapshot, Store, StoreError, StoreObserver, Write,
+    Batch, BoxFuture, BranchInfo, BranchSource, Branching, Change, Changes, DiskWork, Earlier, Entry, Expected,
+    Refused, Revision, Snapshot, Store, StoreError, StoreObserver, Write,
 };
 pub use embedded::{
     BackupFile, BeforeImport, Durability, Embedded, FORMAT_VERSION, Filling, Memory, OpenError, Options, RESTORE_BUMP,
-    Restored, Salvaged, SalvagedBranch, Summary, check, content, create_directory, finish_import, is_initialized,
-    restore, salvage, snapshot, write_backup,
+    Restored, Salvaged, SalvagedBranch, Summary, check, check_backup, content, create_directory, finish_import,
+    is_initialized, restore, salvage, salvage_backup, snapshot, write_backup,
 };

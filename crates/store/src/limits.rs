@@ -37,8 +37,12 @@ pub const QUEUE_MAX: usize = 4096;
 /// Bytes of the records of one frame of a checkpoint: the committer writes at the same time, so a checkpoint is written
 /// in small pieces.
 pub const CHECKPOINT_FRAME_BYTES: usize = 256 << 10;
-/// Bytes of the differences that a fork of an earlier revision writes at once; a frame holds less than 4 GiB.
+/// Bytes of the differences that a fork of an earlier revision writes.
 pub const FORK_DIFFERENCE_BYTES_MAX: usize = 1 << 30;
+/// Bytes of them that are written at a time, unless a single one is larger: other writes wait no longer than for a few of their own.
+pub const FORK_PART_BYTES: usize = 256 << 10;
+/// Forks of earlier revisions that wait for those before them.
+pub const DRAFTS_MAX: usize = 1024;
 /// Bytes of the records of one frame of the log, unless a single record is larger: a reader keeps a whole frame in
 /// memory.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;

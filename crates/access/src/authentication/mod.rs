@@ -108,7 +108,7 @@ impl Authentication {
         if is_for_this_server && let Some(user) = self.tokens.user(token) {
             return Ok(identity(user));
         }
-        match self.accounts.authenticate(objects, token, audiences) {
+        match self.accounts.authenticate_new(objects, token, audiences).await {
             Some(Ok(identity)) => return Ok(identity),
             Some(Err(why)) => refusals.push(why),
             None => {}
@@ -181,9 +181,9 @@ impl Authentication {
     }
 
     /// Whether a request is authenticated by a valid token of a ServiceAccount among these objects.
-    pub fn is_by_account(&self, objects: &Objects, credentials: &Credentials<'_>) -> bool {
-        let token = self.presented_token(credentials);
-        token.is_some_and(|token| matches!(self.accounts.authenticate(objects, &token, &[]), Some(Ok(_))))
+    pub async fn is_by_account(&self, objects: &Objects, credentials: &Credentials<'_>) -> bool {
+        let Some(token) = self.presented_token(credentials) else { return false };
+        matches!(self.accounts.authenticate_new(objects, &token, &[]).await, Some(Ok(_)))
     }
 
     /// Authenticates a request. The error is 401.

@@ -44,6 +44,7 @@ use crate::verbs::Context;
 
 pub use control_plane::keep_control_plane;
 pub use leader::is_lease;
+pub use namespace_objects::published_authority;
 pub use signing::CertificateSigner;
 pub use switch::Controllers;
 

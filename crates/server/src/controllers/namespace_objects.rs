@@ -23,6 +23,8 @@ const ABOUT_AUTHORITY: &str = "Contains a CA bundle that can be used to verify t
                            endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                            guaranteed across distributions of Kubernetes clusters.";
 
+/// The ConfigMap with the CA bundle of the server's certificate.
+const ROOT_AUTHORITY: &str = "kube-root-ca.crt";
 /// The data of that ConfigMap.
 const BUNDLE: [&str; 2] = ["data", "ca.crt"];
 /// A queue entry for all namespaces.
@@ -91,6 +93,13 @@ impl Reconciler for NamespaceObjects {
     }
 }
 
+/// The CA bundle that the servers of a shared store have published.
+pub fn published_authority(context: &Context) -> Option<String> {
+    let maps = context.registry.get("", "configmaps").filter(|_| context.objects.store().is_shared())?;
+    let published = maps.collection.get(&format!("kube-system/{ROOT_AUTHORITY}"))?;
+    Some(published.body.to_value(0).str_at(&BUNDLE).to_owned())
+}
+
 impl NamespaceObjects {
     fn new(user: &'static str, queue: &'static str, (plural, name): (&'static str, &'static str)) -> NamespaceObjects {
         let object = Mutex::new(Arc::new(json!({"metadata": {"name": name}})));
@@ -105,7 +114,7 @@ impl NamespaceObjects {
     /// `authority` is the CA bundle in PEM format.
     pub fn of_root_authority(authority: &str) -> NamespaceObjects {
         let user = "system:serviceaccount:kube-system:root-ca-cert-publisher";
-        let publisher = NamespaceObjects::new(user, "root_ca_cert_publisher", ("configmaps", "kube-root-ca.crt"));
+        let publisher = NamespaceObjects::new(user, "root_ca_cert_publisher", ("configmaps", ROOT_AUTHORITY));
         let annotations = Value::from([(DESCRIPTION, Value::from(ABOUT_AUTHORITY))]);
         let mut object = json!({"metadata": {"name": (publisher.name), "annotations": annotations}});
         object.set_at(&BUNDLE, Value::from(authority));

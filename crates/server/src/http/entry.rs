@@ -88,12 +88,13 @@ impl Edge {
     }
 
     /// Whether a request would be authenticated by a token of one of the API's own ServiceAccounts.
-    pub fn is_by_account(&self, client: &Client, headers: &HeaderMap, path: &str) -> bool {
+    pub async fn is_by_account(&self, client: &Client, headers: &HeaderMap, path: &str) -> bool {
         let protocols = offered_protocols(headers);
         let credentials = credentials(client, headers, protocols.as_deref(), path);
         let context = &self.context;
         // tokens expire by the clock of the API
-        clock::scoped(self.clock.as_ref(), || context.authentication.is_by_account(&context.objects, &credentials))
+        let found = context.authentication.is_by_account(&context.objects, &credentials);
+        clock::within(self.clock.clone(), found).await
     }
 
     /// Whether the connection ends after the response, because the client is anonymous or its credentials are invalid.

@@ -122,10 +122,9 @@ impl Write<'_> {
         {
             return Ok(Some(stored.clone()));
         }
-        if let Some(room) = self.request.room.as_ref().filter(|_| !ends)
-            && let Some(growth) = self.growth(&object, live)
-        {
-            room.check(growth)?;
+        if let Some(room) = self.request.room.as_ref().filter(|_| !ends && !self.is_unlimited(&object, live)) {
+            growth(&object, live).map_or(Ok(()), |growth| room.check(growth))?;
+            room.spend(object.body.bytes.len())?;
         }
         let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
         let span_attributes =
@@ -138,16 +137,11 @@ impl Write<'_> {
         stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
     }
 
-    /// What the write adds, if it adds something. A deletion only marks the object.
-    fn growth(&self, object: &Encoded, live: Option<&Live>) -> Option<Growth> {
-        let bytes = object.body.bytes.len();
-        match live {
-            _ if matches!(self.change, Change::Delete(_)) => None,
-            None => Some(Growth::Object(bytes)),
-            // a holder renews its Lease with a few bytes more or less
-            Some(_) if self.request.resource.is_leases() && bytes <= limits::LEASE_BYTES => None,
-            Some(live) => bytes.checked_sub(live.stored.body.bytes.len()).filter(|more| *more > 0).map(Growth::Bytes),
-        }
+    /// Whether the write is made in an API that is full, too. A deletion only marks the object, and a holder renews its Lease
+    /// with a few bytes more or less.
+    fn is_unlimited(&self, object: &Encoded, live: Option<&Live>) -> bool {
+        let is_renewal = || self.request.resource.is_leases() && object.body.bytes.len() <= limits::LEASE_BYTES;
+        matches!(self.change, Change::Delete(_)) || live.is_some() && is_renewal()
     }
 
     /// The storage form of an object. If it is too large, managedFields are dropped, unless the write is an apply.
@@ -219,6 +213,13 @@ fn already_exists(request: &Request, key: &Key, name: &str, generated: bool) -> 
         status.message = format!("object is being deleted: {}", status.message);
     }
     status
+}
+
+/// What a write adds, if it adds something.
+fn growth(object: &Encoded, live: Option<&Live>) -> Option<Growth> {
+    let bytes = object.body.bytes.len();
+    let Some(live) = live else { return Some(Growth::Object(bytes)) };
+    bytes.checked_sub(live.stored.body.bytes.len()).filter(|more| *more > 0).map(Growth::Bytes)
 }
 
 /// Whether an object that is being deleted loses a finalizer, so that it will be gone, although managedFields may make it larger.

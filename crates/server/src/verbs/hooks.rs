@@ -19,6 +19,13 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     }
 }
 
+/// Applies the rules of a layer above to an object that is to be created.
+pub fn prepare_for_create(write: &Write<'_>, object: &mut Value) {
+    if let Some(rules) = write.context.write_rules.get() {
+        (rules.prepare)(&write.request.resource, object);
+    }
+}
+
 /// Reserves addresses and ports for an object that is to be created or to replace `old`, and sets them in it. If the write
 /// is abandoned before [`finish_reservation`], the next repair releases the reservation.
 pub async fn reserve(

@@ -193,6 +193,8 @@ pub struct NeededRight {
 pub struct WriteRules {
     /// The right that the write of an object needs, in place of the second object if there is one.
     pub needed_right: fn(&Resource, &Value, Option<&Value>) -> Option<NeededRight>,
+    /// Changes an object that is to be created.
+    pub prepare: fn(&Resource, &mut Value),
     /// Why the object of a name cannot be deleted, if it cannot.
     pub protection: fn(&Resource, &str) -> Option<&'static str>,
 }
@@ -210,6 +212,9 @@ pub enum Growth {
 pub trait Room: Send + Sync {
     /// Fails if there is no room for more.
     fn check(&self, growth: Growth) -> Result<(), Status>;
+
+    /// Counts so many bytes that are to be written; fails if too many have been written lately.
+    fn spend(&self, bytes: usize) -> Result<(), Status>;
 }
 
 /// How far a watch cache is behind the store.

@@ -144,6 +144,7 @@ impl Write<'_> {
         let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();
         let generated = meta::generate_name(&mut object);
         meta::fill_system_fields(&mut object);
+        hooks::prepare_for_create(self, &mut object);
         hooks::authorize(self, &object, None).await?;
         Ok((object, generated))
     }

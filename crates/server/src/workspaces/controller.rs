@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{self, Follower};
+use base::task;
+use futures_util::FutureExt as _;
 use machinery::{Status, Text, Value, json};
 use resource::Resource;
 use tokio::sync::watch;
@@ -14,6 +16,10 @@ use super::workspace::Workspace;
 use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
+
+/// The message of a template without content. A workspace cannot be unsealed, so this does not change.
+const HOLLOW: &str =
+    "the template is empty: it was imported without its content, or sealed before anything was written to it";
 
 /// Creates the kind in `default`, or brings it up to date.
 pub async fn create_definition(context: &Context) -> Result<(), Status> {
@@ -100,11 +106,25 @@ impl Workspaces {
         next.map_or(limits::WORKSPACE_SWEEP, |left| left.min(limits::WORKSPACE_SWEEP))
     }
 
-    pub(super) async fn report_changed(&self) {
+    pub(super) async fn report_changed(self: &Arc<Self>) {
         let changed = std::mem::take(&mut *self.changed.lock());
         for name in changed {
-            self.report(&name).await;
+            let workspace = self.workspace(&name);
+            if workspace.as_ref().is_none_or(|workspace| workspace.begun().now_or_never().is_some()) {
+                self.report(&name).await;
+            } else {
+                // a fork of an earlier revision takes a while, and others do not wait for it
+                task::spawn("status of a workspace", self.clone().report_when_begun(name));
+            }
         }
+    }
+
+    async fn report_when_begun(self: Arc<Self>, name: Text) {
+        if let Some(workspace) = self.workspace(&name) {
+            workspace.begun().await;
+        }
+        self.changed.lock().insert(name);
+        self.has_changed.notify_one();
     }
 
     /// Writes the status of a workspace.
@@ -112,6 +132,7 @@ impl Workspaces {
         let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
         let url = self.url_of(name);
         let mut status = match workspace.failure() {
+            None if workspace.is_hollow() => json!({"phase": "Ready", "message": HOLLOW, "url": url}),
             None => json!({"phase": "Ready", "url": url}),
             Some(why) => json!({"phase": "Failed", "message": why}),
         };
@@ -122,6 +143,10 @@ impl Workspaces {
         let counts = counts_of(&workspace);
         let update = |object: &mut Value| {
             let mut status = status.clone();
+            if object.str_at(&["status", "message"]) == HOLLOW && status.get("message").is_none() {
+                // it is sealed, so this stays true
+                status.set_at(&["message"], Value::from(HOLLOW));
+            }
             for (name, count) in &counts {
                 // what was reported before holds until the workspace is used again
                 if let Some(count) = count.clone().or_else(|| object.at(&["status", name]).cloned()) {

@@ -48,7 +48,12 @@ pub struct Limits {
     pub bytes: usize,
     pub requests_in_flight: usize,
     pub watches: usize,
+    /// Bytes that may be written in a second.
+    pub write_rate: usize,
 }
+
+/// The names of the limits.
+const LIMITS: [&str; 5] = ["objects", "bytes", "requestsInFlight", "watches", "writtenBytesPerSecond"];
 
 impl Spec {
     /// Reads an object that its schema has validated.
@@ -56,10 +61,8 @@ impl Spec {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let text = |path: &[&str]| spec.str_at(path).to_owned();
         let flag = |name: &str| spec.get(name) == Some(&Value::Bool(true));
-        let count = |name: &str| {
-            let limit = spec.at(&["limits", name]).and_then(Value::as_int);
-            limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or_default()
-        };
+        let limits = LIMITS.map(|name| limit(object, name));
+        let [objects, bytes, requests_in_flight, watches, write_rate] = limits;
         Spec {
             from: Some(text(&["from", "workspace"])).filter(|source| !source.is_empty()),
             of_origin: spec.at(&["from", "origin"]) == Some(&Value::Bool(true)),
@@ -69,18 +72,34 @@ impl Spec {
             release: text(&["kubernetesVersion"]).parse().ok(),
             end: end(object),
             reset: text(&["reset"]),
-            limits: Limits {
-                objects: count("objects"),
-                bytes: count("bytes"),
-                requests_in_flight: count("requestsInFlight"),
-                watches: count("watches"),
-            },
+            limits: Limits { objects, bytes, requests_in_flight, watches, write_rate },
         }
     }
 }
 
 /// The rules of `default` about workspaces.
-pub const WRITE_RULES: WriteRules = WriteRules { needed_right, protection };
+pub const WRITE_RULES: WriteRules = WriteRules { needed_right, prepare, protection };
+
+/// A limit in the specification of a workspace; 0 if there is none.
+fn limit(object: &Value, name: &str) -> usize {
+    let limit = object.at(&["spec", "limits", name]).and_then(Value::as_int);
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or_default()
+}
+
+/// Gives a new fork the limits of its source, unless its own are lower: a fork must not be a way around them.
+fn prepare(resource: &Resource, new: &mut Value) {
+    if resource.group != GROUP || resource.plural != PLURAL {
+        return;
+    }
+    let source = Spec::read(new).from.and_then(|source| resource.collection.get(&source));
+    let Some(source) = source.map(|stored| stored.body.to_value(stored.revision)) else { return };
+    for name in LIMITS {
+        let (most, own) = (limit(&source, name), limit(new, name));
+        if most > 0 && (own == 0 || own > most) {
+            new.set_at(&["spec", "limits", name], Value::from(i64::try_from(most).unwrap_or(i64::MAX)));
+        }
+    }
+}
 
 /// Keeps the kind: `kubectl delete crd --all` would delete every workspace with it.
 fn protection(resource: &Resource, name: &str) -> Option<&'static str> {

@@ -136,7 +136,7 @@ impl Workspaces {
             Some(entered) => entered,
             None => self.open(&workspace).await.map_err(failed)?,
         };
-        if by == EnteredBy::OwnToken && !opened.edge.is_by_account(client, headers, path) {
+        if by == EnteredBy::OwnToken && !opened.edge.is_by_account(client, headers, path).await {
             self.vouch(client, headers, name).await?;
         }
         let spec = workspace.spec();

@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Weak;
 
-use base::task;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use machinery::{Release, Text, Value};
 use objects::{Key, Layout};
 use store::{BranchSource, Branching, Content, Snapshot, Store};
 
 use super::definition::{GROUP, PLURAL, Spec};
 use super::label::{Label, WantedRevision, pristine_id, wanted_revision};
-use super::workspace::{Fork, Keeping, Origin, Workspace, WorkspaceContent, earlier};
+use super::workspace::{Fork, Keeping, Origin, Workspace, WorkspaceContent, later_earlier};
 use super::{DEFAULT, Workspaces};
 
 /// A workspace that the server finds when it starts.
@@ -20,6 +20,8 @@ pub struct FoundWorkspace {
     pub uid: Text,
     pub spec: Spec,
     pub status: Value,
+    /// Whether it has no branch, and was forked once more.
+    pub is_forked_again: bool,
 }
 
 /// The names and the uids of the workspaces whose objects a store holds: the ids of their branches. Each error is one line.
@@ -68,8 +70,8 @@ impl Workspaces {
             WantedRevision::Newest(at) => begin(BranchSource::Store(at))?,
             WantedRevision::Earlier(revision) => {
                 let objects = self.home().map(|home| home.context.objects.clone());
-                let snapshot = earlier(DEFAULT, objects.as_ref(), revision)?;
-                task::blocking(|| begin(BranchSource::Earlier(None, &snapshot)))?
+                let earlier = later_earlier(DEFAULT, objects, revision);
+                log.begin_earlier(uid.as_bytes(), None, earlier, &label.encode()).ok_or(not_forked)?
             }
         };
         let layout = self.layout();
@@ -115,25 +117,32 @@ impl Workspaces {
         }
         for name in chain.iter().rev() {
             let Some(one) = missing.remove(name) else { continue };
+            let one = FoundWorkspace { is_forked_again: true, ..one };
             let content = WorkspaceContent::begin(self.begin(home, &one.uid, &one.spec));
             self.put_restored(one, content);
         }
     }
 
     fn put_restored(&self, found: FoundWorkspace, content: WorkspaceContent) {
-        let FoundWorkspace { name, uid, spec, status } = found;
+        let FoundWorkspace { name, uid, spec, status, is_forked_again } = found;
         self.ends.lock().extend(spec.end.map(|end| (end, name.clone())));
-        let is_failed = matches!(content, WorkspaceContent::Failed(_));
+        let is_reset = status.str_at(&["reset"]) == spec.reset;
+        let workspace = Workspace::with_content(&name, &uid, spec, content);
+        if is_forked_again && status.str_at(&["phase"]) == "Ready" {
+            // a crash that loses the fork loses its status too, since that was written later
+            workspace.note_import();
+        }
+        let is_begun = workspace.begun().now_or_never().is_some();
+        let is_failed = workspace.failure().is_some();
         let is_reported = match status.str_at(&["phase"]) {
             "Failed" => is_failed,
-            _ => !is_failed && status.str_at(&["url"]) == self.url_of(&name),
+            _ if workspace.is_hollow() => false,
+            _ => is_begun && !is_failed && status.str_at(&["url"]) == self.url_of(&name),
         };
-        let is_reset = status.str_at(&["reset"]) == spec.reset;
         if !is_reported || !is_reset {
             self.changed.lock().insert(name.clone());
             self.has_changed.notify_one();
         }
-        let workspace = Workspace::with_content(&name, &uid, spec, content);
         self.insert(&name, workspace);
     }
 

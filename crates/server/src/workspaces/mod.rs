@@ -234,7 +234,13 @@ impl Workspaces {
             return self.lost.lock().push(name.clone());
         }
         let status = object.get("status").cloned().unwrap_or(Value::Null);
-        self.found.lock().push(FoundWorkspace { name: name.clone(), uid: uid.clone(), spec, status });
+        self.found.lock().push(FoundWorkspace {
+            name: name.clone(),
+            uid: uid.clone(),
+            spec,
+            status,
+            is_forked_again: false,
+        });
     }
 
     fn url_of(&self, name: &str) -> String {
@@ -288,7 +294,8 @@ impl Workspaces {
             DEFAULT => self.home().map(|home| home.context.objects.clone()),
             name => self.source(name)?.objects(),
         };
-        let store = Arc::new(Memory::with(earlier(name, objects.as_ref(), revision)?));
+        let snapshot = task::blocking(|| earlier(name, objects.as_ref(), revision))?;
+        let store = Arc::new(Memory::with(snapshot));
         let objects = objects.as_ref().map(Arc::downgrade).unwrap_or_default();
         Ok(Fork::Of(Origin { store, objects, at: Some(revision), ..newest.clone() }))
     }

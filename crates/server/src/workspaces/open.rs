@@ -112,8 +112,7 @@ impl Workspaces {
         let limit = spec.limits.requests_in_flight;
         let of_workspace = InFlightMax { read_only: limit, mutating: limit };
         let open = Arc::new(OpenCount::new());
-        let room =
-            WorkspaceRoom { workspace: Arc::downgrade(workspace), objects: Arc::downgrade(&assembled.context.objects) };
+        let room = WorkspaceRoom::new(Arc::downgrade(workspace), Arc::downgrade(&assembled.context.objects));
         let edge = Edge::new(EdgeParts {
             context: assembled.context,
             health: self.parts.health.clone(),

@@ -47,6 +47,8 @@ impl Workspaces {
         if let Some(workspace) = &workspace {
             // later requests wait too
             workspace.settled(limits::WORKSPACE_COPY_WAIT).await;
+            // the response may be late: what the workspace begins with is being written
+            let _ = tokio::time::timeout(limits::WORKSPACE_COPY_WAIT, workspace.begun()).await;
         }
         if let Some(why) = workspace.and_then(|workspace| workspace.failure()) {
             return Err(Status::new(Reason::Invalid, format!("workspace {name:?} has failed: {why}")));

@@ -12,7 +12,7 @@ use http::{HeaderMap, Method};
 use machinery::status::Reason;
 use machinery::{Release, Status, Text, Value, json, names};
 use objects::{Key, Layout};
-use store::{Branching, Expected, Refused, Store, Write};
+use store::{Branching, Entry, Expected, Refused, Store, Write};
 
 use super::copied::{CopyStatus, id_of};
 use super::definition::{GROUP, PLURAL};
@@ -87,6 +87,7 @@ impl Workspaces {
                 rewrite_store(&*empty, &self.layout(), wanted, &mut RewriteCounts::default()).await?;
             }
         }
+        workspace.begun().await;
         let kept = match store.copying() {
             Some(_) => self.copied_stores(workspace).await?,
             None => workspace.kept_stores(store.branching()),
@@ -98,6 +99,17 @@ impl Workspaces {
                 let mut of_origin = RewriteCounts::default();
                 rewrite_store(&*origin, &layout, wanted, &mut of_origin).await?;
                 counts.for_reset = of_origin.refused;
+            }
+            Some(OriginStore::Branch(origin)) => {
+                let StaleValues { stale, unreadable, .. } = find_stale(&*origin, &layout, wanted).await?;
+                let log = store.branching().filter(|_| !stale.is_empty());
+                let values: Vec<Entry> = stale.into_iter().filter_map(entry).collect();
+                counts.written += values.len();
+                if let Some(log) = log {
+                    let done = log.rewrite_origin(workspace.uid.as_bytes(), values).await;
+                    done.map_err(|error| error.summary().to_owned())?;
+                }
+                counts.for_reset = unreadable;
             }
             Some(OriginStore::Fixed(origin)) => {
                 let found = find_stale(&*origin, &layout, wanted).await?;
@@ -168,6 +180,14 @@ struct StaleValues {
     /// Each with its current encryption.
     stale: Vec<Write>,
     unreadable: usize,
+}
+
+/// The value that a write puts in place of the one of its revision.
+fn entry(write: Write) -> Option<Entry> {
+    match write {
+        Write { key, expected: Expected::At(revision), value: Some(value) } => Some(Entry { key, value, revision }),
+        _ => None,
+    }
 }
 
 async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, String> {

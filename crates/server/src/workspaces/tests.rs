@@ -704,11 +704,10 @@ async fn durable_forks_of_earlier_revisions_are_whole_once_they_are_there() {
     let from = |workspace: &str, version: &str| json!({"from": {"workspace": workspace, "resourceVersion": version}});
     server.create("e", from("a", &version)).await;
     server.create("h", from("default", &of_home)).await;
-    // nothing is written after them that would be synced
-    let copied = copy(directory.path());
     for name in ["e", "h"] {
         server.reported(name, "Ready").await;
     }
+    let copied = copy(directory.path());
     assert_eq!((server.names("e").await, server.names("h").await), (vec!["one".to_owned()], vec![]));
     server.create("none", from("a", "1")).await;
     let failed = server.reported("none", "Failed").await;
@@ -793,5 +792,40 @@ async fn one_request_creates_and_returns_a_kubeconfig() {
     ] {
         let (got, status) = post(&client, name, spec).await;
         assert!(got == code && status.str_at(&["message"]).contains(why), "{name}: {got} {status:?}");
+    }
+}
+
+/// An export has the objects of workspaces, and nothing of what they hold.
+#[tokio::test]
+async fn imported_templates_say_that_they_are_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    let server = TestServer::on(store.clone()).await;
+    server.create("base", json!({})).await;
+    server.put("base", "one").await;
+    for (name, spec) in [("t", json!({})), ("f", json!({"from": {"workspace": "base"}})), ("u", json!({}))] {
+        server.create(name, spec).await;
+        if name != "u" {
+            server.put(name, "two").await;
+        }
+        assert_eq!(server.change(name, json!({"template": true})).await.0, 200);
+        let status = server.reported(name, "Ready").await;
+        assert_eq!(status.str_at(&["message"]).contains("the template is empty"), name == "u", "{name}");
+    }
+    let copied = copy(directory.path());
+    let uids = ["t", "f", "u"].map(|name| server.workspaces.workspace(name).unwrap().uid.clone());
+    let store = open(copied.path());
+    uids.iter().for_each(|uid| store.end(uid.as_bytes()));
+    let again = TestServer::on(store).await;
+    for name in ["t", "f", "u"] {
+        while !again.reported(name, "Ready").await.str_at(&["message"]).contains("it was imported without its content")
+        {
+            tokio::task::yield_now().await;
+        }
+        again.names(name).await;
+        again.workspaces.changed.lock().insert(name.into());
+        again.workspaces.report_changed().await;
+        let status = again.reported(name, "Ready").await;
+        assert!(status.str_at(&["message"]).contains("the template is empty"), "{name}: it stays empty");
     }
 }

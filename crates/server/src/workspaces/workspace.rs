@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use base::{clock, task};
+use base::clock;
 use futures_util::FutureExt as _;
 use machinery::{Release, Text};
 use objects::{Frozen, Layout, Objects};
@@ -103,7 +103,9 @@ pub struct KeptStores {
 pub enum OriginStore {
     /// It is written to as any other.
     Writable(Arc<dyn Store>),
-    /// It stays as it was when the workspace began.
+    /// What a branch began with, which the log can rewrite.
+    Branch(Arc<dyn Store>),
+    /// In memory, it stays as it was when the workspace began.
     Fixed(Arc<dyn Store>),
 }
 
@@ -113,6 +115,8 @@ struct WorkspaceState {
     opened: Option<Arc<Opened>>,
     /// What it held when that was last noted for its status.
     usage: Option<WorkspaceUsage>,
+    /// Whether an earlier run of the server has reported it as ready, and its content is missing.
+    is_imported: bool,
     /// Whether the workspace has been deleted.
     is_gone: bool,
 }
@@ -198,7 +202,7 @@ impl WorkspaceState {
 
 impl Workspace {
     pub fn with_content(name: &Text, uid: &Text, spec: Spec, content: WorkspaceContent) -> Workspace {
-        let state = WorkspaceState { spec, content, opened: None, usage: None, is_gone: false };
+        let state = WorkspaceState { spec, content, opened: None, usage: None, is_imported: false, is_gone: false };
         Workspace {
             name: name.clone(),
             uid: uid.clone(),
@@ -313,17 +317,46 @@ impl Workspace {
         }
     }
 
+    /// Notes that an earlier run of the server has reported it as ready, and its content is missing.
+    pub fn note_import(&self) {
+        self.state.lock().is_imported = true;
+    }
+
+    /// Whether it is a template that holds nothing that was written to it.
+    pub fn is_hollow(&self) -> bool {
+        let state = self.state.lock();
+        state.spec.template && (state.is_imported || matches!(state.content, WorkspaceContent::Pristine(_)))
+    }
+
+    /// Waits until its store has begun. One that cannot begin makes the workspace fail.
+    pub async fn begun(&self) {
+        let begins = match &self.state.lock().content {
+            WorkspaceContent::Begun { store, .. } => store.clone(),
+            _ => return,
+        };
+        let Err(error) = begins.head().await else { return };
+        let why = match error {
+            store::StoreError::Unavailable(why) => why,
+            other => other.to_string(),
+        };
+        let content = &mut self.state.lock().content;
+        if matches!(content, WorkspaceContent::Begun { store, .. } if Arc::ptr_eq(store, &begins)) {
+            *content = WorkspaceContent::Failed(why);
+        }
+    }
+
     /// What another workspace begins from.
     pub fn fork(&self) -> Result<Fork, String> {
         let state = self.state.lock();
         match &state.content {
             WorkspaceContent::Pristine(release) => Ok(Fork::Empty(state.spec.release.or(*release))),
             WorkspaceContent::Begun { store, origin, .. } => {
+                require_begun(&self.name, &**store)?;
                 let store = store.fork(0).ok_or("its store cannot be forked")?;
                 let at = if state.opened.is_some() { Some(revision_of(&*store)) } else { origin.at };
                 Ok(Fork::Of(state.fork_of(origin, store, at)))
             }
-            _ => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+            _ => Err(is_not_ready(self.name.as_str())),
         }
     }
 
@@ -333,7 +366,8 @@ impl Workspace {
         let release = |of: Option<Release>| state.spec.release.or(of);
         match &state.content {
             WorkspaceContent::Pristine(of) => Ok(Fork::Empty(release(*of))),
-            WorkspaceContent::Begun { origin, keeping, .. } => {
+            WorkspaceContent::Begun { store, origin, keeping, .. } => {
+                require_begun(&self.name, &**store)?;
                 let release = release(None).unwrap_or(origin.release);
                 let store = match keeping {
                     Keeping::Memory => Some(origin.store.clone()),
@@ -343,7 +377,7 @@ impl Workspace {
                 let objects = if origin.at.is_some() { origin.objects.clone() } else { Weak::new() };
                 Ok(Fork::Of(Origin { store, release, objects, ..origin.clone() }))
             }
-            _ => Err(format!("workspace {:?} is not ready", self.name.as_str())),
+            _ => Err(is_not_ready(self.name.as_str())),
         }
     }
 
@@ -380,14 +414,15 @@ impl Workspace {
                         Ok(Fork::Kept(state.fork_of(origin, store, at)))
                     }
                     WantedRevision::Earlier(revision) => {
-                        let objects = state.opened.as_ref().map(|opened| &opened.edge.context.objects);
-                        let snapshot = earlier(name, objects, revision)?;
-                        let store = task::blocking(|| begin(BranchSource::Earlier(Some(id), &snapshot)))?;
+                        let objects = state.opened.as_ref().map(|opened| opened.edge.context.objects.clone());
+                        let earlier = later_earlier(name, objects, revision);
+                        let store = log.begin_earlier(uid.as_bytes(), Some(id), earlier, &label);
+                        let store = store.ok_or_else(not_forked)?;
                         Ok(Fork::Kept(state.fork_of(origin, store, Some(revision))))
                     }
                 }
             }
-            _ => Err(format!("workspace {name:?} is not ready")),
+            _ => Err(is_not_ready(name)),
         }
     }
 
@@ -413,11 +448,10 @@ impl Workspace {
             WorkspaceContent::Begun { store, is_fresh, origin, keeping } => {
                 *is_fresh = false;
                 let kept = match keeping {
-                    Keeping::Memory => Some(origin.store.clone()),
-                    Keeping::Log => log.and_then(|log| log.origin(self.uid.as_bytes())),
+                    Keeping::Memory => Some(OriginStore::Fixed(origin.store.clone())),
+                    Keeping::Log => log.and_then(|log| log.origin(self.uid.as_bytes())).map(OriginStore::Branch),
                 };
-                let layout = origin.layout.clone();
-                Some(KeptStores { content: store.clone(), origin: kept.map(OriginStore::Fixed), layout })
+                Some(KeptStores { content: store.clone(), origin: kept, layout: origin.layout.clone() })
             }
             _ => None,
         }
@@ -498,13 +532,31 @@ impl Workspace {
 /// What a workspace held at an earlier revision, if its objects keep that. The error is one line.
 pub fn earlier(name: &str, objects: Option<&Arc<Objects>>, revision: Revision) -> Result<Snapshot, String> {
     // a context that was dropped has taken the events with it
-    let snapshot = objects.and_then(|objects| task::blocking(|| objects.snapshot_at(revision)));
+    let snapshot = objects.and_then(|objects| objects.snapshot_at(revision));
     snapshot.ok_or_else(|| not_kept(name, &revision.to_string()))
+}
+
+/// Looks up what a workspace held at an earlier revision when it is called, in the thread that calls it.
+pub fn later_earlier(name: &str, objects: Option<Arc<Objects>>, revision: Revision) -> store::Earlier {
+    let name = name.to_owned();
+    Box::new(move || earlier(&name, objects.as_ref(), revision))
 }
 
 /// Why an earlier revision cannot be forked.
 pub fn not_kept(name: &str, revision: &str) -> String {
     format!("workspace {name:?} does not keep what it held at resourceVersion {revision}")
+}
+
+/// The error is one line.
+fn require_begun(name: &str, store: &dyn Store) -> Result<(), String> {
+    match store.head().now_or_never() {
+        Some(Ok(_)) => Ok(()),
+        _ => Err(is_not_ready(name)),
+    }
+}
+
+fn is_not_ready(name: &str) -> String {
+    format!("workspace {name:?} is not ready")
 }
 
 /// Why a fork cannot be durable.

@@ -125,6 +125,26 @@ pub fn restore(file: &Path, directory: &Path, bump: Revision) -> Result<Restored
     Ok(Restored { summary, files: files.into_iter().map(|file| file.name).collect() })
 }
 
+/// Reads every byte of a backup.
+///
+/// # Errors
+///
+/// The backup is corrupt or cannot be read.
+pub fn check_backup(file: &Path) -> Result<Summary, OpenError> {
+    let backup = Backup::open(file)?;
+    let (objects, branches, _) = backup.count()?;
+    backup.files()?;
+    let revision = backup.header.first;
+    Ok(Summary { objects, branches, revision, compacted: revision, torn: false, stopped: None })
+}
+
+/// The directory of a file, and its name there.
+pub fn place_of(file: &Path) -> Option<(Directory, String)> {
+    let name = file.file_name()?.to_string_lossy().into_owned();
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Some((Directory::new(parent.map_or_else(|| PathBuf::from("."), Path::to_owned)), name))
+}
+
 /// Removes what an interrupted restore has written to a directory. Its mark goes last.
 fn begin_anew(directory: &Path) -> Result<(), OpenError> {
     let files = match unfinished::read(directory)? {
@@ -174,10 +194,7 @@ struct Backup<'a> {
 impl<'a> Backup<'a> {
     fn open(path: &'a Path) -> Result<Backup<'a>, OpenError> {
         let error = |why: &str| OpenError::Backup(path.to_owned(), why.to_owned());
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = name.ok_or_else(|| error("the path has no file name"))?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let place = Directory::new(parent.map_or_else(|| PathBuf::from("."), Path::to_owned));
+        let (place, name) = place_of(path).ok_or_else(|| error("the path has no file name"))?;
         let header = match frame::header(&place, &name) {
             Ok(header) => header.ok_or_else(|| error("it is not a backup"))?,
             Err(StoreError::Corrupt(_)) => return Err(error("checksum mismatch")),

@@ -1,17 +1,18 @@
 //! Branches: each begins with the keys of the store or of another branch, or without keys, and then has keys of its own, in
 //! the same log. The committer starts them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
 
-use super::entry::{NOTHING, ROOT};
+use super::entry::{Difference, NOTHING, ROOT};
 use super::past::Past;
 use super::state::{Shared, State};
-use crate::contract::content::{Image, LiveValue, Map, Number, bytes_of};
-use crate::contract::{BranchInfo, BranchSource, Entry, Revision, Snapshot};
+use crate::contract::content::{Image, Map, Number, bytes_of};
+use crate::contract::{BranchInfo, BranchSource, Revision};
 
 /// The number and the origin of a branch.
 #[derive(Clone, Default)]
@@ -91,15 +92,25 @@ impl BranchState {
         self.begins.notify_all();
     }
 
+    /// Whether it has still to begin.
+    pub fn is_waiting(&self) -> bool {
+        self.shared.lock().is_waiting
+    }
+
     /// Blocks until the committer has begun the branch, which it does once it has completed the writes that it is making.
     pub fn wait(&self) {
-        self.begins.wait_while(&mut self.lineage.lock(), |_| self.shared.lock().is_waiting);
+        self.begins.wait_while(&mut self.lineage.lock(), |_| self.is_waiting());
     }
 
     /// Blocks until the branch has begun, or cannot begin; returns whether it has.
     pub fn has_begun(&self) -> bool {
         self.wait();
         self.lineage.lock().number > 0
+    }
+
+    /// Why the branch takes no writes.
+    pub fn why_ended(&self) -> String {
+        self.shared.lock().poisoned.clone().unwrap_or_else(|| "the branch has not begun".to_owned())
     }
 
     /// What the branch began with; `None` if it could not begin.
@@ -131,19 +142,36 @@ pub enum BranchOperation {
         new: Arc<BranchState>,
     },
     Drop(Arc<BranchState>),
+    /// Replaces what a branch began with by what another one holds.
+    Rebase {
+        branch: Arc<BranchState>,
+        on: Arc<BranchState>,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
 }
 
 impl BranchOperation {
     /// Ends the branch that would begin.
-    pub fn fail(&self, why: &str) {
+    pub fn fail(self, why: &str) {
         match self {
             BranchOperation::Fork { branch, .. } | BranchOperation::Reset { new: branch, .. } => branch.end(why),
             BranchOperation::Drop(_) => {}
+            BranchOperation::Rebase { reply, .. } => drop(reply.send(Err(why.to_owned()))),
+        }
+    }
+
+    /// Whether it needs a branch that has still to begin.
+    pub fn is_early(&self) -> bool {
+        match self {
+            BranchOperation::Fork { source: Origin::Branch(needed), .. }
+            | BranchOperation::Reset { old: needed, .. } => needed.is_waiting(),
+            BranchOperation::Fork { .. } | BranchOperation::Drop(_) | BranchOperation::Rebase { .. } => false,
         }
     }
 }
 
 /// The source of a branch.
+#[derive(Clone)]
 pub enum Origin {
     Nothing,
     Root,
@@ -156,8 +184,18 @@ pub enum Share {
     Newest(Option<Revision>),
     /// The keys that the source began with.
     Origin,
-    /// Keys that the source held at an earlier revision.
-    Earlier(Map, Revision),
+    /// Keys that differ from those of the source.
+    Part(EarlierPart),
+}
+
+/// A part of what leads from the keys of a source to those that it held earlier.
+pub struct EarlierPart {
+    pub differences: Vec<Difference>,
+    /// The keys of the source with these differences, and the bytes of their values.
+    pub keys: Map,
+    pub bytes: u64,
+    /// The earlier revision.
+    pub at: Revision,
 }
 
 impl Origin {
@@ -168,41 +206,22 @@ impl Origin {
             Origin::Branch(branch) => branch.lineage.lock().number,
         }
     }
-
-    /// The keys of a snapshot of the source, which share nodes and values with the current ones.
-    fn earlier(&self, root: &Shared, snapshot: &Snapshot) -> Map {
-        let mut keys = match self {
-            Origin::Nothing => Map::new(),
-            Origin::Root => root.lock().index.fork(),
-            Origin::Branch(branch) => {
-                branch.wait();
-                branch.shared.lock().index.fork()
-            }
-        };
-        let wanted: HashSet<&Bytes> = snapshot.entries.iter().map(|entry| &entry.key).collect();
-        let gone: Vec<Bytes> = keys.keys().filter(|key| !wanted.contains(key)).cloned().collect();
-        gone.iter().for_each(|key| drop(keys.remove(key)));
-        for Entry { key, value, revision } in &snapshot.entries {
-            // an equal revision means an equal value: none is used twice
-            if keys.get(key).is_none_or(|live| live.revision != *revision) {
-                keys.insert(key.clone(), LiveValue { revision: *revision, value: value.clone() });
-            }
-        }
-        keys
-    }
 }
 
+/// Why a branch cannot begin any more.
+const STOPPED: &str = "the committer has stopped";
+
 /// The branches of a store by id, and the operations that the committer has yet to make.
-#[derive(Default)]
 pub struct Branches {
     by_id: Mutex<HashMap<Bytes, Arc<BranchState>>>,
-    operations: Mutex<Vec<BranchOperation>>,
+    /// `None` once the committer has stopped.
+    operations: Mutex<Option<Vec<BranchOperation>>>,
 }
 
 impl Branches {
     pub fn new(branches: impl Iterator<Item = Arc<BranchState>>) -> Branches {
         let by_id = branches.map(|branch| (branch.id.clone(), branch)).collect();
-        Branches { by_id: Mutex::new(by_id), operations: Mutex::default() }
+        Branches { by_id: Mutex::new(by_id), operations: Mutex::new(Some(vec![])) }
     }
 
     pub fn get(&self, id: &[u8]) -> Option<Arc<BranchState>> {
@@ -214,25 +233,40 @@ impl Branches {
         all.values().map(|branch| BranchInfo { id: branch.id.clone(), label: branch.label.clone() }).collect()
     }
 
-    /// Begins a branch; `None` if there is no such source. `root` is the store itself.
-    pub fn fork(&self, id: &[u8], source: &BranchSource<'_>, label: &[u8], root: &Shared) -> Option<Arc<BranchState>> {
+    /// Adds an operation, or fails it if the committer has stopped.
+    pub fn push(&self, operation: BranchOperation) {
+        match &mut *self.operations.lock() {
+            Some(operations) => operations.push(operation),
+            None => operation.fail(STOPPED),
+        }
+    }
+
+    /// Begins a branch; `None` if there is no such source.
+    pub fn fork(&self, id: &[u8], source: &BranchSource<'_>, label: &[u8]) -> Option<Arc<BranchState>> {
         let of = |id: &[u8]| self.get(id).map(Origin::Branch);
         let (source, share) = match source {
             BranchSource::Nothing => (Origin::Nothing, Share::Newest(None)),
             BranchSource::Store(at) => (Origin::Root, Share::Newest(*at)),
             BranchSource::Branch(id, at) => (of(id)?, Share::Newest(*at)),
             BranchSource::Origin(id) => (of(id)?, Share::Origin),
-            BranchSource::Earlier(id, snapshot) => {
-                let source = id.map_or(Some(Origin::Root), of)?;
-                let share = Share::Earlier(source.earlier(root, snapshot), snapshot.revision);
-                (source, share)
-            }
         };
+        Some(self.begin(id, source, share, label))
+    }
+
+    /// Begins a branch with what its source shares.
+    pub fn begin(&self, id: &[u8], source: Origin, share: Share, label: &[u8]) -> Arc<BranchState> {
         let mut all = self.by_id.lock();
         let branch = BranchState::waiting(id, label);
         let replaced = all.insert(branch.id.clone(), branch.clone());
-        self.operations.lock().push(BranchOperation::Fork { branch: branch.clone(), source, share, replaced });
-        Some(branch)
+        self.push(BranchOperation::Fork { branch: branch.clone(), source, share, replaced });
+        branch
+    }
+
+    /// A branch that begins later, and the one that had the same id.
+    pub fn expect(&self, id: &[u8], label: &[u8]) -> (Arc<BranchState>, Option<Arc<BranchState>>) {
+        let branch = BranchState::waiting(id, label);
+        let replaced = self.by_id.lock().insert(branch.id.clone(), branch.clone());
+        (branch, replaced)
     }
 
     pub fn reset(&self, id: &[u8], label: &[u8]) -> Option<Arc<BranchState>> {
@@ -240,27 +274,35 @@ impl Branches {
         let old = all.get(id)?.clone();
         let new = BranchState::waiting(id, label);
         all.insert(new.id.clone(), new.clone());
-        self.operations.lock().push(BranchOperation::Reset { old, new: new.clone() });
+        self.push(BranchOperation::Reset { old, new: new.clone() });
         Some(new)
     }
 
     pub fn remove(&self, id: &[u8]) {
         let mut all = self.by_id.lock();
         if let Some(branch) = all.remove(id) {
-            self.operations.lock().push(BranchOperation::Drop(branch));
+            self.push(BranchOperation::Drop(branch));
         }
     }
 
-    /// Removes a branch that could not begin.
-    pub fn forget(&self, branch: &Arc<BranchState>) {
+    /// Ends a branch that cannot begin. Nothing of it is in the log.
+    pub fn abandon(&self, branch: &Arc<BranchState>, why: &str) {
         let mut all = self.by_id.lock();
         if all.get(&branch.id).is_some_and(|known| Arc::ptr_eq(known, branch)) {
             all.remove(&branch.id);
         }
+        drop(all);
+        branch.end(why);
     }
 
     /// The operations since the last call, in order.
     pub fn take_operations(&self) -> Vec<BranchOperation> {
-        std::mem::take(&mut *self.operations.lock())
+        self.operations.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Fails the operations that are left, and all later ones.
+    pub fn stop(&self) {
+        let left = self.operations.lock().take();
+        left.into_iter().flatten().for_each(|operation| operation.fail(STOPPED));
     }
 }

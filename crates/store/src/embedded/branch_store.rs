@@ -30,10 +30,9 @@ impl Branch {
         let shared = &self.state.shared;
         let mut newest = shared.newest.subscribe();
         // the sender lives as long as the branch
-        let _ = newest.wait_for(|_| !shared.lock().is_waiting).await;
+        let _ = newest.wait_for(|_| !self.state.is_waiting()).await;
         if self.state.lineage.lock().number == 0 {
-            let why = shared.lock().poisoned.clone();
-            return Err(StoreError::Unavailable(why.unwrap_or_else(|| "the branch has not begun".to_owned())));
+            return Err(StoreError::Unavailable(self.state.why_ended()));
         }
         Ok(shared)
     }

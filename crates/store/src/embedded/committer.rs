@@ -102,6 +102,8 @@ impl Committer {
             }
         }
         self.apply_branch_operations();
+        self.branches.stop();
+        self.live_branches.stop("the committer has stopped");
         let _ = self.append_branch_entries();
         if let Some(log) = self.working_log() {
             // every acknowledged write already has the durability that was promised
@@ -178,14 +180,18 @@ impl Committer {
             && let Err(error) = format::allow_branches(directory)
         {
             return operations
-                .iter()
+                .into_iter()
                 .for_each(|operation| operation.fail(&format!("the file FORMAT cannot be written: {error}")));
         }
         for operation in operations {
-            self.live_branches.take(operation, &self.shared, self.log.head());
-            if self.live_branches.has_unwritten() {
-                let appended = self.append_unwritten();
-                self.live_branches.settle(appended);
+            let mut next = Some(operation);
+            while let Some(operation) = next {
+                self.live_branches.take(operation, &self.shared, self.log.head());
+                if self.live_branches.has_unwritten() {
+                    let appended = self.append_unwritten();
+                    self.live_branches.settle(appended);
+                }
+                next = self.live_branches.next_early();
             }
         }
     }

@@ -6,13 +6,16 @@
 //! fork earlier  key = id of the branch    value = source u64  head u64  label length u32  label  difference*
 //! reset         key = number u64          value = head u64  label
 //! drop          key = number u64
+//! rebase        key = number u64          value = number of another branch u64
 //!
 //! difference = revision u64  key length u32  value length u32  key  value
 //! ```
 //!
 //! The number of a branch is the revision of its fork or reset; that of the store itself is 0, and a source of [`NOTHING`] is an
 //! empty one. A branch begins at revision `head`, with what its source holds (`fork`), began with (`fork origin`), or held
-//! earlier (`fork earlier`): the differences lead from what the source holds to that. A difference of revision 0 removes a key.
+//! earlier (`fork earlier`): the differences lead from what the source holds to that. A difference of revision 0 removes a key. A fork
+//! of a branch whose id begins with [`DRAFT`] counts as one of the draft's source. After a `rebase`, what a branch
+//! began with, for resets and for forks of it, is what the other branch holds.
 
 use bytes::Bytes;
 use imbl::ordmap::DiffItem;
@@ -25,6 +28,9 @@ use crate::contract::{Change, Revision};
 pub const ROOT: Number = 0;
 /// The number of the source of an empty branch.
 pub const NOTHING: Number = Number::MAX;
+
+/// Begins the ids of branches that are on the way to a fork of an earlier revision.
+pub const DRAFT: &[u8] = b"draft\0";
 
 /// An entry that is appended to the log.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +92,7 @@ pub enum BranchEntry {
     Fork { id: Bytes, source: Number, of: ForkOf, head: Revision, label: Bytes },
     Reset { number: Number, head: Revision, label: Bytes },
     Drop { number: Number },
+    Rebase { number: Number, on: Number },
 }
 
 impl BranchEntry {
@@ -113,6 +120,10 @@ impl BranchEntry {
                 (Kind::Reset, Bytes::copy_from_slice(&number.to_be_bytes()), value.into())
             }
             BranchEntry::Drop { number } => (Kind::Drop, Bytes::copy_from_slice(&number.to_be_bytes()), Bytes::new()),
+            BranchEntry::Rebase { number, on } => {
+                let [number, on] = [number, on].map(|number| Bytes::copy_from_slice(&number.to_be_bytes()));
+                (Kind::Rebase, number, on)
+            }
         }
     }
 
@@ -144,6 +155,9 @@ impl BranchEntry {
                 Some(BranchEntry::Reset { number: number()?, label: label(8)?, head: u64_at(&record.value, 0) })
             }
             Kind::Drop => Some(BranchEntry::Drop { number: number()? }),
+            Kind::Rebase if record.value.len() == 8 => {
+                Some(BranchEntry::Rebase { number: number()?, on: u64_at(&record.value, 0) })
+            }
             _ => None,
         }
     }
@@ -235,6 +249,7 @@ mod tests {
             BranchEntry::Fork { id: Bytes::new(), source: NOTHING, of: ForkOf::Newest, head: 0, label: Bytes::new() },
             BranchEntry::Reset { number: 3, head: 4, label: "x".into() },
             BranchEntry::Drop { number: u64::MAX },
+            BranchEntry::Rebase { number: 3, on: 7 },
         ] {
             let (kind, key, value) = entry.encode();
             let record = Record { kind, revision: 1, key, value };

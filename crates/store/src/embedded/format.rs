@@ -21,10 +21,6 @@ fn io(directory: &Path, error: &std::io::Error) -> OpenError {
     OpenError::Io(directory.to_owned(), error.to_string())
 }
 
-fn corrupt(directory: &Path, why: &str) -> OpenError {
-    OpenError::Corrupt(directory.to_owned(), why.to_owned())
-}
-
 pub fn log_directory(directory: &Path) -> PathBuf {
     directory.join(LOG)
 }
@@ -112,7 +108,7 @@ pub fn is_initialized(directory: &Path) -> Result<bool, OpenError> {
         Some(version) if version > FORMAT_VERSION => Err(OpenError::NewerFormat(directory.to_owned(), version)),
         Some(version @ 1..WITHOUT_BRANCHES) => Err(OpenError::OlderFormat(directory.to_owned(), version)),
         Some(WITHOUT_BRANCHES..=FORMAT_VERSION) => Ok(true),
-        _ => Err(corrupt(directory, "the file FORMAT does not hold a format")),
+        _ => Err(OpenError::UnknownFormat(directory.to_owned(), "does not hold a format")),
     }
 }
 
@@ -129,7 +125,7 @@ pub fn prepare(directory: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     if has_content(directory).map_err(failed)? {
-        return Err(corrupt(directory, "the file FORMAT is missing"));
+        return Err(OpenError::UnknownFormat(directory.to_owned(), "is missing"));
     }
     make(directory, Branched::No, |log| recovery::create(log).map_err(|error| io(directory, &error)))
 }
@@ -272,7 +268,17 @@ mod tests {
         assert!(error.contains("the file FORMAT is missing"), "{error}");
         std::fs::write(directory.path().join("FORMAT"), [0xff, 0]).unwrap();
         let error = prepare(directory.path()).unwrap_err().to_string();
-        assert!(error.contains("does not hold a format"), "{error}");
+        assert!(error.contains("FORMAT does not hold a format") && error.contains("echo 'pintle 3' > "), "{error}");
+        assert!(!error.contains("restore"), "nothing is known to be wrong with the log: {error}");
+    }
+
+    /// What the error advises is right, whichever format the directory had.
+    #[test]
+    fn a_format_that_is_put_back_opens_the_directory() {
+        let directory = places(&["FORMAT gone"]);
+        std::fs::write(directory.path().join("FORMAT"), format!("pintle {FORMAT_VERSION}\n")).unwrap();
+        prepare(directory.path()).unwrap();
+        assert_eq!(recovery::read(&Directory::new(log_directory(directory.path()))).unwrap().head, 0);
     }
 
     #[test]

@@ -53,10 +53,12 @@ pub enum Kind {
     ForkEarlier = 16,
     /// A branch begins with what its source began with.
     ForkOrigin = 17,
+    /// A branch has begun with what another one holds.
+    Rebase = 18,
 }
 
 /// All kinds.
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 18] = [
     Kind::Put,
     Kind::Delete,
     Kind::Roll,
@@ -74,12 +76,14 @@ const KINDS: [Kind; 17] = [
     Kind::Settle,
     Kind::ForkEarlier,
     Kind::ForkOrigin,
+    Kind::Rebase,
 ];
 
 impl Kind {
     /// Whether the record begins or ends a branch.
     pub fn is_branch_operation(self) -> bool {
-        matches!(self, Kind::Fork | Kind::ForkEarlier | Kind::ForkOrigin | Kind::Reset | Kind::Drop)
+        let is_fork = matches!(self, Kind::Fork | Kind::ForkEarlier | Kind::ForkOrigin);
+        is_fork || matches!(self, Kind::Reset | Kind::Drop | Kind::Rebase)
     }
 
     fn of(byte: u8) -> Option<Kind> {

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
-use super::branch::{BranchOperation, BranchState, Lineage, Origin, Share};
-use super::entry::{BranchEntry, Difference, ForkOf, LogEntry};
+use super::branch::{BranchOperation, BranchState, EarlierPart, Lineage, Origin, Share};
+use super::entry::{BranchEntry, DRAFT, ForkOf, LogEntry};
 use super::frame::Kind;
 use super::state::Shared;
 use crate::contract::Revision;
-use crate::contract::content::{Images, Map, Number, bytes_of};
-use crate::limits;
+use crate::contract::content::{Images, Map, Number};
 
 /// An entry that is not in the log yet. What depends on it comes later in the log, so it needs no sync of its own.
 struct Pending {
@@ -22,11 +22,20 @@ struct Pending {
     value: Bytes,
 }
 
-/// A fork of an earlier revision, which begins once it is in the log: what it begins with is nowhere else after a crash.
-struct Unwritten {
-    branch: Arc<BranchState>,
-    lineage: Lineage,
-    head: Revision,
+/// What takes effect only once it is in the log.
+enum Unwritten {
+    /// A part of an earlier revision: what it begins with is nowhere else after a crash.
+    Fork {
+        branch: Arc<BranchState>,
+        lineage: Lineage,
+        head: Revision,
+    },
+    Rebase {
+        branch: Arc<BranchState>,
+        base: Map,
+        base_bytes: u64,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
 }
 
 /// The branches that have begun and have not ended.
@@ -35,6 +44,8 @@ pub struct LiveBranches {
     all: BTreeMap<Number, Arc<BranchState>>,
     pending: Vec<Pending>,
     unwritten: Option<Unwritten>,
+    /// Operations that need a branch which has still to begin.
+    early: Vec<BranchOperation>,
     /// Whether the log has ever had branches.
     pub is_used: bool,
 }
@@ -42,15 +53,22 @@ pub struct LiveBranches {
 impl LiveBranches {
     pub fn new(branches: impl Iterator<Item = Arc<BranchState>>, is_used: bool) -> LiveBranches {
         let all = branches.map(|branch| (branch.lineage.lock().number, branch.clone())).collect();
-        LiveBranches { all, pending: vec![], unwritten: None, is_used }
+        LiveBranches { all, pending: vec![], unwritten: None, early: vec![], is_used }
     }
 
     /// Carries out an operation; `head` is the revision of the last entry of the log.
     pub fn take(&mut self, operation: BranchOperation, root: &Shared, head: Revision) {
         self.is_used = true;
+        if operation.is_early() {
+            return self.early.push(operation);
+        }
         match operation {
             BranchOperation::Fork { branch, source, share, replaced } => {
                 self.fork(&branch, &source, share, replaced.as_deref(), root, head)
+            }
+            // deleted before its turn came
+            BranchOperation::Reset { old, new } if !new.is_waiting() => {
+                self.take(BranchOperation::Drop(old), root, head);
             }
             BranchOperation::Reset { old, new } => self.reset(&old, &new, head),
             BranchOperation::Drop(branch) => {
@@ -60,6 +78,7 @@ impl LiveBranches {
                 }
                 branch.end("the branch has been deleted");
             }
+            BranchOperation::Rebase { branch, on, reply } => self.rebase(branch, &on, reply, head),
         }
     }
 
@@ -72,6 +91,10 @@ impl LiveBranches {
         root: &Shared,
         log: Revision,
     ) {
+        if !branch.is_waiting() {
+            // deleted before its turn came
+            return;
+        }
         let number = source.number();
         let (live, bytes, newest) = match source {
             Origin::Nothing => (Map::new(), 0, 0),
@@ -84,12 +107,7 @@ impl LiveBranches {
             return branch.end("the source of the branch has changed");
         }
         let (of, (base, base_bytes), head) = match (share, source) {
-            (Share::Earlier(keys, at), _) => {
-                let differences = Difference::between(&live, &keys);
-                if differences.iter().map(Difference::size).sum::<usize>() > limits::FORK_DIFFERENCE_BYTES_MAX {
-                    return branch.end("too much of the source has changed since then");
-                }
-                let bytes = bytes_of(&keys);
+            (Share::Part(EarlierPart { differences, keys, bytes, at }), _) => {
                 (ForkOf::Earlier(differences), (keys, bytes), at)
             }
             (Share::Origin, Origin::Branch(source)) => {
@@ -105,9 +123,13 @@ impl LiveBranches {
         }
         let (id, label) = (branch.id.clone(), branch.label.clone());
         let own = self.push(&BranchEntry::Fork { id, source: number, of, head: begins_at, label }, log);
-        let lineage = Lineage { number: own, source: number, base, base_bytes };
+        let of = match source {
+            Origin::Branch(draft) if draft.id.starts_with(DRAFT) => draft.lineage.lock().source,
+            _ => number,
+        };
+        let lineage = Lineage { number: own, source: of, base, base_bytes };
         if is_earlier {
-            self.unwritten = Some(Unwritten { branch: branch.clone(), lineage, head: begins_at });
+            self.unwritten = Some(Unwritten::Fork { branch: branch.clone(), lineage, head: begins_at });
         } else {
             self.begin(branch, lineage, begins_at);
         }
@@ -123,16 +145,52 @@ impl LiveBranches {
         self.unwritten.is_some()
     }
 
-    /// Begins the branch that had to be appended first, or ends it and removes its entry, which is the last one.
+    /// Lets what had to be appended first take effect, or fails it and removes its entry, which is the last one.
     pub fn settle(&mut self, appended: Result<(), String>) {
-        let Some(Unwritten { branch, lineage, head }) = self.unwritten.take() else { return };
-        match appended {
-            Ok(()) => self.begin(&branch, lineage, head),
-            Err(why) => {
-                self.pending.pop();
-                branch.end(&why);
+        let Some(unwritten) = self.unwritten.take() else { return };
+        if appended.is_err() {
+            self.pending.pop();
+        }
+        match (unwritten, appended) {
+            (Unwritten::Fork { branch, lineage, head }, Ok(())) => self.begin(&branch, lineage, head),
+            (Unwritten::Fork { branch, .. }, Err(why)) => branch.end(&why),
+            (Unwritten::Rebase { branch, base, base_bytes, reply }, appended) => {
+                if appended.is_ok() {
+                    let mut lineage = branch.lineage.lock();
+                    (lineage.base, lineage.base_bytes) = (base, base_bytes);
+                }
+                let _ = reply.send(appended);
             }
         }
+    }
+
+    fn rebase(
+        &mut self,
+        branch: Arc<BranchState>,
+        on: &BranchState,
+        reply: oneshot::Sender<Result<(), String>>,
+        log: Revision,
+    ) {
+        // one after the other: they may be the same branch
+        let numbers = [&branch, on].map(|branch| branch.lineage.lock().number);
+        if !numbers.iter().all(|number| self.all.contains_key(number)) {
+            return drop(reply.send(Err("the branch has been replaced".to_owned())));
+        }
+        let [number, on_number] = numbers;
+        self.push(&BranchEntry::Rebase { number, on: on_number }, log);
+        let (base, base_bytes, _) = content(&on.shared);
+        self.unwritten = Some(Unwritten::Rebase { branch, base, base_bytes, reply });
+    }
+
+    /// An operation whose branch is not waited for any more.
+    pub fn next_early(&mut self) -> Option<BranchOperation> {
+        let ready = self.early.iter().position(|operation| !operation.is_early())?;
+        Some(self.early.remove(ready))
+    }
+
+    /// Fails the operations that wait.
+    pub fn stop(&mut self, why: &str) {
+        self.early.drain(..).for_each(|operation| operation.fail(why));
     }
 
     fn reset(&mut self, old: &BranchState, new: &Arc<BranchState>, log: Revision) {

@@ -8,7 +8,8 @@
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `timing`, `writer`,
 //! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` and `unfinished` (the directory); `index`, `state`,
 //! `follower`, `memory`, `past` (changes of branches before the start), `scan`, `replay`, `recovery`; `offline` (check, backup, restore),
-//! `salvage_branches`, `salvage`; `branch`, `live_branches` (those of the committer), `committer`, `branch_store`.
+//! `salvage_branches`, `salvage`; `branch`, `drafts` (forks of earlier revisions), `live_branches` (those of the committer), `committer`,
+//! `branch_store`.
 
 use crate::limits;
 
@@ -18,6 +19,7 @@ mod branch_store;
 mod checkpoint;
 mod committer;
 mod disk;
+mod drafts;
 mod entries;
 mod entry;
 mod files;
@@ -53,26 +55,27 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::contract::content::{Content, Image};
 use crate::contract::{
-    BoxFuture, BranchInfo, BranchSource, Branching, Changes, Entry, Refused, Revision, Snapshot, Store, StoreError,
-    StoreObserver, Write,
+    BoxFuture, BranchInfo, BranchSource, Branching, Changes, Earlier, Entry, Refused, Revision, Snapshot, Store,
+    StoreError, StoreObserver, Write,
 };
-use branch::{BranchState, Branches};
+use branch::{BranchState, Branches, Origin};
 use branch_store::Branch;
 use committer::{Committer, Job, submit};
 use disk::{Directory, Disk};
+use drafts::{Draft, Drafts};
 use files::Files;
 use live_branches::LiveBranches;
 use recovery::Found;
 use state::{Reopening, Shared};
 use writer::Writer;
 
-pub use backup::{BackupFile, RESTORE_BUMP, Restored, restore, write_backup};
+pub use backup::{BackupFile, RESTORE_BUMP, Restored, check_backup, restore, write_backup};
 pub use format::FORMAT_VERSION;
 pub use format::{create_directory, is_initialized};
 pub use memory::Memory;
 pub use offline::{Summary, check, content, snapshot};
 pub use options::{Durability, Options};
-pub use salvage::{Salvaged, salvage};
+pub use salvage::{Salvaged, salvage, salvage_backup};
 pub use salvage_branches::SalvagedBranch;
 pub use unfinished::Filling;
 
@@ -86,6 +89,8 @@ pub enum OpenError {
     /// The directory was written by a version whose format this one no longer reads.
     OlderFormat(PathBuf, u32),
     Corrupt(PathBuf, String),
+    /// The file FORMAT is damaged or missing, which says nothing about the log.
+    UnknownFormat(PathBuf, &'static str),
     Io(PathBuf, String),
     /// A backup can't be written or read.
     Backup(PathBuf, String),
@@ -114,6 +119,11 @@ impl std::fmt::Display for OpenError {
                 "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\", or export what can be read with \"pintle store check --salvage FILE\"",
                 path.display()
             ),
+            Self::UnknownFormat(path, why) => write!(
+                f,
+                "data directory {path}: the file FORMAT {why}; if no newer pintle has written the directory, put it back with \"echo 'pintle {FORMAT_VERSION}' > {path}/FORMAT\", and check the log with \"pintle store check --data-dir {path}\"",
+                path = path.display()
+            ),
             Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
             Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
             Self::Unfinished(path, Filling::Restore(_)) => write!(
@@ -136,6 +146,7 @@ impl std::error::Error for OpenError {}
 pub struct Embedded {
     shared: Arc<Shared>,
     branches: Arc<Branches>,
+    drafts: Drafts,
     jobs: mpsc::Sender<Job>,
     files: Arc<Files>,
     committer: Option<std::thread::JoinHandle<()>>,
@@ -246,7 +257,7 @@ impl Embedded {
         let committer = Committer { shared: shared.clone(), branches: branches.clone(), live_branches, log, directory };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || committer.run(receiver));
         let thread = thread.expect("the operating system gives us a thread at start");
-        Embedded { shared, branches, jobs, files, committer: Some(thread) }
+        Embedded { shared, branches, drafts: Drafts::default(), jobs, files, committer: Some(thread) }
     }
 
     fn store_of(&self, branch: Arc<BranchState>) -> Arc<dyn Store> {
@@ -257,6 +268,17 @@ impl Embedded {
     fn wake_committer(&self) {
         // if its queue is full, it is awake
         let _ = self.jobs.try_send(Job::BranchOperations);
+    }
+
+    fn make(&self, draft: Draft) {
+        let jobs = self.jobs.downgrade();
+        let wake = move || {
+            if let Some(jobs) = jobs.upgrade() {
+                // if its queue is full, it is awake
+                let _ = jobs.try_send(Job::BranchOperations);
+            }
+        };
+        self.drafts.make(draft, &self.branches, wake);
     }
 
     fn read_history(&self, revisions: u64) -> Result<Snapshot, StoreError> {
@@ -303,15 +325,22 @@ impl Branching for Embedded {
     }
 
     fn begin(&self, id: &[u8], source: BranchSource<'_>, label: &[u8]) -> Option<Arc<dyn Store>> {
-        let branch = self.branches.fork(id, &source, label, &self.shared)?;
+        let branch = self.branches.fork(id, &source, label)?;
         self.wake_committer();
-        if let BranchSource::Earlier(..) = source
-            && !branch.has_begun()
-        {
-            // nothing of it is in the log
-            self.branches.forget(&branch);
-            return None;
-        }
+        Some(self.store_of(branch))
+    }
+
+    fn begin_earlier(
+        &self,
+        id: &[u8],
+        source: Option<&[u8]>,
+        earlier: Earlier,
+        label: &[u8],
+    ) -> Option<Arc<dyn Store>> {
+        let source = source.map_or(Some(Origin::Root), |id| self.branches.get(id).map(Origin::Branch))?;
+        let (branch, replaced) = self.branches.expect(id, label);
+        let draft = Draft::Fork { branch: branch.clone(), replaced, source, earlier };
+        self.make(draft);
         Some(self.store_of(branch))
     }
 
@@ -319,6 +348,17 @@ impl Branching for Embedded {
         let branch = self.branches.reset(id, label)?;
         self.wake_committer();
         Some(self.store_of(branch))
+    }
+
+    fn rewrite_origin(&self, id: &[u8], values: Vec<Entry>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let branch = self.branches.get(id);
+        Box::pin(async move {
+            let branch = branch.ok_or_else(|| StoreError::Unavailable("there is no such branch".to_owned()))?;
+            let (reply, done) = oneshot::channel();
+            self.make(Draft::Origin { branch, values, reply });
+            let done = done.await.map_err(|_| StoreError::Unavailable("the committer has stopped".to_owned()))?;
+            done.map_err(StoreError::Unavailable)
+        })
     }
 
     fn content(&self) -> BoxFuture<'_, Result<Content, StoreError>> {
@@ -419,6 +459,6 @@ fn open_error(directory: &Path, error: StoreError) -> OpenError {
     match error {
         StoreError::Corrupt(why) => OpenError::Corrupt(directory.to_owned(), why),
         StoreError::Unavailable(why) => OpenError::Io(directory.to_owned(), why),
-        StoreError::Compacted(_) => OpenError::Io(directory.to_owned(), error.to_string()),
+        StoreError::Compacted(_) | StoreError::Full(_) => OpenError::Io(directory.to_owned(), error.to_string()),
     }
 }

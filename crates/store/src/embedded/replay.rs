@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
-use super::entry::{BranchEntry, ForkOf, NOTHING, ROOT};
+use super::entry::{BranchEntry, DRAFT, ForkOf, NOTHING, ROOT};
 use super::frame::{Kind, Record};
 use super::images::ImagesReader;
 use super::past::PastChanges;
@@ -90,6 +90,10 @@ impl Replay {
                 if let ForkOf::Earlier(differences) = of {
                     differences.into_iter().for_each(|difference| difference.apply(&mut base));
                 }
+                let source = match self.branches.get(&source) {
+                    Some(draft) if draft.id.starts_with(DRAFT) => draft.source,
+                    _ => source,
+                };
                 // in place of a branch of the same id
                 self.by_id.insert(id.clone(), own).map(|replaced| self.branches.remove(&replaced));
                 let image = Image { number: own, id, source, label, live: base.clone(), base, head };
@@ -105,13 +109,17 @@ impl Replay {
                 let old = self.branches.remove(&number)?;
                 self.by_id.remove(&old.id);
             }
+            BranchEntry::Rebase { number, on } => {
+                let base = self.branches.get(&on)?.live.clone();
+                self.branches.get_mut(&number)?.base = base;
+            }
         }
         Some(())
     }
 
     fn change_branch(&mut self, record: &Record) -> Option<()> {
         let (number, revision, key) = record.in_branch()?;
-        let image = self.branches.get_mut(&number).filter(|image| image.head + 1 == revision)?;
+        let image = self.branches.get_mut(&number).filter(|image| revision.checked_sub(1) == Some(image.head))?;
         image.head = revision;
         // shared with the live keys if the key is one
         let key =

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use super::backup::place_of;
 use super::disk::{Directory, Disk};
 use super::files::{checkpoint_name, revision_in, segment_name};
 use super::frame::{self, FILE_HEADER, FrameAt, Header, Kind, Record, Whole};
@@ -53,7 +54,7 @@ pub fn salvage(directory: &Path) -> Result<Salvaged, OpenError> {
     match format::is_initialized(directory) {
         Ok(true) => {}
         Ok(false) => losses.add("the file FORMAT is missing".to_owned()),
-        Err(OpenError::Corrupt(_, why)) => losses.add(why),
+        Err(OpenError::UnknownFormat(_, why)) => losses.add(format!("the file FORMAT {why}")),
         Err(other) => return Err(other),
     }
     let log = Directory::new(format::log_directory(directory));
@@ -61,11 +62,45 @@ pub fn salvage(directory: &Path) -> Result<Salvaged, OpenError> {
     found.map_err(|error| OpenError::Io(format::log_directory(directory), error.to_string()))
 }
 
+/// Reads everything that is intact in a backup, and changes nothing.
+///
+/// # Errors
+///
+/// There is no such file.
+pub fn salvage_backup(file: &Path) -> Result<Salvaged, OpenError> {
+    let failed = |why: &str| OpenError::Backup(file.to_owned(), why.to_owned());
+    let (place, name) = place_of(file).ok_or_else(|| failed("the path has no file name"))?;
+    if !file.is_file() {
+        return Err(failed("there is no such file"));
+    }
+    let (mut newest, mut branches) = (Newest::default(), BranchSalvage::default());
+    let mut losses = Losses { place: "", ..Losses::default() };
+    let scan = scan(&place, &name, &mut losses);
+    if let Taken::Whole(revision) | Taken::Part(Some(revision)) =
+        take_checkpoint(&scan, &name, &mut newest, &mut branches, &mut losses)
+    {
+        newest.head = newest.head.max(revision);
+    }
+    Ok(salvaged(newest, branches, losses))
+}
+
+fn salvaged(newest: Newest, branches: BranchSalvage, losses: Losses) -> Salvaged {
+    let Losses { lines, more, .. } = losses;
+    Salvaged { snapshot: newest.snapshot(), losses: lines, more, branches: branches.finish() }
+}
+
 /// Descriptions of losses. A bounded number of them is kept.
-#[derive(Default)]
 struct Losses {
     lines: Vec<String>,
     more: usize,
+    /// Precedes the names of files.
+    place: &'static str,
+}
+
+impl Default for Losses {
+    fn default() -> Losses {
+        Losses { lines: vec![], more: 0, place: "log/" }
+    }
 }
 
 impl Losses {
@@ -93,7 +128,7 @@ impl Losses {
             0 => format!(", with {named}"),
             more => format!(", with {named} and {more} more"),
         };
-        self.add(format!("log/{name}: bytes {} to {} are corrupt{keys}", bytes.start, bytes.end));
+        self.add(format!("{}{name}: bytes {} to {} are corrupt{keys}", self.place, bytes.start, bytes.end));
     }
 }
 
@@ -122,7 +157,7 @@ fn scan(disk: &dyn Disk, name: &str, losses: &mut Losses) -> Scan {
     let (content, failed) = content(disk, name);
     let mut scan = Scan { is_whole: failed.is_none(), ..Scan::default() };
     if let Some(error) = failed {
-        losses.add(format!("log/{name}: cannot be read from byte {} on: {error}", content.len()));
+        losses.add(format!("{}{name}: cannot be read from byte {} on: {error}", losses.place, content.len()));
     }
     let header = Header::decode(&content);
     scan.first = header.map(|header| header.first);
@@ -235,8 +270,40 @@ fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
     // revisions up to the newest checkpoint are in no segment
     add_gaps(checkpoints.last().copied().unwrap_or(0), seen, proven, &mut losses);
     newest.head = newest.head.max(base);
-    let Losses { lines, more } = losses;
-    Ok(Salvaged { snapshot: newest.snapshot(), losses: lines, more, branches: branches.finish() })
+    Ok(salvaged(newest, branches, losses))
+}
+
+/// What a checkpoint has given.
+enum Taken {
+    /// All of it, at its revision.
+    Whole(Revision),
+    /// Some of it; its revision is unknown if its header is damaged.
+    Part(Option<Revision>),
+}
+
+/// Takes the intact records of a checkpoint, or of a backup, which is one.
+fn take_checkpoint(
+    scan: &Scan,
+    name: &str,
+    newest: &mut Newest,
+    branches: &mut BranchSalvage,
+    losses: &mut Losses,
+) -> Taken {
+    let records = || scan.frames.iter().flat_map(|frame| &frame.records);
+    records().for_each(|record| newest.take(record));
+    let ended = records().any(|record| record.kind == Kind::End);
+    let but_ends = || records().filter(|record| record.kind != Kind::End);
+    if let Some(revision) = scan.first.filter(|_| scan.is_whole && ended) {
+        // parts of newer checkpoints are of no use to branches that are whole
+        *branches = BranchSalvage::default();
+        branches.take_checkpoint(revision, but_ends());
+        return Taken::Whole(revision);
+    }
+    branches.take_part(but_ends());
+    if scan.is_whole {
+        losses.add(format!("{}{name}: its end is missing", losses.place));
+    }
+    Taken::Part(scan.first)
 }
 
 /// Reads the newest intact checkpoint and the intact parts of newer ones. Returns the revision of the intact
@@ -250,20 +317,11 @@ fn read_checkpoints(
 ) -> Revision {
     for revision in revisions.iter().rev().copied() {
         let name = checkpoint_name(revision);
-        let Scan { first, frames, is_whole } = scan(disk, &name, losses);
-        let records = || frames.iter().flat_map(|frame| &frame.records);
-        records().for_each(|record| newest.take(record));
-        let ended = records().any(|record| record.kind == Kind::End);
-        let but_ends = || records().filter(|record| record.kind != Kind::End);
-        if is_whole && first == Some(revision) && ended {
-            // parts of newer checkpoints are of no use to branches that are whole
-            *branches = BranchSalvage::default();
-            branches.take_checkpoint(revision, but_ends());
+        let mut scan = scan(disk, &name, losses);
+        // its name and its header have to agree
+        scan.is_whole &= scan.first == Some(revision);
+        if let Taken::Whole(revision) = take_checkpoint(&scan, &name, newest, branches, losses) {
             return revision;
-        }
-        branches.take_part(but_ends());
-        if is_whole {
-            losses.add(format!("log/{name}: its end is missing"));
         }
     }
     0

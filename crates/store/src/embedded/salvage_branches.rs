@@ -106,7 +106,7 @@ impl BranchSalvage {
             self.add(number, Bytes::new(), 0);
         }
         let Some(image) = self.replay.branches.get_mut(&number) else { return };
-        if revision != image.head + 1 {
+        if revision.checked_sub(1) != Some(image.head) {
             self.incomplete.insert(number);
         }
         image.head = image.head.max(revision);

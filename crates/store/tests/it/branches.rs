@@ -236,19 +236,27 @@ async fn forks_of_earlier_revisions_and_of_origins_are_durable() {
     a.commit(delete("b", 2)).await.unwrap();
     store.commit(delete("b", 2)).await.unwrap();
     let size = store.size().unwrap();
+    for (id, source, snapshot) in [("earlier", Some(&b"a"[..]), &earlier), ("of-root", None, &root)] {
+        let snapshot = snapshot.clone();
+        let begun = store.begin_earlier(id.as_bytes(), source, Box::new(move || Ok(snapshot)), id.as_bytes());
+        assert!(begun.is_some(), "{id}");
+    }
     let begun = [
-        ("earlier", BranchSource::Earlier(Some(b"a"), &earlier)),
-        ("of-root", BranchSource::Earlier(None, &root)),
         ("origin", BranchSource::Origin(b"a")),
+        // it waits for its source
         ("of-earlier", BranchSource::Branch(b"earlier", Some(2))),
     ];
     for (id, source) in begun {
         assert!(store.begin(id.as_bytes(), source, id.as_bytes()).is_some(), "{id}");
     }
-    let none = BranchSource::Earlier(Some(b"none"), &earlier);
-    assert!(
-        store.begin(b"none", none, b"").is_none() && store.begin(b"none", BranchSource::Origin(b"none"), b"").is_none()
-    );
+    let fails = || -> store::Earlier { Box::new(|| Err("it is gone".to_owned())) };
+    assert!(store.begin_earlier(b"none", Some(b"none"), fails(), b"").is_none());
+    assert!(store.begin(b"none", BranchSource::Origin(b"none"), b"").is_none());
+    let failed = store.begin_earlier(b"failed", Some(b"a"), fails(), b"").unwrap();
+    assert_eq!(failed.head().await, Err(StoreError::Unavailable("it is gone".to_owned())));
+    for id in ["earlier", "of-root", "of-earlier"] {
+        store.branch(id.as_bytes()).unwrap().head().await.unwrap();
+    }
     assert!(store.size().unwrap() < size + 3 * large.len() as u64, "only what differs is written");
     // the fork of an earlier revision is in the log; the others follow with the next write
     write(&*store.branch(b"origin").unwrap(), "o", Expected::Absent, "o").await;
@@ -316,4 +324,71 @@ async fn futures_join<F: Future<Output = ()>>(futures: Vec<F>) {
         if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     })
     .await;
+}
+
+/// What needs a branch that is being written waits for it, in the order of the calls.
+#[tokio::test]
+async fn forks_resets_and_deletions_wait_for_earlier_revisions() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), SMALL);
+    let large = "x".repeat(100 << 10);
+    for key in 0..20 {
+        write(&store, &key.to_string(), Expected::Absent, &large).await;
+    }
+    let earlier = store.snapshot().await.unwrap();
+    for key in 0..20 {
+        write(&store, &key.to_string(), Expected::At(key + 1), "small").await;
+    }
+    let (go, wait) = std::sync::mpsc::sync_channel(1);
+    let begun = Box::new(move || wait.recv().map(|()| earlier).map_err(|error| error.to_string()));
+    store.begin_earlier(b"a", None, begun, b"first").unwrap();
+    let fork = store.begin(b"fork", BranchSource::Branch(b"a", None), b"").unwrap();
+    let reset = store.reset(b"a", b"second").unwrap();
+    store.begin(b"gone", BranchSource::Branch(b"a", None), b"").unwrap();
+    store.end(b"gone");
+    // writes go on meanwhile
+    write(&store, "more", Expected::Absent, "1").await;
+    go.send(()).unwrap();
+    let all: Vec<(String, String)> = content_of(&reset).await.1;
+    assert!(all.len() == 20 && all.iter().all(|(_, value)| *value == large));
+    assert_eq!((fork.head().await, reset.head().await), (Ok(20), Ok(21)));
+    write(&*reset, "own", Expected::Absent, "1").await;
+    store.compact(u64::MAX).await.unwrap();
+    drop(store);
+    let store = open(directory.path(), SMALL);
+    let mut found: Vec<_> = store.branches().into_iter().map(|branch| (branch.id, branch.label)).collect();
+    found.sort();
+    assert_eq!(found, [("a".into(), "second".into()), ("fork".into(), "".into())]);
+    assert_eq!(content_of(&store.branch(b"fork").unwrap()).await.1, all);
+    assert_eq!(content_of(&store.branch(b"a").unwrap()).await.1.len(), 21);
+}
+
+#[tokio::test]
+async fn what_a_branch_began_with_is_rewritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), SMALL);
+    for (key, value) in [("a", "old"), ("b", "old")] {
+        write(&store, key, Expected::Absent, value).await;
+    }
+    let branch = store.begin(b"a", BranchSource::Store(None), b"").unwrap();
+    write(&*branch, "a", Expected::At(1), "own").await;
+    let entry =
+        |key: &str, value: String, revision| store::Entry { key: key.to_owned().into(), value: value.into(), revision };
+    let large = "x".repeat(300 << 10);
+    // one that the branch did not begin with changes nothing
+    let values = vec![entry("a", large.clone(), 1), entry("b", "new".to_owned(), 2), entry("a", "other".to_owned(), 3)];
+    store.rewrite_origin(b"a", values).await.unwrap();
+    assert!(store.rewrite_origin(b"none", vec![]).await.is_err());
+    let (live, origin) = (pairs(&[("a", "own"), ("b", "old")]), pairs(&[("a", &large), ("b", "new")]));
+    assert_eq!((content_of(&branch).await.1, content(&*store.origin(b"a").unwrap()).await.1), (live, origin.clone()));
+    drop(branch);
+    drop(store);
+    for key in ["from the log", "from a checkpoint"] {
+        let store = open(directory.path(), SMALL);
+        assert_eq!(content(&*store.origin(b"a").unwrap()).await.1, origin, "{key}");
+        let reset = store.reset(b"a", b"").unwrap();
+        assert_eq!(content_of(&reset).await.1, origin, "{key}");
+        write(&store, key, Expected::Absent, "x").await;
+        store.compact(u64::MAX).await.unwrap();
+    }
 }

@@ -322,3 +322,34 @@ async fn damaged_mark_of_a_clean_stop_does_not_matter() {
         assert_eq!(reopen(directory.path()).snapshot().await.unwrap().entries.len(), 1);
     }
 }
+
+#[tokio::test]
+async fn backups_are_checked_and_salvaged() {
+    let (place, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Embedded::open(directory.path(), "a test", SMALL).unwrap();
+    let large = "x".repeat(100 << 10);
+    for key in 0..10 {
+        store.commit(put(&format!("key-{key}"), Expected::Absent, &large)).await.unwrap();
+    }
+    drop(store);
+    let file = place.path().join("backup");
+    backup(directory.path(), &file);
+    let snapshot = store::snapshot(directory.path()).unwrap();
+    let summary = store::check_backup(&file).unwrap();
+    assert_eq!((summary.objects, summary.revision, summary.branches), (10, 10, 0));
+    let whole = store::salvage_backup(&file).unwrap();
+    assert!(whole.snapshot == snapshot && whole.losses.is_empty(), "{:?}", whole.losses);
+    let bytes = std::fs::read(&file).unwrap();
+    for (at, losses) in [(3, 1), (bytes.len() / 2, 1), (bytes.len() - 3, 1)] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&file, damaged).unwrap();
+        assert!(store::check_backup(&file).is_err(), "{at}");
+        let salvaged = store::salvage_backup(&file).unwrap();
+        assert_eq!((salvaged.losses.len(), salvaged.more), (losses, 0), "{at}: {:?}", salvaged.losses);
+        assert!(salvaged.losses[0].starts_with("backup: "), "{:?}", salvaged.losses);
+        assert!(salvaged.snapshot.entries.len() >= 7, "{at}");
+    }
+    std::fs::write(&file, &bytes[..bytes.len() - 30]).unwrap();
+    assert!(store::check_backup(&file).is_err() && !store::salvage_backup(&file).unwrap().losses.is_empty());
+}

@@ -76,6 +76,11 @@ impl AccountClaims {
         Err(refused.to_owned())
     }
 
+    /// Whether the token has just been issued.
+    pub fn is_new(&self, now: i64) -> bool {
+        self.issued_at.is_some_and(|issued| now.abs_diff(issued) <= limits::ACCOUNT_NEW)
+    }
+
     /// Counts an extended token, and annotates the request if its client should have renewed it.
     pub fn remark_age(&self, now: i64, remarks: &mut CredentialWarnings) {
         match self.warn_after {

@@ -312,6 +312,27 @@ impl Accounts {
         Some(claims.and_then(identify))
     }
 
+    /// Authenticates a token like [`Accounts::authenticate`]. If a new token is refused, another server may have issued it for an
+    /// object that has not arrived here: then the newest objects decide.
+    pub async fn authenticate_new(
+        &self,
+        objects: &Objects,
+        token: &str,
+        audiences: &[Text],
+    ) -> Option<Result<Identity, String>> {
+        let found = self.authenticate(objects, token, audiences);
+        if !matches!(found, Some(Err(_))) || !objects.store().is_shared() {
+            return found;
+        }
+        let now = clock::now_seconds();
+        // older ones do not ask the store, so that a revoked token costs no more than another one
+        let is_new = matches!(self.verified_claims(token), Some(Ok(claims)) if claims.is_new(now));
+        match is_new && objects.catch_up().await.is_ok() {
+            true => self.authenticate(objects, token, audiences),
+            false => found,
+        }
+    }
+
     /// Whether an issuer is one of the server, or of a realm.
     fn is_issuer(&self, issuer: &str) -> bool {
         self.inner.issuers.iter().any(|known| {

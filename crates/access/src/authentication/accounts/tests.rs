@@ -392,3 +392,70 @@ fn rejects_files_without_keys() {
         assert_eq!(with(&pem), want);
     }
 }
+
+/// A store that other servers write to, whose changes arrive here once they are let in.
+struct Lagging {
+    store: Arc<store::Memory>,
+    /// Whether its head has been asked for, after which changes arrive.
+    asked: tokio::sync::watch::Sender<bool>,
+}
+
+struct LaggingChanges(Box<dyn store::Changes>, tokio::sync::watch::Receiver<bool>);
+
+impl store::Changes for LaggingChanges {
+    fn next(&mut self) -> store::BoxFuture<'_, Result<store::Batch, store::StoreError>> {
+        Box::pin(async move {
+            let _ = self.1.wait_for(|asked| *asked).await;
+            self.0.next().await
+        })
+    }
+}
+
+impl store::Store for Lagging {
+    fn commit(&self, write: store::Write) -> store::BoxFuture<'_, Result<u64, store::Refused>> {
+        self.store.commit(write)
+    }
+    fn snapshot(&self) -> store::BoxFuture<'_, Result<store::Snapshot, store::StoreError>> {
+        self.store.snapshot()
+    }
+    fn history(&self, revisions: u64) -> store::BoxFuture<'_, Result<store::Snapshot, store::StoreError>> {
+        self.store.history(revisions)
+    }
+    fn follow(&self, after: u64) -> store::BoxFuture<'_, Result<Box<dyn store::Changes>, store::StoreError>> {
+        let receiver = self.asked.subscribe();
+        Box::pin(async move {
+            Ok(Box::new(LaggingChanges(self.store.follow(after).await?, receiver)) as Box<dyn store::Changes>)
+        })
+    }
+    fn head(&self) -> store::BoxFuture<'_, Result<u64, store::StoreError>> {
+        self.asked.send_replace(true);
+        self.store.head()
+    }
+    fn compact(&self, before: u64) -> store::BoxFuture<'_, Result<(), store::StoreError>> {
+        self.store.compact(before)
+    }
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn new_tokens_of_other_servers_wait_for_their_account() {
+    let memory = Arc::new(store::Memory::default());
+    let lagging = Arc::new(Lagging { store: memory.clone(), asked: tokio::sync::watch::Sender::new(false) });
+    let open = async |store: Arc<dyn store::Store>| {
+        Objects::open(Storage::own(store), Default::default(), Box::new(|_, _, _| {})).await.unwrap()
+    };
+    let behind = open(lagging.clone()).await;
+    let other = open(memory).await;
+    let account = put(&other, "serviceaccounts", "a", "u1").await;
+    let accounts = accounts(AccountOptions::default(), &ec_pem());
+    let now = clock::now_seconds();
+    // an old token asks nothing, a new one does, and what it asked for has arrived for all
+    for (age, is_found, asks) in [(3000, false, false), (0, true, true), (3000, true, false)] {
+        lagging.asked.send_replace(false);
+        let (token, _) = accounts.issue(&account, None, accounts.audiences(), now - age, 6000).await.unwrap();
+        let found = accounts.authenticate_new(&behind, &token, &[]).await.unwrap();
+        assert_eq!((found.is_ok(), *lagging.asked.borrow()), (is_found, asks), "{age}");
+    }
+}

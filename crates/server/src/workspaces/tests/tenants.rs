@@ -428,3 +428,54 @@ async fn random_requests_of_an_owner_change_nothing_outside() {
     assert!(changes > 20, "{changes} requests have changed something inside");
     assert!((seen("").await, seen("/clusters/b").await) == before, "something outside has changed");
 }
+
+/// An owner who may fork their workspace gets no more by that.
+#[tokio::test]
+async fn a_fork_has_the_limits_of_its_source() {
+    let server = TestServer::start().await;
+    server.create("a", json!({"limits": {"objects": 70, "bytes": 1_000_000, "writtenBytesPerSecond": 5000}})).await;
+    let from = |name: &str, limits: Value| json!({"from": {"workspace": name}, "limits": limits});
+    let cases = [
+        ("none", from("a", json!({})), json!({"objects": 70, "bytes": 1_000_000, "writtenBytesPerSecond": 5000})),
+        (
+            "own",
+            from("a", json!({"objects": 7, "bytes": 0, "watches": 3, "writtenBytesPerSecond": 5001})),
+            json!({"objects": 7, "bytes": 1_000_000, "watches": 3, "writtenBytesPerSecond": 5000}),
+        ),
+        (
+            "again",
+            from("own", json!({"objects": 8})),
+            json!({"objects": 7, "bytes": 1_000_000,
+            "writtenBytesPerSecond": 5000, "watches": 3}),
+        ),
+    ];
+    for (name, spec, limits) in cases {
+        server.create(name, spec).await;
+        let (_, body) = server.get(&format!("{WORKSPACES}/{name}")).await;
+        let object = machinery::value::decode(body.as_bytes()).unwrap();
+        for limit in ["objects", "bytes", "requestsInFlight", "watches", "writtenBytesPerSecond"] {
+            assert_eq!(object.at(&["spec", "limits", limit]), limits.get(limit), "{name} {limit}");
+        }
+    }
+    // who may change the workspace may raise its limits
+    assert_eq!(server.change("own", json!({"limits": {"objects": 1000}})).await.0, 200);
+}
+
+#[tokio::test]
+async fn written_bytes_have_a_rate() {
+    let server = TestServer::start().await;
+    server.create("a", json!({"limits": {"writtenBytesPerSecond": 100}})).await;
+    server.create("b", json!({})).await;
+    let object = |name: &str| json!({"metadata": {"name": name}, "data": {"text": ("x".repeat(2000))}});
+    let maps = |workspace: &str| format!("/clusters/{workspace}/api/v1/namespaces/default/configmaps");
+    for (workspace, name, code) in [("a", "one", 201), ("a", "two", 429), ("b", "one", 201), ("b", "two", 201)] {
+        let client = admin();
+        let sent = server.send(&client, Method::POST, &maps(workspace), &object(name)).await;
+        let retry_after = sent.headers().get("Retry-After").is_some();
+        assert_eq!((sent.status().as_u16(), retry_after), (code, code == 429), "{workspace} {name}");
+    }
+    // what ends objects is not refused
+    assert_eq!(server.call(&admin(), Method::DELETE, &format!("{}/one", maps("a")), Value::Null).await.0, 200);
+    assert_eq!(server.change("a", json!({"limits": {"writtenBytesPerSecond": 0}})).await.0, 200);
+    assert_eq!(server.call(&admin(), Method::POST, &maps("a"), object("two")).await.0, 201);
+}

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::sim::{Chance, Sim};
-use crate::contract::content::{Image, LiveValue, Number};
-use crate::contract::{BranchSource, Change, Revision, Snapshot, StoreError};
-use crate::embedded::branch::{BranchState, Branches};
+use crate::contract::content::{Image, LiveValue, Map, Number, bytes_of};
+use crate::contract::{BranchSource, Change, Entry, Revision, Snapshot, StoreError};
+use crate::embedded::branch::{BranchOperation, BranchState, Branches, EarlierPart, Origin, Share};
 use crate::embedded::entry::{BranchEntry, Difference, ForkOf, LogEntry, NOTHING, ROOT};
 use crate::embedded::live_branches::LiveBranches;
 use crate::embedded::options::{Durability, Options};
@@ -167,7 +168,7 @@ impl Run {
         let any = (!known.is_empty()).then(|| known[chance.below(known.len())].clone());
         let number = any.as_ref().map(|branch| branch.lineage.lock().number);
         let label = Bytes::from(vec![b'l'; chance.below(4)]);
-        let mut is_earlier = false;
+        let mut is_unwritten = false;
         let entry = match (chance.below(10), &any) {
             (0, Some(branch)) => {
                 self.branches.remove(&branch.id);
@@ -178,12 +179,19 @@ impl Run {
                 self.branches.reset(&branch.id, &label).unwrap();
                 BranchEntry::Reset { number: number.unwrap(), head, label }
             }
+            (9, Some(branch)) => {
+                is_unwritten = true;
+                let on = known[chance.below(known.len())].clone();
+                let on_number = on.lineage.lock().number;
+                self.branches.push(BranchOperation::Rebase { branch: branch.clone(), on, reply: oneshot::channel().0 });
+                BranchEntry::Rebase { number: number.unwrap(), on: on_number }
+            }
             (kind, _) => {
                 let id = Bytes::from(format!("branch-{}", chance.below(6)));
                 let replaced = self.branches.get(&id).map(|old| old.shared.head() + 1);
                 let earlier = kind == 8 && any.is_some() && chance.half();
-                let shared = any.as_ref().filter(|_| earlier).map_or(&self.shared, |branch| &branch.shared);
-                let (snapshot, differences) = earlier_than(shared, chance);
+                let of_part = any.clone().filter(|_| earlier);
+                let part = earlier_than(of_part.as_ref().map_or(&self.shared, |branch| &branch.shared), chance);
                 let (source, from, of, head) = match (kind, &any) {
                     (3, _) => (NOTHING, BranchSource::Nothing, ForkOf::Newest, 0),
                     (4 | 5, Some(branch)) => {
@@ -194,15 +202,17 @@ impl Run {
                         (number.unwrap(), BranchSource::Origin(&branch.id), ForkOf::Origin, branch.shared.head())
                     }
                     (8, _) => {
-                        is_earlier = true;
-                        let id = any.as_ref().filter(|_| earlier).map(|branch| &branch.id[..]);
+                        is_unwritten = true;
                         let source = number.filter(|_| earlier).unwrap_or(ROOT);
-                        let from = BranchSource::Earlier(id, &snapshot);
-                        (source, from, ForkOf::Earlier(differences), snapshot.revision)
+                        (source, BranchSource::Nothing, ForkOf::Earlier(part.differences.clone()), part.at)
                     }
                     _ => (ROOT, BranchSource::Store(None), ForkOf::Newest, self.shared.head()),
                 };
-                self.branches.fork(&id, &from, &label, &self.shared).unwrap();
+                if is_unwritten {
+                    self.branches.begin(&id, of_part.map_or(Origin::Root, Origin::Branch), Share::Part(part), &label);
+                } else {
+                    self.branches.fork(&id, &from, &label).unwrap();
+                }
                 BranchEntry::Fork { id, source, of, head: head.max(replaced.unwrap_or(0)), label }
             }
         };
@@ -210,8 +220,8 @@ impl Run {
             self.live_branches.take(made, &self.shared, self.writer.head());
         }
         self.pending.push(Act::Branch(entry));
-        assert_eq!(self.live_branches.has_unwritten(), is_earlier);
-        if is_earlier {
+        assert_eq!(self.live_branches.has_unwritten(), is_unwritten);
+        if is_unwritten {
             self.send(vec![])?;
             self.live_branches.settle(Ok(()));
         }
@@ -275,8 +285,8 @@ impl Run {
     }
 }
 
-/// What a store may have held earlier, and how that differs from what it holds, by rising keys.
-fn earlier_than(shared: &Shared, chance: &mut Chance) -> (Snapshot, Vec<Difference>) {
+/// What a store may have held earlier.
+fn earlier_than(shared: &Shared, chance: &mut Chance) -> EarlierPart {
     let Snapshot { revision: head, mut entries } = shared.snapshot();
     let mut differences = vec![];
     entries.retain(|entry| {
@@ -294,8 +304,9 @@ fn earlier_than(shared: &Shared, chance: &mut Chance) -> (Snapshot, Vec<Differen
             differences.push(Difference { key: entry.key.clone(), live: Some(live) });
         }
     }
-    differences.sort_by(|a, b| a.key.cmp(&b.key));
-    (Snapshot { revision, entries }, differences)
+    let keys: Map =
+        entries.into_iter().map(|Entry { key, revision, value }| (key, LiveValue { revision, value })).collect();
+    EarlierPart { differences, bytes: bytes_of(&keys), keys, at: revision }
 }
 
 /// A random change of a key, a deletion only if it is there.
@@ -403,6 +414,10 @@ pub fn branches(acts: &[Act]) -> BTreeMap<Number, ModelBranch> {
                 all.insert(position, ModelBranch { live, label, head: *head, ..old });
             }
             Act::Branch(BranchEntry::Drop { number }) => drop(all.remove(number).unwrap()),
+            Act::Branch(BranchEntry::Rebase { number, on }) => {
+                let base = all[on].live.clone();
+                all.get_mut(number).unwrap().base = base;
+            }
         }
     }
     all
