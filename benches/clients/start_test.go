@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/pintle/pintle/clients/go/clientgo"
+	"github.com/pintle/pintle/clients/go/pintle"
 	"github.com/pintle/pintle/clients/go/pintletest"
 
 	_ "github.com/pintle/pintle/clients/go/embedded"
@@ -34,9 +36,9 @@ func milliseconds(began time.Time) float64 {
 
 func TestStart(t *testing.T) {
 	began := time.Now()
-	list(t, pintletest.Start(t))
+	list(t, clientgo.Start(t))
 	ready := milliseconds(began)
-	template := pintletest.NewTemplate(t, "built", func(*pintletest.Workspace) error { return nil })
+	template := pintletest.NewTemplate(t, "built", func(*pintle.Workspace) error { return nil })
 	var forks, all []float64
 	for range tests {
 		began := time.Now()
@@ -45,7 +47,7 @@ func TestStart(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			workspace := template.Fork(t)
 			forked = milliseconds(began)
-			list(t, workspace.Config())
+			list(t, clientgo.Config(workspace))
 		})
 		forks, all = append(forks, forked), append(all, milliseconds(began))
 	}

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/pintle/pintle/clients/go v0.1.0
+	github.com/pintle/pintle/clients/go/clientgo v0.1.0
 	github.com/pintle/pintle/clients/go/embedded v0.1.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -73,5 +74,6 @@ require (
 // until the modules are published
 replace (
 	github.com/pintle/pintle/clients/go => ../../clients/go
+	github.com/pintle/pintle/clients/go/clientgo => ../../clients/go/clientgo
 	github.com/pintle/pintle/clients/go/embedded => ../../clients/go/embedded
 )

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pintle/pintle/clients/go/clientgo"
 	"github.com/pintle/pintle/clients/go/pintletest"
 
 	_ "github.com/pintle/pintle/clients/go/embedded"
@@ -21,7 +22,7 @@ import (
 // name.
 func start(t *testing.T) (*rest.Config, client.Client) {
 	t.Parallel()
-	config := pintletest.Start(t, pintletest.Options{CRDPaths: []string{"crds"}})
+	config := clientgo.Start(t, pintletest.Options{CRDPaths: []string{"crds"}})
 	manager, err := Manager(config)
 	if err != nil {
 		t.Fatal(err)

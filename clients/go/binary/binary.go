@@ -127,7 +127,7 @@ func (packed Packed) unpack(file io.WriterAt) error {
 	var all sync.WaitGroup
 	begin := 0
 	for i, end := range packed.Ends {
-		part := packed.Compressed[begin:end]
+		i, part := i, packed.Compressed[begin:end]
 		begin = end
 		all.Add(1)
 		go func() {

@@ -63,7 +63,7 @@ func TestEmbeddedProgramsAreUnpackedOnce(t *testing.T) {
 		t.Setenv(name, t.TempDir())
 	}
 	var all sync.WaitGroup
-	for range 8 {
+	for i := 0; i < 8; i++ {
 		all.Add(1)
 		go func() {
 			defer all.Done()

@@ -1,9 +1,9 @@
-"""Packs the Go modules as a directory that GOPROXY can name: clients/go, and clients/go/embedded with a binary.
+"""Packs the Go modules as a directory that GOPROXY can name: clients/go, clients/go/clientgo, and clients/go/embedded with a binary.
 
     pack.py BINARY DIRECTORY
 
-It needs nothing but Python, and the same files give the same bytes. The version is that of the tags `clients/go/v…` and
-`clients/go/embedded/v…`; the latter is on a commit that has the binaries of all platforms.
+It needs nothing but Python, and the same files give the same bytes. The version is that of the tags `clients/go/v…`,
+`clients/go/clientgo/v…` and `clients/go/embedded/v…`; the last is on a commit that has the binaries of all platforms.
 """
 
 import gzip
@@ -67,7 +67,7 @@ def sources(root):
 
 
 def pack(binary, directory):
-    """Writes both modules, and returns the paths of their archives."""
+    """Writes the modules, and returns the paths of their archives."""
     binary, directory = pathlib.Path(binary), pathlib.Path(directory) / "go"
     version = subprocess.run([binary, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
     own = re.search('Version = "(.*)"', (ROOT / "binary" / "version.go").read_text())[1]
@@ -85,6 +85,7 @@ def pack(binary, directory):
     embedded[f"pintle_{name}.go"] = PLATFORM_FILE.format(**words).encode()
     return [
         write(directory, MODULE, f"v{version}", sources(ROOT)),
+        write(directory, f"{MODULE}/clientgo", f"v{version}", sources(ROOT / "clientgo")),
         write(directory, f"{MODULE}/embedded", f"v{version}", embedded),
     ]
 

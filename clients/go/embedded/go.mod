@@ -1,6 +1,6 @@
 module github.com/pintle/pintle/clients/go/embedded
 
-go 1.22.0
+go 1.20
 
 require github.com/pintle/pintle/clients/go v0.1.0
 

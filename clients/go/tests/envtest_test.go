@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/pintle/pintle/clients/go/envtest"
+	"github.com/pintle/pintle/clients/go/clientgo/envtest"
 
 	"pintle.test/go/internal/suite"
 )

@@ -4,6 +4,7 @@ go 1.22.0
 
 require (
 	github.com/pintle/pintle/clients/go v0.1.0
+	github.com/pintle/pintle/clients/go/clientgo v0.1.0
 	github.com/pintle/pintle/clients/go/embedded v0.1.0
 	k8s.io/api v0.28.0
 	k8s.io/apimachinery v0.28.0
@@ -31,6 +32,7 @@ require (
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/spf13/pflag v1.0.5 // indirect
+	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/net v0.13.0 // indirect
 	golang.org/x/oauth2 v0.8.0 // indirect
 	golang.org/x/sys v0.10.0 // indirect
@@ -53,5 +55,6 @@ require (
 
 replace (
 	github.com/pintle/pintle/clients/go => ../
+	github.com/pintle/pintle/clients/go/clientgo => ../clientgo
 	github.com/pintle/pintle/clients/go/embedded => ../embedded
 )

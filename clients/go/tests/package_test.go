@@ -24,17 +24,21 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/pintle/pintle/clients/go/clientgo"
+	"github.com/pintle/pintle/clients/go/pintle"
 	"github.com/pintle/pintle/clients/go/pintletest"
 
 	"pintle.test/go/internal/suite"
 )
+
+var ctx = context.Background()
 
 var options = pintletest.Options{CRDPaths: []string{"testdata/boats"}}
 
 // names returns the boats in a workspace.
 func names(t *testing.T, workspace *pintletest.Workspace) (names []string) {
 	t.Helper()
-	found, err := dynamic.NewForConfigOrDie(workspace.Config()).Resource(suite.Boats).List(context.Background(), metav1.ListOptions{})
+	found, err := dynamic.NewForConfigOrDie(clientgo.Config(workspace)).Resource(suite.Boats).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,25 +57,25 @@ func expect(t *testing.T, workspace *pintletest.Workspace, wanted ...string) {
 
 func TestWorkspacesAreApart(t *testing.T) {
 	one, two := pintletest.New(t, options), pintletest.New(t, options)
-	if err := one.ApplyObjects(suite.Boat("mary")); err != nil {
+	if err := one.ApplyObjects(ctx, suite.Boat("mary")); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, one, "argo", "mary", "vasa")
 	expect(t, two, "argo", "vasa")
 	fork := one.Fork(t)
-	if err := fork.ApplyObjects(suite.Boat("rose")); err != nil {
+	if err := fork.ApplyObjects(ctx, suite.Boat("rose")); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, fork, "argo", "mary", "rose", "vasa")
-	if err := fork.Reset(); err != nil {
+	if err := fork.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, fork, "argo", "mary", "vasa")
-	if err := one.Reset(); err != nil {
+	if err := one.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, one, "argo", "vasa")
-	err := pintletest.New(t).ApplyObjects(suite.Boat("mary"))
+	err := pintletest.New(t).ApplyObjects(ctx, suite.Boat("mary"))
 	if wanted := `no matches for kind "Boat" in version "example.com/v1": apply its CustomResourceDefinition first`; err == nil || !strings.HasSuffix(err.Error(), wanted) {
 		t.Fatal(err)
 	}
@@ -79,21 +83,21 @@ func TestWorkspacesAreApart(t *testing.T) {
 
 // TestTwoFilesMayNameTheirTemplatesAlike: the file of suite.Fleet has a template of the same key.
 func TestTwoFilesMayNameTheirTemplatesAlike(t *testing.T) {
-	own := pintletest.NewTemplate(t, "fleet", func(workspace *pintletest.Workspace) error {
-		return workspace.ApplyObjects(suite.Boat("mary"))
+	own := pintletest.NewTemplate(t, "fleet", func(workspace *pintle.Workspace) error {
+		return workspace.ApplyObjects(ctx, suite.Boat("mary"))
 	}, options)
 	expect(t, own.Fork(t), "argo", "mary", "vasa")
 	expect(t, suite.Fleet(t, options).Fork(t), "argo", "rose", "vasa")
-	if err := pintletest.New(t).Apply(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no file that ends with .yaml, .yml or .json") {
+	if err := pintletest.New(t).Apply(ctx, t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no file that ends with .yaml, .yml or .json") {
 		t.Fatal(err)
 	}
 }
 
 func TestTemplatesAreBuiltOnce(t *testing.T) {
 	built := 0
-	build := func(workspace *pintletest.Workspace) error {
+	build := func(workspace *pintle.Workspace) error {
 		built++
-		return workspace.Apply("testdata/boats/z-crd.yaml", "testdata/boats/a-boats.yaml")
+		return workspace.Apply(ctx, "testdata/boats/z-crd.yaml", "testdata/boats/a-boats.yaml")
 	}
 	for range 3 {
 		expect(t, pintletest.NewTemplate(t, "boats", build).Fork(t), "argo", "vasa")
@@ -171,11 +175,11 @@ func TestSuitesLeaveNothing(t *testing.T) {
 func TestTypedObjectsAreApplied(t *testing.T) {
 	workspace := pintletest.New(t, options)
 	typed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "typed", Namespace: "default"}, Data: map[string]string{"a": "b"}}
-	if err := workspace.ApplyObjects(typed, suite.Boat("mary")); err != nil {
+	if err := clientgo.Apply(ctx, workspace, typed, suite.Boat("mary")); err != nil {
 		t.Fatal(err)
 	}
-	maps := dynamic.NewForConfigOrDie(workspace.Config()).Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")
-	if found, err := maps.Get(context.Background(), "typed", metav1.GetOptions{}); err != nil || found.Object["data"].(map[string]any)["a"] != "b" {
+	maps := dynamic.NewForConfigOrDie(clientgo.Config(workspace)).Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("default")
+	if found, err := maps.Get(ctx, "typed", metav1.GetOptions{}); err != nil || found.Object["data"].(map[string]any)["a"] != "b" {
 		t.Fatal(found, err)
 	}
 	expect(t, workspace, "argo", "mary", "vasa")
@@ -254,7 +258,7 @@ func TestProcess(t *testing.T) {
 	if os.Getenv("PROCESS") == "" {
 		t.Skip("TestProcessesShareAServer runs it")
 	}
-	config := pintletest.Start(t)
+	config := clientgo.Start(t)
 	fmt.Printf("server %s\n", strings.Split(config.Host, "/clusters/")[0])
 	select {}
 }
@@ -297,7 +301,7 @@ func TestBuilder(t *testing.T) {
 	if os.Getenv("BUILDER") == "" {
 		t.Skip("TestDeadBuildersFreeTheirTemplate runs it")
 	}
-	pintletest.NewTemplate(t, "dead", func(*pintletest.Workspace) error {
+	pintletest.NewTemplate(t, "dead", func(*pintle.Workspace) error {
 		fmt.Println("building")
 		select {}
 	})
@@ -307,7 +311,7 @@ func TestBuilder(t *testing.T) {
 func TestDeadBuildersFreeTheirTemplate(t *testing.T) {
 	t.Setenv("PINTLE_RUN", fmt.Sprintf("dead builder of %d", os.Getpid()))
 	// keeps the server
-	pintletest.Start(t)
+	pintletest.New(t)
 	builder := exec.Command(os.Args[0], "-test.run=^TestBuilder$")
 	builder.Env = append(os.Environ(), "BUILDER=1")
 	stdout, err := builder.StdoutPipe()
@@ -323,9 +327,9 @@ func TestDeadBuildersFreeTheirTemplate(t *testing.T) {
 	builder.Process.Kill()
 	builder.Wait()
 	built := 0
-	template := pintletest.NewTemplate(t, "dead", func(workspace *pintletest.Workspace) error {
+	template := pintletest.NewTemplate(t, "dead", func(workspace *pintle.Workspace) error {
 		built++
-		return workspace.Apply("testdata/boats")
+		return workspace.Apply(ctx, "testdata/boats")
 	})
 	expect(t, template.Fork(t), "argo", "vasa")
 	if built != 1 {
@@ -342,14 +346,14 @@ func TestStop(t *testing.T) {
 		}
 		return
 	}
-	t.Run("uses it", func(t *testing.T) { pintletest.Start(t) })
+	t.Run("uses it", func(t *testing.T) { pintletest.New(t) })
 	place := os.Getenv("XDG_RUNTIME_DIR")
 	if files, err := os.ReadDir(place); err != nil || len(files) == 0 {
 		t.Fatalf("there is no server: %v", err)
 	}
 	pintletest.Stop()
 	gone(t, place)
-	t.Run("uses another one", func(t *testing.T) { pintletest.Start(t) })
+	t.Run("uses another one", func(t *testing.T) { pintletest.New(t) })
 }
 
 // TestProxiesAndOtherAuthoritiesAreNotUsed is that of another process, since Go reads the environment once.
@@ -367,7 +371,7 @@ func TestProxiesAndOtherAuthoritiesAreNotUsed(t *testing.T) {
 
 // BenchmarkWorkspace is what each test pays: a fork, its first response, and its end.
 func BenchmarkWorkspace(b *testing.B) {
-	template := pintletest.NewTemplate(b, "benchmark", func(workspace *pintletest.Workspace) error { return workspace.Apply("testdata/boats") })
+	template := pintletest.NewTemplate(b, "benchmark", func(workspace *pintle.Workspace) error { return workspace.Apply(ctx, "testdata/boats") })
 	b.Run("fork", func(b *testing.B) {
 		for range b.N {
 			template.Fork(b)
@@ -375,8 +379,8 @@ func BenchmarkWorkspace(b *testing.B) {
 	})
 	b.Run("fork and list", func(b *testing.B) {
 		for range b.N {
-			boats := dynamic.NewForConfigOrDie(template.Fork(b).Config()).Resource(suite.Boats)
-			if _, err := boats.List(context.Background(), metav1.ListOptions{}); err != nil {
+			boats := dynamic.NewForConfigOrDie(clientgo.Config(template.Fork(b))).Resource(suite.Boats)
+			if _, err := boats.List(ctx, metav1.ListOptions{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -2,6 +2,7 @@
 package failing
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestFails(t *testing.T) {
 		// where nothing listens
 		"clientConfig": map[string]any{"url": "https://127.0.0.1:1/"}, "rules": []any{rule},
 	}
-	err := workspace.ApplyObjects(
+	err := workspace.ApplyObjects(context.Background(),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
 			"metadata": map[string]any{"name": "a"}, "webhooks": []any{webhook},
@@ -39,5 +40,5 @@ func TestWrongFlags(t *testing.T) {
 	if os.Getenv("FAILING") == "" {
 		t.Skip("TestWhatIsWrongIsOneLine runs it")
 	}
-	pintletest.Start(t, pintletest.Options{Flags: []string{"--no-such-flag"}})
+	pintletest.New(t, pintletest.Options{Flags: []string{"--no-such-flag"}})
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/pintle/pintle/clients/go/clientgo"
+	"github.com/pintle/pintle/clients/go/pintle"
 	"github.com/pintle/pintle/clients/go/pintletest"
 
 	_ "github.com/pintle/pintle/clients/go/embedded"
@@ -29,8 +31,8 @@ func Boat(name string) *unstructured.Unstructured {
 
 // Fleet is a template with one more boat.
 func Fleet(t *testing.T, options pintletest.Options) *pintletest.Template {
-	return pintletest.NewTemplate(t, "fleet", func(workspace *pintletest.Workspace) error {
-		return workspace.ApplyObjects(Boat("rose"))
+	return pintletest.NewTemplate(t, "fleet", func(workspace *pintle.Workspace) error {
+		return workspace.ApplyObjects(context.Background(), Boat("rose"))
 	}, options)
 }
 
@@ -42,7 +44,7 @@ func Run(t *testing.T) {
 	for i := range 250 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			boats := dynamic.NewForConfigOrDie(pintletest.Start(t, pintletest.Options{CRDPaths: []string{"../../testdata/boats/z-crd.yaml"}})).Resource(Boats).Namespace("default")
+			boats := dynamic.NewForConfigOrDie(clientgo.Start(t, pintletest.Options{CRDPaths: []string{"../../testdata/boats/z-crd.yaml"}})).Resource(Boats).Namespace("default")
 			if _, err := boats.Create(context.Background(), Boat("argo"), metav1.CreateOptions{}); err != nil {
 				t.Error(err)
 			}

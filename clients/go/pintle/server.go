@@ -1,12 +1,22 @@
-// Package shared joins the server that the processes of a test run share, and that ends with the last of them.
+// Package pintle starts the server that the processes of a test run share, and that ends with the last of them, and creates workspaces in
+// it, each of which is a Kubernetes API of its own.
+//
+//	server, err := pintle.Start(ctx)
+//	workspace, err := server.Workspace(ctx, nil)
+//	err = workspace.Apply(ctx, "config/crd")
+//	kubeconfig, err := workspace.Kubeconfig()
+//
+// Tests need less code with the package pintletest. Clients of client-go are in the module clients/go/clientgo. A context bounds how long a
+// call waits; what it has begun, such as the start of a server, may go on.
 //
 // A Unix socket stands for the server. A connection to it makes this process a user; the kernel closes it however the process ends. The
 // server sends a line of JSON when it is ready. Without a server there, this process starts one, which ends at once if another process
 // was faster; see `pintle serve --help`.
-package shared
+package pintle
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,9 +35,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-
 	"github.com/pintle/pintle/clients/go/binary"
 )
 
@@ -44,15 +51,13 @@ const (
 
 // Server is a running server, of which this process is a user until it ends.
 type Server struct {
-	URL         string `json:"url"`
-	Version     string `json:"version"`
-	PID         int    `json:"pid"`
-	Log         string `json:"log"`
-	Credentials struct {
-		CertificateAuthority string `json:"certificateAuthority"`
-		Certificate          string `json:"certificate"`
-		Key                  string `json:"key"`
-	} `json:"credentials"`
+	URL     string `json:"url"`
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	// Log is the path of the log.
+	Log string `json:"log"`
+	// Credentials are those of the administrator.
+	Credentials Credentials `json:"credentials"`
 
 	// Data is a directory that exists as long as the server.
 	Data string `json:"-"`
@@ -61,21 +66,24 @@ type Server struct {
 	socket     string
 	flags      []string
 	connection *net.UnixConn
-	http       *http.Client
-	client     *dynamic.DynamicClient
+	client     *http.Client
 
 	templates sync.Map
 }
 
 var (
 	started  = map[string]*Server{}
-	starting sync.Mutex
+	starting = make(chan struct{}, 1)
 )
 
-// Join returns the server of this test run with these flags of `pintle serve`, which is started unless it runs.
-func Join(flags []string) (*Server, error) {
-	starting.Lock()
-	defer starting.Unlock()
+// Start returns the server of this test run with these flags of `pintle serve`, which is started unless it runs.
+func Start(ctx context.Context, flags ...string) (*Server, error) {
+	select {
+	case starting <- struct{}{}:
+		defer func() { <-starting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	program, err := binary.Find()
 	if err != nil {
 		return nil, err
@@ -94,7 +102,7 @@ func Join(flags []string) (*Server, error) {
 		"serve", "--storage=memory", "--workspaces", "--testing", "--secure-port=0", "--bind-address=127.0.0.1", "-o=json",
 		"--exit-with-users=" + server.socket, "--data-dir=" + server.Data,
 	}, flags...)
-	if err := server.join(); err != nil {
+	if err := server.join(ctx); err != nil {
 		return nil, err
 	}
 	started[name] = server
@@ -129,10 +137,10 @@ func directory() string {
 }
 
 // join becomes a user of the server, and starts one if there is none.
-func (s *Server) join() error {
+func (s *Server) join(ctx context.Context) error {
 	began := time.Now()
 	for ends := 0; ; ends++ {
-		isReady, err := s.connect()
+		isReady, err := s.connect(ctx)
 		if err != nil {
 			return err
 		}
@@ -148,13 +156,13 @@ func (s *Server) join() error {
 		if took > startTime {
 			return fmt.Errorf("no server has started within %s: run %s serve to see why", startTime, s.program)
 		}
-		if err := s.spawn(); err != nil {
+		if err := s.spawn(ctx); err != nil {
 			return err
 		}
 	}
 	err := binary.CheckVersion(s.program, s.Version)
 	if err == nil {
-		err = s.makeClients()
+		s.client, err = s.Credentials.newClient()
 	}
 	if err != nil {
 		s.connection.Close()
@@ -162,28 +170,17 @@ func (s *Server) join() error {
 	return err
 }
 
-// makeClients makes the clients of the API outside of workspaces, which share their connections.
-func (s *Server) makeClients() error {
-	config := s.Config("")
-	var err error
-	if s.http, err = rest.HTTPClientFor(config); err != nil {
-		return err
-	}
-	s.client, err = dynamic.NewForConfigAndClient(config, s.http)
-	return err
-}
-
 // connect reads the first line. False if there is no server, or if it is about to end.
-func (s *Server) connect() (bool, error) {
-	connection, err := net.Dial("unix", s.socket)
+func (s *Server) connect(ctx context.Context) (bool, error) {
+	dialer := net.Dialer{Timeout: startTime}
+	connection, err := dialer.DialContext(ctx, "unix", s.socket)
 	if err != nil {
-		return false, nil
+		return false, ctx.Err()
 	}
-	connection.SetReadDeadline(time.Now().Add(startTime))
-	line, err := bufio.NewReader(connection).ReadBytes('\n')
+	line, err := readLine(ctx, connection)
 	if err != nil {
 		connection.Close()
-		return false, nil
+		return false, ctx.Err()
 	}
 	if err := json.Unmarshal(line, s); err != nil {
 		connection.Close()
@@ -193,10 +190,25 @@ func (s *Server) connect() (bool, error) {
 	return true, nil
 }
 
+// readLine reads until a line ends, or the context does.
+func readLine(ctx context.Context, connection net.Conn) ([]byte, error) {
+	connection.SetReadDeadline(time.Now().Add(startTime))
+	isRead := make(chan struct{})
+	defer close(isRead)
+	go func() {
+		select {
+		case <-ctx.Done():
+			connection.SetReadDeadline(time.Now())
+		case <-isRead:
+		}
+	}()
+	return bufio.NewReader(connection).ReadBytes('\n')
+}
+
 func (s *Server) logFile() string { return strings.TrimSuffix(s.socket, "sock") + "log" }
 
 // spawn starts a server, and returns when it accepts connections, or another one does.
-func (s *Server) spawn() error {
+func (s *Server) spawn(ctx context.Context) error {
 	err := os.MkdirAll(filepath.Dir(s.socket), 0o700)
 	if err != nil {
 		return err
@@ -232,12 +244,24 @@ func (s *Server) spawn() error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be run: %w: correct PINTLE_BINARY, or install it again", s.program, err)
 	}
-	if _, err := bufio.NewReader(stdout).ReadBytes('\n'); err == nil {
-		// nothing else waits for its end
-		go command.Wait()
-		return nil
+	ended := make(chan error, 1)
+	isReady := make(chan bool, 1)
+	// nothing else waits for its end
+	go func() {
+		_, err := bufio.NewReader(stdout).ReadBytes('\n')
+		isReady <- err == nil
+		ended <- command.Wait()
+	}()
+	select {
+	case <-ctx.Done():
+		// others may have joined it; it ends if nobody has
+		return ctx.Err()
+	case is := <-isReady:
+		if is {
+			return nil
+		}
 	}
-	if err := command.Wait(); err != nil {
+	if err := <-ended; err != nil {
 		text, _ := io.ReadAll(io.NewSectionReader(log, before, maxLog))
 		os.Remove(path)
 		os.Remove(filepath.Dir(path))
@@ -277,34 +301,14 @@ func (s *Server) LogSince(size int64) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Leave ends the use of all servers by this process.
-func Leave() {
-	starting.Lock()
-	defer starting.Unlock()
+// Stop ends the use of all servers by this process, which otherwise is that of its end.
+func Stop() {
+	starting <- struct{}{}
+	defer func() { <-starting }()
 	for name, server := range started {
-		server.http.CloseIdleConnections()
+		server.client.CloseIdleConnections()
 		server.connection.Close()
 		delete(started, name)
-	}
-}
-
-// Config is the configuration of clients of a workspace, or of the API outside of workspaces.
-//
-// It names no proxy: Go uses none for loopback addresses, and a function in Proxy would give each client connections of its own.
-func (s *Server) Config(workspace string) *rest.Config {
-	host := s.URL
-	if workspace != "" {
-		host += "/clusters/" + workspace
-	}
-	return &rest.Config{
-		Host: host,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   []byte(s.Credentials.CertificateAuthority),
-			CertData: []byte(s.Credentials.Certificate),
-			KeyData:  []byte(s.Credentials.Key),
-		},
-		// a test waits for nothing that the server does not make it wait for
-		QPS: -1,
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -178,7 +177,7 @@ func (o *WebhookInstallOptions) certify() error {
 	}
 	own := certificate("localhost")
 	own.KeyUsage, own.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	for _, name := range slices.Compact([]string{"localhost", o.LocalServingHost, o.LocalServingHostExternalName}) {
+	for _, name := range []string{"localhost", o.LocalServingHost, o.LocalServingHostExternalName} {
 		if address := net.ParseIP(name); address != nil {
 			own.IPAddresses = append(own.IPAddresses, address)
 		} else if name != "" {

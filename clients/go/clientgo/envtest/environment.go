@@ -3,6 +3,7 @@
 package envtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/pintle/pintle/clients/go/internal/shared"
+	"github.com/pintle/pintle/clients/go/clientgo"
+	"github.com/pintle/pintle/clients/go/pintle"
 )
 
 // Environment is a Kubernetes API for tests, with the fields of that of controller-runtime. There is no ControlPlane, since an
@@ -52,7 +55,7 @@ type Environment struct {
 	ControlPlaneStopTimeout      time.Duration
 	AttachControlPlaneOutput     bool
 
-	workspace *shared.Workspace
+	workspace *pintle.Workspace
 }
 
 func (e *Environment) usesExistingCluster() bool {
@@ -85,20 +88,21 @@ func (e *Environment) open() error {
 			e.Config = config
 		}
 	} else {
-		server, err := shared.Join(e.Flags)
+		ctx := context.Background()
+		server, err := pintle.Start(ctx, e.Flags...)
 		if err != nil {
 			return err
 		}
-		if e.workspace, err = server.Workspace(nil); err != nil {
+		if e.workspace, err = server.Workspace(ctx, nil); err != nil {
 			return err
 		}
-		e.Config, name = e.workspace.Config(), e.workspace.Name
+		e.Config, name = clientgo.Config(e.workspace), e.workspace.Name
 	}
 	if len(e.KubeConfig) > 0 {
 		return nil
 	}
 	var err error
-	e.KubeConfig, err = shared.KubeconfigOf(name, e.Config)
+	e.KubeConfig, err = kubeconfigOf(name, e.Config)
 	return err
 }
 
@@ -130,7 +134,7 @@ func (e *Environment) install() error {
 func (e *Environment) Stop() error {
 	err := e.WebhookInstallOptions.Cleanup()
 	if e.workspace != nil {
-		deleted := e.workspace.Delete()
+		deleted := e.workspace.Delete(context.Background())
 		e.workspace = nil
 		return errors.Join(err, deleted)
 	}
@@ -171,5 +175,21 @@ func (u *AuthenticatedUser) Config() *rest.Config { return rest.CopyConfig(u.con
 
 // KubeConfig returns the content of a kubeconfig of the user.
 func (u *AuthenticatedUser) KubeConfig() ([]byte, error) {
-	return shared.KubeconfigOf("user", u.config)
+	return kubeconfigOf("user", u.config)
+}
+
+// kubeconfigOf is a kubeconfig with one context.
+func kubeconfigOf(name string, config *rest.Config) ([]byte, error) {
+	file := clientcmdapi.NewConfig()
+	file.CurrentContext = name
+	file.Clusters[name] = &clientcmdapi.Cluster{
+		Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile, InsecureSkipTLSVerify: config.Insecure,
+	}
+	file.AuthInfos[name] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientCertificate: config.CertFile, ClientKeyData: config.KeyData, ClientKey: config.KeyFile,
+		Token: config.BearerToken, TokenFile: config.BearerTokenFile, Username: config.Username, Password: config.Password,
+		Impersonate: config.Impersonate.UserName, ImpersonateGroups: config.Impersonate.Groups,
+	}
+	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "default"}
+	return clientcmd.Write(*file)
 }

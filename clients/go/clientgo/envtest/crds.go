@@ -3,13 +3,8 @@ package envtest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"reflect"
-	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,8 +17,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-
-	"github.com/pintle/pintle/clients/go/internal/manifest"
 )
 
 const (
@@ -81,44 +74,15 @@ func ReadCRDFiles(options *CRDInstallOptions) error {
 		if err := convert(object, definition); err != nil {
 			return fmt.Errorf("%s: %w", object.GetName(), err)
 		}
-		hasName := func(other *apiextensionsv1.CustomResourceDefinition) bool { return other.Name == definition.Name }
-		options.CRDs = append(slices.DeleteFunc(options.CRDs, hasName), definition)
+		kept := options.CRDs[:0:0]
+		for _, other := range options.CRDs {
+			if other.Name != definition.Name {
+				kept = append(kept, other)
+			}
+		}
+		options.CRDs = append(kept, definition)
 	}
 	return nil
-}
-
-// read returns the objects in files, and in the files that lie in directories.
-func read(paths []string, isErrorIfMissing bool) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for _, path := range paths {
-		files := []string{path}
-		entries, err := os.ReadDir(path)
-		switch {
-		case err == nil:
-			files = nil
-			for _, entry := range entries {
-				if !entry.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(entry.Name())) {
-					files = append(files, filepath.Join(path, entry.Name()))
-				}
-			}
-		case errors.Is(err, fs.ErrNotExist) && !isErrorIfMissing:
-			continue
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, err
-		}
-		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			found, err := manifest.DecodeObjects(content)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-			objects = append(objects, found...)
-		}
-	}
-	return objects, nil
 }
 
 // convert converts between typed objects and others by their JSON.
@@ -199,8 +163,15 @@ func WaitForCRDs(config *rest.Config, crds []*apiextensionsv1.CustomResourceDefi
 
 func isServed(client *discovery.DiscoveryClient, definition *apiextensionsv1.CustomResourceDefinition, version string) bool {
 	list, err := client.ServerResourcesForGroupVersion(definition.Spec.Group + "/" + version)
-	isIt := func(found metav1.APIResource) bool { return found.Name == definition.Spec.Names.Plural }
-	return err == nil && slices.ContainsFunc(list.APIResources, isIt)
+	if err != nil {
+		return false
+	}
+	for _, found := range list.APIResources {
+		if found.Name == definition.Spec.Names.Plural {
+			return true
+		}
+	}
+	return false
 }
 
 // UninstallCRDs deletes definitions, if they are there.
