@@ -895,6 +895,15 @@ def test_export_and_import(launch):
         assert status == 0 and "objects are imported and compared" in output, output
         status, output = pintle("import", directory / "file", "--etcd-servers", etcd.urls)
         assert status == 1 and "an import needs a store without any" in output, output
+        # the key is there while an import runs, and stays when it is interrupted
+        etcd.put("/registry/pintle/importing", b"")
+        for arguments in (["serve", "--secure-port", "0", "--data-dir", directory / "refused"], ["export", directory / "part"]):
+            status, output = pintle(*arguments, "--etcd-servers", etcd.urls)
+            assert status == 1 and "an import into it was not completed" in output and len(output.splitlines()) == 1, output
+        status, output = pintle("import", directory / "file", "--etcd-servers", etcd.urls)
+        assert status == 1 and etcd.get("/registry/pintle/importing") == b"", output
+        status, output = pintle("import", directory / "file", "--etcd-servers", etcd.urls, "--conflict", "skip")
+        assert status == 0, output
         with server_on(launch, etcd) as server:
             assert objects(server) == want
             exported = subprocess.run([launch.binary, "export", "-", "--etcd-servers", etcd.urls], capture_output=True, timeout=60, check=True)

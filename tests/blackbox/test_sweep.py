@@ -17,6 +17,7 @@ import urllib.request
 import pytest
 
 from disk import Disk
+from encryption import ENCODED, SECRETS, configuration, secret
 
 pytestmark = [pytest.mark.crash, pytest.mark.serial, pytest.mark.timeout(7200)]
 
@@ -268,5 +269,58 @@ def test_forks_and_resets(sweep):
                 assert (f"/clusters/{name}" in done) <= (there == want), (where, there)
                 assert there in (None, want), (where, there)
             assert found(server, "reset") in ([want] if CHANGES[2][1] in done else [want, want | {"own"}]), where
+
+    sweep.each(task, check, prepare)
+
+
+def test_rewriting_of_the_storage(sweep):
+    """Values that an interrupted rewriting left with the former key are written by the next one; after that, the new key reads all
+    of them, those of workspaces and of what they return to at a reset as well."""
+    original, data = sweep.directory / "original", sweep.directory / "data"
+    old, new = {"aesgcm": [("old", 1)]}, {"aesgcm": [("new", 2)]}
+    both = {"aesgcm": [("new", 2), ("old", 1)]}
+    apis = ("", "/clusters/a", "/clusters/fork")
+
+    def serve(directory, provider, environment=None):
+        flag = f"--encryption-provider-config={configuration(sweep.directory, provider, 'identity')}"
+        return sweep.launch("--workspaces", flag, storage="embedded", data_dir=directory, environment=environment)
+
+    def rewrite(server):
+        command = [sweep.launch.binary, "storage", "rewrite", "--resource", "secrets", "--kubeconfig", server.kubeconfig]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+    with serve(original, old) as server:
+        server.ok("POST", "/clusters/a", {})
+        for api in apis[:2]:
+            for number in range(3):
+                server.ok("POST", api + SECRETS, secret(f"secret-{number}"))
+        server.ok("POST", "/clusters/fork", {"from": {"workspace": "a"}})
+
+    def prepare():
+        remove(data)
+        shutil.copytree(original, data)
+
+    def task():
+        server, status, output = serve(data, both, sweep.disk.environment), None, ""
+        try:
+            server.start()
+            output = rewrite(server)[1]
+        except (AssertionError, OSError):
+            # it was killed, or a call failed
+            pass
+        if server.process is not None:
+            status = server.stop()
+        return status, output + server.last_log
+
+    def check(where):
+        with serve(data, both) as server:
+            status, output = rewrite(server)
+            assert status == 0, (where, output)
+        with serve(data, new) as server:
+            server.ok("PATCH", CHANGES[2][1].replace("/reset", "/fork"), {"spec": {"reset": "1"}})
+            for api in apis:
+                found = {item["metadata"]["name"]: item["data"] for item in server.ok("GET", api + SECRETS)["items"]}
+                assert found == {f"secret-{number}": {"k": ENCODED.decode()} for number in range(3)}, (where, api)
 
     sweep.each(task, check, prepare)

@@ -30,13 +30,8 @@ pub async fn latest(flags: &Etcd) -> Result<store::Snapshot, String> {
     open(flags, None)?.latest().await.map_err(|error| error.to_string())
 }
 
-/// Connects to etcd once, so that an unreachable or unexpected cluster is an error instead of a delay.
-pub async fn check(flags: &Etcd) -> Result<(), String> {
-    open(flags, None)?.check().await.map_err(|error| error.to_string())
-}
-
 /// Creates the client; it does not connect yet.
-fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, String> {
+pub fn open(flags: &Etcd, server: Option<&Server>) -> Result<store_etcd::Etcd, String> {
     if flags.etcd_servers.is_empty() {
         return Err("--storage etcd: needs --etcd-servers".to_owned());
     }

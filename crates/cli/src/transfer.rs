@@ -209,11 +209,7 @@ pub fn import(task: &Import) -> Result<(), String> {
     let mut progress = |done| meter.show(done);
     let imported = runtime()?.block_on(async {
         match to_etcd {
-            true => {
-                etcd::check(etcd).await?;
-                let storage = Storage { store: etcd::storage(etcd, None)?.store, layout };
-                until_interrupted(checked, &storage, conflict, &mut progress).await
-            }
+            true => import_into_etcd(etcd, checked, layout, conflict, &mut progress).await,
             false => import_into(&place.data_dir, checked, layout, conflict, &mut progress).await,
         }
     })?;
@@ -254,6 +250,30 @@ async fn import_into(
     let is_unchanged = before == BeforeImport::Store && store.head().await == head;
     if imported.is_ok() || is_unchanged {
         store::finish_import(directory).map_err(|error| error.to_string())?;
+    }
+    imported
+}
+
+/// Imports into etcd, from which no server starts until all objects are there.
+async fn import_into_etcd(
+    flags: &Etcd,
+    checked: Checked,
+    layout: Layout,
+    conflict: Conflict,
+    progress: Progress<'_>,
+) -> Result<Imported, String> {
+    let store = Arc::new(etcd::open(flags, None)?);
+    let mark = store.begin_import().await.map_err(|error| error.to_string())?;
+    // the revision does not show whether the import has written: others write to etcd, too
+    let mut has_written = false;
+    let mut progress = |done| {
+        has_written = true;
+        progress(done);
+    };
+    let storage = Storage { store: store.clone(), layout };
+    let imported = until_interrupted(checked, &storage, conflict, &mut progress).await;
+    if imported.is_ok() || mark.before == BeforeImport::Store && !has_written {
+        store.finish_import(&mark).await.map_err(|error| error.to_string())?;
     }
     imported
 }

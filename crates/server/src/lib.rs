@@ -173,6 +173,7 @@ impl Config {
             audit: audit.clone(),
             request_timeout: self.request_timeout,
             inflight_max: self.inflight_max,
+            watches_max: limits::workspace_watches_max(self.descriptors),
             compatible_minor: self.compatible_minor,
             url,
             durable: storage.store.size().is_some(),

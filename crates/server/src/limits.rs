@@ -114,6 +114,13 @@ pub fn connections_max(descriptors: u64) -> usize {
     let usable = descriptors - descriptors / DESCRIPTORS_RESERVED_SHARE;
     usize::try_from(usable).unwrap_or(usize::MAX).clamp(1, CONNECTIONS_MAX)
 }
+/// One workspace may use one in `WORKSPACE_WATCHES_SHARE` connections for watches. More would have the idle connections of other
+/// clients closed.
+pub const WORKSPACE_WATCHES_SHARE: usize = 2;
+/// Maximum number of watches of a workspace without a limit of its own.
+pub fn workspace_watches_max(descriptors: u64) -> usize {
+    connections_max(descriptors).div_ceil(WORKSPACE_WATCHES_SHARE)
+}
 /// Time between the deletion of a namespace and the deletion of its content if other servers share the store, since
 /// they learn of the deletion later. Also the time limit of writes in flight on those servers. kube-controller-manager
 /// waits 5 s.

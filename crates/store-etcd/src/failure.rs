@@ -25,6 +25,8 @@ pub enum Failure {
     Compacted,
     /// The copy has ended: what it was a copy for has been reset or deleted.
     Ended,
+    /// An import into the store was not completed; the text names the remedy.
+    Unfinished(String),
 }
 
 impl Failure {
@@ -62,7 +64,10 @@ impl Failure {
 
     /// Whether a retry of a call without effects may succeed.
     pub fn is_temporary(&self) -> bool {
-        !matches!(self, Failure::Refused(_) | Failure::Full | Failure::Compacted | Failure::Ended)
+        !matches!(
+            self,
+            Failure::Refused(_) | Failure::Full | Failure::Compacted | Failure::Ended | Failure::Unfinished(_)
+        )
     }
 
     /// Whether the call failed because the lease of a key no longer exists.
@@ -76,7 +81,8 @@ impl Failure {
             | Failure::Unknown(why)
             | Failure::Unauthenticated(why)
             | Failure::Refused(why)
-            | Failure::Foreign(why) => why,
+            | Failure::Foreign(why)
+            | Failure::Unfinished(why) => why,
             Failure::Full => NO_SPACE,
             Failure::Ended => "it has been reset or deleted",
             Failure::Compacted => "etcdserver: mvcc: required revision has been compacted",
@@ -88,6 +94,7 @@ impl Failure {
         match self {
             Failure::Compacted => StoreError::Compacted(requested),
             Failure::Full => StoreError::Full(NO_SPACE),
+            Failure::Unfinished(why) => StoreError::Unfinished(why),
             other => StoreError::Unavailable(other.text().to_owned()),
         }
     }

@@ -69,6 +69,11 @@ impl KeySpace {
         format!("{}/pintle/mark", self.stored).into()
     }
 
+    /// The key that is there from the beginning of an import to its end.
+    pub fn importing(&self) -> Bytes {
+        format!("{}/pintle/importing", self.stored).into()
+    }
+
     /// The key of [`Begun`].
     pub fn begun_key(&self) -> Bytes {
         format!("{}/pintle/begun", self.stored).into()
@@ -98,7 +103,7 @@ impl KeySpace {
     /// Whether a key in etcd is no caller's.
     pub fn is_internal(&self, key: &[u8]) -> bool {
         let name = key.strip_prefix(self.stored.as_bytes()).and_then(|rest| rest.strip_prefix(b"/pintle/"));
-        name == Some(b"mark") || self.shown != self.stored && name == Some(b"begun")
+        matches!(name, Some(b"mark" | b"importing")) || self.shown != self.stored && name == Some(b"begun")
     }
 
     /// The comparison that holds while a copy has not ended.
@@ -156,6 +161,7 @@ mod tests {
         let copy = own.of_copy("c").begun_at(7);
         for (keys, key, internal) in [
             (&own, "/r/pintle/mark", true),
+            (&own, "/r/pintle/importing", true),
             (&own, "/r/pintle/begun", false),
             (&own, "/r/pintle/x", false),
             (&copy, "/r.workspaces/c/pintle/mark", true),

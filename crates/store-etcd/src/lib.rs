@@ -9,6 +9,7 @@ mod cluster;
 mod copies;
 mod failure;
 mod follow;
+mod importing;
 mod keys;
 mod lease;
 mod limits;
@@ -21,7 +22,7 @@ mod tests;
 mod trouble;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use store::contract::BoxFuture;
@@ -61,6 +62,8 @@ pub struct Etcd {
     leases: Option<Arc<Leases>>,
     /// The version of [`COMPACTION_KEY`] when it was last read.
     compactions: Mutex<Option<i64>>,
+    /// Whether objects may be read: no import was in progress at the first read, or this is the store of the import.
+    is_admitted: AtomicBool,
 }
 
 impl Etcd {
@@ -77,6 +80,8 @@ impl Etcd {
     /// The store with these keys.
     fn of(client: Arc<Client>, keys: KeySpace, leases: Option<Arc<Leases>>) -> Etcd {
         Etcd {
+            // nothing is imported into a copy
+            is_admitted: AtomicBool::new(keys.begun.is_some()),
             client,
             keys,
             wanted: watch::Sender::new(0),
@@ -105,6 +110,7 @@ impl Etcd {
     /// The stored objects at the newest revision. Fails where [`Store::snapshot`] waits.
     pub async fn latest(&self) -> Result<Snapshot, StoreError> {
         let head = self.newest().await?;
+        self.admit().await.map_err(|failure| failure.into_error(head))?;
         self.snapshot_at(head).await.map_err(|failure| failure.into_error(head))
     }
 
@@ -155,6 +161,7 @@ impl Etcd {
 
     /// The state `revisions` changes ago, or at the compacted revision if that is later.
     async fn try_history(&self, revisions: u64) -> Result<Snapshot, Failure> {
+        self.admit().await?;
         let head = self.read_head().await?;
         let since = self.keys.begun.as_ref().map_or(1, |begun| begun.revision);
         let compacted = self.read(m::RangeRequest { key: COMPACTION_KEY, ..Default::default() }).await;
@@ -177,6 +184,7 @@ impl Etcd {
     }
 
     async fn try_snapshot(&self) -> Result<Snapshot, Failure> {
+        self.admit().await?;
         loop {
             let head = self.read_head().await?;
             match self.snapshot_at(head).await {

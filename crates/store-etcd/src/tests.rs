@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
 use store::Batch;
+use store::BeforeImport;
 use store::Entry;
 use store::contract::suite::CHECKS;
 
@@ -121,6 +122,30 @@ async fn etcd_passes_store_suite() {
             check(&store, &format!("{prefix}/")).await;
         }
     }
+}
+
+#[tokio::test]
+async fn store_with_an_interrupted_import_is_refused_until_one_is_finished() {
+    let member = Member::start();
+    let running = member.store("/r");
+    assert!(running.snapshot().await.unwrap().entries.is_empty());
+    let interrupted = member.store("/r");
+    assert_eq!(interrupted.begin_import().await.unwrap().before, BeforeImport::Store);
+    interrupted.commit(put("/r/a", Expected::Absent, "1")).await.unwrap();
+    drop(interrupted);
+    let unfinished =
+        |error: StoreError| matches!(error, StoreError::Unfinished(why) if why.contains("/r/pintle/importing"));
+    assert!(unfinished(member.store("/r").snapshot().await.unwrap_err()));
+    assert!(unfinished(member.store("/r").history(100).await.unwrap_err()));
+    assert!(unfinished(member.store("/r").latest().await.unwrap_err()));
+    assert!(member.store("/other").snapshot().await.is_ok(), "the mark is of one prefix");
+    assert_eq!(running.snapshot().await.unwrap().entries.len(), 1, "a server that was running goes on");
+    let second = member.store("/r");
+    let mark = second.begin_import().await.unwrap();
+    assert_eq!(mark.before, BeforeImport::Unfinished);
+    assert_eq!(second.snapshot().await.unwrap().entries.len(), 1);
+    second.finish_import(&mark).await.unwrap();
+    assert_eq!(member.store("/r").snapshot().await.unwrap().entries.len(), 1);
 }
 
 #[tokio::test]

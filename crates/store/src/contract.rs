@@ -79,6 +79,8 @@ pub enum StoreError {
     Full(&'static str),
     /// Stored data fails its checksum or is missing; the text names the file.
     Corrupt(String),
+    /// An import into the store was not completed; the text names the remedy.
+    Unfinished(String),
 }
 
 impl StoreError {
@@ -86,7 +88,7 @@ impl StoreError {
     pub fn summary(&self) -> &'static str {
         match self {
             Self::Compacted(_) => "the history of the store has been compacted",
-            Self::Unavailable(_) => "the store is unavailable",
+            Self::Unavailable(_) | Self::Unfinished(_) => "the store is unavailable",
             Self::Full(why) => why,
             Self::Corrupt(_) => "the store is corrupt",
         }
@@ -100,6 +102,7 @@ impl std::fmt::Display for StoreError {
             Self::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
             Self::Full(why) => f.write_str(why),
             Self::Corrupt(why) => write!(f, "the store is corrupt: {why}"),
+            Self::Unfinished(why) => f.write_str(why),
         }
     }
 }

@@ -153,6 +153,10 @@ pub async fn import(
 ) -> Result<Imported, String> {
     let (steps, unchanged) = plan(checked, storage, conflict).await?;
     let mut done = TransferProgress { objects: 0, of: steps.len(), revision: 0 };
+    if !steps.is_empty() {
+        // before the first write, so that a caller without it knows that nothing was written
+        progress(done);
+    }
     let writes = steps.iter().map(|step| write(step, storage));
     let mut written = stream::iter(writes).buffer_unordered(limits::IMPORT_PARALLEL);
     while let Some(revision) = written.next().await {

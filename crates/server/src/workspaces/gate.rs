@@ -143,7 +143,7 @@ impl Workspaces {
         let refused = if spec.template && writes(&info.method, path) {
             Err(sealed(name))
         } else if info.verb == Verb::Watch {
-            check_watches(&spec, &opened)
+            check_watches(&spec, &opened, self.parts.watches_max)
         } else {
             Ok(())
         };
@@ -213,10 +213,10 @@ fn writes(method: &Method, path: &str) -> bool {
     !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
 }
 
-/// Refuses a watch beyond the limit of a workspace.
-fn check_watches(spec: &Spec, opened: &Opened) -> Result<(), Status> {
-    let limit = spec.limits.watches;
-    if limit > 0 && opened.watches() >= limit {
+/// Refuses a watch beyond the limit of a workspace, which is `default` unless its own is set.
+fn check_watches(spec: &Spec, opened: &Opened, default: usize) -> Result<(), Status> {
+    let limit = if spec.limits.watches > 0 { spec.limits.watches } else { default };
+    if opened.watches() >= limit {
         return Err(too_many(&format!("the workspace has its {limit} watches already")));
     }
     Ok(())

@@ -63,6 +63,8 @@ pub struct Parts {
     pub audit: Arc<Audit>,
     pub request_timeout: std::time::Duration,
     pub inflight_max: InFlightMax,
+    /// Watches of a workspace without a limit of its own.
+    pub watches_max: usize,
     pub compatible_minor: u32,
     /// The URL of the server, for the status of workspaces.
     pub url: String,

@@ -86,6 +86,7 @@ impl TestServer {
             audit: audit.clone(),
             request_timeout,
             inflight_max,
+            watches_max: 2,
             compatible_minor: 36,
             url: "https://pintle.example.com".to_owned(),
             durable,
@@ -339,6 +340,18 @@ async fn templates_are_sealed_and_limits_hold() {
     let watch = "/clusters/l/api/v1/watch/configmaps";
     let first = server.send(&admin(), Method::GET, watch, &Value::Null).await;
     assert_eq!((first.status().as_u16(), server.get(watch).await.0), (200, 429));
+    // without a limit of its own, a workspace has that of the server, which is 2 here
+    let watch = "/clusters/n/api/v1/watch/configmaps";
+    server.create("n", json!({})).await;
+    for (limits, open) in [(json!(null), 2), (json!({"watches": 3}), 3), (json!({"watches": 1}), 1)] {
+        assert_eq!(server.change("n", json!({"limits": (limits)})).await.0, 200);
+        let mut watches = vec![];
+        for _ in 0..open {
+            watches.push(server.send(&admin(), Method::GET, watch, &Value::Null).await);
+        }
+        assert!(watches.iter().all(|watch| watch.status() == 200), "{open}");
+        assert_eq!(server.get(watch).await.0, 429, "{open}");
+    }
     server.create("m", json!({"from": {"workspace": "t"}, "limits": {"bytes": 1}})).await;
     assert_eq!(server.put("m", "two").await, 403);
     server.workspaces.rest();

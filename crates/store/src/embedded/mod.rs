@@ -459,6 +459,8 @@ fn open_error(directory: &Path, error: StoreError) -> OpenError {
     match error {
         StoreError::Corrupt(why) => OpenError::Corrupt(directory.to_owned(), why),
         StoreError::Unavailable(why) => OpenError::Io(directory.to_owned(), why),
-        StoreError::Compacted(_) | StoreError::Full(_) => OpenError::Io(directory.to_owned(), error.to_string()),
+        StoreError::Compacted(_) | StoreError::Full(_) | StoreError::Unfinished(_) => {
+            OpenError::Io(directory.to_owned(), error.to_string())
+        }
     }
 }
