@@ -7,7 +7,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
 use store::Batch;
-use store::BeforeImport;
 use store::Entry;
 use store::contract::suite::CHECKS;
 

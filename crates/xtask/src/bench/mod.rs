@@ -93,7 +93,7 @@ async fn measure_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result
     let rules = measures.iter().position(|measure| *measure == Measure::Cel).map(|at| measures.remove(at));
     let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
     let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
-    let launch = Launch { binary: binary.to_owned(), directory: directory.path().to_owned(), etcd: None };
+    let launch = Launch::new(binary.to_owned(), directory.path().to_owned());
     let sync = machine::sync_time(directory.path())?;
     let ours = measure_ours(flags, &launch, &measures, &sizes).await?;
     let mut text = match (&flags.against, &flags.etcd) {

@@ -17,6 +17,10 @@ pub struct Launch {
     pub directory: PathBuf,
     /// URL of the etcd that stores objects; without it they are in the data directory.
     pub etcd: Option<String>,
+    /// Further flags of the server.
+    pub flags: &'static [&'static str],
+    /// Descriptors that the process may have open, if they are limited.
+    pub descriptors: Option<u32>,
 }
 
 /// A process that is killed when this is dropped.
@@ -45,19 +49,34 @@ pub struct Server {
 }
 
 impl Launch {
+    /// A server with an embedded store.
+    pub fn new(binary: PathBuf, directory: PathBuf) -> Launch {
+        Launch { binary, directory, etcd: None, flags: &[], descriptors: None }
+    }
+
+    /// The command that runs the binary.
+    fn command(&self) -> Command {
+        let Some(descriptors) = self.descriptors else { return Command::new(&self.binary) };
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"")]).arg(&self.binary);
+        shell
+    }
+
     /// Starts the server on the data directory `name` and waits for its ready line.
     pub fn start(&self, name: &str) -> Result<Server, String> {
         let data = self.directory.join(name);
         let errors = std::fs::File::create(self.directory.join(format!("{name}.log")))
             .map_err(|error| format!("cannot write the server's log: {error}"))?;
         let started = Instant::now();
-        let child = Command::new(&self.binary)
+        let child = self
+            .command()
             .args(["serve", "--secure-port", "0", "--data-dir"])
             .arg(&data)
             .args(match &self.etcd {
                 Some(url) => ["--etcd-servers", url],
                 None => ["--storage", "embedded"],
             })
+            .args(self.flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)

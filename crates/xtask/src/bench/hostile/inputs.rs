@@ -27,6 +27,27 @@ pub enum Attack {
     Silent(usize),
     /// Watches over WebSockets whose clients send messages.
     WebSockets(usize),
+    /// Connections without credentials that send the body of a request byte by byte.
+    Slow(usize),
+    Replacements(Replacements),
+}
+
+/// Replacements of ConfigMaps, each with another content of the same size.
+#[derive(Clone, Copy)]
+pub struct Replacements {
+    /// The path of the API.
+    pub root: &'static str,
+    pub objects: usize,
+    pub bytes: usize,
+    pub total: usize,
+}
+
+/// The flags of the server, and what it may use.
+#[derive(Clone, Copy, Default)]
+pub struct Conditions {
+    pub flags: &'static [&'static str],
+    /// Descriptors that the process may have open, if they are limited.
+    pub descriptors: Option<u32>,
 }
 
 pub struct Scenario {
@@ -37,12 +58,19 @@ pub struct Scenario {
     /// The number of objects that are created after the setup, and their size in bytes.
     pub objects: (usize, usize),
     pub attack: Attack,
+    pub conditions: Conditions,
 }
 
 impl Scenario {
     /// A scenario of requests.
     pub fn requests(name: &'static str, setup: fn() -> Vec<Call>, calls: fn() -> Vec<Call>) -> Scenario {
-        Scenario { name, setup, setup_may_fail: true, objects: (0, 0), attack: Attack::Requests(calls) }
+        Scenario { setup, setup_may_fail: true, ..Scenario::of(name, Attack::Requests(calls)) }
+    }
+
+    /// A scenario without objects and conditions.
+    pub fn of(name: &'static str, attack: Attack) -> Scenario {
+        let conditions = Conditions::default();
+        Scenario { name, setup: Vec::new, setup_may_fail: false, objects: (0, 0), attack, conditions }
     }
 }
 
@@ -198,7 +226,7 @@ pub fn scenarios() -> Vec<Scenario> {
     let requests = Scenario::requests;
     let streams = |name, connections, path| {
         let (attack, objects) = (Attack::Streams { connections, path }, (OBJECTS, OBJECT_BYTES));
-        Scenario { name, setup: free, setup_may_fail: false, objects, attack }
+        Scenario { setup: free, objects, ..Scenario::of(name, attack) }
     };
     vec![
         requests("1 unknown fields", texts, unknown_fields),
@@ -226,12 +254,6 @@ pub fn scenarios() -> Vec<Scenario> {
         streams("10 100 unread lists", 1, LIST),
         streams("10 100 unread watches", 1, INITIAL),
         streams("10 1,000 unread lists", 10, LIST),
-        Scenario {
-            name: "11 2,000 silent connections",
-            setup: Vec::new,
-            setup_may_fail: false,
-            objects: (0, 0),
-            attack: Attack::Silent(2_000),
-        },
+        Scenario::of("11 2,000 silent connections", Attack::Silent(2_000)),
     ]
 }

@@ -3,6 +3,7 @@
 
 mod inputs;
 mod products;
+mod storage;
 mod streams;
 mod target;
 mod webhook;
@@ -49,14 +50,15 @@ pub async fn run(directory: &Path, targets: &[Target], filter: &str) -> Result<S
     let mut out = String::from(
         "| scenario | server | memory before | memory at most | p99 alone | p99 beside it | slowest | hostile requests |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
-    let scenarios = inputs::scenarios().into_iter().chain(products::scenarios());
+    let scenarios = inputs::scenarios().into_iter().chain(products::scenarios()).chain(storage::scenarios());
     for scenario in scenarios.filter(|scenario| scenario.name.contains(filter)) {
-        for target in targets {
+        for target in targets.iter().filter(|target| target.allows(scenario.conditions)) {
             let name = target.name();
             eprintln!("{} ({name}) …", scenario.name);
             let place = tempfile::Builder::new().tempdir_in(directory).map_err(|error| error.to_string())?;
-            let (server, _etcd) = target.start(place.path()).await?;
-            let seen = one(&server, &scenario).await.map_err(|error| format!("{}: {error}", scenario.name))?;
+            let (server, _etcd) = target.start(place.path(), scenario.conditions).await?;
+            let seen =
+                one(&server, place.path(), &scenario).await.map_err(|error| format!("{}: {error}", scenario.name))?;
             let mebibytes = |bytes: u64| format!("{} MiB", bytes >> 20);
             let cells = [
                 scenario.name.to_owned(),
@@ -78,7 +80,7 @@ fn millis(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-async fn one(server: &Server, scenario: &Scenario) -> Result<Seen, String> {
+async fn one(server: &Server, directory: &Path, scenario: &Scenario) -> Result<Seen, String> {
     let client = Client::new(&server.access, options(Protocol::Http1))?;
     if let Err(why) = set_up(&client, scenario).await {
         // if the server rejects the definition, the scenario ends
@@ -89,6 +91,7 @@ async fn one(server: &Server, scenario: &Scenario) -> Result<Seen, String> {
     ordinary.measure(WARM, || false).await;
     let quiet = ordinary.measure(QUIET, || false).await;
     let before = memory(server.id()).unwrap_or_default();
+    let disk_before = storage::bytes_of(directory);
     let mut hostile = Some(Hostile::ready(scenario.attack.clone(), server.access.clone())?);
     let began = Instant::now();
     let mut outcome = None;
@@ -110,6 +113,12 @@ async fn one(server: &Server, scenario: &Scenario) -> Result<Seen, String> {
     if !opening.is_empty() {
         let p99 = millis(Samples::new(opening, ATTACK).quantile(0.99));
         outcome.push_str(&format!("; p99 while they were being opened: {p99}"));
+    }
+    if matches!(scenario.attack, Attack::Replacements(_)) {
+        let (disk, memory) = (storage::bytes_of(directory), memory(server.id()).unwrap_or_default());
+        let [disk_before, disk, memory] = [disk_before, disk, memory].map(|bytes| bytes >> 20);
+        outcome
+            .push_str(&format!("; on disk {disk_before} MiB before and {disk} MiB after; memory after {memory} MiB"));
     }
     Ok(Seen { memory_before: before, memory_peak: peak, quiet, beside: Samples::new(times, ATTACK), outcome })
 }
@@ -143,7 +152,7 @@ impl Hostile {
     /// Prepares the requests, then starts the clients.
     fn ready(attack: Attack, access: client::Access) -> Result<Hostile, String> {
         let (sender, made) = std::sync::mpsc::channel();
-        let opened = Arc::new(AtomicBool::new(matches!(attack, Attack::Requests(_))));
+        let opened = Arc::new(AtomicBool::new(matches!(attack, Attack::Requests(_) | Attack::Replacements(_))));
         let set_by_clients = opened.clone();
         let run = move || {
             let calls = if let Attack::Requests(make) = attack { make() } else { vec![] };
@@ -221,6 +230,8 @@ async fn attack_with(attack: Attack, calls: Vec<Call>, access: client::Access, o
         }
         Attack::Silent(count) => streams::silent(&access, count, ATTACK, opened).await,
         Attack::WebSockets(count) => streams::websockets(&access, count, ATTACK, opened).await,
+        Attack::Slow(count) => streams::slow(&access, count, ATTACK, opened).await,
+        Attack::Replacements(replacements) => storage::replace(&access, replacements, ATTACK).await,
     };
     result.unwrap_or_else(|error| error)
 }

@@ -8,6 +8,8 @@ use http_body_util::Full;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use client::{Access, Call, Client, Protocol};
 
@@ -15,6 +17,14 @@ use super::super::subject::options;
 
 /// Streams of one connection, as many as kube-apiserver allows.
 pub const STREAMS: usize = 100;
+
+type Stream = TlsStream<TcpStream>;
+
+/// Pause between two bytes of a slow body.
+const SLOW_PAUSE: Duration = Duration::from_millis(100);
+/// Time limits of a write to a slow connection, and of a read of the administrator beside them.
+const WRITE: Duration = Duration::from_secs(2);
+const READ: Duration = Duration::from_secs(10);
 
 /// Opens connections with a hundred streams each, whose flow control windows are never exhausted, and reads nothing of the
 /// responses. Sets `opened` once all of them are open; ends shortly before `time`.
@@ -109,6 +119,53 @@ pub async fn websockets(access: &Access, count: usize, time: Duration, opened: &
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     Ok(format!("{sent} MiB were sent on {count} connections"))
+}
+
+/// Begins requests without credentials, whose bodies arrive byte by byte; a connection that the server closes is opened again. Sets
+/// `opened` once all of them are open. Returns the longest time that a read of the administrator on a new connection took.
+pub async fn slow(access: &Access, count: usize, time: Duration, opened: &AtomicBool) -> Result<String, String> {
+    let began = Instant::now();
+    let anonymous = Access { certificate: vec![], key: vec![], token: String::new(), ..access.clone() };
+    let (clients, admin) =
+        (Client::new(&anonymous, options(Protocol::Http1))?, Client::new(access, options(Protocol::Http1))?);
+    let head = format!(
+        "POST /clusters/x HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{{",
+        access.server.trim_start_matches("https://")
+    );
+    let mut held = vec![];
+    let mut slowest = Some(Duration::ZERO);
+    while began.elapsed() < time / 2 {
+        tokio::time::sleep(SLOW_PAUSE).await;
+        held = refill(held, &clients, count, &head).await;
+        opened.store(true, Ordering::Relaxed);
+        let started = Instant::now();
+        let read = async { admin.connect().await?.send(Call::get("/api/v1/namespaces/default")).await?.ok("a read") };
+        let is_read = matches!(tokio::time::timeout(READ, read).await, Ok(Ok(_)));
+        slowest = slowest.filter(|_| is_read).map(|slowest| slowest.max(started.elapsed()));
+    }
+    let held = held.len();
+    Ok(match slowest {
+        Some(slowest) => {
+            format!("{held} of {count} held; the administrator reads within {:.1} s", slowest.as_secs_f64())
+        }
+        None => format!("{held} of {count} held; the administrator cannot always read"),
+    })
+}
+
+/// Sends a byte on each connection, and opens connections in place of those that the server has closed.
+async fn refill(held: Vec<Stream>, clients: &Client, count: usize, head: &str) -> Vec<Stream> {
+    let mut alive = vec![];
+    for mut stream in held {
+        if matches!(tokio::time::timeout(WRITE, stream.write_all(b" ")).await, Ok(Ok(()))) {
+            alive.push(stream);
+        }
+    }
+    while alive.len() < count {
+        let Ok(Ok(mut stream)) = tokio::time::timeout(WRITE, clients.stream()).await else { break };
+        let _ = tokio::time::timeout(WRITE, stream.write_all(head.as_bytes())).await;
+        alive.push(stream);
+    }
+    alive
 }
 
 fn handshake(access: &Access) -> String {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::etcd::Etcd;
 use super::super::process::{Launch, Server};
 use super::super::upstream;
+use super::inputs::Conditions;
 
 /// A program to measure, and its name in the table.
 pub enum Target {
@@ -20,11 +21,17 @@ impl Target {
         }
     }
 
+    /// Whether the server can be started under these conditions.
+    pub fn allows(&self, conditions: Conditions) -> bool {
+        matches!(self, Target::Pintle { .. }) || conditions.flags.is_empty() && conditions.descriptors.is_none()
+    }
+
     /// Starts the server with its data in `directory`, and the etcd that it needs.
-    pub async fn start(&self, directory: &Path) -> Result<(Server, Option<Etcd>), String> {
+    pub async fn start(&self, directory: &Path, conditions: Conditions) -> Result<(Server, Option<Etcd>), String> {
         match self {
             Target::Pintle { binary, .. } => {
-                let launch = Launch { binary: binary.clone(), directory: directory.to_owned(), etcd: None };
+                let Conditions { flags, descriptors } = conditions;
+                let launch = Launch { flags, descriptors, ..Launch::new(binary.clone(), directory.to_owned()) };
                 Ok((launch.start("hostile")?, None))
             }
             Target::KubeApiserver { binary, etcd } => {
