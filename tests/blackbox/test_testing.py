@@ -1,5 +1,6 @@
 """Faults, gates and waits: the flags, the command line, the wire, and a controller whose bugs only they show."""
 
+import base64
 import http.client
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 import kubectl.client as kubectl
 from documentation import ROOT
 from pintle import TOKEN, eventually, insecure
+from programs import openssl
 from watch import Watch
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(180)]
@@ -337,7 +339,60 @@ def applies_and_grants(call, run):
         call("POST", f"{place}/{kind.lower()}bindings", {"metadata": {"name": run}, "roleRef": ref, "subjects": subjects})
 
 
-@pytest.mark.parametrize("controller", [labels_everywhere, leads_and_copies, applies_and_grants])
+def moves_pods(call, run):
+    """A scheduler and a drain: subresources that are created, and Events of the newer API."""
+    pods = "/api/v1/namespaces/default/pods"
+    call("POST", pods, {"metadata": {"name": run}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    call("POST", f"{pods}/{run}/binding", {"metadata": {"name": run}, "target": {"kind": "Node", "name": "n"}})
+    regarding = {"kind": "Pod", "namespace": "default", "name": run, "apiVersion": "v1"}
+    event = {"eventTime": "2026-01-02T03:04:05.000000Z", "reason": "Moved", "action": "Move", "type": "Normal", "regarding": regarding}
+    event |= {"metadata": {"generateName": "e-"}, "reportingController": "robo", "reportingInstance": "robo-0"}
+    call("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event)
+    call("POST", f"{pods}/{run}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": run}})
+
+
+def signs_and_reviews(call, run):
+    """An authority: requests that it approves, tokens that it asks for, and reviews."""
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    call("POST", accounts, {"metadata": {"name": run}})
+    token = call("POST", f"{accounts}/{run}/token", {"spec": {}})["status"]["token"]
+    assert call("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})["status"]["authenticated"]
+    asked = {"user": "ann", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+    call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": asked})
+    spec = {"request": request_pem(run), "signerName": "example.com/robo", "usages": ["client auth"]}
+    requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    request = call("POST", requests, {"metadata": {"name": run}, "spec": spec})
+    approved = {"type": "Approved", "status": "True", "reason": "Robo", "message": "yes"}
+    call("PUT", f"{requests}/{run}/approval", request | {"status": {"conditions": [approved]}})
+
+
+def request_pem(name):
+    key = openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout")
+    return base64.b64encode(openssl("req", "-new", "-key", "/dev/stdin", "-subj", f"/CN={name}", input=key)).decode()
+
+
+def defines_and_finishes(call, _):
+    """An operator: a kind of its own, objects with a finalizer, their status, and their end."""
+    group, plural = "robo.example.com", "robots"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
+    names = {"plural": plural, "singular": "robot", "kind": "Robot"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    call("POST", definitions, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
+    robots = f"/apis/{group}/v1/namespaces/default/{plural}"
+    robot = {"apiVersion": f"{group}/v1", "kind": "Robot", "metadata": {"name": "r", "finalizers": ["example.com/robo"]}}
+    call("POST", robots, robot)
+    call("PATCH", f"{robots}/r/status", {"status": {"phase": "Ready"}})
+    call("DELETE", f"{robots}/r")
+    call("PATCH", f"{robots}/r", {"metadata": {"finalizers": None}})
+    call("DELETE", f"{definitions}/{plural}.{group}")
+
+
+CONTROLLERS = [labels_everywhere, leads_and_copies, applies_and_grants, moves_pods, signs_and_reviews, defines_and_finishes]
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
 def test_a_controller_runs_with_nothing_but_its_roles(server, controller):
     server.ok("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robo"}})
     token = server.ok("POST", "/api/v1/namespaces/default/serviceaccounts/robo/token", {"spec": {}})["status"]["token"]
