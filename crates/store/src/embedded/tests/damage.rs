@@ -58,35 +58,27 @@ fn unneeded(run: &Run) -> Vec<String> {
 
 #[test]
 fn bit_flip_is_reported_or_harmless() {
-    // a thread each: they take most of the time of these tests
-    std::thread::scope(|threads| {
-        threads.spawn(|| flip_each_byte(&log(0), 0));
-        threads.spawn(|| flip_each_byte(&log(1), 1));
-        threads.spawn(|| flip_each_byte(&log_with_branches(2), 2));
-        threads.spawn(|| flip_each_byte(&log_with_branches(3), 3));
-    });
-}
-
-fn flip_each_byte(run: &Run, seed: u64) {
-    let whole = run.disk.contents();
-    let mut chance = Chance(seed);
-    let mut harmless = 0;
-    let unneeded = unneeded(run);
-    for file in 0..whole.len() {
-        let is_mark = whole[file].0 == MARK;
-        if unneeded.contains(&whole[file].0) {
-            continue;
+    for (seed, run) in [(0, log(0)), (1, log(1)), (2, log_with_branches(2)), (3, log_with_branches(3))] {
+        let whole = run.disk.contents();
+        let mut chance = Chance(seed);
+        let mut harmless = 0;
+        let unneeded = unneeded(&run);
+        for file in 0..whole.len() {
+            let is_mark = whole[file].0 == MARK;
+            if unneeded.contains(&whole[file].0) {
+                continue;
+            }
+            for byte in 0..whole[file].1.len() {
+                let mut contents = whole.clone();
+                contents[file].1[byte] ^= 1 << chance.below(8);
+                let is_reported = is_reported(&run, &contents);
+                assert!(!is_reported || !is_mark, "the log is whole");
+                harmless += usize::from(!is_reported && !is_mark);
+            }
         }
-        for byte in 0..whole[file].1.len() {
-            let mut contents = whole.clone();
-            contents[file].1[byte] ^= 1 << chance.below(8);
-            let is_reported = is_reported(run, &contents);
-            assert!(!is_reported || !is_mark, "the log is whole");
-            harmless += usize::from(!is_reported && !is_mark);
-        }
+        // only flips in the last frame, the seal, are harmless
+        assert!(harmless <= super::super::frame::FRAME_HEADER, "{harmless} flipped bits were not noticed");
     }
-    // only flips in the last frame, the seal, are harmless
-    assert!(harmless <= super::super::frame::FRAME_HEADER, "{harmless} flipped bits were not noticed");
 }
 
 /// A frame with valid checksums and a record of an unknown kind.
