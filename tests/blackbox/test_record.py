@@ -120,6 +120,7 @@ kubectl apply -f crd.yaml
 kubectl wait --for condition=established crd/boats.example.com
 kubectl apply -f boat.yaml
 kubectl get boats --watch --output-watch-events > events & watch=$!
+until grep -q ann events; do sleep 0.05; done
 kubectl label boat ann a=b
 ! kubectl apply -f bad.yaml
 kubectl apply -f secret.yaml
