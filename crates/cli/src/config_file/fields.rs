@@ -6,12 +6,12 @@ use clap::{Arg, ArgAction, Command};
 use machinery::{Map, Value};
 
 pub const API_VERSION: &str = "config.pintle.dev/v1alpha1";
-/// The flag that names a file, which a file cannot set.
+/// Names a file; a file cannot set it.
 pub const FLAG: &str = "config";
 /// How similar two names must be for a suggestion, from 0 to 1; as clap's.
 const SIMILAR: f64 = 0.7;
 
-/// The fields of a file of a kind. The error is one line.
+/// Reads the fields of a file of a kind. The error is one line.
 pub fn read(path: &Path, kind: &str) -> Result<Map, String> {
     let text = std::fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
     let decoded = machinery::yaml::decode(&text).map_err(|error| error.to_string())?;
@@ -33,7 +33,7 @@ pub fn read(path: &Path, kind: &str) -> Result<Map, String> {
     Ok(fields.into_iter().filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind")).collect())
 }
 
-/// The flags of a command with their values in a file.
+/// Finds the flags of a command that a file sets, with their values.
 pub fn flags<'a>(command: &'a Command, fields: &Map) -> Result<Vec<(&'a Arg, Vec<String>)>, String> {
     fields.iter().map(|(name, value)| Ok((flag(command, name)?, values(command, name, value)?))).collect()
 }

@@ -21,7 +21,7 @@ pub const VARIABLE: &str = "PINTLE_CONFIG";
 /// The command line with the flags of the file.
 pub struct Merged {
     pub arguments: Vec<String>,
-    /// The name of the file in errors, and the names of the flags that come from it.
+    /// How errors name the file, and which flags come from it.
     pub file: Option<(String, BTreeSet<String>)>,
 }
 
@@ -48,7 +48,7 @@ pub fn merge(command: &Command, arguments: Vec<String>) -> Result<Merged, String
 
 /// A file with flags.
 enum File {
-    /// The one that `--config` names.
+    /// Named by `--config`.
     Server,
     Project(project::Project),
 }

@@ -13,10 +13,10 @@ use super::{File, fields};
 const NAME: &str = ".pintle.yaml";
 const KIND: &str = "ProjectConfiguration";
 
-/// The commands that a file has flags of, and those of their flags whose values are paths.
+/// Lists the commands whose flags a file can set, each with its flags that take paths.
 const SECTIONS: [(&str, &[&str]); 2] = [("validate", &["crds", "policies", "old"]), ("test", &[])];
 
-/// The beginnings of values that are no paths.
+/// Begin values that are not paths.
 const NO_PATHS: [&str; 2] = ["git:", "kubeconfig"];
 
 /// The flags of one command in a file.
@@ -27,13 +27,13 @@ pub struct Project {
     directory: PathBuf,
 }
 
-/// The command that is run, if it has flags in such files.
+/// Returns the command that is run, if such files can set its flags.
 pub fn section(arguments: &[String]) -> Option<&'static str> {
     let command = arguments.get(1)?;
     SECTIONS.iter().map(|(name, _)| *name).find(|name| name == command)
 }
 
-/// The file of the project, if there is one. The error is one line.
+/// Finds the file of the project, if there is one. The error is one line.
 pub fn file(section: &'static str) -> Result<Option<File>, String> {
     let here = std::env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
     let mut directory = PathBuf::new();
