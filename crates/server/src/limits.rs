@@ -278,6 +278,8 @@ pub const FAULT_STATUS: Duration = Duration::from_millis(200);
 pub const FAULT_REPEAT: Duration = Duration::from_secs(4);
 /// Number of such requests that are remembered.
 pub const FAULT_REPEATS_MAX: usize = 10_000;
+/// Cost of the expression of a trigger, in CEL's units. It is evaluated where writes wait, so it ends within about a millisecond.
+pub const FAULT_TRIGGER_COST_MAX: u64 = 20_000;
 /// Interval of looks at the watches while a client waits until they have received every event.
 pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
 /// Number of watches and requests that the status of such a wait names.

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .workspace import Workspace
+from typing import Any
 
 
 class AsyncWorkspace:
     """The methods of a workspace as coroutines, which run in threads: `await workspace.aio.settle()`."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: object) -> None:
         self._workspace = workspace
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:

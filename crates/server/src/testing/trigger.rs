@@ -1,9 +1,10 @@
 //! The state of an object at which a fault begins.
 
-use cel::rules::CALL_COST_MAX;
 use cel::{Decl, Environment, Program, Type, Val, from_json};
 use machinery::{Release, Text, Value};
 use objects::{Event, EventKind, Key};
+
+use crate::limits;
 
 /// A condition on a write.
 pub struct Trigger {
@@ -29,7 +30,8 @@ impl Trigger {
         Ok(Trigger { group, resource, namespace: text("namespace"), name: text("name"), program })
     }
 
-    /// Whether a write fulfils the condition. An expression that fails, as for a field that is absent, does not.
+    /// Whether a write fulfils the condition. An expression that fails, as for a field that is absent, or that costs too much,
+    /// does not.
     pub fn fires(&self, key: &Key, event: &Event) -> bool {
         let (namespace, name) = key.path.split_once('/').unwrap_or(("", &key.path));
         let is_it = |wanted: &Text, found: &str| wanted.is_empty() || *wanted == found;
@@ -50,7 +52,7 @@ impl Trigger {
     fn holds(&self, object: &Value, old: &Value) -> bool {
         let value = |value| from_json(value, Decl::json());
         let (Ok(object), Ok(old)) = (value(object), value(old)) else { return false };
-        let outcome = self.program.eval(&[("object", object), ("oldObject", old)], CALL_COST_MAX);
+        let outcome = self.program.eval(&[("object", object), ("oldObject", old)], limits::FAULT_TRIGGER_COST_MAX);
         matches!(outcome.result, Ok(Val::Bool(true)))
     }
 }
@@ -79,6 +81,9 @@ mod tests {
             let trigger = Trigger::read(&json!({"resource": "pods", "expression": expression})).unwrap();
             assert_eq!(trigger.holds(&object, &old), wanted, "{expression}");
         }
+        let costly = "[1, 2, 3, 4, 5, 6, 7, 8, 9].map(a, [1, 2, 3, 4, 5, 6, 7, 8, 9].map(b, [1, 2, 3, 4, 5, 6, 7, 8, 9].map(c, [1, 2, 3, 4, 5, 6, 7, 8, 9].map(d, a * b * c * d)))).size() == 9";
+        let trigger = Trigger::read(&json!({"resource": "pods", "expression": costly})).unwrap();
+        assert!(!trigger.holds(&ready, &Value::Null), "writes wait for it");
         for (expression, why) in
             [("object.", "Syntax error"), ("1", "must evaluate to bool"), ("self.x", "undeclared reference")]
         {

@@ -1,7 +1,7 @@
 //! Backups: one file with the live keys at a revision, preceded by the small files that a restored server needs.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytes::Bytes;
 
@@ -138,13 +138,6 @@ pub fn check_backup(file: &Path) -> Result<Summary, OpenError> {
     Ok(Summary { objects, branches, revision, compacted: revision, torn: false, stopped: None })
 }
 
-/// The directory of a file, and its name there.
-pub fn place_of(file: &Path) -> Option<(Directory, String)> {
-    let name = file.file_name()?.to_string_lossy().into_owned();
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Some((Directory::new(parent.map_or_else(|| PathBuf::from("."), Path::to_owned)), name))
-}
-
 /// Removes what an interrupted restore has written to a directory. Its mark goes last.
 fn begin_anew(directory: &Path) -> Result<(), OpenError> {
     let files = match unfinished::read(directory)? {
@@ -194,7 +187,7 @@ struct Backup<'a> {
 impl<'a> Backup<'a> {
     fn open(path: &'a Path) -> Result<Backup<'a>, OpenError> {
         let error = |why: &str| OpenError::Backup(path.to_owned(), why.to_owned());
-        let (place, name) = place_of(path).ok_or_else(|| error("the path has no file name"))?;
+        let (place, name) = Directory::of(path).ok_or_else(|| error("the path has no file name"))?;
         let header = match frame::header(&place, &name) {
             Ok(header) => header.ok_or_else(|| error("it is not a backup"))?,
             Err(StoreError::Corrupt(_)) => return Err(error("checksum mismatch")),

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
@@ -80,6 +80,13 @@ pub struct Directory {
 impl Directory {
     pub fn new(path: PathBuf) -> Directory {
         Directory { path, handle: Mutex::new(None) }
+    }
+
+    /// The directory of a file, and the name of the file there; `None` if the path has no name.
+    pub fn of(file: &Path) -> Option<(Directory, String)> {
+        let name = file.file_name()?.to_string_lossy().into_owned();
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        Some((Directory::new(parent.map_or_else(|| PathBuf::from("."), Path::to_owned)), name))
     }
 }
 

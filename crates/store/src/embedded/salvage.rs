@@ -11,7 +11,6 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::backup::place_of;
 use super::disk::{Directory, Disk};
 use super::files::{checkpoint_name, revision_in, segment_name};
 use super::frame::{self, FILE_HEADER, FrameAt, Header, Kind, Record, Whole};
@@ -69,7 +68,7 @@ pub fn salvage(directory: &Path) -> Result<Salvaged, OpenError> {
 /// There is no such file.
 pub fn salvage_backup(file: &Path) -> Result<Salvaged, OpenError> {
     let failed = |why: &str| OpenError::Backup(file.to_owned(), why.to_owned());
-    let (place, name) = place_of(file).ok_or_else(|| failed("the path has no file name"))?;
+    let (place, name) = Directory::of(file).ok_or_else(|| failed("the path has no file name"))?;
     if !file.is_file() {
         return Err(failed("there is no such file"));
     }
