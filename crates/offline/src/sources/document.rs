@@ -122,13 +122,19 @@ fn as_decoded(value: &mut Value, left: &mut usize) -> bool {
 }
 
 /// Whether a text begins with the mark of UTF-16, in which zeros are part of text.
-fn is_wide(text: &[u8]) -> bool {
+pub fn is_wide(text: &[u8]) -> bool {
     text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff])
 }
 
-/// Whether the beginning of a text shows that it is none.
-pub fn is_binary(text: &[u8]) -> bool {
-    text.contains(&0) && !is_wide(text)
+/// Fails if a part of a text is binary.
+///
+/// # Errors
+/// It has a zero, and the text is not UTF-16.
+pub fn check_text(part: &[u8], is_wide: bool) -> std::io::Result<()> {
+    match part.contains(&0) && !is_wide {
+        true => Err(std::io::Error::other("this is not text")),
+        false => Ok(()),
+    }
 }
 
 /// The documents of an input, one after the other: the memory that reading takes depends on the largest document.
@@ -152,14 +158,18 @@ impl Documents {
         Documents { file, reader, begun, lines_before: 0, bytes_before: 0, ready, has_ended: false, is_wide: false }
     }
 
-    /// Fails if what comes next is binary. Zeros are part of text in UTF-16, which has a mark at its beginning.
-    fn check_text(&mut self) -> std::io::Result<()> {
-        let next = self.reader.fill_buf()?;
-        self.is_wide |= self.bytes_before == 0 && is_wide(next);
-        match next.contains(&0) && !self.is_wide {
-            true => Err(std::io::Error::other("this is not text")),
-            false => Ok(()),
+    /// Reads a line of at most `left` bytes. Fails if it is binary. The beginning of a file is looked at before it is read,
+    /// since a device may have no end of a line.
+    fn read_line(&mut self, left: usize, text: &mut Vec<u8>) -> std::io::Result<usize> {
+        let start = text.len();
+        if self.bytes_before == 0 && start == 0 {
+            let first = self.reader.fill_buf()?;
+            self.is_wide = is_wide(first);
+            check_text(first, self.is_wide)?;
         }
+        let read = (&mut self.reader).take(left as u64).read_until(b'\n', text)?;
+        check_text(&text[start..], self.is_wide)?;
+        Ok(read)
     }
 
     /// Reads up to the next separator, and returns what is before it.
@@ -169,8 +179,8 @@ impl Documents {
         let next = loop {
             let start = text.len();
             // a line of a device may have no end
-            let left = (DOCUMENT_BYTES_MAX + 1).saturating_sub(start) as u64;
-            let read = self.check_text().and_then(|()| (&mut self.reader).take(left).read_until(b'\n', &mut text));
+            let left = (DOCUMENT_BYTES_MAX + 1).saturating_sub(start);
+            let read = self.read_line(left, &mut text);
             if read.map_err(|error| format!("cannot read {}: {error}", self.file))? == 0 {
                 self.has_ended = true;
                 break vec![];

@@ -128,10 +128,7 @@ fn once(name: &str, shown: &str, reader: &mut impl std::io::Read) -> Result<Inpu
     let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
     let mut text = vec![];
     reader.by_ref().take(STDIN_IN_MEMORY_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
-    if document::is_binary(&text) {
-        // a device may have no end
-        return Err(failed(std::io::Error::other("this is not text")));
-    }
+    document::check_text(&text, document::is_wide(&text)).map_err(failed)?;
     if text.len() as u64 <= STDIN_IN_MEMORY_BYTES {
         return Ok(Input::Read(name.into(), text.into()));
     }
