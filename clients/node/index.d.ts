@@ -113,7 +113,7 @@ export class Workspace {
   applyObject(object: KubernetesObject): Promise<KubernetesObject>;
 }
 
-/** A recipe, or `match`, `when` and `effect`; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md. */
+/** A recipe, or `match`, `when` and `effect`; see https://github.com/pintle/pintle/blob/main/docs/src/reference/testing-api.md. */
 export interface FaultSpec {
   name?: string;
   recipe?: string;
@@ -138,7 +138,7 @@ export interface SettleSpec {
   [field: string]: unknown;
 }
 
-/** The clock of a workspace; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md#clock. */
+/** The clock of a workspace; see https://github.com/pintle/pintle/blob/main/docs/src/guides/control-time.md. */
 export class Clock {
   private constructor();
   /** Stops it, at a `time` if one is given. A `seed` makes uids and generated names repeatable. */

@@ -349,7 +349,7 @@ export class Workspace {
 
   /**
    * Makes requests or events of this workspace fail: `{ recipe }`, or `match`, `when` and `effect` of a `Fault`. Returns the fault, whose
-   * `delete()` ends its effect; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md.
+   * `delete()` ends its effect; see https://github.com/pintle/pintle/blob/main/docs/src/reference/testing-api.md.
    */
   async fault({ name = `fault-${randomUUID().slice(0, 13)}`, ...spec }) {
     const path = `${TESTING}/faults`;
@@ -451,7 +451,7 @@ export class Workspace {
   }
 }
 
-/** The clock of a workspace; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md#clock. */
+/** The clock of a workspace; see https://github.com/pintle/pintle/blob/main/docs/src/guides/control-time.md. */
 export class Clock {
   constructor(workspace) {
     this.workspace = workspace;

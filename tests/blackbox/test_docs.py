@@ -49,13 +49,13 @@ def test_summary_has_every_page():
 
 
 def test_every_page_has_one_title():
-    for path in PAGES:
+    for path in set(PAGES) - {SUMMARY}:
         text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
         assert len(re.findall(r"^# ", text, re.M)) == 1, path
 
 
 def test_examples_are_named():
-    named = set(re.findall(r"`(?:examples/)?([\w.-]+)`|examples/([\w.-]+)", (SOURCE / "getting-started.md").read_text()))
+    named = set(re.findall(r"`(?:examples/)?([\w.-]+)`|examples/([\w.-]+)", (SOURCE / "guides" / "first-minute.md").read_text()))
     named = {name for pair in named for name in pair}
     missing = {path.name for path in (ROOT / "examples").iterdir()} - named
     assert not missing, missing
@@ -82,7 +82,7 @@ def test_printed_commands_are_accepted(path, launch):
 
 
 def test_commands_are_found():
-    assert ["pintle", "assets", "bin/assets"] in documentation.printed((ROOT / "README.md").read_text())
-    page = SOURCE / "getting-started.md"
+    assert ["pintle", "run", "--crds", "examples/crontab.yaml"] in documentation.printed((ROOT / "README.md").read_text())
+    page = SOURCE / "guides" / "first-minute.md"
     assert [command.serves for command in documentation.commands(page)].count(True) == 1
     assert len(documentation.commands(page)) > 5

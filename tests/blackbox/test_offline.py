@@ -14,7 +14,7 @@ import pytest
 from documentation import ROOT
 
 CI = ROOT / "examples" / "ci"
-PAGE = ROOT / "docs" / "src" / "offline.md"
+PAGE = ROOT / "docs" / "src" / "guides" / "check-manifests.md"
 PROBLEM = "spec.replicas: Invalid value: 30"
 
 

@@ -16,7 +16,7 @@ PLUGIN = '#!/bin/sh\necho "$@" > arguments\ncat credential.json\n'
 
 def recipe(issuer):
     """The commands of the recipe, with another issuer."""
-    section = (ROOT / "docs" / "src" / "users.md").read_text().split("## OpenID Connect\n", 1)[1].split("\n## ", 1)[0]
+    section = (ROOT / "docs" / "src" / "guides" / "users.md").read_text().split("## OpenID Connect\n", 1)[1].split("\n## ", 1)[0]
     text = "\n".join(re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S))
     commands = re.split(r"(?<!\\)\n", text.replace("https://issuer.example.com", issuer).strip())
     assert commands[0].startswith("pintle serve ")

@@ -63,7 +63,7 @@ def signature(a, b):
 
 
 class Known:
-    """The accepted classes: random differences of kube-apiserver, and those that docs/src/compatibility.md lists."""
+    """The accepted classes: random differences of kube-apiserver, and those that docs/src/reference/differences.md lists."""
 
     def __init__(self, path):
         self.entries = tomllib.loads(path.read_text()).get("class", [])

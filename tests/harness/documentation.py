@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^<!-- run(: serve)? -->\n```console\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^<!-- run(: serve)? -->\n+```console\n(.*?)^```$", re.M | re.S)
 FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.M | re.S)
 # blocks of commands, executed or not, and the program's commands in them
 PRINTED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.M | re.S)

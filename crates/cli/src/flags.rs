@@ -15,13 +15,14 @@ use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
 use crate::envtest::Assets;
 use crate::etcd_flags::Etcd;
+use crate::objects::ObjectTask;
 use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::testing::{ClockTask, FaultTask, GateTask, RecordTask, ReplayTask, ReportTask, Settle};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
 use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
 use crate::workspaces::WorkspaceTask;
-use crate::{examples, short_help, upstream_flags};
+use crate::{examples, headings, short_help, upstream_flags};
 
 /// The Kubernetes API for custom resources, without Kubernetes.
 #[derive(Parser)]
@@ -77,7 +78,7 @@ pub fn parse(given: Vec<String>) -> Result<(Arguments, GivenFlags), String> {
     {
         return Ok(parsed);
     }
-    parse_as(examples::added_to(command()), given).map_err(|wrong| match wrong {
+    parse_as(headings::added_to(examples::added_to(command())), given).map_err(|wrong| match wrong {
         Wrong::Line(error) => error.exit(),
         Wrong::File(why) => why,
     })
@@ -153,26 +154,9 @@ pub enum Command {
     /// them. Each finding has the file, the line and the text of the server. The exit status is 0 if all objects are good, 1 if
     /// not, and 2 if an input could not be read or the command could not run.
     Validate(crate::validate::Validate),
-    /// Print objects with the defaults that the server would add, and without fields that it would drop.
-    ///
-    /// The objects are not validated.
-    Default(crate::objects::PrintObjects),
-    /// Print objects without the fields that the server would drop.
-    ///
-    /// The objects are not validated.
-    Prune(crate::objects::PrintObjects),
-    /// Print objects in another version of their kinds.
-    ///
-    /// Custom resources are converted by the strategy of their definition: None, or a webhook that can be reached.
-    Convert(crate::objects::Convert),
-    /// Apply objects to others, as server-side apply does, and print the results with their managedFields.
-    ///
-    /// Conflicts with other field managers are printed, and the exit status is 1.
-    Apply(crate::objects::Apply),
-    /// Print objects as kubectl get would, with the columns of their definitions.
-    Table(crate::objects::Table),
-    /// Print the documentation of a kind or a field, as kubectl explain does.
-    Explain(crate::objects::Explain),
+    /// Print what the server makes of objects in files: defaults, pruned fields, versions, results of applies, tables.
+    #[command(subcommand)]
+    Object(ObjectTask),
     /// Check, back up or restore the embedded store of a data directory.
     ///
     /// Check and backup do not change the directory and may run while its server is running.

@@ -13,12 +13,12 @@
 //! # }
 //! ```
 //!
-//! With kube-rs, a client is `kube::Client::new(workspace.api(), "default")`. The page [Rust](https://github.com/pintle/pintle/blob/main/docs/src/rust.md)
+//! With kube-rs, a client is `kube::Client::new(workspace.api(), "default")`. The page [Rust](https://github.com/pintle/pintle/blob/main/docs/src/guides/rust.md)
 //! has more. Without the features `cli` and `etcd`, which the program needs, the library has a third of the dependencies.
 
 pub use embed::{Api, Builder, Clock, Error, Fault, ResponseBody, Server, Value, Workspace, json};
 
 /// The examples of the page are tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/src/rust.md")]
+#[doc = include_str!("../../../docs/src/guides/rust.md")]
 struct Page;

@@ -25,6 +25,7 @@ mod examples;
 mod files;
 mod first_start;
 mod flags;
+mod headings;
 mod identity;
 mod kubeconfig;
 mod limits;
@@ -36,6 +37,8 @@ mod objects;
 mod place;
 mod progress;
 mod ready;
+#[cfg(test)]
+mod reference;
 mod reload;
 mod rewriting;
 mod run;
@@ -80,14 +83,9 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
             let incomplete = ExitCode::from(validate::INCOMPLETE);
             return Ok(validate::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
         }
-        flags::Command::Apply(task) => return objects::apply(&task),
-        flags::Command::Default(task) => objects::default(&task),
-        flags::Command::Prune(task) => objects::prune(&task),
-        flags::Command::Convert(task) => objects::convert(&task),
-        flags::Command::Table(task) => objects::table(&task),
+        flags::Command::Object(task) => return objects::run(&task),
         flags::Command::Crd(task) => return Ok(crd::run(&task)),
         flags::Command::Test(task) => return Ok(suites::run(&task)),
-        flags::Command::Explain(task) => objects::explain(&task),
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),

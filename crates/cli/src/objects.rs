@@ -1,8 +1,8 @@
-//! `pintle default`, `prune`, `convert`, `apply`, `table` and `explain`: what the server makes of objects in files.
+//! `pintle object`: what the server makes of objects in files.
 
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, yaml};
 use offline::commands::{self, Applied, CommandInputs};
 
@@ -11,6 +11,30 @@ use crate::values::release;
 
 /// The exit status if an apply has conflicts or is refused.
 const REFUSED: u8 = 1;
+
+#[derive(Subcommand)]
+pub enum ObjectTask {
+    /// Print objects with the defaults that the server would add, and without fields that it would drop.
+    ///
+    /// The objects are not validated.
+    Default(PrintObjects),
+    /// Print objects without the fields that the server would drop.
+    ///
+    /// The objects are not validated.
+    Prune(PrintObjects),
+    /// Print objects in another version of their kinds.
+    ///
+    /// Custom resources are converted by the strategy of their definition: None, or a webhook that can be reached.
+    Convert(Convert),
+    /// Apply objects to others, as server-side apply does, and print the results with their managedFields.
+    ///
+    /// Conflicts with other field managers are printed, and the exit status is 1.
+    Apply(Apply),
+    /// Print objects as kubectl get would, with the columns of their definitions.
+    Table(Table),
+    /// Print the documentation of a kind or a field, as kubectl explain does.
+    Explain(Explain),
+}
 
 /// The objects that a command reads.
 #[derive(Args)]
@@ -106,38 +130,46 @@ pub struct Explain {
     pub kubernetes_version: server::Release,
 }
 
-/// Prints the documentation of a kind or a field.
-pub fn explain(task: &Explain) -> Result<(), String> {
+/// Runs a command. The exit status is 1 if an apply has conflicts; errors are one line.
+pub fn run(task: &ObjectTask) -> Result<ExitCode, String> {
+    let done = match task {
+        ObjectTask::Default(task) => default(task),
+        ObjectTask::Prune(task) => prune(task),
+        ObjectTask::Convert(task) => convert(task),
+        ObjectTask::Apply(task) => return apply(task),
+        ObjectTask::Table(task) => table(task),
+        ObjectTask::Explain(task) => explain(task),
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+fn explain(task: &Explain) -> Result<(), String> {
     let explained = commands::explain(&task.path, &task.crds, task.kubernetes_version);
     logs::print(offline::engine::runtime()?.block_on(explained)?.as_bytes())
 }
 
-/// Prints the objects with their defaults. Errors are one line.
-pub fn default(task: &PrintObjects) -> Result<(), String> {
+fn default(task: &PrintObjects) -> Result<(), String> {
     let settings = task.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::defaulted(&settings))?, task.output)
 }
 
-/// Prints the objects without unknown fields.
-pub fn prune(task: &PrintObjects) -> Result<(), String> {
+fn prune(task: &PrintObjects) -> Result<(), String> {
     let settings = task.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::pruned(&settings))?, task.output)
 }
 
-/// Prints the objects in another version.
-pub fn convert(task: &Convert) -> Result<(), String> {
+fn convert(task: &Convert) -> Result<(), String> {
     let settings = task.shown.manifests.settings();
     print(&offline::engine::runtime()?.block_on(commands::converted(&settings, &task.to))?, task.shown.output)
 }
 
-/// Prints the table of the objects.
-pub fn table(task: &Table) -> Result<(), String> {
+fn table(task: &Table) -> Result<(), String> {
     let settings = task.manifests.settings();
     logs::print(offline::engine::runtime()?.block_on(commands::table(&settings, task.wide))?.as_bytes())
 }
 
-/// Prints the results of an apply, and its conflicts as errors, with which the exit status is 1.
-pub fn apply(task: &Apply) -> Result<ExitCode, String> {
+/// Conflicts are printed as errors, with which the exit status is 1.
+fn apply(task: &Apply) -> Result<ExitCode, String> {
     let settings = task.shown.manifests.settings();
     let applied = commands::apply(&settings, &task.onto, &task.field_manager, task.force_conflicts);
     let (mut objects, mut code) = (vec![], ExitCode::SUCCESS);

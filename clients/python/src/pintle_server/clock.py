@@ -23,7 +23,7 @@ class Api(Protocol):
 
 
 class Clock:
-    """The clock of a workspace; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md#clock."""
+    """The clock of a workspace; see https://github.com/pintle/pintle/blob/main/docs/src/guides/control-time.md."""
 
     def __init__(self, workspace: Api) -> None:
         self._workspace = workspace

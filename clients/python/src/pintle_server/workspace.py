@@ -74,7 +74,7 @@ class Workspace:
 
     def fault(self, recipe: str | None = None, name: str | None = None, **spec: Any) -> Fault:
         """Makes requests or events of this workspace fail: a recipe, or `match`, `when` and `effect` of a `Fault`. In a `with`
-        statement, or until `delete` of what is returned; see https://github.com/pintle/pintle/blob/main/docs/src/testing.md."""
+        statement, or until `delete` of what is returned; see https://github.com/pintle/pintle/blob/main/docs/src/reference/testing-api.md."""
         name = name or f"fault-{time.time_ns()}"
         spec = {**spec, **({"recipe": recipe} if recipe else {})}
         self.request("POST", f"{TESTING}/faults", {"apiVersion": TESTING_VERSION, "kind": "Fault", "metadata": {"name": name}, "spec": spec})

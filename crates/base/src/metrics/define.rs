@@ -28,6 +28,9 @@ macro_rules! metrics {
         }
 
         impl $name {
+            pub const DESCRIPTIONS: &'static [$crate::metrics::Description] =
+                &[$($crate::metrics::Description { name: $metric, kind: stringify!($kind), help: $help }),*];
+
             pub fn register(&self, registry: &mut prometheus_client::registry::Registry) {
                 $(registry.register($metric, $help, self.$field.clone());)*
             }

@@ -50,6 +50,51 @@ pub static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
 /// The value of `component`.
 pub const COMPONENT: &str = "apiserver";
 
+/// A metric, for the reference.
+pub struct Description {
+    /// As it is registered, without the suffix `_total`.
+    name: &'static str,
+    /// The Rust type.
+    kind: &'static str,
+    pub help: &'static str,
+}
+
+impl Description {
+    /// The name in the text format of Prometheus.
+    pub fn exposed_name(&self) -> String {
+        let suffix = if self.kind.contains("Counter") { "_total" } else { "" };
+        format!("{}{suffix}", self.name)
+    }
+
+    /// counter, gauge or histogram.
+    pub fn metric_type(&self) -> &'static str {
+        let is_counter = self.kind.contains("Counter") || text::COUNTERS.contains(&self.name);
+        match self.kind.contains("Histogram") {
+            true => "histogram",
+            false if is_counter => "counter",
+            false => "gauge",
+        }
+    }
+}
+
+/// All metrics.
+pub fn descriptions() -> impl Iterator<Item = &'static Description> {
+    let rooms = [
+        Metrics::DESCRIPTIONS,
+        process::Process::DESCRIPTIONS,
+        operation::OperationMetrics::DESCRIPTIONS,
+        Queues::DESCRIPTIONS,
+        Reads::DESCRIPTIONS,
+        AdmissionMetrics::DESCRIPTIONS,
+        manifests::ManifestMetrics::DESCRIPTIONS,
+        flow::FlowMetrics::DESCRIPTIONS,
+        impersonation::ImpersonationMetrics::DESCRIPTIONS,
+        tokens::TokenMetrics::DESCRIPTIONS,
+        aggregation::AggregationMetrics::DESCRIPTIONS,
+    ];
+    rooms.into_iter().flatten()
+}
+
 /// Upper bounds of a histogram's buckets.
 #[derive(Clone, Copy)]
 pub struct Buckets(&'static [f64]);

@@ -45,7 +45,7 @@ fn prometheus(text: &str) -> String {
 }
 
 /// Counters without the suffix `_total`, which the library does not support: they are registered as gauges.
-const COUNTERS: [&str; 4] = [
+pub const COUNTERS: [&str; 4] = [
     "authentication_attempts",
     "authenticated_user_requests",
     "apiserver_admission_webhook_fail_open_count",

@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn words_are_those_of_the_kind_and_of_the_page() {
         let kind = include_str!("../../../server/src/testing/testing.yaml");
-        let page = include_str!("../../../../docs/src/testing.md");
+        let page = include_str!("../../../../docs/src/reference/testing-api.md");
         let listed = |words: Vec<String>| format!("enum: [{}]", words.join(", "));
         fn spelled<T: ValueEnum>() -> Vec<String> {
             T::value_variants().iter().map(|value| capitalized(value.clone()).as_str().unwrap().to_owned()).collect()

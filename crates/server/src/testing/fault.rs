@@ -402,7 +402,7 @@ fn error(code: u16, seconds: u32) -> FaultEffect {
 
 type Steps = fn() -> Vec<RecipeStep>;
 
-/// The recipes. `docs/src/testing.md` describes them.
+/// The recipes. `docs/src/reference/testing-api.md` describes them.
 const RECIPES: [(&str, Steps); 6] = [
     ("stale-reads", || {
         let (behind, lag) = (Lateness::Time(limits::RECIPE_LAG), limits::RECIPE_LAG);

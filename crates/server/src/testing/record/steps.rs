@@ -1,4 +1,4 @@
-//! Recorded requests as steps of a transcript, whose format is in docs/src/testing.md.
+//! Recorded requests as steps of a transcript, whose format is in docs/src/reference/recordings.md.
 
 use base::request::Verb;
 use base64::Engine as _;
