@@ -3,7 +3,7 @@
 //! and the result of an apply.
 //!
 //! A create is what `pintle validate` does, a replacement and a patch are what it does with `--old`, and a server-side apply is
-//! `pintle apply`. Every POST, PUT, PATCH and DELETE of a scenario is either compared or counted under the reason why it is not
+//! `pintle object apply`. Every POST, PUT, PATCH and DELETE of a scenario is either compared or counted under the reason why it is not
 //! (`Skipped`).
 
 mod patches;
@@ -272,7 +272,7 @@ impl Replay {
         Ok(if is_update { Compared::Update } else { Compared::Create })
     }
 
-    /// A server-side apply is what `pintle apply` does: the result is compared, too.
+    /// A server-side apply is what `pintle object apply` does: the result is compared, too.
     async fn compare_apply(&mut self, request: Request<'_>) -> Result<Compared, Skipped> {
         let Decoded { value: configuration, duplicates } =
             yaml::decode(request.text.as_bytes()).map_err(|_| Skipped::NoObject)?;
