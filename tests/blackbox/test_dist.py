@@ -94,18 +94,20 @@ def test_image_is_valid(packages, tmp_path):
 
 
 @contextlib.contextmanager
-def notify_socket():
-    """A socket like systemd's, and its path."""
+def notify_socket(start="/tmp/"):
+    """A socket like systemd's, and its path; a start of `@` makes it abstract, as systemd names that."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
-        path = f"/tmp/pintle-notify-{os.getpid()}"
-        listener.bind(path)
+        path = f"{start}pintle-notify-{os.getpid()}"
+        listener.bind(path.replace("@", "\0"))
         listener.settimeout(30)
         yield listener, path
-        os.unlink(path)
+        if start != "@":
+            os.unlink(path)
 
 
-def test_start_and_stop_are_reported_to_systemd(launch):
-    with notify_socket() as (listener, path):
+@pytest.mark.parametrize("start", ["/tmp/", "@"])
+def test_start_and_stop_are_reported_to_systemd(launch, start):
+    with notify_socket(start) as (listener, path):
         with launch(environment={"NOTIFY_SOCKET": path}) as server:
             lines = listener.recv(4096).decode().splitlines()
             assert "READY=1" in lines and any(line.startswith(f"STATUS=pintle is ready on {server.url}") for line in lines), lines

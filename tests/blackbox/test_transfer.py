@@ -152,7 +152,7 @@ def test_store_import_that_is_refused_leaves_no_mark(launch, directory):
         assert run_pintle(launch, "store", "check", "--data-dir", data)[0] == 0
 
 
-def test_store_export_shows_a_bar_on_a_terminal(launch, directory):
+def test_store_export_shows_a_line_on_a_terminal(launch, directory):
     count = 5_000
     assert run_pintle(launch, "import", large(directory, count), "--data-dir", directory / "data")[0] == 0
     terminal, child_end = pty.openpty()
@@ -164,7 +164,7 @@ def test_store_export_shows_a_bar_on_a_terminal(launch, directory):
             output += more
     os.close(terminal)
     assert process.wait() == 0
-    assert b"of 5,000 objects" in output and f"holds {count} objects at revision".encode() in output, output
+    assert b"of 5000 objects" in output and f"holds {count} objects at revision".encode() in output, output
 
 
 def test_facts_as_json_and_short_names(launch, tmp_path):

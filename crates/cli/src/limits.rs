@@ -16,8 +16,8 @@ pub const WRITERS: usize = 8;
 pub const WRITE_ATTEMPTS: usize = 10;
 /// Maximum number of rejected objects that the report names.
 pub const REFUSED_NAMED: usize = 10;
-/// Limit of open files that is assumed when the system does not report one: Linux' default soft limit.
-pub const FALLBACK_DESCRIPTORS: u64 = 1024;
+/// Limit of open files on macOS, if there is no hard limit: `OPEN_MAX`, which every version accepts.
+pub const MACOS_DESCRIPTORS: u64 = 10_240;
 /// Time limit for threads to end after the last response.
 pub const THREADS_END: Duration = Duration::from_secs(5);
 /// Lifetime of certificate authorities that the server makes; kubeadm's.
@@ -40,6 +40,8 @@ pub const MANIFESTS_BYTES_MAX: u64 = 16 << 20;
 pub const MANIFEST_FILES_MAX: usize = 1000;
 /// Interval of checks whether the encryption configuration has changed.
 pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);
+/// Interval at which a terminal shows progress.
+pub const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of progress lines when stderr is not a terminal.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 /// Interval of checks whether the parent process has ended.

@@ -1,57 +1,63 @@
-//! Progress of long commands on stderr: a bar on a terminal, otherwise a line every few seconds.
+//! Progress of long commands on stderr: a line that is written again and again on a terminal, otherwise one every few seconds.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use base::clock;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::transfer::TransferProgress;
 
 use crate::count::counted;
 use crate::{limits, logs};
 
-const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len} objects, {per_sec}, {eta} left";
+/// Removes what a terminal shows in the line of its cursor, which is then at the beginning.
+const CLEAR: &str = "\r\x1b[K";
+/// A terminal cuts lines off that are longer than it is wide, since only its last line could be removed again.
+const WITHOUT_WRAP: &str = "\x1b[?7l";
+const WITH_WRAP: &str = "\x1b[?7h";
 
-/// Shows the progress of one command. The bar disappears when this is dropped.
+/// Shows the progress of one command. On a terminal, the line disappears when this is dropped.
 pub struct Meter {
     /// The past participle of what is done.
     verb: &'static str,
     started: tokio::time::Instant,
-    printed: Duration,
-    /// The bar, if stderr is a terminal.
-    bar: Option<ProgressBar>,
+    /// When the last line was printed; on a terminal, the first one is at once.
+    printed: Option<Duration>,
+    is_terminal: bool,
 }
 
 impl Meter {
     pub fn start(verb: &'static str) -> Meter {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            bar.with_style(style).with_message(verb)
-        });
-        Meter { verb, started: clock::instant(), printed: Duration::ZERO, bar }
+        let is_terminal = std::io::stderr().is_terminal();
+        let printed = (!is_terminal).then_some(Duration::ZERO);
+        Meter { verb, started: clock::instant(), printed, is_terminal }
     }
 
     pub fn show(&mut self, done: TransferProgress) {
-        if let Some(bar) = &self.bar {
-            bar.set_length(done.of as u64);
-            bar.set_position(done.objects as u64);
+        let elapsed = self.started.elapsed();
+        let interval = if self.is_terminal { limits::REDRAW_INTERVAL } else { limits::PROGRESS_INTERVAL };
+        if self.printed.is_some_and(|printed| elapsed.saturating_sub(printed) < interval) {
             return;
         }
-        let elapsed = self.started.elapsed();
-        if elapsed.saturating_sub(self.printed) >= limits::PROGRESS_INTERVAL {
-            self.printed = elapsed;
-            logs::print_error(&line(self.verb, done, elapsed));
+        self.printed = Some(elapsed);
+        let line = line(self.verb, done, elapsed);
+        match self.is_terminal {
+            true => redraw(&line),
+            false => logs::print_error(&line),
         }
     }
 }
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        if self.is_terminal {
+            redraw("");
         }
     }
+}
+
+/// Replaces the line of the terminal. A terminal that is gone ends no command.
+fn redraw(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{CLEAR}{WITHOUT_WRAP}{line}{WITH_WRAP}").as_bytes());
 }
 
 /// One line: how much is done, the rate, and the time that the rest takes at that rate.

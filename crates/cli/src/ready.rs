@@ -1,6 +1,8 @@
 //! The line by which a server reports that it is ready: on stdout, in a file, and to systemd.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,14 +56,29 @@ impl ReadyFlags {
             write_atomically(path, &format!("{line}\n"), 0o644).map_err(|why| format!("--ready-file: {why}"))?;
         }
         logs::say(&line);
-        notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(&text)]);
+        notify(&format!("READY=1\nSTATUS={text}\n"));
         Ok(ready)
     }
 }
 
-/// Reports to systemd, if it has started the server.
-pub fn notify(state: &[sd_notify::NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
+/// Reports to systemd, if it has started the server: lines of `sd_notify(3)`.
+pub fn notify(lines: &str) {
+    let Some(name) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let send = |address| UnixDatagram::unbound()?.send_to_addr(lines.as_bytes(), &address);
+    if let Err(error) = unix_address(&name).and_then(send) {
         tracing::warn!(%error, "systemd cannot be notified");
     }
+}
+
+/// The address of a socket: a path, or after `@` the name of an abstract one, which only Linux has.
+fn unix_address(name: &OsStr) -> std::io::Result<UnixAddress> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::linux::net::SocketAddrExt as _;
+        use std::os::unix::ffi::OsStrExt as _;
+        if let Some(name) = name.as_bytes().strip_prefix(b"@") {
+            return UnixAddress::from_abstract_name(name);
+        }
+    }
+    UnixAddress::from_pathname(name)
 }

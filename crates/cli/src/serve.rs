@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use base::metrics::METRICS;
 use machinery::Value;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{
     Address, Config, Controllers, CustomForm, Egress, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
     WorkspaceConfig,
@@ -122,7 +123,7 @@ fn make_shared(flags: &Serve, key: &mut Option<KeyToMake>) {
 #[allow(clippy::disallowed_methods, reason = "the log reports how long the end took")]
 async fn stop(server: Server) {
     let began = Instant::now();
-    notify(&[sd_notify::NotifyState::Stopping]);
+    notify("STOPPING=1\n");
     server.stop().await;
     tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
 }
@@ -352,10 +353,19 @@ fn threads() -> Result<tokio::runtime::Runtime, String> {
 
 /// Raises `RLIMIT_NOFILE` to its hard limit, as Go's runtime does. Returns the new limit.
 fn raise_descriptor_limit() -> u64 {
-    rlimit::increase_nofile_limit(u64::MAX).unwrap_or_else(|error| {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let set = |current| setrlimit(Resource::Nofile, Rlimit { current, maximum }).map(|()| current);
+    let raised = match maximum {
+        _ if current == maximum => Ok(current),
+        // macOS reports no hard limit, but refuses such a soft limit
+        None if cfg!(target_os = "macos") => set(current.max(Some(limits::MACOS_DESCRIPTORS))),
+        _ => set(maximum),
+    };
+    let limit = raised.unwrap_or_else(|error| {
         tracing::warn!(%error, "the limit of open files cannot be raised");
-        rlimit::Resource::NOFILE.get_soft().unwrap_or(limits::FALLBACK_DESCRIPTORS)
-    })
+        current
+    });
+    limit.unwrap_or(u64::MAX)
 }
 
 fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> {

@@ -310,23 +310,11 @@ impl Followers {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use machinery::json;
     use store::{Memory, Store as _};
 
     use super::*;
-
-    /// A server with the default configuration on a store, and the state of its controllers, which are not running.
-    pub async fn server(store: Arc<dyn store::Store>) -> (Arc<Context>, Arc<ControllerManager>) {
-        let Assembled { context, controllers } =
-            Blueprint::default().assemble(Beginning::of(Storage::own(store))).await.unwrap();
-        (context, controllers)
-    }
-
-    /// [`server`] on an empty store in memory.
-    pub async fn empty_server() -> (Arc<Context>, Arc<ControllerManager>) {
-        server(Arc::new(Memory::default())).await
-    }
 
     #[tokio::test]
     async fn a_fork_shares_what_is_derived_and_runs_no_idle_controller() {

@@ -13,6 +13,8 @@ mod http;
 mod in_process;
 mod limits;
 mod openapi;
+#[cfg(test)]
+mod test_server;
 mod testing;
 pub mod transfer;
 mod verbs;

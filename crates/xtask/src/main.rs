@@ -1,9 +1,10 @@
-//! `cargo xtask`: development tasks. `bench` measures the server, `dist` packages a release, `kinds` generates the tables of
-//! built-in kinds, `packages` builds those of `clients/`, `tidy` checks rules that the compiler does not.
+//! `cargo xtask`: development tasks. `bench` measures the server, `changed` selects tests, `dist` packages a release, `kinds`
+//! generates the tables of built-in kinds, `packages` builds those of `clients/`, `tidy` checks rules that the compiler does not.
 
 #![allow(clippy::disallowed_methods, reason = "a tool measures real time and starts its own tasks")]
 
 mod bench;
+mod changed;
 mod dist;
 mod kinds;
 mod packages;
@@ -29,6 +30,10 @@ enum Task {
     /// Starts the server with durable storage in a temporary directory, drives it over TLS with the administrator's
     /// certificate, and prints a table with targets. A complete run is also written to benches/results/.
     Bench(Box<bench::Flags>),
+    /// Print the tests that files which differ from a commit can break.
+    ///
+    /// `tests/run changed` runs them; tests/changed.txt says which they are.
+    Changed(changed::ChangedFlags),
     /// Build and package a release: static binaries, tarballs, Debian packages and a container image.
     ///
     /// Builds with cargo-zigbuild and zig, which it installs into target from Python packages; needs rustup and Python. The same
@@ -52,6 +57,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Bench(flags) => bench::run(&flags),
+        Task::Changed(flags) => changed::run(&flags),
         Task::Dist(flags) => dist::run(&flags),
         Task::Kinds => kinds::run(),
         Task::Packages(flags) => packages::run(&flags),

@@ -33,9 +33,28 @@ pub fn files(root: &Path) -> Result<Vec<String>, String> {
     Ok(paths)
 }
 
+/// The paths of all files that differ from a commit, or are new and not ignored.
+pub fn changed(root: &Path, base: &str) -> Option<Vec<String>> {
+    let differing = git(root, &["diff", "--name-only", "--no-renames", base, "--"])?;
+    let new = git(root, &["ls-files", "--others", "--exclude-standard"])?;
+    Some(differing.lines().chain(new.lines()).map(str::to_owned).collect())
+}
+
 /// The short hash of the commit, and whether there are uncommitted changes.
 pub fn commit(root: &Path) -> (String, bool) {
     let commit = git(root, &["rev-parse", "--short=10", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
     let changed = git(root, &["status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock"]);
     (commit, changed.is_some_and(|text| !text.is_empty()))
+}
+
+/// The output of a command of cargo that leaves the lock file as it is.
+pub fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo).current_dir(root).args(arguments).arg("--locked").output();
+    let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let command = arguments.first().copied().unwrap_or_default();
+    Err(format!("cargo {command} failed: {}", String::from_utf8_lossy(&output.stderr)))
 }

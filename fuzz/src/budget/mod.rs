@@ -24,6 +24,8 @@ const DEPTHS: [usize; 5] = [0, 0, 1, 100, 3_000];
 const BYTES_BASE: usize = 96 << 20;
 /// Time that any input may take; shorter times are not measured accurately.
 const TIME_BASE: Duration = Duration::from_millis(400);
+/// How many times slower a debug build is, for which the times are multiplied.
+const SLOWNESS: u32 = if cfg!(debug_assertions) { 3 } else { 1 };
 /// How much longer an input may run than one of half its size.
 const GROWTH_MAX: u32 = 4;
 
@@ -116,11 +118,12 @@ impl Subject {
         if whole.bytes > bytes_max {
             return Some(format!("{} bytes of memory, and at most {bytes_max} are allowed", whole.bytes));
         }
-        let time_max = TIME_BASE + self.time_per_byte * u32::try_from(whole.input).unwrap_or(u32::MAX);
+        let per_byte = self.time_per_byte * u32::try_from(whole.input).unwrap_or(u32::MAX);
+        let time_max = (TIME_BASE + per_byte) * SLOWNESS;
         if whole.time > time_max {
             return Some(format!("{:?}, and at most {time_max:?} are allowed", whole.time));
         }
-        let grows = whole.time > TIME_BASE && whole.time > half.time * GROWTH_MAX;
+        let grows = whole.time > TIME_BASE * SLOWNESS && whole.time > half.time * GROWTH_MAX;
         grows.then(|| format!("{:?}, and half of it took {:?}", whole.time, half.time))
     }
 }

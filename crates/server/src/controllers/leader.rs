@@ -199,11 +199,11 @@ impl Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_server::TestServer;
 
     #[tokio::test]
     async fn only_the_holder_releases_the_lease() {
-        let (context, _) = crate::assembly::tests::empty_server().await;
-        verbs::create_namespaces(&context).await.unwrap();
+        let context = TestServer::start().await.context;
         let candidate = |identity: &str| Candidate {
             context: context.clone(),
             identity: identity.to_owned(),

@@ -237,29 +237,25 @@ mod tests {
     use machinery::json;
 
     use super::*;
-
-    async fn create(context: &Context, plural: &str, object: Value) {
-        let resource = context.registry.get("", plural).unwrap();
-        let path = verbs::path_of(&resource, "default", "");
-        let request = context.controller_request(USER, &resource, &http::Method::POST, path.trim_end_matches('/'));
-        verbs::create(context, &request, &Document::json(&object)).await.unwrap();
-    }
+    use crate::test_server::TestServer;
 
     #[tokio::test]
     async fn objects_of_a_kind_are_counted_for_all_of_its_names() {
-        let (context, _) = crate::assembly::tests::empty_server().await;
-        create(&context, "serviceaccounts", json!({"metadata": {"name": "default"}})).await;
+        let server = TestServer::start().await;
+        let create = async |plural: &str, object: Value| {
+            server.ok(http::Method::POST, &format!("/api/v1/namespaces/default/{plural}"), object).await;
+        };
         for (name, cpu) in [("a", "1"), ("b", "250m")] {
             let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
-            create(&context, "pods", json!({"metadata": {"name": name}, "spec": {"containers": [container]}})).await;
-            create(&context, "configmaps", json!({"metadata": {"name": name}})).await;
+            create("pods", json!({"metadata": {"name": name}, "spec": {"containers": [container]}})).await;
+            create("configmaps", json!({"metadata": {"name": name}})).await;
         }
         let status = |scopes: Value| {
             let names =
                 ["pods", "cpu", "requests.cpu", "count/pods", "count/configmaps", "services", "count/nodes", "x"];
             let hard: Value = names.map(|name| (name, Value::from("9"))).into();
             let quota = json!({"spec": {"hard": hard, "scopes": scopes}});
-            let counts = Counts { context: &context, namespace: &"default".into() };
+            let counts = Counts { context: &server.context, namespace: &"default".into() };
             counts.status(&quota).get("used").cloned().unwrap()
         };
         assert_eq!(

@@ -10,8 +10,10 @@ use objects::Stored;
 use schema::definition::is_condition_true;
 
 use super::*;
+use crate::test_server;
 use crate::verbs::{self, Document};
 
+/// Kinds: their group, plural and path.
 const DEFINITIONS: (&str, &str, &str) =
     ("apiextensions.k8s.io", "customresourcedefinitions", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
 const NAMESPACES: (&str, &str, &str) = ("", "namespaces", "/api/v1/namespaces");
@@ -39,15 +41,14 @@ async fn dropped_after<T>(polls: usize, future: impl Future<Output = T>) -> Opti
 
 struct TestServer {
     context: Arc<Context>,
-    _stop: watch::Sender<bool>,
+    _api: test_server::TestServer,
 }
 
 impl TestServer {
     async fn new() -> TestServer {
-        let (context, derived) = crate::assembly::tests::empty_server().await;
-        let stop = watch::Sender::new(false);
-        start(&context, &derived, Duration::from_secs(300), &stop.subscribe());
-        TestServer { context, _stop: stop }
+        let api = test_server::TestServer::start().await;
+        start(&api.context, &api.controllers, Duration::from_secs(300), &api.stop.subscribe());
+        TestServer { context: api.context.clone(), _api: api }
     }
 
     async fn create(&self, (group, plural, path): (&str, &str, &str), object: Value, polls: usize) -> bool {

@@ -3,16 +3,11 @@
 mod settling;
 mod time;
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::audit::Audit;
-use access::authentication::ClientCertificate;
 use access::authorization::{self, AuthorizationMode};
 use base::clock;
-use base::request::User;
 use http::Method;
 use http_body_util::BodyExt as _;
 use machinery::{Value, json};
@@ -23,8 +18,9 @@ use tokio::sync::watch;
 use super::{KeptObservations, Testing};
 use crate::assembly::{Beginning, Blueprint};
 use crate::controllers::Controllers;
-use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
+use crate::http::{Body, Edge, EdgeParts, Health};
 use crate::limits;
+use crate::test_server::{administrator, parts, read, request};
 
 const API: &str = "/apis/testing.pintle.dev/v1alpha1";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -34,12 +30,6 @@ pub struct TestServer {
     edge: Arc<Edge>,
     testing: Arc<Testing>,
     stop: watch::Sender<bool>,
-}
-
-fn administrator() -> Arc<Client> {
-    let user = User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() }.authenticated();
-    let certificate = ClientCertificate::Valid { user: Some(Box::new(user)), proxy: false, not_after: i64::MAX };
-    Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) })
 }
 
 /// A watch of a test.
@@ -66,8 +56,7 @@ impl TestServer {
         let modes = authorization::modes(vec![AuthorizationMode::Rbac]);
         let controllers = controllers.unwrap_or_default();
         let blueprint = Blueprint { modes, controllers, ..Blueprint::default() };
-        let request_timeout = Duration::from_secs(60);
-        let testing = Testing::new(request_timeout, kept);
+        let testing = Testing::new(Duration::from_secs(60), kept);
         let beginning = Beginning { observers: vec![testing.observer()], ..Beginning::of(storage) };
         let clock = Some(testing.clock().clone());
         let assembled = clock::within(clock, blueprint.assemble(beginning)).await.unwrap();
@@ -78,19 +67,9 @@ impl TestServer {
             clock::scoped(Some(testing.clock()), || assembled.start(&blueprint, &stop.subscribe()));
         }
         let edge = Arc::new(Edge::new(EdgeParts {
-            context: assembled.context,
-            health,
-            open: Arc::new(OpenCount::new()),
-            stop: stop.subscribe(),
-            request_timeout,
-            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
-            flags: BTreeMap::new(),
-            compatible_minor: 36,
-            audit: Arc::new(Audit::default()),
             interceptor: Some(testing.clone().interceptor()),
             clock: Some(testing.clock().clone()),
-            room: None,
-            prefix: Default::default(),
+            ..parts(assembled.context, health, &stop)
         }));
         TestServer { edge, testing, stop }
     }
@@ -101,29 +80,24 @@ impl TestServer {
 
     /// The code of the response to a client with this User-Agent; none is sent if it is empty.
     async fn send_as(&self, agent: &str, path: &str) -> u16 {
-        let request = http::Request::builder().method(Method::GET).uri(path);
-        let request = if agent.is_empty() { request } else { request.header("user-agent", agent) };
-        let request = request.body(RequestBody::own(String::new().into())).unwrap();
+        let mut request = request(Method::GET, path, &Value::Null);
+        if !agent.is_empty() {
+            request.headers_mut().insert("user-agent", agent.parse().unwrap());
+        }
         self.edge.clone().serve(administrator(), request).await.status().as_u16()
     }
 
     async fn send_accepting(&self, method: Method, path: &str, body: &Value, accept: &str) -> http::Response<Body> {
-        let client = administrator();
-        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-        let request = http::Request::builder().method(method).uri(path);
-        let request = request.header("content-type", kind).header("user-agent", "tester/1").header("accept", accept);
-        let bytes = if body.is_null() { String::new() } else { body.to_json() };
-        self.edge.clone().serve(client, request.body(RequestBody::own(bytes.into())).unwrap()).await
+        let mut request = request(method, path, body);
+        for (name, value) in [("user-agent", "tester/1"), ("accept", accept)] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        self.edge.clone().serve(administrator(), request).await
     }
 
     /// The code and the body of a response; the code is 0 if the connection ends before it does.
     pub async fn call(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
-        let response = self.send(method, path, &body).await;
-        let code = response.status().as_u16();
-        match response.into_body().collect().await {
-            Ok(bytes) => (code, machinery::value::decode(&bytes.to_bytes()).unwrap_or_default()),
-            Err(_) => (0, Value::Null),
-        }
+        read(self.send(method, path, &body).await).await
     }
 
     pub async fn ok(&self, method: Method, path: &str, body: Value) -> Value {

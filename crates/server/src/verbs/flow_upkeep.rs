@@ -171,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn suggested_objects_come_back() {
-        let (context, _) = crate::assembly::tests::empty_server().await;
+        let context = crate::test_server::TestServer::start().await.context;
         keep_flows(&context, Kept::All).await.unwrap();
         assert!(!are_flows_changed(&context));
         let levels = context.registry.get(FLOW_GROUP, "prioritylevelconfigurations").unwrap();

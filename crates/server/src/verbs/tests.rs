@@ -6,8 +6,10 @@ use http::Method;
 use machinery::json;
 
 use super::*;
+use crate::test_server;
 
 const BOATS: &str = "/apis/harbor.example.com/v1";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const SEEDS: u64 = 40;
 const STEPS: usize = 60;
 
@@ -43,18 +45,15 @@ fn key(object: &Value) -> String {
 }
 
 struct TestServer {
-    context: Arc<Context>,
-    stop: tokio::sync::watch::Sender<bool>,
+    api: test_server::TestServer,
     random: Random,
 }
 
 impl TestServer {
     async fn new(seed: u64) -> TestServer {
-        let (context, _) = crate::assembly::tests::empty_server().await;
-        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let server = TestServer { context, stop: tokio::sync::watch::Sender::new(false), random };
+        let api = test_server::TestServer::start().await;
         for name in ["n", "m"] {
-            server.post("", "namespaces", "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
+            api.ok(Method::POST, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
         }
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {"port": {"type": "string"}, "sails": {"type": "integer"}}}}});
@@ -64,20 +63,13 @@ impl TestServer {
         let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "boats.harbor.example.com"},
             "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": names, "versions": [version]}});
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        server.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
-        server
+        api.ok(Method::POST, DEFINITIONS, definition).await;
+        TestServer { api, random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1) }
     }
 
     fn request(&self, method: &Method, path: &str) -> Arc<Request> {
-        let resource = self.context.registry.get("harbor.example.com", "boats").unwrap();
-        Arc::new(self.context.controller_request("tester", &resource, method, path))
-    }
-
-    async fn post(&self, group: &str, plural: &str, path: &str, object: Value) {
-        let resource = self.context.registry.get(group, plural).unwrap();
-        let request = self.context.controller_request("tester", &resource, &Method::POST, path);
-        create(&self.context, &request, &Document::json(&object)).await.unwrap();
+        let resource = self.api.context.registry.get("harbor.example.com", "boats").unwrap();
+        Arc::new(self.api.context.controller_request("tester", &resource, method, path))
     }
 
     fn boat(&mut self) -> (&'static str, String) {
@@ -100,18 +92,18 @@ impl TestServer {
             0..4 => {
                 let metadata = json!({"name": name, "labels": (set(labels))});
                 let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": metadata, "spec": (set(spec))});
-                create(&self.context, &self.request(&Method::POST, &place), &Document::json(&boat)).await
+                create(&self.api.context, &self.request(&Method::POST, &place), &Document::json(&boat)).await
             }
             4..7 => {
                 let held: Value = if self.random.below(4) == 0 { json!(["example.com/hold"]) } else { Value::Null };
                 let change = json!({"metadata": {"labels": labels, "finalizers": held}, "spec": spec});
                 let request = self.request(&Method::PATCH, &item);
-                patch(&self.context, &request, PatchKind::Merge, &Document::json(&change)).await
+                patch(&self.api.context, &request, PatchKind::Merge, &Document::json(&change)).await
             }
-            7..9 => delete(&self.context, &self.request(&Method::DELETE, &item), None).await,
+            7..9 => delete(&self.api.context, &self.request(&Method::DELETE, &item), None).await,
             _ => {
                 let path = format!("{place}?labelSelector=tide%3Dlow");
-                delete_collection(&self.context, &self.request(&Method::DELETE, &path), None).await
+                delete_collection(&self.api.context, &self.request(&Method::DELETE, &path), None).await
             }
         };
     }
@@ -122,7 +114,7 @@ impl TestServer {
 
     async fn list(&self, view: (&str, &str), more: &str) -> (ListOutcome, Objects) {
         let request = self.request(&Method::GET, &TestServer::path(view, more));
-        match list(&self.context, &request).await.unwrap() {
+        match list(&self.api.context, &request).await.unwrap() {
             Outcome::List(list) => {
                 let objects = objects(&request, list.items.clone()).await;
                 (list, objects)
@@ -133,7 +125,7 @@ impl TestServer {
 
     async fn watch(&self, view: (&str, &str), more: &str) -> Watch {
         let request = self.request(&Method::GET, &TestServer::path(view, &format!("watch=1&{more}")));
-        watch(self.context.clone(), request, self.stop.subscribe()).await.unwrap()
+        watch(self.api.context.clone(), request, self.api.stop.subscribe()).await.unwrap()
     }
 }
 
@@ -220,7 +212,7 @@ async fn list_plus_later_events_equals_every_later_list() {
             }
             server.step().await;
         }
-        server.stop.send_replace(true);
+        server.api.stop.send_replace(true);
         for mut watcher in watchers {
             while let Some(events) = watcher.watch.next().await {
                 events.into_iter().for_each(|event| watcher.hear(event));
@@ -263,22 +255,18 @@ async fn deletecollection_stops_at_first_refusal() {
     let mut versions = vec![];
     for name in ["a", "b", "c"] {
         let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": name}});
-        match create(&server.context, &server.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap() {
-            Outcome::Object(_, shown) => {
-                versions.push(shown.to_value().str_at(&["metadata", "resourceVersion"]).to_owned())
-            }
-            _ => panic!("the outcome of a create is an object"),
-        }
+        let made = server.api.ok(Method::POST, &place, boat).await;
+        versions.push(made.str_at(&["metadata", "resourceVersion"]).to_owned());
     }
     let request = server.request(&Method::DELETE, &place);
     let options = Document::json(&json!({"preconditions": {"resourceVersion": (versions[0].clone())}}));
-    let refused = delete_collection(&server.context, &request, Some(&options)).await.err().unwrap();
+    let refused = delete_collection(&server.api.context, &request, Some(&options)).await.err().unwrap();
     assert!(refused.message.contains("\"b\": the ResourceVersion in the precondition"), "{}", refused.message);
     let left = server.list(("/namespaces/n", ""), "").await.1;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["n/b", "n/c"]);
     // only objects that existed at the given version are deleted
     let request = server.request(&Method::DELETE, &format!("{place}?resourceVersion={}", versions[1]));
-    delete_collection(&server.context, &request, None).await.unwrap();
+    delete_collection(&server.api.context, &request, None).await.unwrap();
     let left = server.list(("/namespaces/n", ""), "").await.1;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["n/c"]);
 }
@@ -293,14 +281,14 @@ async fn update_after_concurrent_deletion_is_not_found() {
     let mut codes = vec![];
     for _ in 0..20 {
         let made =
-            create(&server.context, &server.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap();
+            create(&server.api.context, &server.request(&Method::POST, &place), &Document::json(&boat)).await.unwrap();
         let Outcome::Object(_, made) = made else { panic!("no object") };
         let mut changed = made.to_value();
         changed.set_at(&["spec", "sails"], Value::Int(1));
         let deletion = server.request(&Method::DELETE, &format!("{place}/b"));
         let changed = Document::json(&changed);
         let (deleted, updated) =
-            tokio::join!(delete(&server.context, &deletion, None), update(&server.context, &item, &changed));
+            tokio::join!(delete(&server.api.context, &deletion, None), update(&server.api.context, &item, &changed));
         deleted.unwrap();
         codes.push(updated.map_or_else(|status| status.code, |_| 200));
     }
@@ -320,10 +308,9 @@ async fn field_manager_does_not_block_threads() {
         "metadata": {"name": "rafts.harbor.example.com"},
         "spec": {"group": "harbor.example.com", "scope": "Namespaced", "names": {"plural": "rafts", "kind": "Raft"},
             "versions": [(version("v1")), (version("v2"))], "conversion": {"strategy": "Webhook", "webhook": webhook}}});
-    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    server.post("apiextensions.k8s.io", "customresourcedefinitions", path, definition).await;
-    let resource = server.context.registry.get("harbor.example.com", "rafts").unwrap();
-    let request = server.context.controller_request(
+    server.api.ok(Method::POST, DEFINITIONS, definition).await;
+    let resource = server.api.context.registry.get("harbor.example.com", "rafts").unwrap();
+    let request = server.api.context.controller_request(
         "tester",
         &resource,
         &Method::PATCH,
@@ -344,7 +331,7 @@ async fn field_manager_does_not_block_threads() {
 #[allow(clippy::disallowed_methods, reason = "the other write must finish within the change")]
 async fn repeated_conflicts_are_reported() {
     let server = TestServer::new(1).await;
-    let crds = server.context.registry.get("apiextensions.k8s.io", "customresourcedefinitions").unwrap();
+    let crds = server.api.context.registry.get("apiextensions.k8s.io", "customresourcedefinitions").unwrap();
     let name = "boats.harbor.example.com";
     let with_message = |count: usize| {
         move |value: &mut Value| {
@@ -356,11 +343,11 @@ async fn repeated_conflicts_are_reported() {
     let overtaken = |value: &mut Value| {
         let count = 1 + attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let other = with_message(count);
-        let write = change_as(SERVER, &server.context, &crds, name, Subresource::Status, &other);
+        let write = change_as(SERVER, &server.api.context, &crds, name, Subresource::Status, &other);
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(write)).unwrap();
         with_message(0)(value);
     };
-    let lost = change_as(SERVER, &server.context, &crds, name, Subresource::Status, overtaken).await;
+    let lost = change_as(SERVER, &server.api.context, &crds, name, Subresource::Status, overtaken).await;
     assert_eq!(lost.unwrap_err().reason, machinery::status::Reason::Conflict);
     assert_eq!(attempts.into_inner(), crate::limits::WRITE_RETRIES);
 }

@@ -1,13 +1,10 @@
 //! Workspaces in process: the requests of one, and what the others see of them.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use access::audit::Audit;
-use access::authentication::ClientCertificate;
 use access::authorization::{self, AuthorizationMode};
 use access::flow::SeatSupply;
 use base::request::{FeatureGates, User};
@@ -23,7 +20,9 @@ mod tenants;
 
 use super::{Parts, Workspaces};
 use crate::assembly::{Beginning, Blueprint};
-use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
+use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, InFlightMax};
+use crate::in_process::Caller;
+use crate::test_server::{self, administrator as admin, request};
 
 const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
 
@@ -35,17 +34,11 @@ struct TestServer {
 }
 
 fn client(user: User) -> Arc<Client> {
-    let certificate =
-        ClientCertificate::Valid { user: Some(Box::new(user.authenticated())), proxy: false, not_after: i64::MAX };
-    Arc::new(Client { certificate, address: IpAddr::V4(Ipv4Addr::LOCALHOST) })
+    Caller::new(user).client()
 }
 
 fn user(name: &str) -> Arc<Client> {
     client(User { name: name.into(), ..User::default() })
-}
-
-fn admin() -> Arc<Client> {
-    client(User { name: "admin".into(), groups: vec![User::MASTERS.into()], ..User::default() })
 }
 
 /// A server whose only authorizer is RBAC.
@@ -72,8 +65,6 @@ impl TestServer {
         let storage = Storage::own(store);
         let health = Arc::new(Health::new(storage.store.clone()));
         let (audit, blueprint) = (Arc::new(audit), Arc::new(blueprint));
-        let inflight_max = InFlightMax { read_only: 0, mutating: 0 };
-        let request_timeout = Duration::from_secs(60);
         let features = |release| {
             let gates = FeatureGates::parse(&[], release)?;
             Ok((RuntimeConfig::parse(&[], &gates)?, gates))
@@ -84,8 +75,8 @@ impl TestServer {
             egress: Default::default(),
             health: health.clone(),
             audit: audit.clone(),
-            request_timeout,
-            inflight_max,
+            request_timeout: Duration::from_secs(60),
+            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
             watches_max: 2,
             compatible_minor: 36,
             url: "https://pintle.example.com".to_owned(),
@@ -98,21 +89,7 @@ impl TestServer {
             .await
             .unwrap();
         let stop = watch::Sender::new(false);
-        let home = Arc::new(Edge::new(EdgeParts {
-            context: assembled.context,
-            health,
-            open: Arc::new(OpenCount::new()),
-            stop: stop.subscribe(),
-            request_timeout,
-            inflight_max,
-            flags: BTreeMap::new(),
-            compatible_minor: 36,
-            audit,
-            interceptor: None,
-            clock: None,
-            room: None,
-            prefix: Default::default(),
-        }));
+        let home = Arc::new(Edge::new(EdgeParts { audit, ..test_server::parts(assembled.context, health, &stop) }));
         let (_, leads) = watch::channel(true);
         super::start(Some(workspaces.clone()), &home, leads, stop.subscribe()).await.unwrap();
         TestServer { home, workspaces, stop }
@@ -125,10 +102,7 @@ impl TestServer {
         path: &str,
         body: &Value,
     ) -> http::Response<crate::Body> {
-        let patch = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-        let request = http::Request::builder().method(method).uri(path).header("content-type", patch);
-        let bytes = if body.is_null() { String::new() } else { body.to_json() };
-        let request = request.body(RequestBody::own(bytes.into())).unwrap();
+        let request = request(method, path, body);
         if path.starts_with(BRANCHES) {
             self.workspaces.clone().serve(client.clone(), request).await
         } else {

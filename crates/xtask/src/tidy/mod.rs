@@ -20,12 +20,12 @@ mod tables;
 mod words;
 
 use std::path::Path;
-use std::process::Command;
 
 use machinery::Value;
 use source::Source;
 
-use crate::workspace;
+use crate::changed::{TABLE, Table};
+use crate::workspace::{self, cargo};
 
 /// The document whose tables are checked.
 pub const ARCHITECTURE: &str = "ARCHITECTURE.md";
@@ -83,6 +83,8 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     problems.extend(keys::check(root));
     problems.extend(words::check_places(sources));
     problems.extend(refusals::check(root, sources)?);
+    let of_table = Table::read(root)?.problems(root)?;
+    problems.extend(of_table.into_iter().map(|(line, what)| Problem::new(TABLE, line, what)));
     let metadata = metadata(root)?;
     problems.extend(crates::check(&document, &crates::of(&metadata)));
     problems.extend(dependencies::check(&metadata, &built(root)?));
@@ -113,16 +115,4 @@ fn built(root: &Path) -> Result<String, String> {
     let form = ["--prefix", "none", "--format", "{p}"];
     let options = ["tree", "--workspace", "--edges", "normal,build,dev", "--target", PLATFORM];
     cargo(root, &[&options[..], &form].concat())
-}
-
-/// The output of a command of cargo that leaves the lock file as it is.
-fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo).current_dir(root).args(arguments).arg("--locked").output();
-    let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let command = arguments.first().copied().unwrap_or_default();
-    Err(format!("cargo {command} failed: {}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -3,12 +3,15 @@ use std::collections::BTreeMap;
 use super::*;
 use access::authorization::GROUP as RBAC;
 use base::clock;
+use http::Method;
+
+use crate::test_server;
 
 const GROUP: &str = "harbor.example.com";
 
 /// ConfigMaps `n/name`, by name; ClusterRoles where the name begins with `@`.
 struct TestServer {
-    context: Arc<Context>,
+    api: test_server::TestServer,
     graph: Arc<Graph>,
 }
 
@@ -17,25 +20,17 @@ type Reference<'a> = (&'a str, &'a str, &'a str, bool);
 
 impl TestServer {
     async fn new() -> TestServer {
-        let (context, derived) = crate::assembly::tests::empty_server().await;
-        let server = TestServer { context, graph: derived.owners.clone().unwrap() };
+        let api = test_server::TestServer::start().await;
         for name in ["n", "m"] {
-            server.post("", "namespaces", "", json!({"metadata": {"name": name}})).await;
+            api.ok(Method::POST, "/api/v1/namespaces", json!({"metadata": {"name": name}})).await;
         }
+        let server = TestServer { graph: api.controllers.owners.clone().unwrap(), api };
         server.collect(Duration::ZERO).await;
         server
     }
 
     fn resource(&self, group: &str, plural: &str) -> Arc<Resource> {
-        self.context.registry.get(group, plural).unwrap()
-    }
-
-    async fn post(&self, group: &str, plural: &str, namespace: &str, object: Value) {
-        let resource = self.resource(group, plural);
-        let path = verbs::path_of(&resource, namespace, "");
-        let request = self.context.controller_request("tester", &resource, &http::Method::POST, &path);
-        let document = Document::json(&object);
-        verbs::create(&self.context, &request, &document).await.unwrap();
+        self.api.context.registry.get(group, plural).unwrap()
     }
 
     async fn create(&self, name: &str, owners: &[Reference<'_>]) -> String {
@@ -45,11 +40,12 @@ impl TestServer {
         };
         let owners: Value = owners.iter().map(reference).collect();
         let object = json!({"metadata": {"name": name, "ownerReferences": owners}});
-        if name.starts_with('@') {
-            self.post(RBAC, "clusterroles", "", object).await
+        let path = if name.starts_with('@') {
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles"
         } else {
-            self.post("", "configmaps", "n", object).await
-        }
+            "/api/v1/namespaces/n/configmaps"
+        };
+        self.api.ok(Method::POST, path, object).await;
         self.stored(name).unwrap().meta.uid.to_string()
     }
 
@@ -65,7 +61,7 @@ impl TestServer {
         let resource = self.resource("", "configmaps");
         let stored = self.stored(name).unwrap();
         let key = resource.key("n", name);
-        super::delete(&self.context, &resource, &key, &stored.meta.uid, policy).await.unwrap();
+        super::delete(&self.api.context, &resource, &key, &stored.meta.uid, policy).await.unwrap();
     }
 
     /// Collects everything that becomes due before `after` has passed.
@@ -75,7 +71,7 @@ impl TestServer {
             if tasks.is_empty() {
                 return;
             }
-            join_all(tasks.into_iter().map(|task| examine(&self.context, &self.graph, task))).await;
+            join_all(tasks.into_iter().map(|task| examine(&self.api.context, &self.graph, task))).await;
         }
         panic!("there is always something to do");
     }
@@ -123,12 +119,12 @@ async fn foreground_deletion_waits_for_blocking_dependents() {
     server.create("child", &[("ConfigMap", "owner", &owner, true)]).await;
     let held = json!({"finalizers": ["example.com/hold"]});
     let resource = server.resource("", "configmaps");
-    patch(&server.context, &resource, &server.stored("child").unwrap(), held).await.unwrap();
+    patch(&server.api.context, &resource, &server.stored("child").unwrap(), held).await.unwrap();
     server.delete("owner", "Foreground").await;
     server.collect(AFTER_GRACE).await;
     assert_eq!(server.listed(), "child<owner owner<");
     assert!(server.stored("child").unwrap().meta.deleting);
-    patch(&server.context, &resource, &server.stored("child").unwrap(), json!({"finalizers": null})).await.unwrap();
+    patch(&server.api.context, &resource, &server.stored("child").unwrap(), json!({"finalizers": null})).await.unwrap();
     server.collect(SOON).await;
     assert_eq!(server.listed(), "");
 }
@@ -137,7 +133,7 @@ async fn foreground_deletion_waits_for_blocking_dependents() {
 async fn absent_owners_are_verified() {
     let server = TestServer::new().await;
     let owner = server.create("owner", &[]).await;
-    server.post("", "configmaps", "m", json!({"metadata": {"name": "far"}})).await;
+    server.api.ok(Method::POST, "/api/v1/namespaces/m/configmaps", json!({"metadata": {"name": "far"}})).await;
     let far = server.resource("", "configmaps").collection.get("m/far").unwrap().meta.uid.to_string();
     server.create("absent", &[("ConfigMap", "nobody", "u", false)]).await;
     server.create("another", &[("ConfigMap", "owner", "u", false)]).await;
@@ -172,24 +168,24 @@ async fn unknown_owner_kinds_are_resolved_by_crd_changes() {
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
     let spec = json!({"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]});
     let definition = json!({"metadata": {"name": "boats.harbor.example.com"}, "spec": spec});
-    server.post("apiextensions.k8s.io", "customresourcedefinitions", "", definition).await;
+    server.api.ok(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
     server.collect(SOON).await;
     assert_eq!(server.listed(), "early<nina");
     server.collect(AFTER_GRACE).await;
     assert_eq!(server.listed(), "");
     let boat = json!({"apiVersion": "harbor.example.com/v1", "kind": "Boat", "metadata": {"name": "nina"}});
-    server.post(GROUP, "boats", "n", boat).await;
+    server.api.ok(Method::POST, "/apis/harbor.example.com/v1/namespaces/n/boats", boat).await;
     let boat = server.resource(GROUP, "boats").collection.get("n/nina").unwrap().meta.uid.to_string();
     server.create("deck", &[("Boat", "nina", &boat, false)]).await;
     server.collect(AFTER_GRACE).await;
     assert_eq!(server.listed(), "deck<nina");
-    let (_, boat) = live(&server.context, &server.resource(GROUP, "boats").key("n", "nina"), &boat).unwrap();
+    let (_, boat) = live(&server.api.context, &server.resource(GROUP, "boats").key("n", "nina"), &boat).unwrap();
     let resource = server.resource("apiextensions.k8s.io", "customresourcedefinitions");
     let stored = resource.collection.get("boats.harbor.example.com").unwrap();
     let key = resource.key("", "boats.harbor.example.com");
-    super::delete(&server.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
-    verbs::finalize(&server.context, &mut verbs::PendingCrdDeletions::default()).await;
-    assert!(live(&server.context, &key, &boat.meta.uid).is_none());
+    super::delete(&server.api.context, &resource, &key, &stored.meta.uid, "Background").await.unwrap();
+    verbs::finalize(&server.api.context, &mut verbs::PendingCrdDeletions::default()).await;
+    assert!(live(&server.api.context, &key, &boat.meta.uid).is_none());
     server.collect(SOON).await;
     // the boat can no longer be read, but its deletion was observed
     assert_eq!(server.listed(), "");
@@ -208,7 +204,7 @@ async fn cycles_of_owners_are_collected() {
                 {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": (a.as_str()), "blockOwnerDeletion": true}
             ]);
             let metadata = json!({"ownerReferences": owners});
-            patch(&server.context, &resource, &server.stored("a").unwrap(), metadata).await.unwrap();
+            patch(&server.api.context, &resource, &server.stored("a").unwrap(), metadata).await.unwrap();
             server.collect(SOON).await;
             server.delete("a", policy).await;
             if delete_both {

@@ -1,5 +1,6 @@
 //! After a crash the log has every acknowledged change, in order, and at most the incomplete write beyond them.
 
+use super::for_each;
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
 use crate::embedded::options::{Durability, Options};
@@ -39,16 +40,16 @@ fn crash(mut run: Run, step: Step, left: usize, seed: u64) -> (Run, bool) {
 #[test]
 fn crash_during_any_change_loses_no_acknowledged_write() {
     for step in STEPS_OF_BOTH {
-        for seed in 0..12 {
+        for_each(0..12, |seed| {
             let crashes = (0..).take_while(|left| crash(Run::create(), step, *left, seed).1).count();
             assert!(crashes > STEPS, "only {crashes} file operations");
-        }
+        });
     }
 }
 
 #[test]
 fn log_survives_repeated_crashes() {
-    for seed in 0..80 {
+    for_each(0..80, |seed| {
         let mut chance = Chance(seed);
         let mut run = Run::create();
         for life in 0..25 {
@@ -63,12 +64,12 @@ fn log_survives_repeated_crashes() {
             };
         }
         assert!(run.acknowledged.len() > 200, "{} changes", run.acknowledged.len());
-    }
+    });
 }
 
 #[test]
 fn crash_while_opening_a_log_loses_nothing() {
-    for seed in 0..60 {
+    for_each(0..60, |seed| {
         let mut chance = Chance(seed);
         let step = STEPS_OF_BOTH[seed as usize % 2];
         let (run, _) = crash(Run::create(), step, 30 + chance.below(60), seed);
@@ -81,12 +82,12 @@ fn crash_while_opening_a_log_loses_nothing() {
                 break;
             }
         }
-    }
+    });
 }
 
 #[test]
 fn content_of_opened_log_is_durable() {
-    for seed in 0..100 {
+    for_each(0..100, |seed| {
         let mut chance = Chance(seed);
         let mut run = Run::create();
         run.disk.stop_after(20 + chance.below(60), seed);
@@ -96,14 +97,14 @@ fn content_of_opened_log_is_durable() {
         run.disk.stop_after(usize::MAX, seed);
         let seen = Run::open(run.disk, run.acknowledged, run.incomplete, OPTIONS).unwrap();
         Run::open(seen.disk.after_crash(&mut chance), seen.acknowledged, vec![], OPTIONS).unwrap();
-    }
+    });
 }
 
 #[test]
 fn crash_without_syncs_leaves_a_prefix() {
     for (durability, deferred) in [(Durability::None, false), (Durability::Sync, true)] {
         let options = Options { durability, ..OPTIONS };
-        for seed in 0..200 {
+        for_each(0..200, |seed| {
             let mut chance = Chance(seed);
             let run = Run::create();
             let mut run = Run::open(run.disk, vec![], vec![], options).unwrap();
@@ -122,6 +123,6 @@ fn crash_without_syncs_leaves_a_prefix() {
             let head = recovered.writer.head() as usize;
             assert!((synced..=run.acknowledged.len()).contains(&head), "{head} of {synced} synced changes");
             Run::of(run.disk, recovered, run.acknowledged[..head].to_vec()).compare();
-        }
+        });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::for_each;
 use super::model::{OPTIONS, Run};
 use super::sim::Chance;
 use crate::contract::{Branching as _, Expected, Store as _, StoreError, Write};
@@ -11,7 +12,7 @@ use crate::embedded::{Durability, Embedded, Options};
 
 #[test]
 fn writes_resume_when_space_returns() {
-    for seed in 0..50 {
+    for_each(0..50, |seed| {
         let mut chance = Chance(seed);
         let mut run = Run::create();
         let mut refused = 0;
@@ -31,7 +32,7 @@ fn writes_resume_when_space_returns() {
         }
         assert!(refused > 0);
         Run::open(run.disk.after_crash(&mut chance), run.acknowledged, vec![], OPTIONS).unwrap();
-    }
+    });
 }
 
 #[test]
@@ -184,7 +185,7 @@ async fn failed_background_sync_stops_acknowledgements() {
 
 #[test]
 fn start_rewrites_data_of_failed_sync() {
-    for seed in 0..200 {
+    for_each(0..200, |seed| {
         let mut chance = Chance(seed);
         let mut run = Run::create();
         for _ in 0..5 + chance.below(20) {
@@ -200,5 +201,5 @@ fn start_rewrites_data_of_failed_sync() {
         }
         let after = run.disk.after_crash(&mut chance);
         Run::open(after, run.acknowledged, vec![], OPTIONS).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    }
+    });
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::damage::{log, log_with_branches};
+use super::for_each;
 use super::model::{Act, Run, branches, live};
 use super::sim::{Chance, Sim};
 use crate::contract::{Change, Revision};
@@ -96,7 +97,7 @@ fn keys_around(content: &[u8], byte: usize) -> BTreeSet<Bytes> {
 
 #[test]
 fn everything_but_the_damaged_frame_is_found() {
-    for seed in 0..3 {
+    for_each(0..3, |seed| {
         let run = log(seed);
         let whole = run.disk.contents();
         let want = live(&run.acknowledged);
@@ -124,7 +125,7 @@ fn everything_but_the_damaged_frame_is_found() {
                 }
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn mangle(bytes: &mut Vec<u8>, chance: &mut Chance) {
 /// Whatever the files hold, salvage ends, changes nothing and finds only what was written.
 #[test]
 fn any_bytes_are_salvaged_without_panics() {
-    for seed in 0..6 {
+    for_each(0..6, |seed| {
         let run = if seed % 2 == 0 { log(seed) } else { log_with_branches(seed) };
         let whole = run.disk.contents();
         let mut chance = Chance(seed + 100);
@@ -209,5 +210,5 @@ fn any_bytes_are_salvaged_without_panics() {
             }
             salvaged(&run, &contents);
         }
-    }
+    });
 }
