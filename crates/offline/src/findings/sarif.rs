@@ -92,7 +92,10 @@ fn rule(reason: &str) -> Value {
     let mut rule = json!({"id": reason});
     if let Some(text) = rules::text(reason) {
         rule.set_at(&["shortDescription"], json!({"text": text}));
-        rule.set_at(&["helpUri"], Value::from(concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/src/guides/check-manifests.md")));
+        rule.set_at(
+            &["helpUri"],
+            Value::from(concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/src/guides/check-manifests.md")),
+        );
     }
     rule
 }
