@@ -6,10 +6,12 @@ use futures_util::future::BoxFuture;
 use kinds::CATALOGUE;
 use machinery::{Status, Value};
 use objects::{Objects, Stored};
-use resource::Resource;
+use resource::{Document, Resource, Subresource};
 
 use super::as_server::path_of;
-use super::{Context, Document, Subresource, create, delete_as_server};
+use super::context::Context;
+use super::delete::delete_as_server;
+use super::write::create;
 use crate::allocation::{ADDRESSES, AddressObjects};
 
 impl Context {

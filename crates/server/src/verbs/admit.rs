@@ -5,8 +5,9 @@ use base::request::{DeleteOptions, FieldValidation, WriteOptions};
 use base::wording;
 use machinery::{Map, Status, Text, Value};
 
+use super::context::Context;
 use super::meta::{self, MANAGED};
-use super::{Context, Request};
+use super::request::Request;
 
 /// A write that is submitted to admission.
 pub struct Admit<'a> {

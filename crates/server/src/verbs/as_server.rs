@@ -6,10 +6,11 @@ use base::request::WriteOptions;
 use futures_util::future::BoxFuture;
 use machinery::status::Reason;
 use machinery::{Status, Value};
-use resource::{Resource, Version};
+use resource::{Resource, Subresource, Version};
 
 use super::change::{Change, Write};
-use super::{Context, Request, Subresource};
+use super::context::Context;
+use super::request::Request;
 
 /// The field manager and user of the server.
 pub const SERVER: &str = "kube-apiserver";

@@ -8,13 +8,16 @@ use base::clock;
 use kinds::{API_SERVICES, CATALOGUE, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP};
 use machinery::status::Reason;
 use machinery::{Status, Value};
-use resource::Resource;
+use resource::{Document, Resource, Subresource};
 
 use super::as_server::path_of;
+use super::context::Context;
 use super::control_plane::{self, ControlPlane};
+use super::delete;
 use super::image::Image;
+use super::patch::PatchKind;
 use super::upkeep::{FLOW, PLAIN, ROLES, Upkeep, create_missing, create_of, in_turn};
-use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
+use super::write::{create, patch};
 
 /// The namespace and name of the ConfigMap of token tracking.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");

@@ -10,8 +10,10 @@ use resource::timestamps::Uncoerced;
 use resource::{Outline, with_empty_schemas};
 use schema::apply::ApplyOutcome;
 
+use super::context::Context;
+use super::meta;
 use super::patch::{Patch, RepeatedKeys};
-use super::{Context, Request, meta};
+use super::request::Request;
 
 /// A change, which can be repeated on a newer version of the object.
 pub enum Change<'a> {

@@ -14,7 +14,10 @@ use store::Revision;
 
 use super::admit::Admit;
 use super::change::{Change, Live, Write};
-use super::{Effect, Growth, Outcome, Request, ResponseObject, hooks, meta, stored};
+use super::outcome::{Effect, Outcome};
+use super::request::{Growth, Request};
+use super::response::ResponseObject;
+use super::{hooks, meta, stored};
 use crate::limits;
 
 impl Write<'_> {

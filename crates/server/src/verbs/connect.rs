@@ -12,7 +12,8 @@ use objects::Stored;
 use resource::builtin::Connect;
 use tokio::net::TcpStream;
 
-use super::{Context, Request, check_key};
+use super::context::Context;
+use super::request::{Request, check_key};
 use crate::limits;
 
 /// Checks a connection and returns its error. `Ok` is an empty log.

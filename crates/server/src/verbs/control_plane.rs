@@ -8,12 +8,14 @@ use base::clock;
 use base::digest::sha256;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
-use resource::Subresource;
+use resource::{Document, Subresource};
 
 use super::as_server::{SERVER, edit, path_of};
 use super::change::Change;
+use super::context::Context;
+use super::patch::PatchKind;
 use super::upkeep::{PLAIN, create_of};
-use super::{Context, Document, PatchKind, patch};
+use super::write::patch;
 use crate::limits;
 
 /// The name of the server's Service, its Endpoints and EndpointSlice, and the ServiceCIDR.

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use base::clock;
 use kinds::set_terminating;
 use machinery::{Status, Text, Value};
-use resource::Resource;
+use resource::{Resource, Subresource};
 use schema::definition::{self, CLEANUP_FINALIZER};
 use tokio::time::Instant;
 
 use super::as_server::{self, SERVER};
+use super::context::Context;
 use super::delete::{Pass, delete_instances};
 use super::naming::{definitions, establish_peers, group_of};
-use super::{Context, Subresource, third_party};
+use super::third_party;
 use crate::limits;
 
 /// CRDs whose last instance with a finalizer is gone, by uid, with the earliest time of their removal. As in

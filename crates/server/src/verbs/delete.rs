@@ -7,13 +7,17 @@ use base::request::{DeleteOptions, ListOptions, WriteOptions};
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Status, Value};
 use objects::{Collection, Stored};
-use resource::Subresource;
-use resource::{Document, Resource, type_text, unknown_kind};
+use resource::{Document, Resource, Subresource, type_text, unknown_kind};
 
 use super::change::{Change, Write};
+use super::context::Context;
+use super::items::Items;
 use super::list::Page;
+use super::outcome::{ListOutcome, Outcome};
+use super::request::{Request, check_namespace};
+use super::response::ResponseObject;
 use super::selection::Selection;
-use super::{Context, Items, ListOutcome, Outcome, Request, ResponseObject, as_server, unreadable};
+use super::{as_server, unreadable};
 use crate::limits;
 
 /// Decodes the options of a delete from the body, or from the query if there is no body.
@@ -133,7 +137,7 @@ pub async fn delete_collection(
     super::list::reach(context, request, &selection).await?;
     let page = selection.page(context, request, &list_options).await?;
     if page.items.len() > 0 {
-        super::check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
+        check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
     }
     // deletions that may be rejected are sequential, so that the objects after a rejected one are kept
     let admission = &context.admission;

@@ -9,7 +9,10 @@ use resource::rules::{Grace, Preconditions, Propagation};
 
 use super::admit::{self, Admit};
 use super::change::{Live, Write};
-use super::{Effect, Outcome, Request, ResponseObject, hooks};
+use super::hooks;
+use super::outcome::{Effect, Outcome};
+use super::request::Request;
+use super::response::ResponseObject;
 
 impl Write<'_> {
     /// One attempt at a deletion. Returns `None` if the stored object has changed.

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use machinery::Status;
 use store::Revision;
 
-use super::ResponseObject;
+use super::response::ResponseObject;
 
 /// One event of a stream.
 pub enum WatchEvent {

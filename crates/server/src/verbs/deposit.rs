@@ -5,11 +5,13 @@ use std::sync::Arc;
 use base::clock;
 use base::request::{FieldValidation, WriteOptions};
 use machinery::{Status, Value};
-use resource::{Resource, Version};
+use resource::{Document, Resource, Subresource, Version};
 use store::Revision;
 
 use super::change::{Change, Write};
-use super::{Context, Document, Request, Subresource, hooks, stored};
+use super::context::Context;
+use super::request::Request;
+use super::{hooks, stored};
 
 /// Stores an object at a path of a collection without validation and admission, since it may violate rules that are
 /// newer than it. An object with the same name is replaced. The object is decoded in `version`, and keeps its

@@ -9,8 +9,10 @@ use resource::builtin::is_same;
 
 use super::as_server::{edit, path_of};
 use super::change::Change;
+use super::context::Context;
+use super::request::Request;
 use super::upkeep::{FLOW, create_of};
-use super::{Context, Document, Request, Subresource};
+use resource::{Document, Subresource};
 
 /// The objects that cannot be changed.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];

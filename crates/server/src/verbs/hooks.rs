@@ -8,7 +8,9 @@ use resource::builtin::Hooks;
 use resource::{Subresource, TypeMeta};
 
 use super::change::Write;
-use super::{Context, Outcome, naming, rbac, third_party};
+use super::context::Context;
+use super::outcome::Outcome;
+use super::{naming, rbac, third_party};
 use crate::allocation::Reservation;
 
 /// Fails if a write would grant permissions that its user does not have. `old` is the stored object.

@@ -10,10 +10,11 @@ use base::clock;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::{Release, Status};
 use objects::{Encoded, Key, Stored};
-use resource::Resource;
+use resource::{Resource, Subresource};
 
 use super::as_server::path_of;
-use super::{Context, Subresource, meta, stored};
+use super::context::Context;
+use super::{meta, stored};
 use crate::limits;
 
 const IMAGE: &str = include_str!("image.txt");

@@ -9,8 +9,9 @@ use machinery::{Status, Text};
 use objects::{Indexed, Root, Scope, Stored};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::request::Request;
+use super::response::ResponseObject;
 use super::selection::Selection;
-use super::{Request, ResponseObject};
 use crate::limits;
 
 /// Iterates over the objects of a snapshot in the order of their paths.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::metrics::METRICS;
-use base::request::{ListOptions, Verb, VersionMatch, parse_uint};
+use base::request::{ListOptions, Verb, VersionMatch};
 use base::task;
 use machinery::selector::label::{Operator, Requirement};
 use machinery::status::{Cause, Details, Reason};
@@ -11,10 +11,14 @@ use machinery::{Status, Text, Value};
 use objects::{Collection, CollectionState, Expired, IndexKey, Meta, Scope, Stored};
 use store::Revision;
 
+use super::context::Context;
 use super::continuation::Continue;
 use super::items::{Items, Pace, Scan};
+use super::outcome::{Effect, ListOutcome, Outcome};
+use super::request::Request;
+use super::request::parse_version;
+use super::response::ResponseObject;
 use super::selection::Selection;
-use super::{Context, Effect, ListOutcome, Outcome, Request, ResponseObject};
 use crate::limits;
 
 /// Returns one of the computed objects, which have no resourceVersion to wait for.
@@ -71,14 +75,6 @@ fn if_unreadable(request: &Request, scan: &Scan, page: Option<usize>, why: Statu
     let fails = |stored: &Arc<Stored>| resource.rendition(stored, version).err();
     let unreadable: Vec<_> = all.iter().filter_map(|stored| Some((&**stored, fails(stored)?))).collect();
     resource.unreadable_list(&unreadable, page.is_some(), why)
-}
-
-/// Parses a resourceVersion; an empty one is 0. The error is kube-apiserver's text.
-pub fn parse_version(text: &str) -> Result<Revision, String> {
-    if text.is_empty() {
-        return Ok(0);
-    }
-    parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", machinery::value::quote(text)))
 }
 
 /// Waits until all writes before this call, including those of other servers, are visible. Reads without a resourceVersion

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use base::clock;
 use machinery::{Status, Value};
 
-use super::Request;
+use super::request::Request;
 
 /// The path of `managedFields`.
 pub const MANAGED: [&str; 2] = ["metadata", "managedFields"];

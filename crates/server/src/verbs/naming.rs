@@ -9,12 +9,13 @@ use base::clock;
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, registrations};
 use machinery::{Status, Value};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use resource::{Outline, Resource};
+use resource::{Outline, Resource, Subresource};
 use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
 
 use super::as_server;
 use super::change::Change;
-use super::{Context, Request, Subresource};
+use super::context::Context;
+use super::request::Request;
 use crate::limits;
 
 /// The resource `customresourcedefinitions`.

@@ -9,8 +9,8 @@ use machinery::yaml::{self, YamlProblem};
 use machinery::{FieldError, FieldPath, Release, Status, Value};
 use resource::{Document, Format, Patched, Strict, Unpatched};
 
-use super::Request;
 use super::meta;
+use super::request::Request;
 
 /// The media types of PATCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

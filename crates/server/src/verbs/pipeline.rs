@@ -19,7 +19,9 @@ use store::Revision;
 
 use super::admit::{self, Admit};
 use super::change::{Change, Changed, Live, Write};
-use super::{Effect, Outcome, catch_up, hooks, meta, quota};
+use super::list::catch_up;
+use super::outcome::{Effect, Outcome};
+use super::{hooks, meta, quota};
 use crate::limits;
 
 impl Write<'_> {

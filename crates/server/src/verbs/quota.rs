@@ -7,11 +7,11 @@ use http::Method;
 use machinery::status::Reason;
 use machinery::{Status, Value};
 
-use super::Subresource;
 use super::admit::Admit;
 use super::as_server::{edit, path_of};
 use super::change::Change;
 use crate::limits;
+use resource::Subresource;
 
 /// Adds the usage of a write to the quotas; fails if it exceeds one.
 pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {

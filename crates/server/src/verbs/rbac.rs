@@ -7,7 +7,8 @@ use machinery::status::aggregate;
 use machinery::value::{quote, quote_list};
 use machinery::{Status, Value};
 
-use super::{Context, NeededRight, Request};
+use super::context::{Context, NeededRight};
+use super::request::{Request, check_key};
 
 /// Whether a write needs no check: it grants nothing, or its user is in `system:masters`. `old` is the stored object.
 fn is_exempt(request: &Request, new: &Value, old: Option<&Value>) -> bool {
@@ -125,7 +126,7 @@ fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status
     if !matches!(kind, "Role" | "ClusterRole") {
         return Err(Status::untyped(500, format!("unsupported role reference kind: {}", quote(kind))));
     }
-    super::check_key((kind == "Role").then_some(namespace), name)
+    check_key((kind == "Role").then_some(namespace), name)
 }
 
 fn check_rules(context: &Context, request: &Request, new: &Value, needed: &[PolicyRule]) -> Result<(), Status> {

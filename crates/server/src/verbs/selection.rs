@@ -5,7 +5,7 @@ use cel::ShardSelector;
 use machinery::{Status, Text, names};
 use objects::{Meta, Scope, Stored};
 
-use super::Request;
+use super::request::Request;
 use crate::limits;
 
 /// The selection of a list, a watch or a deletecollection.

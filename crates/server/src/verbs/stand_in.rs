@@ -8,13 +8,14 @@ use base::request::{FieldValidation, WriteOptions};
 use machinery::{Status, Value};
 use objects::Stored;
 use resource::builtin::Hooks;
-use resource::{Resource, Version};
+use resource::{Document, Resource, Version};
 use store::Revision;
 
 use super::admit::{self, Admit};
 use super::change::{Change, Write};
+use super::context::Context;
 use super::deposit::{completed, own_request};
-use super::{Context, Document, hooks, meta, naming};
+use super::{hooks, meta, naming};
 
 /// Where the object of a stand-in comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use machinery::Status;
 use objects::{Encoded, Key};
 use store::{Refused, Revision};
 
-use super::Context;
+use super::context::Context;
 
 /// Writes a new object, or replaces the one of revision `old`. Returns `None` if the stored object has changed, or if
 /// the name is taken.

@@ -1,9 +1,10 @@
 //! Random histories: a list and the events after it result in every later list, and all pages of a list have one revision.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::Method;
-use machinery::json;
+use machinery::{Value, json};
 
 use super::*;
 use crate::test_server;

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer};
 use machinery::{FieldError, FieldPath, Status, Value};
-use resource::Resource;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+use resource::{Resource, Subresource};
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
+use super::as_server;
+use super::context::Context;
 use super::delete::{Pass, delete_instances};
 use super::naming::{establish_peers, name_conflict, third_party_resources};
-use super::{Context, Request, Subresource, as_server};
+use super::request::Request;
 
 /// Fails if names are already taken.
 pub fn check_names(context: &Context, request: &Request, object: &Value) -> Result<(), Status> {

@@ -11,8 +11,8 @@ use machinery::{Status, Value};
 use resource::{Resource, Version};
 use schema::apply::{ConvertError, FieldSet, Request as FieldManager, TypeSchema, Versions};
 
-use super::Request;
 use super::meta::MANAGED;
+use super::request::Request;
 
 /// The versions of one resource, seen through one endpoint.
 struct TrackedVersions<'a> {

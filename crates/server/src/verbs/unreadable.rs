@@ -5,7 +5,11 @@ use base::request::DeleteOptions;
 use kinds::upstream_key;
 use machinery::{Status, json};
 
-use super::{Context, Effect, Outcome, Request, catch_up, stored};
+use super::context::Context;
+use super::list::catch_up;
+use super::outcome::{Effect, Outcome};
+use super::request::Request;
+use super::stored;
 
 /// The verb that the user must be allowed in addition to `delete`.
 const VERB: &str = "unsafe-delete-ignore-read-errors";

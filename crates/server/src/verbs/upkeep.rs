@@ -5,11 +5,14 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
-use resource::Resource;
+use resource::{Document, Resource, Subresource};
 
 use super::as_server::{SERVER, path_of};
+use super::context::Context;
+use super::delete;
+use super::patch::PatchKind;
 use super::reconcile::{self, Repair};
-use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
+use super::write::{create, patch};
 use crate::limits;
 
 /// The field manager of the default objects of API priority and fairness.

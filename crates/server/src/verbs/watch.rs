@@ -11,10 +11,14 @@ use objects::{Cursor, Event, EventKind, Expired, Position, Stored};
 use store::Revision;
 use tokio::time::Instant;
 
+use super::context::Context;
 use super::deliveries::{self, Deliveries, Passed, WatchEvent};
-use super::list::{catch_up, parse_version, too_large, wait_until};
+use super::items::Items;
+use super::list::{catch_up, too_large, wait_until};
+use super::request::Request;
+use super::request::parse_version;
+use super::response::ResponseObject;
 use super::selection::Selection;
-use super::{Context, Items, Request, ResponseObject};
 use crate::limits;
 
 /// The initial part of a watch.

@@ -5,8 +5,12 @@ use machinery::{Release, Status, Value};
 use resource::{Document, Subresource};
 
 use super::change::{Change, Write};
+use super::context::Context;
+use super::list::catch_up;
+use super::outcome::Outcome;
 use super::patch::{self, Patch, PatchKind, decode_configuration};
-use super::{Context, Outcome, Request, catch_up, meta, review};
+use super::request::Request;
+use super::{meta, review};
 
 /// Creates the object of a body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {

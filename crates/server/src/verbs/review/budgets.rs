@@ -11,9 +11,9 @@ use resource::Subresource;
 use schema::definition::{find_condition, replace_condition};
 
 use crate::limits;
-use crate::verbs::Context;
 use crate::verbs::as_server::{edit, path_of};
 use crate::verbs::change::Change;
+use crate::verbs::context::Context;
 
 /// The budgets that select a Pod.
 pub fn of(context: &Context, pod: &Value) -> Vec<Value> {

@@ -13,7 +13,11 @@ use machinery::{Status, Text, Value};
 use resource::builtin::Review;
 
 use super::admit::{self, Admit};
-use super::{Context, Effect, Outcome, Request, ResponseObject, meta};
+use super::context::Context;
+use super::meta;
+use super::outcome::{Effect, Outcome};
+use super::request::Request;
+use super::response::ResponseObject;
 
 /// Responds to a POST of a review. Admission webhooks apply as to any other object; admission policies apply only to
 /// TokenRequests.

@@ -14,8 +14,10 @@ use super::budgets;
 use crate::verbs::admit::Admit;
 use crate::verbs::as_server::{edit, path_of};
 use crate::verbs::change::{Change, Write};
+use crate::verbs::context::Context;
 use crate::verbs::deletion::check_preconditions;
-use crate::verbs::{Context, Outcome, Request};
+use crate::verbs::outcome::Outcome;
+use crate::verbs::request::Request;
 
 /// The Status of success, which is the response to a POST.
 fn done() -> Value {

@@ -7,7 +7,8 @@ use machinery::{Status, Value};
 use objects::Stored;
 
 use crate::verbs::admit::Admit;
-use crate::verbs::{Context, Request};
+use crate::verbs::context::Context;
+use crate::verbs::request::Request;
 
 /// Authenticates the token of a TokenReview and sets its user and audiences.
 pub async fn review(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status> {

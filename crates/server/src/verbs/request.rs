@@ -1,0 +1,306 @@
+//! An authorized request for a resource, with its options and the limits that a layer above sets.
+
+use std::sync::Arc;
+
+use access::audit::AuditContext;
+use access::authorization::Authorized;
+use base::request::parse_uint;
+use machinery::{Status, Text, Value};
+use objects::{CollectionState, Expired, Key, Stored};
+use resource::{Resource, Strategy, Subresource, Version, builtin, strategy};
+use store::Revision;
+
+use super::response::ResponseObject;
+use super::warnings::Warnings;
+
+/// An authorized request for a resource.
+pub struct Request {
+    pub authorized: Authorized,
+    pub resource: Arc<Resource>,
+    pub version: Arc<Version>,
+    pub subresource: Subresource,
+    /// The resource to which an object of another kind is posted.
+    pub posted_to: Option<Arc<Resource>>,
+    /// The strategy of the endpoint.
+    pub(super) strategy: Arc<dyn Strategy>,
+    /// From the User-Agent, for writes that name no field manager.
+    pub default_manager: Text,
+    /// Whether admission applies; it does not to edits by the server itself.
+    pub admitted: bool,
+    /// Whether the object of a dry run is returned, so that it has to take its stored form.
+    pub wants_object: bool,
+    pub warnings: Warnings,
+    /// The audit context of the request, if it is recorded.
+    pub audit_context: Option<Arc<AuditContext>>,
+    /// The old cache from which the request reads, if it does.
+    pub lag: Option<Lag>,
+    /// The limit of what the API holds, for a request of a client.
+    pub room: Option<Arc<dyn Room>>,
+    /// Completes the object that the request writes, if a layer above does so.
+    pub completion: Option<Box<dyn Completion>>,
+    /// What takes the place of the stored object, in a dry run.
+    pub stand_in: Option<Arc<Stored>>,
+}
+
+/// What a layer above adds to the objects of a resource.
+pub trait Completion: Send + Sync {
+    /// Completes a valid object that is to be written, in place of `old` if there is one, or refuses it.
+    fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
+}
+
+/// What a write adds to an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// An object of so many bytes.
+    Object(usize),
+    /// So many bytes of an object that exists.
+    Bytes(usize),
+}
+
+/// The limit of what an API holds, for the writes of its clients.
+pub trait Room: Send + Sync {
+    /// Fails if there is no room for more.
+    fn check(&self, growth: Growth) -> Result<(), Status>;
+
+    /// Counts so many bytes that are to be written; fails if too many have been written lately.
+    fn spend(&self, bytes: usize) -> Result<(), Status>;
+}
+
+/// How far a watch cache is behind the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// It has reached this revision.
+    At(Revision),
+    /// It lacks this many changes of the resource.
+    Changes(usize),
+}
+
+/// A watch cache that is behind the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    pub behind: Behind,
+    /// Whether it also serves reads that have to be consistent, those without a resourceVersion.
+    pub consistent_reads: bool,
+}
+
+/// Parses a resourceVersion; an empty one is 0. The error is kube-apiserver's text.
+pub fn parse_version(text: &str) -> Result<Revision, String> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", machinery::value::quote(text)))
+}
+
+/// Fails if a namespace is required and empty.
+pub(super) fn check_namespace(namespace: Option<&str>) -> Result<(), Status> {
+    match namespace {
+        Some("") => Err(Status::bad_request("Namespace parameter required.")),
+        _ => Ok(()),
+    }
+}
+
+/// Fails if no object can have a key: its namespace is missing, or its name is not a valid path segment.
+pub(super) fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
+    check_namespace(namespace)?;
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    match machinery::names::path_segment(name).first() {
+        Some(why) => {
+            let quoted = machinery::value::quote(name);
+            Err(Status::bad_request(format!("Name parameter invalid: {quoted}: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Request {
+    /// A request to which admission applies and that is not audited.
+    pub fn new(
+        authorized: Authorized,
+        resource: Arc<Resource>,
+        version: Arc<Version>,
+        subresource: Subresource,
+        default_manager: Text,
+    ) -> Request {
+        Request {
+            strategy: strategy::strategy(&resource, &version, subresource),
+            authorized,
+            resource,
+            version,
+            subresource,
+            default_manager,
+            posted_to: None,
+            admitted: true,
+            wants_object: true,
+            warnings: Default::default(),
+            audit_context: None,
+            lag: None,
+            room: None,
+            completion: None,
+            stand_in: None,
+        }
+    }
+
+    /// This request in another version.
+    pub fn in_version(self, version: Arc<Version>) -> Request {
+        let strategy = strategy::strategy(&self.resource, &version, self.subresource);
+        Request { version, strategy, ..self }
+    }
+
+    /// This request with an audit context.
+    pub fn audited(self, audit_context: Option<Arc<AuditContext>>) -> Request {
+        Request { audit_context, ..self }
+    }
+
+    /// This request, which reads from an old cache.
+    pub fn lagging(self, lag: Option<Lag>) -> Request {
+        Request { lag, ..self }
+    }
+
+    /// This request, in an API that holds no more than a limit.
+    pub fn limited_by(self, room: Option<Arc<dyn Room>>) -> Request {
+        Request { room, ..self }
+    }
+
+    /// This request, whose object a layer above completes.
+    pub fn completed_by(self, completion: Option<Box<dyn Completion>>) -> Request {
+        Request { completion, ..self }
+    }
+
+    /// The objects and the revision of the old cache from which the request reads, if it does. The cache is never
+    /// older than the client demands.
+    pub(super) fn lagging_state(&self) -> Option<(CollectionState, Revision)> {
+        let lag = self.lag?;
+        let wanted = match self.query().get("resourceVersion").unwrap_or_default() {
+            "" if !lag.consistent_reads => return None,
+            wanted => parse_version(wanted).unwrap_or_default(),
+        };
+        let collection = &self.resource.collection;
+        let reached = match lag.behind {
+            Behind::At(revision) => revision,
+            Behind::Changes(changes) => collection.revision_before(changes),
+        };
+        let revision = reached.max(wanted);
+        let oldest = |Expired { oldest }| Some((collection.at(oldest).ok()?, oldest));
+        collection.at(revision).map_or_else(oldest, |state| Some((state, revision)))
+    }
+
+    /// This request, with an object posted to a resource of another kind.
+    pub fn posted_to(self, resource: Option<Arc<Resource>>) -> Request {
+        Request { posted_to: resource, ..self }
+    }
+
+    /// This request to a subresource.
+    pub fn through(self, subresource: Subresource) -> Request {
+        let strategy = strategy::strategy(&self.resource, &self.version, subresource);
+        Request { subresource, strategy, ..self }
+    }
+
+    pub fn namespace(&self) -> &Text {
+        &self.authorized.info.namespace
+    }
+
+    pub fn name(&self) -> &Text {
+        &self.authorized.info.name
+    }
+
+    /// The key of the object of the request; fails if no object can have it. As in kube-apiserver, this is checked when the
+    /// object is read, after the body has been decoded.
+    pub fn place(&self) -> Result<Key, Status> {
+        check_key(self.resource.namespaced.then(|| self.namespace().as_str()), self.name())?;
+        self.check_path(self.name())?;
+        Ok(self.resource.key(self.namespace(), self.name()))
+    }
+
+    /// The object that the request names, if there is one.
+    pub(super) fn target(&self) -> Result<Option<Arc<Stored>>, Status> {
+        let path = self.place()?.path;
+        Ok(self.stand_in.clone().or_else(|| self.resource.collection.get(&path)))
+    }
+
+    /// Fails if the namespace of the request cannot be part of a key of kube-apiserver. `name` is empty for all objects of the
+    /// namespace.
+    pub(super) fn check_path(&self, name: &str) -> Result<(), Status> {
+        if !self.resource.namespaced || !matches!(self.namespace().as_str(), "." | "..") {
+            return Ok(());
+        }
+        let key = match name.is_empty() {
+            true => self.resource.key("", self.namespace()),
+            false => self.resource.key(self.namespace(), name),
+        };
+        let shown = format!("/{}", kinds::upstream_path(&key));
+        Err(Status::untyped(500, format!("invalid key: {}", machinery::value::quote(&shown))))
+    }
+
+    /// Whether the object that the request names has more than `limit` bytes.
+    pub fn stored_exceeds(&self, limit: usize) -> bool {
+        let collection = &self.resource.collection;
+        if self.name().is_empty() || collection.largest_bytes() <= limit {
+            return false;
+        }
+        let path = self.resource.key(self.namespace(), self.name()).path;
+        collection.get(&path).is_some_and(|stored| stored.body.bytes.len() > limit)
+    }
+
+    pub fn query(&self) -> &base::request::Query {
+        &self.authorized.info.query
+    }
+
+    /// The namespace of the request; empty if the resource is cluster-scoped.
+    pub fn scope(&self) -> &str {
+        if self.resource.namespaced { self.namespace() } else { "" }
+    }
+
+    pub fn not_found(&self) -> Status {
+        self.resource.not_found(self.name())
+    }
+
+    /// The own subresource that the request is for, if any.
+    pub fn endpoint(&self) -> Option<builtin::OwnEndpoint> {
+        self.resource.own_subresource(self.subresource.as_str()).map(|own| own.endpoint)
+    }
+
+    /// The objects of a kind that is computed instead of stored, such as ComponentStatus.
+    pub(super) fn computed(&self) -> Option<Vec<Value>> {
+        self.resource.built_in().and_then(|row| row.behaviour.further.computed).map(|all| all())
+    }
+
+    /// An object in the form of the endpoint: in its version, or the view of its subresource.
+    pub async fn show(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
+        let shown = ResponseObject::converted(&self.resource, &self.version, stored).await?;
+        match self.strategy.view() {
+            Some(view) => view.of(&shown.into_value()).map(ResponseObject::Tree),
+            None => Ok(shown),
+        }
+    }
+
+    /// [`Request::show`] for a read, which fails if the object cannot be decoded or converted.
+    pub async fn read(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
+        let unreadable = |why| self.resource.unreadable(&stored, why);
+        if let Some(view) = self.strategy.view() {
+            let object = self.resource.read_converted(&stored, &self.version).await.map_err(unreadable)?;
+            view.check_readable(&object)?;
+        }
+        self.show(stored.clone()).await.map_err(unreadable)
+    }
+
+    /// The object that a write changes, in the version of the endpoint. Dry runs and deletions decode it as a get does,
+    /// whose errors have another text.
+    pub(super) async fn read_for_write(&self, stored: &Arc<Stored>, as_get: bool) -> Result<Value, Status> {
+        let (resource, version) = (&self.resource, &self.version);
+        match as_get {
+            true => resource.read_converted(stored, version).await.map_err(|why| resource.unreadable(stored, why)),
+            false => resource.read_managed(stored, version).await.map_err(|why| resource.undecodable(stored, why)),
+        }
+    }
+
+    /// `group/version` of the request.
+    pub fn api_version(&self) -> Text {
+        self.resource.api_version(&self.version)
+    }
+
+    pub fn warn(&self, warning: impl Into<String>) {
+        self.warnings.add(warning.into());
+    }
+}
