@@ -7,8 +7,9 @@ use base::request::FeatureGates;
 use machinery::{Release, Text};
 use objects::Objects;
 
+use super::builtin::Catalogue;
 use super::names::{DefinitionNames, Names};
-use super::{Resource, Version, builtin, shared};
+use super::{Resource, Version, shared};
 
 /// What serves a group and plural: the resource, and the names of its CRD.
 pub struct Defined {
@@ -22,8 +23,8 @@ pub struct Defined {
 pub type Snapshot = imbl::OrdMap<(Text, Text), Arc<Resource>>;
 
 /// The current snapshot.
-#[derive(Default)]
 pub struct Registry {
+    catalogue: &'static Catalogue,
     gates: FeatureGates,
     snapshot: ArcSwap<Snapshot>,
     /// The names of all CRDs, served or not.
@@ -33,8 +34,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    pub fn new(gates: FeatureGates) -> Registry {
-        Registry { gates, ..Registry::default() }
+    pub fn new(catalogue: &'static Catalogue, gates: FeatureGates) -> Registry {
+        let (snapshot, names) = (ArcSwap::default(), Names::default());
+        Registry { catalogue, gates, snapshot, names, generation: 0.into() }
+    }
+
+    /// The built-in kinds, of which some are served.
+    pub fn catalogue(&self) -> &'static Catalogue {
+        self.catalogue
     }
 
     /// Serves the built-in kinds of another registry too, with the objects of another context.
@@ -89,7 +96,7 @@ impl Registry {
         let snapshot = self.snapshot.load();
         let from = (Text::from(group), Text::default());
         let mut of_group = snapshot.range(from..).map(|(_, resource)| resource).take_while(|r| r.group == group);
-        builtin::is_built_in_group(group) && of_group.any(|resource| !resource.is_custom())
+        self.catalogue.is_built_in_group(group) && of_group.any(|resource| !resource.is_custom())
     }
 
     /// Whether a group and plural belong to a built-in kind.
@@ -113,7 +120,7 @@ impl Registry {
         if self.get(group, plural).is_none_or(|served| served.is_custom()) {
             let mut resource = defined.resource;
             if let Some(resource) = &mut resource {
-                let is_listed = resource.third_party || !super::builtin::is_reserved_group(group);
+                let is_listed = resource.third_party || !self.catalogue.is_reserved_group(group);
                 if resource.established && !is_listed {
                     resource.facts_mut().established = false;
                 }

@@ -13,10 +13,11 @@ use base::metrics::{KindSeries, METRICS};
 use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Egress, Identity};
+use kinds::{CATALOGUE, RuntimeConfig};
 use machinery::{Status, Value};
 use objects::{Event, Frozen, Key, Known, Objects, Storage};
+use resource::Registry;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use resource::{Registry, RuntimeConfig, builtin};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -124,7 +125,7 @@ impl Blueprint {
         let admission = Arc::new(Admission::new(self.plugins.clone(), client));
         let fork = |base: &Context| base.flow.as_ref().map(|flow| flow.fork());
         let flow = base.as_deref().and_then(fork).or_else(|| self.seats.clone().map(Flow::new)).map(Arc::new);
-        let registry = Arc::new(Registry::new(self.gates.clone()));
+        let registry = Arc::new(Registry::new(&CATALOGUE, self.gates.clone()));
         let rbac = base.as_ref().map(|base| base.authorizer.rbac().fork());
         let rbac = Arc::new(rbac.unwrap_or_else(|| authorization::Rbac::new(derived.aggregates())));
         let (authorizer, loopback) =
@@ -164,7 +165,7 @@ impl Blueprint {
 
     /// Registers the built-in kinds.
     fn register(&self, objects: &Arc<Objects>, registry: &Registry) {
-        for versions in builtin::served(&self.runtime) {
+        for versions in kinds::served(&self.runtime) {
             let Some((newest, older)) = versions.split_first() else { continue };
             let resource = resource::from_row(newest, older, objects, registry.gates());
             let (group, plural) = (resource.group.clone(), resource.plural.clone());
@@ -179,7 +180,7 @@ impl Blueprint {
         for resource in base.registry.snapshot().values().filter(|resource| resource.is_custom()) {
             let (group, plural) = (&resource.group, &resource.plural);
             let client = admission.client();
-            let defined = resource::defined(objects, client, &self.runtime, registry.gates(), group, plural);
+            let defined = kinds::defined(objects, client, &self.runtime, registry.gates(), group, plural);
             registry.define(group, plural, defined);
         }
     }
@@ -292,9 +293,9 @@ impl Followers {
         self.admission.observe(key, event);
         self.flow.iter().for_each(|flow| flow.observe(key, event));
         self.aggregation.observe(key, event);
-        if let Some((group, plural)) = resource::defined_by(key) {
+        if let Some((group, plural)) = kinds::defined_by(key) {
             let client = self.admission.client();
-            let defined = resource::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
+            let defined = kinds::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);
             let is_served = || self.registry.get(&group, &plural).is_some();
             // a new kind has no series yet, and looking for them takes longer the more kinds there are
             let may_end = objects.series == KindSeries::Each && is_served();

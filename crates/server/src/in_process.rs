@@ -13,9 +13,10 @@ use access::authorization::{self, AuthorizationMode};
 use base::request::{FeatureGates, User, encode_path};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use kinds::RuntimeConfig;
 use machinery::{Status, Text, Value};
 use objects::Storage;
-use resource::{Document, Resource, RuntimeConfig, Version};
+use resource::{Document, Resource, Version};
 use tokio::sync::watch;
 
 use crate::assembly::{Beginning, Blueprint, Outgoing};

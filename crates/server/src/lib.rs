@@ -45,13 +45,13 @@ use base::{clock, task, trace};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 pub use http::REQUESTS;
+pub use kinds::{CustomForm, RuntimeConfig, upstream_storage};
 pub use machinery::Release;
 use machinery::Value;
 pub use objects::{Encryption, Layout, Storage, bound_history};
 use objects::{FaultKind, Objects};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-pub use resource::{CustomForm, RuntimeConfig, upstream_storage};
 use tokio::sync::watch;
 
 pub use self::http::{Body, InFlightMax, InPlaceOfStored, ProxyAuthority, Tls, TlsError, VerdictOnly};

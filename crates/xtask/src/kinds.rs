@@ -8,8 +8,8 @@ use crate::workspace;
 const TABLES: [(&str, &str); 2] =
     [("types.txt", "crates/machinery/src/types"), ("internal.txt", "crates/machinery/src/types")];
 
-/// The facts of built-in kinds, whose lines begin with those of discovery.
-const KINDS: &str = "crates/resource/src/builtin/kinds.txt";
+/// The folders of the groups, each of which has the facts of its kinds; their lines begin with those of discovery.
+const GROUPS: &str = "crates/kinds/src";
 
 /// Runs the Go program that generates the tables, writes them to the source directories, and prints the entries of
 /// discovery that the facts of kinds lack.
@@ -34,9 +34,15 @@ pub fn run() -> Result<(), String> {
     }
     let read =
         |path: &std::path::Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
-    let (discovery, facts) = (read(&out.path().join("discovery.txt"))?, read(&root.join(KINDS))?);
-    for line in discovery.lines().filter(|line| !is_listed(line, &facts)) {
-        println!("{KINDS} has no line: {line}");
+    let mut facts = String::new();
+    for group in std::fs::read_dir(root.join(GROUPS)).map_err(|error| format!("{GROUPS}: {error}"))? {
+        let table = group.map_err(|error| format!("{GROUPS}: {error}"))?.path().join("kinds.txt");
+        if table.exists() {
+            facts += &read(&table)?;
+        }
+    }
+    for line in read(&out.path().join("discovery.txt"))?.lines().filter(|line| !is_listed(line, &facts)) {
+        println!("no kinds.txt below {GROUPS} has the line: {line}");
     }
     Ok(())
 }

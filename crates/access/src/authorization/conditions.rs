@@ -1,9 +1,9 @@
 //! The match conditions of a webhook: CEL over the SubjectAccessReview to be sent.
 
 use cel::{Activation, Decl, Environment, Program, Type, Val, VariableNames, from_json};
+use kinds::{MINOR, access_review_type};
 use machinery::status::aggregate;
 use machinery::{Text, Value};
-use resource::builtin::{MINOR, access_review_type};
 
 /// A compiled condition.
 pub struct Condition {

@@ -196,8 +196,8 @@ impl AuthorizerReader<'_> {
     }
 
     fn conditions(&mut self, conditions: &[Value], path: &FieldPath) -> Vec<Condition> {
-        if conditions.len() > resource::limits::MATCH_CONDITIONS_MAX {
-            self.errors.push(FieldError::too_many(path, conditions.len(), resource::limits::MATCH_CONDITIONS_MAX));
+        if conditions.len() > kinds::limits::MATCH_CONDITIONS_MAX {
+            self.errors.push(FieldError::too_many(path, conditions.len(), kinds::limits::MATCH_CONDITIONS_MAX));
             return vec![];
         }
         let (mut seen, mut out): (Vec<Text>, Vec<Condition>) = (vec![], vec![]);

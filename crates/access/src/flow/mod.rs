@@ -17,10 +17,10 @@ use arc_swap::ArcSwap;
 use base::metrics::FlowLevel;
 use base::request::{RequestInfo, User};
 use http::HeaderValue;
+use kinds::FLOW_GROUP;
 use machinery::{Text, Value};
 use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
-use resource::builtin::FLOW_GROUP;
 
 use classify::{PriorityLevel, Schema};
 pub use seats::Seat;

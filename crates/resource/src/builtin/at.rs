@@ -67,8 +67,18 @@ pub struct FoundError {
     pub stage: CheckStage,
 }
 
+/// The rules of types, for code that checks a part of an object by them.
+pub trait TypeRules: Sync {
+    /// Reports violations of the rules of a type.
+    fn check(&'static self, at: At, go: &'static str);
+
+    /// The fields of a struct of which one is to be set.
+    fn union_of(&'static self, go: &'static str) -> &'static [&'static str];
+}
+
 /// The errors of an object and the warnings about it, in the order in which they are found.
 pub struct Report {
+    rules: Option<&'static dyn TypeRules>,
     errors: RefCell<Vec<FoundError>>,
     warnings: RefCell<Vec<String>>,
     release: Release,
@@ -76,7 +86,7 @@ pub struct Report {
 
 impl Report {
     pub fn new(release: Release) -> Report {
-        Report { errors: RefCell::default(), warnings: RefCell::default(), release }
+        Report { rules: None, errors: RefCell::default(), warnings: RefCell::default(), release }
     }
 
     /// The place of the whole object. In an update, `old` is the object that it replaces.
@@ -91,12 +101,20 @@ impl Report {
 
 /// The errors that `check` reports about an object.
 pub fn errors_of(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<FieldError> {
-    found_in(object, old, release, check).into_iter().map(|found| found.error).collect()
+    let report = Report::new(release);
+    check(report.root(object, old));
+    report.into_errors()
 }
 
-/// As [`errors_of`], with the check that found each error.
-pub fn found_in(object: &Value, old: Option<&Value>, release: Release, check: impl FnOnce(At)) -> Vec<FoundError> {
-    let report = Report::new(release);
+/// As [`errors_of`], with the check that found each error. `rules` are those of [`At::check_type`].
+pub fn found_in(
+    rules: &'static dyn TypeRules,
+    object: &Value,
+    old: Option<&Value>,
+    release: Release,
+    check: impl FnOnce(At),
+) -> Vec<FoundError> {
+    let report = Report { rules: Some(rules), ..Report::new(release) };
     check(report.root(object, old));
     report.errors.into_inner()
 }
@@ -415,9 +433,19 @@ impl<'v> At<'_, 'v> {
         self.report.errors.borrow().len()
     }
 
+    /// Reports violations of the rules of a type, if there are rules.
+    pub fn check_type(&self, go: &'static str) {
+        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go));
+    }
+
+    /// The fields of a struct of which one is to be set.
+    pub fn union_of(&self, go: &'static str) -> &'static [&'static str] {
+        self.report.rules.map_or(&[], |rules| rules.union_of(go))
+    }
+
     /// The errors that `check` finds at this place, returned instead of reported.
     pub fn apart(&self, check: impl FnOnce(At<'_, 'v>)) -> Vec<FieldError> {
-        let report = Report::new(self.report.release);
+        let report = Report { rules: self.report.rules, ..Report::new(self.report.release) };
         check(At { report: &report, ..*self });
         report.into_errors()
     }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use machinery::{FieldError, Release, Value, names};
 use schema::apply::FieldSet;
 
-use super::at::{At, errors_of};
+use super::at::At;
 use super::defaults::restore;
 use crate::rules::Deletion;
 
@@ -135,13 +135,6 @@ impl Behaviour {
 
 impl Part {
     pub const PLAIN: Part = Part { prepare: |_, _| {}, validate: |_| {}, warnings: |_| {}, reset: None };
-}
-
-impl Part {
-    /// The errors of a write to the endpoint.
-    pub fn errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-        errors_of(object, Some(old), release, self.validate)
-    }
 }
 
 impl StoredAs {

@@ -73,6 +73,11 @@ pub fn conditions(status: At) {
     }
 }
 
+/// Validates a status that has no rules besides those for conditions.
+pub fn validate_conditions(at: At) {
+    conditions(at.field("status"));
+}
+
 fn one_condition(condition: At) {
     const REASON_BYTES_MAX: usize = 1024;
     const MESSAGE_BYTES_MAX: usize = 32 * 1024;

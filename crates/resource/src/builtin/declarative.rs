@@ -23,7 +23,7 @@ impl BuiltIn {
         mut errors: Vec<FieldError>,
         release: Release,
     ) -> Vec<FieldError> {
-        if release < SINCE || self.has_own_server() {
+        if release < SINCE || self.has_own_server {
             return errors;
         }
         let declared = errors_of(object, old, release, |at| rules::check(Pass::Declared, at, self.ruled()));
@@ -35,32 +35,5 @@ impl BuiltIn {
         drop_repetitions(&mut errors);
         errors.extend(declared);
         errors
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use machinery::{FieldPath, json};
-
-    use super::*;
-
-    #[test]
-    fn declared_errors_replace_and_follow_the_others() {
-        let role = json!({"rules": [{"apiGroups": [""]}]});
-        let written = || {
-            let at = |name: &str| FieldPath::new(format!("rules[0].{name}"));
-            let resources = FieldError::required(&at("resources"), "needed");
-            vec![FieldError::required(&at("verbs"), "needed"), resources.clone(), resources]
-        };
-        let texts = |release| -> Vec<String> {
-            super::super::row_named("rbac.authorization.k8s.io/v1", "Role")
-                .declared_errors(&role, None, written(), release)
-                .iter()
-                .map(ToString::to_string)
-                .collect()
-        };
-        assert_eq!(texts(Release::V1_36).len(), 3);
-        let want = ["rules[0].resources: Required value: needed", "rules[0].verbs: Required value"];
-        assert_eq!(texts(Release::V1_37), want);
     }
 }

@@ -1,105 +1,31 @@
-//! Built-in kinds: a table with one row for each version of a kind, and the validation and defaults of each.
+//! Built-in kinds: a row for each version of a kind, with its facts and what it does with its objects. Which kinds there are
+//! is for the crate above to say, in a [`Catalogue`].
 
-mod accounts;
-mod admission;
-mod apiservices;
-mod at;
-mod autoscaling;
-mod autoscaling_versions;
+pub mod at;
 mod behaviour;
 mod catalogue;
-mod certificates;
-mod checks;
-mod claim_templates;
-mod claims;
-mod columns;
-mod components;
-mod config;
-mod container_statuses;
+pub mod checks;
+pub mod columns;
 mod declarative;
-mod defaults;
-mod definition;
-pub mod devices;
-mod downward;
-mod events;
-mod evictions;
-mod expressions;
-mod flow;
+pub mod defaults;
 mod foreign;
-mod formats;
+pub mod formats;
 mod groups;
-pub mod ip;
-mod iscsi;
-mod job_rules;
-mod key_pair;
-mod lease_candidates;
-mod leases;
-mod limit_ranges;
-mod migrations;
-mod mutations;
-mod namespaces;
-mod nodes;
-mod object_warnings;
-mod pem;
-mod pod_annotations;
-mod pod_certificates;
-mod pod_gates;
-mod pod_keys;
-mod pod_status;
-mod pod_volumes;
-mod pod_warnings;
-mod pods;
-mod podspec;
-mod policies;
-mod pool_requests;
-mod prefixed_names;
-mod projections;
-mod quotas;
-mod rbac;
-mod request_pem;
-mod resize;
-mod reviews;
-mod rollouts;
-mod routing;
-mod row;
-mod rule_checks;
+pub mod prefixed_names;
+mod reserved;
 pub mod rules;
-mod runtime_classes;
-mod runtime_config;
-mod schedules;
-mod secrets;
 mod served;
-pub mod services;
-mod storage_kinds;
-mod storage_versions;
-mod table;
-#[cfg(test)]
-mod tests;
-mod third_party;
-mod volume_sources;
-mod volumes;
-mod webhooks;
-mod workload_groups;
-mod workloads;
+mod source;
 
-pub use admission::STATIC_SUFFIX;
-pub use apiservices::{API_SERVICES, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP, SERVED_HERE};
-pub use behaviour::{Behaviour, Further, Hooks, Part, Review, StoredAs};
-pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION, annotated_fields, selector_text};
-pub use definition::{add_cleanup_finalizer, set_terminating};
-pub use expressions::{MINOR, Scope, access_review_type, user_info_type};
-pub use flow::FLOW_GROUP;
-pub use foreign::{is_known, is_known_in_scheme_of, meta_shape, shape as shape_of, type_version};
-pub use groups::{group_priority, is_built_in_group, is_reserved_group, version_priority};
-pub use migrations::{MIGRATION_GROUP, MIGRATIONS};
-pub use namespaces::NAMESPACE_FINALIZER;
-pub use row::{
-    BuiltIn, Connect, Generation, Labels, OwnEndpoint, OwnSubresource, Shaped, StatusFacts, StatusMetadata,
-    list as names_in,
+pub use behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
+pub use catalogue::{
+    Availability, BuiltIn, Catalogue, Connect, Generation, Key, Labels, OwnEndpoint, OwnSubresource, Shaped,
+    StatusFacts, StatusMetadata, list as names_in,
 };
-pub use runtime_config::RuntimeConfig;
-pub use served::{beta_definition, row_of, served, sibling, stored_kinds};
-pub use third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
+pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION, selector_text};
+pub use foreign::{meta_shape, type_version};
+pub use reserved::STATIC_SUFFIX;
+pub use source::{CellFunction, Check, Condition, GroupSource, Named, Sources};
 
 use std::borrow::Cow;
 
@@ -107,7 +33,6 @@ use base::request::FeatureGates;
 use behaviour::AS_SERVER;
 use machinery::types::{go_struct, message_name};
 use machinery::{FieldError, Release, Text, Value};
-use row::Availability;
 use rules::{Pass, Ruled};
 use schema::definition::ApiVersion;
 use schema::metadata::MetadataContext;
@@ -125,7 +50,7 @@ impl BuiltIn {
     pub fn checked(&self) -> &BuiltIn {
         let is_stable = |row: &&'static BuiltIn| *row == self && row.stored_as.is_none();
         match self.checked_conversion() {
-            Some(_) => kinds().find(is_stable).unwrap_or(self),
+            Some(_) => self.catalogue.kinds().find(is_stable).unwrap_or(self),
             None => self,
         }
     }
@@ -166,12 +91,6 @@ impl BuiltIn {
         self.is_definition().then(version)
     }
 
-    /// Whether kube-apiserver serves the kind from a separate server, which uses declarative validation for metadata
-    /// only.
-    fn has_own_server(&self) -> bool {
-        self.is_definition() || self.group == REGISTRATION_GROUP
-    }
-
     /// The object in its typed shape, with its unknown fields and its first type error.
     pub fn shape(&self, object: &Value) -> Shaped {
         self.shape_as(object, Keys::Included)
@@ -180,7 +99,7 @@ impl BuiltIn {
     /// As [`BuiltIn::shape`], with or without the keys of maps in the paths of unknown fields.
     pub fn shape_as(&self, object: &Value, keys: Keys) -> Shaped {
         match self.definition() {
-            Some(version) => definition::shape(object, version, keys),
+            Some(version) => shape_definition(object, version, keys),
             None => {
                 let read = shape::read_request_as(object, self.structure(), keys);
                 Shaped { value: read.value, unknown: read.unknown, error: read.error, errors: read.errors }
@@ -234,7 +153,7 @@ impl BuiltIn {
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
         let validated = (self.behaviour.further.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
-        let found = at::found_in(object, old, release, |at| {
+        let found = at::found_in(self.catalogue.rules(), object, old, release, |at| {
             (self.behaviour.validate)(at);
             rules::check(Pass::Written { of_status: false }, at, self.ruled());
         });
@@ -282,16 +201,22 @@ impl BuiltIn {
 
     /// The errors of a status: first those of the kind's own code, then those of the rules of its types.
     pub fn status_errors(&self, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
-        let found = at::found_in(object, Some(old), release, |at| {
+        let found = at::found_in(self.catalogue.rules(), object, Some(old), release, |at| {
             (self.behaviour.status.validate)(at);
             rules::check(Pass::Written { of_status: true }, at, self.ruled());
         });
         rules::in_order(self.ruled(), found)
     }
 
+    /// The errors of a write to a subresource.
+    pub fn part_errors(&self, part: &Part, object: &Value, old: &Value, release: Release) -> Vec<FieldError> {
+        let found = at::found_in(self.catalogue.rules(), object, Some(old), release, part.validate);
+        found.into_iter().map(|found| found.error).collect()
+    }
+
     /// The rules of the Go type of the kind. CRDs have none, since their validation is separate code.
     fn ruled(&self) -> Option<&'static Ruled> {
-        *self.ruled.get_or_init(|| rules::of(self.go_type()).filter(|_| !self.is_definition()))
+        *self.ruled.get_or_init(|| self.catalogue.rules().of(self.go_type()).filter(|_| !self.is_definition()))
     }
 
     /// Drops the fields of features whose gates are not on, unless the old object has them.
@@ -307,7 +232,7 @@ impl BuiltIn {
     /// The zero value of the kind's Go type.
     pub fn zero(&self) -> Value {
         match self.definition() {
-            Some(version) => definition::zero(version),
+            Some(version) => zero_definition(version),
             None => shape::read(&Value::object(), self.structure()).value,
         }
     }
@@ -376,6 +301,16 @@ impl BuiltIn {
         shape::declared_schema(self.structure())
     }
 
+    /// The columns of tables besides the name, in a release.
+    pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
+        self.catalogue.columns().of(self.table_name(), release)
+    }
+
+    /// Whether `rows` of an empty table is null, as it is for all kinds with kube-apiserver's default columns.
+    pub fn has_null_rows(&self) -> bool {
+        self.catalogue.columns().has_default_columns(self.table_name())
+    }
+
     /// The text of a selectable field; `None` if the field is not selectable.
     pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
         let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
@@ -392,7 +327,7 @@ impl BuiltIn {
 }
 
 /// The same object in another version of its kind that has the same fields.
-fn in_version(mut object: Value, api_version: &str) -> Value {
+pub fn in_version(mut object: Value, api_version: &str) -> Value {
     object.set_at(&["apiVersion"], Value::from(api_version));
     object
 }
@@ -401,12 +336,6 @@ fn in_version(mut object: Value, api_version: &str) -> Value {
 pub const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
 /// The plural of CustomResourceDefinitions.
 pub const DEFINITIONS: &str = "customresourcedefinitions";
-
-/// Every version of a built-in kind that is served by default. The newest version of a kind comes first.
-pub fn kinds() -> impl Iterator<Item = &'static BuiltIn> + Clone {
-    let is_served = |row: &&BuiltIn| matches!(row.lifecycle.availability, Availability::Default | Availability::On);
-    table::rows().iter().filter(is_served)
-}
 
 /// Whether an update changes nothing but metadata and status. `of` is the Go type of the kind. Empty lists equal absent
 /// ones.
@@ -430,8 +359,21 @@ pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// The row that a test is about.
-#[cfg(test)]
-pub fn row_named(api_version: &str, kind: &str) -> &'static BuiltIn {
-    row_of(api_version, kind).unwrap_or_else(|| panic!("no row of {api_version} {kind}"))
+/// The zero value of a CRD.
+fn zero_definition(version: ApiVersion) -> Value {
+    let zero = schema::definition::to_stored(&Value::object());
+    match version {
+        ApiVersion::V1 => zero,
+        ApiVersion::V1Beta1 => schema::definition::to_beta(&zero),
+    }
+}
+
+/// Decodes a body as a CRD.
+fn shape_definition(value: &Value, version: ApiVersion, keys: Keys) -> Shaped {
+    match schema::definition::decode_as(value, version, keys) {
+        Ok(decoded) => Shaped { value: decoded.definition, unknown: decoded.unknown, error: None, errors: vec![] },
+        Err(errors) => {
+            Shaped { value: Value::object(), unknown: vec![], error: schema::shape::first_error(&errors, None), errors }
+        }
+    }
 }

@@ -15,7 +15,7 @@ use schema::shape;
 use super::timestamps::Uncoerced;
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, not_a_string, type_error, type_text, typed_version};
-use crate::builtin::{self, BuiltIn, DEFINITION_GROUP, REGISTRATION_GROUP};
+use crate::builtin::{BuiltIn, type_version};
 use crate::{Registry, unknown_kind};
 
 /// The codec of a built-in kind.
@@ -165,7 +165,7 @@ impl Codec for BuiltInCodec {
     fn shown_key(&self, key: &Key) -> String {
         match self.row.is_definition() {
             true => String::from_utf8_lossy(&key.to_bytes()).into_owned(),
-            false => crate::upstream_key(key),
+            false => format!("/registry/{}", self.row.upstream_path(&key.path)),
         }
     }
 
@@ -219,7 +219,7 @@ impl BuiltInCodec {
     /// before it is rejected.
     fn sibling(&self, object: &Value) -> Option<&'static BuiltIn> {
         let api_version = object.str_at(&["apiVersion"]);
-        if object.str_at(&["kind"]) == self.row.kind { builtin::sibling(self.row, api_version) } else { None }
+        if object.str_at(&["kind"]) == self.row.kind { self.row.sibling(api_version) } else { None }
     }
 
     /// The row that decodes an object.
@@ -254,7 +254,7 @@ impl BuiltInCodec {
         let (kind, api_version) = (type_text(object, "kind").to_owned(), typed_version(object));
         let expected = self.at.api_version();
         let other = !api_version.is_empty() && api_version != expected;
-        if other && kind.is_empty() && builtin::sibling(self.row, &api_version).is_some() {
+        if other && kind.is_empty() && self.row.sibling(&api_version).is_some() {
             object.set_at(&["kind"], Value::from(self.row.kind));
         }
         if self.sibling(object).is_some() {
@@ -301,7 +301,7 @@ impl BuiltInCodec {
             let error = self.other_kind_error(kind, &api_version, object, None);
             return Err(error.unwrap_or_else(|| unknown_kind(kind, &api_version)));
         }
-        match api_version == self.at.api_version() || builtin::sibling(self.row, &api_version).is_some() {
+        match api_version == self.at.api_version() || self.row.sibling(&api_version).is_some() {
             true => Ok(()),
             false => Err(unknown_kind(kind, &api_version)),
         }
@@ -319,20 +319,20 @@ impl BuiltInCodec {
         let is = |row: &&BuiltIn| {
             (row.kind == kind || kind.strip_suffix("List") == Some(row.kind)) && row.api_version == api_version
         };
-        let scheme = |group: &str| [DEFINITION_GROUP, REGISTRATION_GROUP].into_iter().find(|own| *own == group);
-        let own = scheme(self.row.group);
-        let other = builtin::kinds().find(is);
-        if other.is_some_and(|row| scheme(row.group) != own) {
+        let catalogue = self.row.catalogue;
+        let own = self.row.scheme();
+        let other = catalogue.kinds().find(is);
+        if other.is_some_and(|row| row.scheme() != own) {
             return None;
         }
         let is_known = match own {
-            Some(group) => builtin::is_known_in_scheme_of(group, api_version, kind),
-            None => builtin::is_known(api_version, kind),
+            Some(group) => catalogue.is_known_in_scheme_of(group, api_version, kind),
+            None => catalogue.is_known(api_version, kind),
         };
         if other.is_none() && !is_known {
             return None;
         }
-        let error = builtin::shape_of(api_version, kind, object).and_then(|shaped| match document {
+        let error = catalogue.shape_of(api_version, kind, object).and_then(|shaped| match document {
             Some(document) => shaped.error_in(&document.json_text()),
             None => shaped.error,
         });
@@ -340,7 +340,7 @@ impl BuiltInCodec {
             return error;
         }
         let (wanted, package) = (self.row.kind, self.row.go_package());
-        let version = builtin::type_version(api_version, kind);
+        let version = type_version(api_version, kind);
         Some(format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"))
     }
 }

@@ -8,7 +8,8 @@ use schema::shape;
 use super::timestamps::Uncoerced;
 use super::{BodyType, Codec, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict};
-use crate::{builtin, unknown_kind};
+use crate::builtin::{Catalogue, type_version};
+use crate::unknown_kind;
 
 pub const SCALE_VERSION: &str = "autoscaling/v1";
 
@@ -17,7 +18,7 @@ const KIND: &str = "Scale";
 /// The codec of Scales.
 pub enum ScaleCodec {
     /// For built-in kinds: a decoding error names what is wrong with the body.
-    BuiltIn,
+    BuiltIn(&'static Catalogue),
     /// For custom resources: all decoding errors are reported with the same Status, since their scheme has no Scale.
     Custom,
 }
@@ -33,7 +34,7 @@ impl Codec for ScaleCodec {
 
     fn decode(&self, document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
         match self {
-            ScaleCodec::BuiltIn => decode(document, validation, warn),
+            ScaleCodec::BuiltIn(kinds) => decode(kinds, document, validation, warn),
             ScaleCodec::Custom => decode_unregistered(document, validation, warn),
         }
     }
@@ -63,7 +64,12 @@ pub fn set_type(scale: &mut Value) {
     scale.set_at(&["apiVersion"], Value::from(SCALE_VERSION));
 }
 
-fn decode(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> Result<Value, Status> {
+fn decode(
+    kinds: &'static Catalogue,
+    document: &Document,
+    validation: FieldValidation,
+    warn: Warn<'_>,
+) -> Result<Value, Status> {
     let body_type = BodyType { kind: KIND, api_version: Text::new_static(SCALE_VERSION) };
     let Decoded { value: mut scale, duplicates } = body_type.parse(document)?;
     if document.format == Format::Json && !duplicates.is_empty() {
@@ -71,7 +77,7 @@ fn decode(document: &Document, validation: FieldValidation, warn: Warn<'_>) -> R
     }
     let (kind, api_version) = type_of(&scale);
     let bad_body = |why: &str| body_type.bad_body(&kind, split_version(&api_version).1, why);
-    check_type(&scale, &kind, &api_version, Some(document)).map_err(|why| bad_body(&why))?;
+    check_type(kinds, &scale, &kind, &api_version, document).map_err(|why| bad_body(&why))?;
     let mut strict = Strict::of(duplicates);
     read(&mut scale, &mut strict, Some(document)).map_err(|why| bad_body(&why))?;
     if document.format == Format::Json {
@@ -110,19 +116,23 @@ fn type_of(scale: &Value) -> (String, String) {
 }
 
 /// Fails unless the type of a body is that of Scales. The error is Go's text.
-fn check_type(scale: &Value, kind: &str, api_version: &str, document: Option<&Document>) -> Result<(), String> {
+fn check_type(
+    kinds: &'static Catalogue,
+    scale: &Value,
+    kind: &str,
+    api_version: &str,
+    document: &Document,
+) -> Result<(), String> {
     if kind == KIND && api_version == SCALE_VERSION {
         return Ok(());
     }
-    if !builtin::is_known(api_version, kind) {
+    if !kinds.is_known(api_version, kind) {
         return Err(unknown_kind(kind, api_version));
     }
-    let version = builtin::type_version(api_version, kind);
+    let version = type_version(api_version, kind);
     let unknown = || format!("converting ({version}.{kind}) to (autoscaling.{KIND}): unknown conversion");
-    let error = builtin::shape_of(api_version, kind, scale).and_then(|shaped| match document {
-        Some(document) => shaped.error_in(&document.json_text()),
-        None => shaped.error,
-    });
+    let shaped = kinds.shape_of(api_version, kind, scale);
+    let error = shaped.and_then(|shaped| shaped.error_in(&document.json_text()));
     Err(error.unwrap_or_else(unknown))
 }
 

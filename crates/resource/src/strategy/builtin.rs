@@ -190,7 +190,7 @@ impl Strategy for PartStrategy {
         let row = self.0.row;
         let release = self.0.release();
         let mut errors = row.metadata.status_errors(object, old, row.metadata_context(release));
-        errors.extend(self.1.errors(object, old, release));
+        errors.extend(row.part_errors(self.1, object, old, release));
         row.declared_errors(object, Some(old), errors, release).into()
     }
 

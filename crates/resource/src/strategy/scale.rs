@@ -20,6 +20,7 @@ const UNSET: i64 = i32::MIN as i64;
 /// An object as a Scale, and the strategy of the subresource `scale`.
 pub struct ScaleView {
     at: Endpoint,
+    codec: ScaleCodec,
     /// The strategy of the objects themselves.
     main: Arc<dyn Strategy>,
     /// The replicas path of each version, for managedFields.
@@ -28,7 +29,7 @@ pub struct ScaleView {
 
 impl Strategy for ScaleView {
     fn codec(&self) -> &dyn Codec {
-        if self.at.resource.is_custom() { &ScaleCodec::Custom } else { &ScaleCodec::BuiltIn }
+        &self.codec
     }
 
     fn storage_codec(&self) -> &dyn Codec {
@@ -85,7 +86,8 @@ impl ScaleView {
                 .map(|scale| segments(&scale.spec_replicas).into_iter().map(Text::from).collect()),
         };
         let tracked = resource.versions.iter().map(|version| path(version)).collect();
-        ScaleView { tracked, at, main }
+        let codec = resource.built_in.map_or(ScaleCodec::Custom, |row| ScaleCodec::BuiltIn(row.catalogue));
+        ScaleView { tracked, at, codec, main }
     }
 
     /// The schema of Scales.

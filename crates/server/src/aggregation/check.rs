@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures_util::future::select_ok;
 use http::Request;
 use http_body_util::Empty;
+use kinds::SERVED_HERE;
 use machinery::{Value, json};
-use resource::builtin::SERVED_HERE;
 
 use super::{Aggregation, Remote, identity};
 use crate::limits;

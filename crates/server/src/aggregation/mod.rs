@@ -19,9 +19,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
+use kinds::{API_SERVICES, REGISTRATION_GROUP};
 use machinery::{Text, Value};
 use objects::{Event, EventKind, Key};
-use resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use tokio::sync::watch;
 
 use crate::limits;

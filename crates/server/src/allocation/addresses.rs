@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::clock;
+use kinds::core::services::addresses::{allocates_addresses, keeps_addresses};
+use kinds::core::services::is_external_name;
+use kinds::ip::{self, Family};
 use machinery::status::Reason;
 use machinery::{FieldError, FieldPath, Status, Text, Value, json};
 use objects::{Collection, Objects};
-use resource::builtin::ip::{self, Family};
-use resource::builtin::services::addresses::{allocates_addresses, keeps_addresses};
-use resource::builtin::services::is_external_name;
 use schema::definition::is_condition_true;
 
 use super::ranges::Network;

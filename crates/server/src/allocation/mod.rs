@@ -18,9 +18,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use kinds::core::services;
 use machinery::{FieldError, Release, Status, Value};
 use objects::{Objects, Stored};
-use resource::builtin::services;
 
 pub use addresses::RESOURCE as ADDRESSES;
 pub use ranges::Ranges;

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use kinds::core::services::{needs_health_check, node_ports};
 use machinery::{FieldError, FieldPath, Status, Value};
-use resource::builtin::services::{needs_health_check, node_ports};
 
 use super::invalid;
 use super::pool::{Pool, ports_of};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 
 use base::clock;
+use kinds::core::services::{needs_health_check, node_ports};
 use machinery::Value;
-use resource::builtin::services::{needs_health_check, node_ports};
 
 use super::ranges::low_part;
 

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use resource::builtin::ip::{Cidr, Family};
-use resource::builtin::services::addresses::Families;
+use kinds::core::services::addresses::Families;
+use kinds::ip::{Cidr, Family};
 
 /// The ranges of cluster IPs and node ports.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use base::clock;
 use base::metrics::{KindSeries, METRICS};
 use futures_util::{StreamExt as _, stream};
+use kinds::{API_SERVICES, REGISTRATION_GROUP};
 use machinery::{Status, Text};
-use resource::builtin::{API_SERVICES, REGISTRATION_GROUP};
 use schema::definition::{has_condition, replace_condition};
 use tokio::sync::watch;
 

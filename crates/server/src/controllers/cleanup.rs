@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
+use kinds::defined_by;
 use machinery::Text;
 use objects::{Event, EventKind, Key};
 use parking_lot::{Mutex, MutexGuard};
-use resource::defined_by;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

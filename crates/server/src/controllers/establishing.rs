@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinds::defined_by;
 use machinery::{Status, Text};
 use objects::{Event, EventKind, Key};
 use parking_lot::{Mutex, MutexGuard};
 use resource::builtin::DEFINITION_GROUP;
-use resource::defined_by;
 use tokio::sync::watch;
 
 use super::reconciler::Reconciler;

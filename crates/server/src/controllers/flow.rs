@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock;
+use kinds::FLOW_GROUP;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
 use objects::{Event, Key};
 use resource::Resource;
-use resource::builtin::FLOW_GROUP;
 use schema::definition::has_condition;
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::clock;
+use kinds::{MIGRATION_GROUP, MIGRATIONS, defined_by};
 use machinery::priority::kube_aware;
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
 use objects::{Event, Key, Stored};
-use resource::builtin::{MIGRATION_GROUP, MIGRATIONS};
-use resource::{Resource, Version, defined_by};
+use resource::{Resource, Version};
 use schema::definition::{find_condition, is_condition_true};
 use tokio::sync::watch;
 
@@ -282,11 +282,11 @@ async fn rewrite(context: &Context, target: &Target, stored: &Stored) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kinds::CATALOGUE;
     use objects::{Objects, Storage};
-    use resource::builtin::kinds;
 
     fn of_kind(objects: &Objects, kind: &str) -> Target {
-        let built_in = kinds().find(|built_in| built_in.kind == kind).unwrap();
+        let built_in = CATALOGUE.kinds().find(|built_in| built_in.kind == kind).unwrap();
         let resource = Arc::new(resource::from_row(built_in, &[], objects, &base::request::FeatureGates::default()));
         let version = resource.storage_version().clone();
         Target { resource, version }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use base::{clock, task};
+use kinds::NAMESPACE_FINALIZER;
 use machinery::{Status, Text, Value};
 use objects::Stored;
 use resource::Resource;
-use resource::builtin::NAMESPACE_FINALIZER;
 use tokio::time::Instant;
 
 use crate::limits;

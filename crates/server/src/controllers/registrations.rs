@@ -4,10 +4,9 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use kinds::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP, defined_by};
 use machinery::Status;
 use objects::{Event, Key};
-use resource::builtin::{API_SERVICES, MANAGED, MANAGED_ALWAYS, REGISTRATION_GROUP};
-use resource::defined_by;
 use tokio::sync::watch;
 
 use super::availability;
@@ -48,8 +47,8 @@ impl Reconciler for Registrations {
 /// version is no longer served. Returns the revision up to which changes have been handled.
 async fn update_all(context: &Context, seen: u64) -> Result<u64, Status> {
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(seen) };
-    let built_in = LazyLock::new(|| resource::built_in_api_services(&context.registry));
-    let mut wanted = resource::custom_api_services(&context.registry);
+    let built_in = LazyLock::new(|| kinds::built_in_api_services(&context.registry));
+    let mut wanted = kinds::custom_api_services(&context.registry);
     let (root, revision) = resource.collection.latest();
     let mut gone = vec![];
     for stored in root.values() {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cel::{Decl, Type};
+use kinds::Scope;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use objects::{Event, Key};
-use resource::builtin::{DEFINITION_GROUP, Scope};
+use resource::builtin::DEFINITION_GROUP;
 use resource::{Resource, Version};
 use schema::shape::{declared_schema, object_meta};
 use tokio::sync::watch;

@@ -7,9 +7,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base::{digest, task};
+use kinds::CATALOGUE;
 use machinery::priority::kube_aware;
 use machinery::{Text, Value};
-use resource::{Registry, Resource, Snapshot, Version, builtin, group_version};
+use resource::{Registry, Resource, Snapshot, Version, group_version};
 
 use tokio::sync::Mutex;
 
@@ -204,7 +205,7 @@ impl Discovery {
             return Some(render.aggregated(&document.value, &document.json, &document.etag));
         }
         let group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/')).map(|(group, _)| group);
-        let is_custom_version = group.is_some_and(|group| !builtin::is_built_in_group(group));
+        let is_custom_version = group.is_some_and(|group| !CATALOGUE.is_built_in_group(group));
         // the list of all groups may take long
         let document = if path == "/apis" { task::blocking(|| self.document(path)) } else { self.document(path) };
         document.map(|document| render.document(&document, !is_custom_version))
@@ -284,7 +285,7 @@ fn established<'a>(snapshot: &'a Snapshot, group: &'a str) -> impl Iterator<Item
 fn sort_versions(group: &str, versions: &mut [Text], remotes: &[Arc<Remote>]) {
     let priority = |version: &Text| {
         let remote = remotes.iter().find(|remote| remote.group == group && remote.version == *version);
-        remote.map_or_else(|| builtin::version_priority(group, version), |remote| remote.version_priority)
+        remote.map_or_else(|| CATALOGUE.version_priority(group, version), |remote| remote.version_priority)
     };
     versions.sort_by(|a, b| priority(b).cmp(&priority(a)).then_with(|| kube_aware(a, b)));
 }
@@ -293,7 +294,7 @@ fn sort_versions(group: &str, versions: &mut [Text], remotes: &[Arc<Remote>]) {
 fn group_priority(group: &str, versions: &[Text], remotes: &[Arc<Remote>]) -> i64 {
     let of_version = |version: &Text| {
         let remote = remotes.iter().find(|remote| remote.group == group && remote.version == *version);
-        remote.map_or_else(|| i64::from(builtin::group_priority(group)), |remote| remote.group_priority)
+        remote.map_or_else(|| i64::from(CATALOGUE.group_priority(group)), |remote| remote.group_priority)
     };
     versions.iter().map(of_version).max().unwrap_or_default()
 }

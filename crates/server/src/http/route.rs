@@ -53,8 +53,7 @@ impl Edge {
             return Err(NotServed::Plain);
         }
         let resource = self.context.registry.get(&info.group, &info.resource).ok_or_else(unknown)?;
-        if (group.is_empty() || resource::builtin::is_reserved_group(group))
-            && !resource.is_allowed_in_reserved_groups()
+        if (group.is_empty() || kinds::CATALOGUE.is_reserved_group(group)) && !resource.is_allowed_in_reserved_groups()
         {
             return Err(unknown());
         }

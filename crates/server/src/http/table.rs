@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use base::clock::WorkspaceClock;
 use base::{clock, task};
+use kinds::annotated_fields;
 use machinery::jsonpath::columns::RowVisits;
 use machinery::jsonpath::{self, JsonPath};
 use machinery::{Map, Status, Value};
 use resource::Column;
-use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION, annotated_fields};
+use resource::builtin::{AGE_DESCRIPTION, BuiltIn, BuiltInColumn, NAME_DESCRIPTION};
 
 use super::negotiate::Accepted;
 use crate::verbs::{Request, Subresource};

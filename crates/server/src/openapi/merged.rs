@@ -157,7 +157,7 @@ mod tests {
         let store = Arc::new(store::Memory::default());
         let objects =
             Objects::open(objects::Storage::own(store), Default::default(), Box::new(|_, _, _| {})).await.unwrap();
-        let registry = Registry::default();
+        let registry = Registry::new(&kinds::CATALOGUE, Default::default());
         // the schemas of the last two have the same name
         let [kite, boat, one, other] =
             [("a.io", "v1", "Kite"), ("b.io", "v1", "Boat"), ("x", "v1", "v2.K"), ("v1.x", "v2", "K")];

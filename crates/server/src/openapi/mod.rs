@@ -252,8 +252,9 @@ mod tests {
     use machinery::{Value, json};
 
     use super::*;
+    use kinds::CATALOGUE;
     use objects::Objects;
-    use resource::{builtin, from_definition};
+    use resource::from_definition;
 
     fn crd(schema: Value) -> Value {
         let names = json!({"plural": "kites", "singular": "kite", "kind": "Kite", "listKind": "KiteList"});
@@ -283,14 +284,14 @@ mod tests {
         let store = Arc::new(store::Memory::default());
         let objects =
             Objects::open(objects::Storage::own(store), Default::default(), Box::new(|_, _, _| {})).await.unwrap();
-        let registry = Arc::new(Registry::default());
+        let registry = Arc::new(Registry::new(&kinds::CATALOGUE, Default::default()));
         let serve = |schema: Value| {
             let resource =
                 from_definition(&crd(schema).to_json().into(), &objects, &Default::default(), &Default::default());
             registry.replace(&"example.com".into(), &"kites".into(), resource);
         };
         let built_in =
-            resource::from_row(builtin::row_of("v1", "ConfigMap").unwrap(), &[], &objects, &Default::default());
+            resource::from_row(CATALOGUE.row_of("v1", "ConfigMap").unwrap(), &[], &objects, &Default::default());
         let (group, plural) = (built_in.group.clone(), built_in.plural.clone());
         registry.replace(&group, &plural, Some(built_in));
         let openapi = OpenApi::new(registry.clone(), Arc::default());

@@ -1,5 +1,6 @@
 //! Selection of objects by namespace, resource and labels.
 
+use kinds::CATALOGUE;
 use machinery::Value;
 use machinery::selector::LabelSelector;
 use objects::Key;
@@ -63,8 +64,8 @@ impl ObjectSelection {
 
 /// The built-in resource of a name; the core group comes first.
 fn resolve_built_in(name: &str) -> Option<String> {
-    let kinds = builtin::kinds().filter(|kind| kind.group.is_empty());
-    let mut kinds = kinds.chain(builtin::kinds().filter(|kind| !kind.group.is_empty()));
+    let kinds = CATALOGUE.kinds().filter(|kind| kind.group.is_empty());
+    let mut kinds = kinds.chain(CATALOGUE.kinds().filter(|kind| !kind.group.is_empty()));
     let names = |kind: &builtin::BuiltIn| {
         [kind.plural, kind.singular].into_iter().chain(builtin::names_in(kind.short_names)).collect::<Vec<_>>()
     };

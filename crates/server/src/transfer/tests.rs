@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use kinds::upstream_storage;
 use machinery::selector::LabelSelector;
 use machinery::{Value, json};
 use objects::{Body, Key, Storage};
-use resource::upstream_storage;
 use store::{Expected, Memory, Snapshot, Write as Put};
 
 use super::*;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use kinds::CATALOGUE;
 use machinery::{Status, Value};
 use objects::{Objects, Stored};
-use resource::{Resource, builtin};
+use resource::Resource;
 
 use super::as_server::path_of;
 use super::{Context, Document, Subresource, create, delete_as_server};
@@ -15,7 +16,7 @@ impl Context {
     /// The resource of IPAddresses, which are written even if `--runtime-config` turns them off for clients.
     fn addresses(&self) -> Result<Arc<Resource>, Status> {
         let (group, plural) = ADDRESSES;
-        let unregistered = || Some(self.unregistered(builtin::row_of("networking.k8s.io/v1", "IPAddress")?));
+        let unregistered = || Some(self.unregistered(CATALOGUE.row_of("networking.k8s.io/v1", "IPAddress")?));
         self.registry.get(group, plural).or_else(unregistered).ok_or_else(Status::no_such_resource)
     }
 }

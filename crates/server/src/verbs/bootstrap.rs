@@ -5,12 +5,10 @@ use std::sync::{Arc, LazyLock};
 use access::authorization::{GROUP, defaults};
 use access::flow;
 use base::clock;
+use kinds::{API_SERVICES, CATALOGUE, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 use resource::Resource;
-use resource::builtin::{
-    self, API_SERVICES, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP,
-};
 
 use super::as_server::path_of;
 use super::control_plane::{self, ControlPlane};
@@ -180,8 +178,8 @@ async fn register(defaults: &Defaults<'_>) -> Result<(), Status> {
     if defaults.are_services_recorded(&resource) {
         return Ok(());
     }
-    let mut missing = resource::built_in_api_services(&context.registry);
-    let defined = LazyLock::new(|| resource::custom_api_services(&context.registry));
+    let mut missing = kinds::built_in_api_services(&context.registry);
+    let defined = LazyLock::new(|| kinds::custom_api_services(&context.registry));
     let (mut unserved, is_alone) = (vec![], !context.objects.store().is_shared());
     for stored in resource.collection.latest().0.values() {
         let (name, built_in) = (&stored.meta.name, missing.remove(&stored.meta.name));
@@ -195,7 +193,7 @@ async fn register(defaults: &Defaults<'_>) -> Result<(), Status> {
         match built_in.as_ref().or_else(|| defined.get(name)) {
             Some(wanted) => restore_registration(context, &resource, &object, wanted).await?,
             None if is_managed_at_start
-                && (is_alone || builtin::is_built_in_group(object.str_at(&["spec", "group"]))) =>
+                && (is_alone || CATALOGUE.is_built_in_group(object.str_at(&["spec", "group"]))) =>
             {
                 unserved.push(stored.clone());
             }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use base::clock;
+use kinds::set_terminating;
 use machinery::{Status, Text, Value};
 use resource::Resource;
-use resource::builtin::set_terminating;
 use schema::definition::{self, CLEANUP_FINALIZER};
 use tokio::time::Instant;
 

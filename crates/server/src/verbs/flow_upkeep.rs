@@ -3,8 +3,9 @@
 
 use access::flow::defaults;
 use base::request::FieldValidation;
+use kinds::FLOW_GROUP;
 use machinery::{Status, Value, json};
-use resource::builtin::{FLOW_GROUP, is_same};
+use resource::builtin::is_same;
 
 use super::as_server::{edit, path_of};
 use super::change::Change;

@@ -1,9 +1,10 @@
 //! Actions before and after writes of some kinds, beyond their strategies.
 
 use access::authorization::may_use_signer;
+use kinds::devices;
 use machinery::{FieldError, FieldPath, Status, Text, Value};
 use objects::Stored;
-use resource::builtin::{Hooks, devices};
+use resource::builtin::Hooks;
 use resource::{Subresource, TypeMeta};
 
 use super::change::Write;

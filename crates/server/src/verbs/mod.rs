@@ -372,7 +372,7 @@ impl Request {
             true => self.resource.key("", self.namespace()),
             false => self.resource.key(self.namespace(), name),
         };
-        let shown = format!("/{}", resource::upstream_path(&key));
+        let shown = format!("/{}", kinds::upstream_path(&key));
         Err(Status::untyped(500, format!("invalid key: {}", machinery::value::quote(&shown))))
     }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::clock;
+use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, registrations};
 use machinery::{Status, Value};
-use resource::builtin::{DEFINITION_GROUP, DEFINITIONS, THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};
-use resource::{Outline, Resource, registrations};
+use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+use resource::{Outline, Resource};
 use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
 
 use super::as_server;

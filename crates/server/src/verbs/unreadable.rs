@@ -2,8 +2,8 @@
 
 use access::authorization::AccessAttributes;
 use base::request::DeleteOptions;
+use kinds::upstream_key;
 use machinery::{Status, json};
-use resource::upstream_key;
 
 use super::{Context, Effect, Outcome, Request, catch_up, stored};
 

@@ -27,10 +27,10 @@ use access::flow::{SeatPool, SeatSupply};
 use base::request::FeatureGates;
 use base::webhook::Egress;
 use base::{clock, task};
+use kinds::RuntimeConfig;
 use machinery::{Release, Text, Value};
 use objects::{Event, EventKind, Key};
 use parking_lot::Mutex;
-use resource::RuntimeConfig;
 use store::{Memory, Revision, Store};
 use tokio::sync::{Notify, watch};
 

@@ -13,9 +13,9 @@ use access::flow::SeatSupply;
 use base::request::{FeatureGates, User};
 use http::Method;
 use http_body_util::BodyExt as _;
+use kinds::RuntimeConfig;
 use machinery::{Value, json};
 use objects::Storage;
-use resource::RuntimeConfig;
 use store::{BranchSource, Branching as _, Embedded, Memory, Options, Store};
 use tokio::sync::watch;
 

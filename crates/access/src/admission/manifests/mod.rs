@@ -13,8 +13,9 @@ use std::collections::HashMap;
 
 use base::digest::Sha256;
 use base::request::FeatureGates;
+use kinds::{ManifestKinds, ManifestObject, manifest_objects};
 use machinery::Value;
-use resource::{Document, ManifestKinds, ManifestObject, manifest_objects};
+use resource::Document;
 
 use super::GROUP;
 pub use follow::ManifestDirectory;

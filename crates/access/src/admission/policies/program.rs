@@ -3,9 +3,9 @@
 //! Compiling never fails: an expression that is wrong reports its error when it is evaluated.
 
 use cel::{Activation, Environment, Type, VariableNames};
+use kinds::Scope;
 use machinery::status::Reason;
 use machinery::{Text, Value};
-use resource::builtin::Scope;
 
 use crate::admission::expressions::{Expression, compile};
 

@@ -16,10 +16,10 @@ use base::webhook::{CallError, Client, Endpoint};
 use cel::VariableNames;
 use futures_util::future::join_all;
 use imbl::OrdMap;
+use kinds::Scope;
 use machinery::{Status, Text, Value};
 use objects::{Event, EventKind, Key};
 use resource::Version;
-use resource::builtin::Scope;
 
 use super::Attributes;
 use super::attributes::in_order;

@@ -2,8 +2,8 @@
 
 use base::request::User;
 use cel::{Decl, Environment, Program, Type, Val, from_json, to_json};
+use kinds::{MINOR, user_info_type};
 use machinery::{Text, Value, json};
-use resource::builtin::{MINOR, user_info_type};
 
 /// The source of a value.
 #[derive(Debug)]

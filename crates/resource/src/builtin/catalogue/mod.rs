@@ -1,73 +1,82 @@
-//! What each kind does with its objects, in the order of `kinds.txt`: the functions that neither its facts there nor
-//! the tables of rules describe. A kind without an entry needs no functions.
+//! The catalogue of built-in kinds: a row for each version of a kind, which knows the catalogue that it is in, and the rules and
+//! columns that rows look up. Each table is parsed when it is first needed.
 
-mod access;
-mod core;
-mod platform;
-mod workloads;
+mod row;
+mod table;
 
-use machinery::{Release, names};
+use std::sync::OnceLock;
 
-use super::behaviour::Behaviour;
+use super::columns::ColumnTable;
+use super::rules::RuleTable;
+use super::source::Sources;
+pub use row::{
+    Availability, BuiltIn, Connect, Generation, Key, Labels, OwnEndpoint, OwnSubresource, Shaped, StatusFacts,
+    StatusMetadata, list,
+};
+pub use table::KindGroup;
+use table::Table;
 
-static NONE: Behaviour = Behaviour::NONE;
-
-fn entries() -> impl Iterator<Item = &'static Behaviour> {
-    [core::KINDS, workloads::KINDS, access::KINDS, platform::KINDS].into_iter().flatten()
+/// All built-in kinds.
+pub struct Catalogue {
+    sources: &'static Sources,
+    rules: RuleTable,
+    table: OnceLock<Table>,
+    columns: OnceLock<ColumnTable>,
 }
 
-/// The behaviour of a version of a kind: its own, or that of the kind.
-pub fn behaviour_of(group: &str, api_version: &str, kind: &str) -> &'static Behaviour {
-    let of_kind = |entry: &'static Behaviour| Some((entry.of.strip_suffix(kind)?.strip_suffix('/')?, entry));
-    let found = |wanted: &str| entries().filter_map(of_kind).find(|(of, _)| *of == wanted).map(|(_, entry)| entry);
-    found(api_version).or_else(|| found(group)).unwrap_or(&NONE)
+impl std::fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Catalogue")
+    }
 }
 
-/// Any name: declarative validation, or the kind itself, checks it.
-fn any_name(_name: &str, _release: Release) -> Vec<String> {
-    vec![]
-}
-
-/// A name that is a segment of a path.
-fn path_segment(name: &str, _release: Release) -> Vec<String> {
-    names::path_segment(name)
-}
-
-/// A name that declarative validation checks since 1.37. It does not check `generateName`.
-fn declared_name(name: &str, release: Release) -> Vec<String> {
-    if release >= Release::V1_37 { vec![] } else { names::dns1123_subdomain(name) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::table::rows;
-    use super::*;
-
-    #[test]
-    fn every_entry_is_that_of_a_kind() {
-        let posted = rows().iter().flat_map(|row| &row.subresources).filter_map(|own| match own.endpoint {
-            super::super::OwnEndpoint::Posted(row) => Some(row),
-            _ => None,
-        });
-        let used: Vec<&str> = rows().iter().chain(posted).map(|row| row.behaviour.of).collect();
-        for entry in entries() {
-            assert!(used.contains(&entry.of), "{}", entry.of);
-        }
+impl Catalogue {
+    pub const fn new(sources: &'static Sources) -> Catalogue {
+        let rules = RuleTable::new(sources);
+        Catalogue { sources, rules, table: OnceLock::new(), columns: OnceLock::new() }
     }
 
-    #[test]
-    fn entries_agree_with_the_facts() {
-        for row in rows() {
-            let verbs = match (row.behaviour.review, row.behaviour.further.computed) {
-                (Some(_), _) => "create",
-                (_, Some(_)) => "get,list",
-                _ if row.kind == "Namespace" => row.verbs,
-                _ => "",
-            };
-            assert_eq!(row.verbs, verbs, "{}", row.kind);
-            for (part, _) in row.behaviour.parts {
-                assert!(row.own_subresource(part).is_some(), "{} {part}", row.kind);
-            }
-        }
+    /// Parses all tables, of which most rules are otherwise parsed when they are needed. The error is that of the first
+    /// bad line.
+    pub fn check(&'static self) -> Result<(), String> {
+        self.rules.check()?;
+        Table::parse(self)?;
+        self.parse_columns().map(drop)
+    }
+
+    pub fn sources(&self) -> &'static Sources {
+        self.sources
+    }
+
+    /// The rules of all types.
+    pub fn rules(&'static self) -> &'static RuleTable {
+        &self.rules
+    }
+
+    fn table(&'static self) -> &'static Table {
+        self.table.get_or_init(|| Table::parse(self).unwrap_or_else(|why| panic!("{why}")))
+    }
+
+    /// Every version of every kind, in the order of discovery. The versions of a kind follow each other.
+    pub fn rows(&'static self) -> &'static [BuiltIn] {
+        &self.table().rows
+    }
+
+    /// Every group.
+    pub fn groups(&'static self) -> &'static [KindGroup] {
+        &self.table().groups
+    }
+
+    /// Every version of a built-in kind that is served by default. The newest version of a kind comes first.
+    pub fn kinds(&'static self) -> impl Iterator<Item = &'static BuiltIn> + Clone {
+        self.rows().iter().filter(|row| row.is_on_by_default())
+    }
+
+    pub(super) fn columns(&'static self) -> &'static ColumnTable {
+        self.columns.get_or_init(|| self.parse_columns().unwrap_or_else(|why| panic!("{why}")))
+    }
+
+    fn parse_columns(&'static self) -> Result<ColumnTable, String> {
+        ColumnTable::parse(self.sources, |kind| self.rows().iter().any(|row| row.table_name() == kind))
     }
 }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use machinery::jsonpath::{JsonPath, columns};
 use machinery::{Map, Value};
 
-use super::functions;
-use super::parts::{CellFunction, shortened};
+use super::super::source::{CellFunction, Sources};
+use super::parts::shortened;
 use super::selectors::selector_text;
 
 /// What a column shows of an object.
@@ -42,9 +42,9 @@ impl Cell {
         Cell { source: Source::Function(function), stages: vec![] }
     }
 
-    pub fn parse(text: &'static str) -> Result<Cell, String> {
+    pub fn parse(sources: &Sources, text: &'static str) -> Result<Cell, String> {
         let mut parts = text.split(" | ");
-        let source = Source::parse(parts.next().unwrap_or_default())?;
+        let source = Source::parse(sources, parts.next().unwrap_or_default())?;
         Ok(Cell { source, stages: parts.map(Stage::parse).collect::<Result<_, _>>()? })
     }
 
@@ -61,11 +61,11 @@ impl Cell {
 }
 
 impl Source {
-    fn parse(text: &'static str) -> Result<Source, String> {
+    fn parse(sources: &Sources, text: &'static str) -> Result<Source, String> {
         match text.chars().next() {
             Some('"') => Template::parse(text).map(Source::Text),
             Some('.' | '[') => JsonPath::parse(text).map(Source::Path),
-            _ => functions::named(text).map(Source::Function).ok_or_else(|| format!("unknown function {text}")),
+            _ => sources.cell(text).map(Source::Function).ok_or_else(|| format!("unknown function {text}")),
         }
     }
 }

@@ -1,32 +1,14 @@
-//! The columns of built-in kinds in tables, which are data: `columns.txt`.
+//! The columns of built-in kinds in tables, which are data: the tables `columns.txt`.
 
-mod autoscalers;
 mod cell;
-mod events;
-mod evictions;
-mod functions;
-mod objects;
-mod parts;
-mod pod_cells;
-mod pools;
-mod selectors;
-#[cfg(test)]
-mod tests;
-
-use std::sync::LazyLock;
+pub mod parts;
+pub mod selectors;
 
 use machinery::{Release, Value, jsonpath};
 
-use super::autoscaling_versions::FIELDS_OF_V2;
-use super::workloads::TEMPLATE_GENERATION;
-use super::{BuiltIn, table};
-use cell::Cell;
-
+use super::source::Sources;
+pub use cell::Cell;
 pub use selectors::selector_text;
-
-static TEXT: &str = include_str!("columns.txt");
-
-static TABLE: LazyLock<ColumnTable> = LazyLock::new(|| ColumnTable::parse(TEXT).unwrap_or_else(|why| panic!("{why}")));
 
 /// A column of a table.
 #[derive(Clone)]
@@ -78,48 +60,41 @@ fn created(object: &Value) -> &str {
     object.str_at(&["metadata", "creationTimestamp"])
 }
 
-impl BuiltIn {
-    /// The columns of tables besides the name, in a release.
-    pub fn columns_in(&self, release: Release) -> &'static [BuiltInColumn] {
-        let is_served = |columns: &&KindColumns| columns.before.is_none_or(|before| release < before);
-        TABLE.of(self).find(is_served).map_or(&TABLE.default, |columns| &columns.columns)
-    }
-
-    /// Whether `rows` of an empty table is null, as it is for all kinds with kube-apiserver's default columns.
-    pub fn has_null_rows(&self) -> bool {
-        TABLE.of(self).flat_map(|columns| &columns.columns).any(|column| column.name == CREATED_AT)
-    }
-}
-
-struct ColumnTable {
+/// The columns of all kinds.
+pub struct ColumnTable {
+    sources: &'static Sources,
     kinds: Vec<KindColumns>,
     shared: Vec<BuiltInColumn>,
     /// The columns of kinds that the file does not name.
     default: Vec<BuiltInColumn>,
 }
 
+/// The group and the kind, as tables name them.
+type TableName = (&'static str, &'static str);
+
 /// The columns of some kinds, in every release or in those before one.
 struct KindColumns {
-    kinds: Vec<(&'static str, &'static str)>,
+    kinds: Vec<TableName>,
     before: Option<Release>,
     columns: Vec<BuiltInColumn>,
 }
 
 impl ColumnTable {
-    /// The error names the file and the line.
-    fn parse(text: &'static str) -> Result<ColumnTable, String> {
+    /// Parses the tables; `is_kind` says whether there is a kind of that group and name. The error names the file and the
+    /// line.
+    pub fn parse(sources: &'static Sources, is_kind: impl Fn(TableName) -> bool) -> Result<ColumnTable, String> {
         let [age, created_at, name] = common();
-        let mut table = ColumnTable { kinds: vec![], shared: vec![age.clone(), created_at, name], default: vec![age] };
-        let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        for (number, line) in lines {
-            table.read(line).map_err(|why| format!("columns.txt:{number}: {why}"))?;
+        let (default, shared) = (vec![age.clone()], vec![age, created_at, name]);
+        let mut table = ColumnTable { sources, kinds: vec![], shared, default };
+        for (place, line) in sources.lines("columns.txt", |source| source.columns) {
+            table.read(line, &is_kind).map_err(|why| format!("{place}: {why}"))?;
         }
         Ok(table)
     }
 
-    fn read(&mut self, line: &'static str) -> Result<(), String> {
+    fn read(&mut self, line: &'static str, is_kind: &impl Fn(TableName) -> bool) -> Result<(), String> {
         let Some(line) = line.strip_prefix(' ') else {
-            self.kinds.extend((line != "shared").then(|| KindColumns::parse(line)).transpose()?);
+            self.kinds.extend((line != "shared").then(|| KindColumns::parse(line, is_kind)).transpose()?);
             return Ok(());
         };
         let column = self.column(line)?;
@@ -137,15 +112,25 @@ impl ColumnTable {
             [name] => Ok(shared(name)?),
             [name, kind] => shared(name)?.of_type(kind),
             [name, kind, cell, description] => {
-                let cell = Cell::parse(cell)?;
+                let cell = Cell::parse(self.sources, cell)?;
                 BuiltInColumn { name, kind: "", format: "", description, priority: 0, cell }.of_type(kind)
             }
             _ => Err("no name, type, cell and description".to_owned()),
         }
     }
 
-    fn of(&self, built_in: &BuiltIn) -> impl Iterator<Item = &KindColumns> {
-        let kind = (group_name(built_in), built_in.kind);
+    /// The columns of a kind besides the name, in a release.
+    pub fn of(&self, kind: TableName, release: Release) -> &[BuiltInColumn] {
+        let is_served = |columns: &&KindColumns| columns.before.is_none_or(|before| release < before);
+        self.of_kind(kind).find(is_served).map_or(&self.default, |columns| &columns.columns)
+    }
+
+    /// Whether a kind has kube-apiserver's default columns.
+    pub fn has_default_columns(&self, kind: TableName) -> bool {
+        self.of_kind(kind).flat_map(|columns| &columns.columns).any(|column| column.name == CREATED_AT)
+    }
+
+    fn of_kind(&self, kind: TableName) -> impl Iterator<Item = &KindColumns> {
         self.kinds.iter().filter(move |columns| columns.kinds.contains(&kind))
     }
 }
@@ -169,31 +154,15 @@ impl BuiltInColumn {
 }
 
 impl KindColumns {
-    fn parse(line: &'static str) -> Result<KindColumns, String> {
+    fn parse(line: &'static str, is_kind: &impl Fn(TableName) -> bool) -> Result<KindColumns, String> {
         let mut columns = KindColumns { kinds: vec![], before: None, columns: vec![] };
         for word in line.split(' ') {
-            let named = |row: &&BuiltIn| word.split_once('/') == Some((group_name(row), row.kind));
-            match (word.strip_prefix("before="), table::rows().iter().find(named)) {
+            match (word.strip_prefix("before="), word.split_once('/')) {
                 (Some(release), _) => columns.before = Some(release.parse().map_err(|_| "no release")?),
-                (None, Some(row)) => columns.kinds.push((group_name(row), row.kind)),
-                (None, None) => return Err(format!("unknown kind {word}")),
+                (None, Some(kind)) if is_kind(kind) => columns.kinds.push(kind),
+                _ => return Err(format!("unknown kind {word}")),
             }
         }
         Ok(columns)
-    }
-}
-
-/// The group of a kind; that of the core group, which has no name, is its version.
-fn group_name(row: &BuiltIn) -> &'static str {
-    if row.group.is_empty() { row.version } else { row.group }
-}
-
-/// The annotations that stand for fields which a version of a kind does not have. kube-apiserver makes tables and
-/// `PartialObjectMetadata` from its internal form, in which they are fields.
-pub fn annotated_fields(api_version: &str, kind: &str) -> &'static [&'static str] {
-    match (api_version, kind) {
-        ("apps/v1", "DaemonSet") => &[TEMPLATE_GENERATION],
-        ("autoscaling/v1", "HorizontalPodAutoscaler") => &FIELDS_OF_V2,
-        _ => &[],
     }
 }

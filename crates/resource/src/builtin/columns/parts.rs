@@ -4,9 +4,6 @@ use machinery::{Value, jsonpath};
 
 use crate::builtin::checks::text;
 
-/// A function that makes a cell; the second argument is the current time in microseconds.
-pub type CellFunction = fn(&Value, i64) -> Value;
-
 pub const NONE: &str = "<none>";
 
 /// A number; 0 if it is absent.

@@ -6,8 +6,7 @@ use machinery::field::FieldErrorKind;
 
 use super::super::at::CheckStage;
 use super::super::formats::{self, Format};
-use super::super::rule_checks::{self, Check};
-use super::conditions::{self, Condition};
+use super::super::source::{Check, Condition, Sources};
 
 /// The rules of a field.
 #[derive(std::default::Default)]
@@ -132,7 +131,7 @@ pub fn order(fields: &'static str) -> Result<Order, String> {
 
 impl Rules {
     /// Adds the rule of a line about `fields`.
-    pub fn add(&mut self, rule: &'static str, fields: &'static str) -> Result<(), String> {
+    pub fn add(&mut self, of: &Sources, rule: &'static str, fields: &'static str) -> Result<(), String> {
         let (word, rest) = rule.split_once(' ').unwrap_or((rule, ""));
         match (word, rest) {
             ("=", _) => self.default = Some(Default::parse(rest)?),
@@ -154,9 +153,9 @@ impl Rules {
                 };
                 self.range(number(min)?, number(max)?, detail);
             }
-            ("check", _) => self.checks.push((check(rest)?, Checked::NonEmpty)),
-            ("check?", _) => self.checks.push((check(rest)?, Checked::Given)),
-            ("check!", _) => self.checks.push((check(rest)?, Checked::All)),
+            ("check", _) => self.checks.push((check(of, rest)?, Checked::NonEmpty)),
+            ("check?", _) => self.checks.push((check(of, rest)?, Checked::Given)),
+            ("check!", _) => self.checks.push((check(of, rest)?, Checked::All)),
             ("immutable", "" | "unshown") => (self.is_immutable, self.is_unshown) = (true, !rest.is_empty()),
             ("union", what) if !what.is_empty() => {
                 self.union = Some(Box::leak(Box::new(Union { what, names: names(fields)? })));
@@ -167,7 +166,7 @@ impl Rules {
             ("unchecked", "") => self.is_unchecked = true,
             ("hides", _) => {
                 let (name, hidden) = rest.split_once(' ').ok_or("no condition and fields")?;
-                self.hides = Some((conditions::named(name).ok_or("unknown condition")?, names(hidden)?));
+                self.hides = Some((of.condition(name).ok_or("unknown condition")?, names(hidden)?));
             }
             ("order", _) => self.order = Some(order(rest)?),
             _ => self.declared.add(word.strip_prefix('+').ok_or("unknown rule")?, rest, fields)?,
@@ -237,6 +236,6 @@ fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| "no number".to_owned())
 }
 
-fn check(name: &str) -> Result<Check, String> {
-    rule_checks::by_name(name).ok_or_else(|| "unknown check".to_owned())
+fn check(of: &Sources, name: &str) -> Result<Check, String> {
+    of.check(name).ok_or_else(|| "unknown check".to_owned())
 }

@@ -1,8 +1,8 @@
 //! Bodies in protobuf, which Go clients prefer, as the JSON that a client without protobuf would have sent and received.
 
+use kinds::CATALOGUE;
 use machinery::protobuf::{self, Field};
 use machinery::{Value, json};
-use resource::builtin::shape_of;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
@@ -16,7 +16,7 @@ pub fn object(bytes: &[u8]) -> Option<Value> {
     }
     let decoded = protobuf::decode(bytes).ok()?;
     // Go writes empty texts that JSON omits; the Go type of the kind knows which
-    let shaped = shape_of(decoded.str_at(&["apiVersion"]), decoded.str_at(&["kind"]), &decoded);
+    let shaped = CATALOGUE.shape_of(decoded.str_at(&["apiVersion"]), decoded.str_at(&["kind"]), &decoded);
     Some(shaped.map_or(decoded, |shaped| shaped.value))
 }
 

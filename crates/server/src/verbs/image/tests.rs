@@ -4,9 +4,8 @@ use std::sync::Arc;
 use access::authorization::GROUP;
 use access::flow::SeatSupply;
 use base::request::FeatureGates;
+use kinds::{API_SERVICES, FLOW_GROUP, REGISTRATION_GROUP, RuntimeConfig};
 use machinery::{Value, json};
-use resource::RuntimeConfig;
-use resource::builtin::{API_SERVICES, FLOW_GROUP, REGISTRATION_GROUP};
 use store::Memory;
 
 use super::super::{SERVER, bootstrap, change_as};

@@ -1,0 +1,44 @@
+//! ConfigMap, and the rules for data that Secrets share.
+
+use machinery::Value;
+
+use crate::limits;
+use crate::names::data_key;
+use resource::builtin::at::At;
+
+/// The decoded length of a base64 text, in bytes.
+pub fn decoded_len(text: &str) -> usize {
+    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
+}
+
+/// Reports changes to `fields` of an object that is `immutable`.
+pub fn unchanged(at: At, fields: &[&str]) {
+    let immutable = at.field("immutable");
+    if immutable.old != Some(&Value::Bool(true)) {
+        return;
+    }
+    let why = "field is immutable when `immutable` is set";
+    if *immutable.value != Value::Bool(true) {
+        immutable.forbidden(why);
+    }
+    let fields = fields.iter().map(|name| at.field(name)).filter(|field| field.old != Some(field.value));
+    fields.for_each(|field| field.forbidden(why));
+}
+
+pub fn validate(at: At) {
+    unchanged(at, &["data", "binaryData"]);
+    let (binary, mut size) = (at.field("binaryData"), 0);
+    for field in ["data", "binaryData"] {
+        for (key, value) in at.entries_of(field) {
+            value.shown_as_text(key).invalid_each(data_key(key));
+            if field == "data" && binary.value.get(key).is_some() {
+                value.shown_as_text(key).invalid("duplicate of key present in binaryData");
+            }
+            size += if field == "data" { value.as_text().len() } else { decoded_len(value.as_text()) };
+        }
+    }
+    if size > limits::DATA_BYTES_MAX {
+        at.field_with_dots("[]").too_long(limits::DATA_BYTES_MAX);
+    }
+}

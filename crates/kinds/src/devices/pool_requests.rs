@@ -1,0 +1,13 @@
+//! ResourcePoolStatusRequests: one-time requests for the state of pools of devices.
+
+use resource::builtin::at::At;
+use resource::builtin::checks::conditions;
+
+/// The status is written once.
+pub fn validate_status(at: At) {
+    let status = at.field("status");
+    match status.old.is_some_and(|old| !old.is_null()) {
+        true => status.immutable(),
+        false => conditions(status),
+    }
+}

@@ -1,0 +1,14 @@
+//! StorageVersions (`internal.apiserver.k8s.io`).
+
+pub mod storage_versions;
+
+use resource::builtin::{Behaviour, Part};
+
+const NONE: Behaviour = Behaviour::NONE;
+
+pub static KINDS: &[Behaviour] = &[Behaviour {
+    of: "internal.apiserver.k8s.io/StorageVersion",
+    name: |name, _| storage_versions::name_problems(name),
+    status: Part { validate: storage_versions::validate_status, ..Part::PLAIN },
+    ..NONE
+}];

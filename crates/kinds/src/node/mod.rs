@@ -1,0 +1,15 @@
+//! RuntimeClasses.
+
+pub mod runtime_classes;
+
+use crate::object_warnings;
+use resource::builtin::Behaviour;
+
+const NONE: Behaviour = Behaviour::NONE;
+
+pub static KINDS: &[Behaviour] = &[Behaviour {
+    of: "node.k8s.io/RuntimeClass",
+    validate: runtime_classes::validate,
+    warnings: object_warnings::of_runtime_class,
+    ..NONE
+}];
