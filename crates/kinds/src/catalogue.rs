@@ -3,7 +3,7 @@
 use crate::{
     admissionregistration, apiextensions, apiregistration, apps, authentication, authorization, autoscaling, batch,
     cells, certificates, coordination, core, devices, discovery, events, extensions, flowcontrol, hiding, internal,
-    lifecycle, meta, networking, node, policy, rbac, rule_checks, scheduling, storage, storagemigration,
+    lifecycle, meta, networking, node, policy, rbac, rule_checks, scheduling, stages, storage, storagemigration,
 };
 use resource::builtin::{Catalogue, GroupSource, Sources};
 
@@ -49,7 +49,13 @@ const GROUPS: &[GroupSource] = &[
     source!("lifecycle", lifecycle, kinds rules columns),
 ];
 
-static SOURCES: Sources = Sources { groups: GROUPS, conditions: hiding::CONDITIONS, cells: cells::FUNCTIONS };
+static SOURCES: Sources = Sources {
+    groups: GROUPS,
+    posted: &[("autoscaling/v1", "Scale"), ("policy/v1", "Eviction")],
+    stages: stages::ALL,
+    conditions: hiding::CONDITIONS,
+    cells: cells::FUNCTIONS,
+};
 
 /// All built-in kinds.
 pub static CATALOGUE: Catalogue = Catalogue::new(&SOURCES);

@@ -39,6 +39,7 @@ mod rbac;
 mod rule_checks;
 mod runtime_config;
 mod scheduling;
+mod stages;
 mod storage;
 mod storagemigration;
 
@@ -50,7 +51,8 @@ pub use apiregistration::apiservices::{
 };
 pub use catalogue::CATALOGUE;
 pub use cells::annotated_fields;
-pub use core::namespaces::NAMESPACE_FINALIZER;
+pub use coordination::leases::is_leases;
+pub use core::namespaces::{NAMESPACE_FINALIZER, is_namespaces};
 pub use defined::{defined, defined_by, registrations};
 pub use etcd::{CustomForm, upstream_key, upstream_path, upstream_storage};
 pub use extensions::third_party::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES};

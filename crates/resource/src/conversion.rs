@@ -10,7 +10,7 @@ use machinery::patch::gotext::type_of;
 use machinery::status::aggregate;
 use machinery::{Status, Value};
 
-use super::unknown_kind;
+use super::scheme::unknown_kind;
 use crate::limits;
 
 /// `spec.conversion` of a CRD: how objects of one version become objects of another.

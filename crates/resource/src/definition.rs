@@ -12,12 +12,15 @@ use objects::{Body, Objects};
 use schema::definition::is_condition_true;
 
 use super::builtin::Hooks;
+use super::conversion::Conversion;
 use super::model::Facts;
+use super::model::Resource;
 use super::names::DefinitionNames;
 use super::registry::Defined;
 use super::rules::Deletion;
+use super::serving::Serving;
+use super::shared;
 use super::version::{Column, ScalePaths, Version};
-use super::{Conversion, Resource, Serving, shared};
 
 fn text(value: &Value, path: &[&str]) -> Text {
     match value.at(path) {

@@ -147,14 +147,6 @@ impl Facts {
         self.built_in.is_some_and(|row| row.behaviour.further.computed.is_some())
     }
 
-    pub fn is_namespaces(&self) -> bool {
-        self.group.is_empty() && self.plural == "namespaces"
-    }
-
-    pub fn is_leases(&self) -> bool {
-        self.group == "coordination.k8s.io" && self.plural == "leases"
-    }
-
     pub fn is_custom(&self) -> bool {
         self.built_in.is_none()
     }

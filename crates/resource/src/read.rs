@@ -8,8 +8,10 @@ use objects::{Body, Rendition, Stored};
 use schema::Malformed;
 
 use super::builtin::Labels;
+use super::conversion::Conversion;
 use super::conversion::Webhook;
-use super::{Conversion, Resource, Version};
+use super::model::Resource;
+use super::version::Version;
 use crate::limits;
 
 impl Resource {

@@ -8,8 +8,10 @@ use machinery::{Release, Text};
 use objects::Objects;
 
 use super::builtin::Catalogue;
+use super::model::Resource;
 use super::names::{DefinitionNames, Names};
-use super::{Resource, Version, shared};
+use super::shared;
+use super::version::Version;
 
 /// What serves a group and plural: the resource, and the names of its CRD.
 pub struct Defined {

@@ -11,8 +11,10 @@ use super::builtin::{BuiltIn, names_in};
 use super::version::Version;
 use schema::ScalePaths;
 
+use super::conversion::Conversion;
 use super::model::Facts;
-use super::{Conversion, Resource, Serving};
+use super::model::Resource;
+use super::serving::Serving;
 
 fn texts(list: &'static str) -> Vec<Text> {
     names_in(list).map(Text::new_static).collect()

@@ -4,7 +4,8 @@
 use machinery::Status;
 use machinery::status::{Cause, Details, Reason};
 
-use super::{Conversion, Resource};
+use super::conversion::Conversion;
+use super::model::Resource;
 use crate::limits;
 use objects::Stored;
 

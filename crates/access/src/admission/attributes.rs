@@ -92,11 +92,11 @@ impl Attributes<'_> {
         namespace: &'b Text,
         name: &'b Text,
     ) -> &'b Text {
-        if operation == Operation::Create && resource.is_namespaces() { name } else { namespace }
+        if operation == Operation::Create && kinds::is_namespaces(resource) { name } else { namespace }
     }
 
     pub fn is_namespace(&self) -> bool {
-        self.resource.is_namespaces()
+        kinds::is_namespaces(self.resource)
     }
 
     /// The name for error messages: of the request or of the object, or its generateName.

@@ -8,6 +8,7 @@ use crate::apps::workloads::{JOB_LABELS, shown_selector, template};
 use crate::batch::failures::failure_policy;
 use crate::batch::job_rules;
 use crate::core::pods;
+use crate::stages;
 use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{is_set, is_usable_selector, list, selector_operators, text};
 use resource::builtin::defaults::restore;
@@ -24,7 +25,7 @@ pub fn validate_job(at: At) {
     let is_matched = |selector: LabelSelector| selector.matches(|key| given.get(key).and_then(Value::as_str));
     // an absent selector selects nothing; an invalid one is not compared
     if !selector.is_given() || usable.and_then(LabelSelector::from_value).is_some_and(|parsed| !is_matched(parsed)) {
-        labels.in_stage(CheckStage::Selection).invalid("`selector` does not match template `labels`");
+        labels.in_stage(stages::SELECTION).invalid("`selector` does not match template `labels`");
     }
     job_spec(spec);
     if !at.is_update() {
@@ -65,7 +66,7 @@ fn generated(job: At, labels: &Map) {
     let usable = Some(selector.value).filter(|selector| is_usable_selector(selector));
     if usable.and_then(LabelSelector::from_value).is_some_and(|parsed| !is_generated(parsed)) {
         let shown = shown_selector(selector.value);
-        selector.in_stage(CheckStage::Selection).shown_verbatim(&shown).invalid("`selector` not auto-generated");
+        selector.in_stage(stages::SELECTION).shown_verbatim(&shown).invalid("`selector` not auto-generated");
     }
 }
 
@@ -156,7 +157,7 @@ pub fn validate_cron_job(at: At) {
     let (selector, is_manual) = (spec.field("selector"), spec.field("manualSelector"));
     if selector.is_given() {
         let shown = shown_selector(selector.value);
-        selector.in_stage(CheckStage::Selection).shown_verbatim(&shown).invalid("`selector` will be auto-generated");
+        selector.in_stage(stages::SELECTION).shown_verbatim(&shown).invalid("`selector` will be auto-generated");
     }
     if spec.is_true("manualSelector") {
         is_manual.unsupported(&["nil", "false"]);

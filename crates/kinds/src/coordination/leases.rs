@@ -2,7 +2,12 @@
 
 use machinery::Value;
 
+use resource::Resource;
 use resource::builtin::at::At;
+
+pub fn is_leases(resource: &Resource) -> bool {
+    resource.group == "coordination.k8s.io" && resource.plural == "leases"
+}
 
 /// Drops the fields of coordinated leader election, which is disabled.
 pub fn prepare(object: &mut Value, _old: Option<&Value>) {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use machinery::Value;
 use schema::apply::FieldSet;
 
+use resource::Resource;
 use resource::builtin::Part;
 use resource::builtin::at::At;
 use resource::builtin::defaults::restore;
@@ -16,6 +17,10 @@ pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 pub const FINALIZE: Part = Part { prepare: finalize, validate, reset: Some(|| &FINALIZE_RESETS), ..Part::PLAIN };
 
 static FINALIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
+
+pub fn is_namespaces(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "namespaces"
+}
 
 /// `namespaces/finalize` writes `spec.finalizers`.
 fn finalize(namespace: &mut Value, old: &Value) {

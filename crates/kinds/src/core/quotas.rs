@@ -8,7 +8,19 @@ use machinery::value::PATHS_BYTES_MAX;
 use machinery::{Map, Value, names};
 
 use resource::builtin::at::At;
-use resource::builtin::checks::OBJECT_COUNTS;
+
+/// The quota resources that count objects, whose amounts must be whole numbers.
+pub const OBJECT_COUNTS: [&str; 9] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
 
 const COMPUTE: [&str; 10] = [
     "cpu",

@@ -26,38 +26,25 @@ pub enum CheckStage {
     Rule,
     /// A check of the field together with others.
     Across,
-    /// Whether the selector of a Job matches the labels of its template.
-    Selection,
-    /// Checks of a spec that belong to the Pod or template around it, made after all checks of the spec itself.
-    Whole,
-    /// The checks of which fields an update of a Pod may change.
-    Update,
     /// The check of an immutable field. Its errors come last where no order names it.
     Change,
-    /// The host ports of a Pod with `hostNetwork`.
-    HostPorts,
-    /// Host-process containers on Windows.
-    HostProcess,
-    /// Fields that a Pod with a user namespace of its own cannot have.
-    HostUsers,
-    /// Fields that the operating system of a Pod does not support.
-    System,
+    /// Checks that only some kinds have, by the name that an order gives them.
+    Of(&'static str),
 }
 
 impl CheckStage {
-    /// The stages that an order can name.
-    pub const NAMED: [(&'static str, CheckStage); 10] = [
-        ("rule", CheckStage::Rule),
-        ("across", CheckStage::Across),
-        ("selection", CheckStage::Selection),
-        ("whole", CheckStage::Whole),
-        ("update", CheckStage::Update),
-        ("change", CheckStage::Change),
-        ("host-ports", CheckStage::HostPorts),
-        ("host-process", CheckStage::HostProcess),
-        ("host-users", CheckStage::HostUsers),
-        ("system", CheckStage::System),
-    ];
+    /// The stages of every kind that an order can name.
+    pub const NAMED: &[CheckStage] = &[CheckStage::Rule, CheckStage::Across, CheckStage::Change];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            CheckStage::Field => "field",
+            CheckStage::Rule => "rule",
+            CheckStage::Across => "across",
+            CheckStage::Change => "change",
+            CheckStage::Of(name) => name,
+        }
+    }
 }
 
 /// An error, and the check that found it.

@@ -7,19 +7,6 @@ use machinery::{Map, Release, Text, Value, names};
 
 use super::at::{At, errors_of};
 
-/// The quota resources that count objects, whose amounts must be whole numbers.
-pub const OBJECT_COUNTS: [&str; 9] = [
-    "configmaps",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-];
-
 /// The items of a list; none if it is absent.
 pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     object.items_at(&[name])

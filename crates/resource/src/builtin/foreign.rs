@@ -10,9 +10,6 @@ use super::{BuiltIn, Shaped};
 const OPTIONS: [&str; 7] =
     ["CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions", "WatchEvent"];
 
-/// Kinds that are not resources, with their `apiVersion`. Each has a list.
-const POSTED: [(&str, &str); 2] = [("autoscaling/v1", "Scale"), ("policy/v1", "Eviction")];
-
 /// Types that are known in every version of every group, even of unknown ones.
 const UNVERSIONED: [&str; 5] = ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];
 
@@ -22,7 +19,7 @@ impl Catalogue {
         let is = |known: &str| known == kind || kind.strip_suffix("List") == Some(known);
         let is_row = |row: &BuiltIn| row.api_version == api_version && is(row.kind);
         let is_posted = |(of, known): &(&str, &str)| *of == api_version && is(known);
-        let listed = self.registered().any(is_row) || POSTED.iter().any(is_posted);
+        let listed = self.registered().any(is_row) || self.sources().posted.iter().any(is_posted);
         listed || UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && self.is_group_version(api_version))
     }
 

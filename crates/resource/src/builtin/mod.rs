@@ -38,7 +38,7 @@ use schema::definition::ApiVersion;
 use schema::metadata::MetadataContext;
 use schema::shape::{self, Keys, Struct};
 
-use super::group_version;
+use super::scheme::group_version;
 
 impl BuiltIn {
     /// The conversion of the kind, if its objects are prepared and validated in their stored form.

@@ -2,7 +2,7 @@
 
 use machinery::{Map, Value};
 
-use super::at::At;
+use super::at::{At, CheckStage};
 use super::behaviour::Behaviour;
 
 /// A check of a place, which has no value if the field is absent.
@@ -42,6 +42,10 @@ impl GroupSource {
 pub struct Sources {
     /// In the order of discovery.
     pub groups: &'static [GroupSource],
+    /// Kinds that are not resources, with their `apiVersion`. Each has a list.
+    pub posted: &'static [(&'static str, &'static str)],
+    /// The stages of checks that an order can name, besides those of every kind.
+    pub stages: &'static [CheckStage],
     /// The conditions under which rules do not apply.
     pub conditions: Named<Condition>,
     /// The functions that make cells of tables.
@@ -76,6 +80,10 @@ impl Sources {
 
     pub(super) fn check(&self, name: &str) -> Option<Check> {
         self.groups.iter().find_map(|source| by_name(source.checks, name))
+    }
+
+    pub(super) fn stage(&self, name: &str) -> Option<CheckStage> {
+        CheckStage::NAMED.iter().chain(self.stages).copied().find(|stage| stage.name() == name)
     }
 
     pub(super) fn condition(&self, name: &str) -> Option<Condition> {

@@ -16,7 +16,8 @@ use super::timestamps::Uncoerced;
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, not_a_string, type_error, type_text, typed_version};
 use crate::builtin::{BuiltIn, type_version};
-use crate::{Registry, unknown_kind};
+use crate::registry::Registry;
+use crate::scheme::unknown_kind;
 
 /// The codec of a built-in kind.
 pub struct BuiltInCodec {

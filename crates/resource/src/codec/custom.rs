@@ -9,8 +9,9 @@ use schema::{Malformed, Prior};
 use super::timestamps::Uncoerced;
 use super::{Codec, Endpoint, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict, type_error};
+use crate::registry::Registry;
 use crate::rules::metadata::{MetadataRules, restore_system_fields};
-use crate::{Registry, Version};
+use crate::version::Version;
 
 /// Metadata that clients cannot choose. Upstream keeps it as applied until the write resets it.
 const SYSTEM_FIELDS: [&str; 5] =

@@ -20,7 +20,9 @@ use schema::apply::ConvertError;
 use timestamps::Uncoerced;
 
 use super::body::{Document, Format, Strict, excerpt};
-use super::{Registry, Resource, Version};
+use super::model::Resource;
+use super::registry::Registry;
+use super::version::Version;
 
 pub use builtin::BuiltInCodec;
 pub use custom::CustomCodec;

@@ -9,7 +9,7 @@ use super::timestamps::Uncoerced;
 use super::{BodyType, Codec, Patched, TypeMeta, Unpatched, Warn, report, split_version};
 use crate::body::{Document, Format, Strict};
 use crate::builtin::{Catalogue, type_version};
-use crate::unknown_kind;
+use crate::scheme::unknown_kind;
 
 pub const SCALE_VERSION: &str = "autoscaling/v1";
 

@@ -5,10 +5,10 @@ use machinery::{Release, Value};
 use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
-use crate::Version;
 use crate::builtin::{BuiltIn, Generation, Part, StatusMetadata, UNCOUNTED, track_generation};
 use crate::codec::{BuiltInCodec, Codec};
 use crate::rules::metadata;
+use crate::version::Version;
 
 /// Strategy of the main endpoint of built-in kinds.
 pub struct BuiltInStrategy(pub BuiltInCodec);

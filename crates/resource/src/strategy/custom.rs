@@ -5,10 +5,10 @@ use schema::Prior;
 use schema::apply::FieldSet;
 
 use super::{Strategy, Validity, reset, set_or_remove, with_status_of};
-use crate::Version;
 use crate::builtin::StatusMetadata;
 use crate::codec::{Codec, CustomCodec, Endpoint, timestamps};
 use crate::rules::metadata::{self, MetadataRules};
+use crate::version::Version;
 
 /// Strategy of the main endpoint of custom resources.
 pub struct CustomStrategy(pub CustomCodec);

@@ -16,8 +16,9 @@ pub use scale::ScaleView;
 
 use super::builtin::StatusMetadata;
 use super::codec::{BuiltInCodec, Codec, CustomCodec, Endpoint, TypeMeta};
+use super::model::Resource;
 use super::rules::{Subresource, metadata};
-use super::{Resource, Version};
+use super::version::Version;
 
 /// The result of validation.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use schema::apply::{ConvertError, FieldSet, ManagedFieldsError, ScalePath, TypeS
 use super::{Strategy, Validity};
 use crate::builtin::selector_text;
 use crate::codec::{Codec, Endpoint, SCALE_VERSION, ScaleCodec, TypeMeta, set_scale_type};
-use crate::{ScalePaths, Version};
+use crate::version::{ScalePaths, Version};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 

@@ -119,7 +119,7 @@ fn series(registry: &Registry, kinds: KindSeries, info: &RequestInfo, headers: &
     };
     let scope = if !info.authorized_name().is_empty() || info.verb == Verb::Create {
         "resource"
-    } else if info.namespace.is_empty() || resource.is_namespaces() {
+    } else if info.namespace.is_empty() || kinds::is_namespaces(&resource) {
         "cluster"
     } else {
         "namespace"

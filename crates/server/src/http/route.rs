@@ -64,7 +64,7 @@ impl Edge {
         if resource.broken {
             return Err(NotServed::Status(Status::internal("error resolving resource"), None));
         }
-        let is_namespace = resource.is_namespaces();
+        let is_namespace = kinds::is_namespaces(&resource);
         let below = || info.path.starts_with(&format!("/api/v1/namespaces/{}/namespaces", info.namespace));
         if is_namespace && (info.namespace != info.name || below()) {
             // a namespace contains no namespaces

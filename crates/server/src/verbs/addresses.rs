@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use kinds::CATALOGUE;
 use machinery::{Status, Value};
 use objects::{Objects, Stored};
-use resource::{Document, Resource, Subresource};
+use resource::Resource;
 
 use super::as_server::path_of;
 use super::context::Context;

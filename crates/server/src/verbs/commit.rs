@@ -143,7 +143,7 @@ impl Write<'_> {
     /// Whether the write is made in an API that is full, too. A deletion only marks the object, and a holder renews its Lease
     /// with a few bytes more or less.
     fn is_unlimited(&self, object: &Encoded, live: Option<&Live>) -> bool {
-        let is_renewal = || self.request.resource.is_leases() && object.body.bytes.len() <= limits::LEASE_BYTES;
+        let is_renewal = || kinds::is_leases(&self.request.resource) && object.body.bytes.len() <= limits::LEASE_BYTES;
         matches!(self.change, Change::Delete(_)) || live.is_some() && is_renewal()
     }
 

@@ -18,6 +18,7 @@ use schema::shape::{named, same_fields};
 
 use crate::apps::{claim_templates, rollouts};
 use crate::core::pods::{self, pod_annotations};
+use crate::stages;
 use resource::builtin::at::{At, CheckStage};
 use resource::builtin::checks::{is_usable_selector, labels, selector_operators};
 use resource::builtin::defaults::restore;
@@ -124,7 +125,7 @@ fn of_workload(spec: At, kind: &str, selector: Option<&Value>) {
 
 /// The Pods of a workload must have the restart policy `Always` and no deadline.
 fn restarts(template: At, kind: &str) {
-    let template = template.in_stage(CheckStage::Whole);
+    let template = template.in_stage(stages::WHOLE);
     let (policy, deadline) = (template.field("spec.restartPolicy"), template.field("spec.activeDeadlineSeconds"));
     if !policy.as_text().is_empty() {
         policy.one_of(&["Always"]);
@@ -149,7 +150,7 @@ pub fn template(at: At) {
     pod_annotations::mismatches(at);
     pods::validate_spec(at.field("spec"));
     if !at.list("spec.ephemeralContainers").is_empty() {
-        let containers = at.field("spec.ephemeralContainers").in_stage(CheckStage::Whole);
+        let containers = at.field("spec.ephemeralContainers").in_stage(stages::WHOLE);
         containers.forbidden("ephemeral containers not allowed in pod template");
     }
 }

@@ -6,7 +6,7 @@ mod tables;
 
 use crate::catalogue::CATALOGUE;
 use crate::certificates::requests;
-use crate::{cells, hiding, rule_checks};
+use crate::{cells, hiding, rule_checks, stages};
 use machinery::{Release, Value};
 use resource::builtin::at::{self, At};
 use resource::builtin::{BuiltIn, Catalogue, GroupSource, Sources};
@@ -23,7 +23,8 @@ pub fn problem(source: GroupSource) -> Option<String> {
 
 pub fn catalogue_of(source: GroupSource) -> &'static Catalogue {
     let groups = Box::leak(Box::new([source]));
-    let sources = Sources { groups, conditions: hiding::CONDITIONS, cells: cells::FUNCTIONS };
+    let sources =
+        Sources { groups, posted: &[], stages: stages::ALL, conditions: hiding::CONDITIONS, cells: cells::FUNCTIONS };
     Box::leak(Box::new(Catalogue::new(Box::leak(Box::new(sources)))))
 }
 

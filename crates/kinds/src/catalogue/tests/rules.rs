@@ -2,6 +2,7 @@ use machinery::field::{FieldError, FieldPath};
 use machinery::{Release, Value, json};
 
 use crate::catalogue::CATALOGUE;
+use crate::stages;
 use resource::builtin::GroupSource;
 use resource::builtin::at::{CheckStage, FoundError, errors_of};
 use resource::builtin::rules::{Pass, Ruled, check, drop_gated, in_order, set_defaults};
@@ -208,14 +209,14 @@ fn stages_have_positions() {
             "core.v1.Pod",
             vec![
                 found("spec.tolerations[0].key", CheckStage::Field),
-                found("spec.containers[0].securityContext.runAsUser", CheckStage::System),
-                found("spec.hostNetwork", CheckStage::HostUsers),
-                found("spec", CheckStage::HostProcess),
-                found("spec.containers[0].ports[0].hostPort", CheckStage::HostPorts),
+                found("spec.containers[0].securityContext.runAsUser", stages::SYSTEM),
+                found("spec.hostNetwork", stages::HOST_USERS),
+                found("spec", stages::HOST_PROCESS),
+                found("spec.containers[0].ports[0].hostPort", stages::HOST_PORTS),
                 found("spec.containers[1].image", CheckStage::Field),
-                found("spec.restartPolicy", CheckStage::Whole),
+                found("spec.restartPolicy", stages::WHOLE),
                 found("spec.restartPolicy", CheckStage::Field),
-                found("spec.tolerations", CheckStage::Update),
+                found("spec.tolerations", stages::UPDATE),
             ],
             [5, 4, 7, 3, 2, 0, 1, 6, 8],
         ),
@@ -223,12 +224,12 @@ fn stages_have_positions() {
             "batch.v1.Job",
             vec![
                 found("spec.completions", CheckStage::Change),
-                found("spec.template.metadata.labels", CheckStage::Selection),
+                found("spec.template.metadata.labels", stages::SELECTION),
                 found("spec.template.spec.volumes[0].name", CheckStage::Field),
                 found("spec.selector", CheckStage::Field),
                 found("spec.backoffLimitPerIndex", CheckStage::Field),
                 found("spec.backoffLimitPerIndex", CheckStage::Rule),
-                found("spec.selector", CheckStage::Selection),
+                found("spec.selector", stages::SELECTION),
                 found("metadata.name", CheckStage::Across),
                 found("metadata.name", CheckStage::Field),
             ],

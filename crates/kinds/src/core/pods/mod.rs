@@ -15,8 +15,9 @@ use schema::shape::same_fields;
 use crate::core::pod_volumes;
 pub use crate::core::podspec::validate_spec;
 use crate::core::podspec::{self, take_label_keys};
+use crate::stages;
 use pod_gates::take_additions;
-use resource::builtin::at::{At, CheckStage};
+use resource::builtin::at::At;
 use resource::builtin::checks::{difference, list, text};
 use resource::builtin::defaults::restore;
 
@@ -252,7 +253,7 @@ fn tokens_without_account(spec: At) {
 }
 
 pub fn validate(pod: At) {
-    let (spec, whole) = (pod.field("spec"), pod.in_stage(CheckStage::Whole));
+    let (spec, whole) = (pod.field("spec"), pod.in_stage(stages::WHOLE));
     pod_volumes::claim_names(pod);
     validate_spec(spec);
     ["containers", "initContainers"].iter().for_each(|kind| spec.items_of(kind).for_each(podspec::image));
@@ -270,7 +271,7 @@ pub fn validate(pod: At) {
         None => pod_annotations::mismatches(pod),
         Some(old) => {
             pod_annotations::changes(pod);
-            validate_change(spec.in_stage(CheckStage::Update), old);
+            validate_change(spec.in_stage(stages::UPDATE), old);
         }
     }
 }

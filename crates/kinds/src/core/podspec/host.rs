@@ -2,7 +2,8 @@
 
 use machinery::{Value, names};
 
-use resource::builtin::at::{At, CheckStage};
+use crate::stages;
+use resource::builtin::at::At;
 
 /// The kinds of containers, in the order in which errors of all of them are reported.
 pub(super) const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -38,7 +39,7 @@ fn ports(container: At) {
         // a template may leave it out
         let is_given = number.value.as_int().is_some_and(|number| number != 0);
         if is_given && port.field("containerPort").value != number.value {
-            number.in_stage(CheckStage::HostPorts).invalid("must match `containerPort` when `hostNetwork` is true");
+            number.in_stage(stages::HOST_PORTS).invalid("must match `containerPort` when `hostNetwork` is true");
         }
     }
 }
@@ -46,7 +47,7 @@ fn ports(container: At) {
 /// What a Pod with a user namespace of its own cannot have: the host's other namespaces, and block devices.
 pub(super) fn user_namespace(spec: At) {
     const WHY: &str = "when `hostUsers` is false";
-    let spec = spec.in_stage(CheckStage::HostUsers);
+    let spec = spec.in_stage(stages::HOST_USERS);
     if *spec.field("hostUsers").value != Value::Bool(false) {
         return;
     }

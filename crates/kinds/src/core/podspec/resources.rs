@@ -7,9 +7,10 @@ use machinery::field::FieldError;
 use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
+use crate::core::quotas::OBJECT_COUNTS;
 use crate::limits::REPEATED_BYTES_MAX;
 use resource::builtin::at::{At, json_text};
-use resource::builtin::checks::{OBJECT_COUNTS, entries, list, text};
+use resource::builtin::checks::{entries, list, text};
 
 /// The resources without a domain that containers may have.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];

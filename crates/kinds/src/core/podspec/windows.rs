@@ -3,7 +3,8 @@
 use machinery::{Value, names};
 
 use crate::core::podspec::host::CONTAINERS;
-use resource::builtin::at::{At, CheckStage};
+use crate::stages;
+use resource::builtin::at::At;
 
 /// The fields that the security context of a Pod for Windows cannot have.
 const POD_CONTEXT: [&str; 10] = [
@@ -43,7 +44,7 @@ fn each_context<'v>(spec: At<'_, 'v>, mut check: impl FnMut(At<'_, 'v>)) {
 
 /// Reports fields that the operating system of the Pod does not support.
 pub(super) fn system(spec: At) {
-    let spec = spec.in_stage(CheckStage::System);
+    let spec = spec.in_stage(stages::SYSTEM);
     let own = spec.field("securityContext");
     match spec.text("os.name") {
         "linux" => {
@@ -80,7 +81,7 @@ fn is_set(object: At, name: &str) -> bool {
 
 /// On Windows, either all containers of a Pod are host processes or none is.
 pub(super) fn host_processes(spec: At) {
-    let spec = spec.in_stage(CheckStage::HostProcess);
+    let spec = spec.in_stage(stages::HOST_PROCESS);
     let of = |context: At| context.field("windowsOptions.hostProcess").value.as_bool();
     let of_pod = of(spec.field("securityContext"));
     let (mut count, mut hosted) = (0, 0);

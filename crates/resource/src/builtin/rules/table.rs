@@ -155,7 +155,7 @@ impl Lines {
                     if word != "order" {
                         return Err("unknown rule".to_owned());
                     }
-                    let order = ruled.order.insert(words::order(fields)?);
+                    let order = ruled.order.insert(words::order(self.table.sources, fields)?);
                     known(&own, order.iter().map(|(name, _)| *name))?;
                 }
                 (OBJECT_NAME, rule) => {

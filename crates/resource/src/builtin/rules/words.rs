@@ -106,25 +106,20 @@ pub enum OrderedErrors {
 }
 
 impl OrderedErrors {
-    fn named(name: &str) -> Result<OrderedErrors, String> {
+    fn named(of: &Sources, name: &str) -> Result<OrderedErrors, String> {
         use FieldErrorKind::{Duplicate, Forbidden, NotFound, Required, TooLong};
         let kinds = [Duplicate, Forbidden, NotFound, Required, TooLong];
         let kind = kinds.into_iter().find(|kind| format!("{kind:?}") == name).map(OrderedErrors::Kind);
-        let stage = || {
-            CheckStage::NAMED
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, stage)| OrderedErrors::CheckStage(*stage))
-        };
+        let stage = || of.stage(name).map(OrderedErrors::CheckStage);
         kind.or_else(stage).ok_or_else(|| format!("unknown kind or stage of errors {name:?}"))
     }
 }
 
 /// The order of these fields.
-pub fn order(fields: &'static str) -> Result<Order, String> {
+pub fn order(of: &Sources, fields: &'static str) -> Result<Order, String> {
     let field = |field: &'static str| match field.split_once(':') {
         None => Ok((field, OrderedErrors::All)),
-        Some((name, which)) => Ok((name, OrderedErrors::named(which)?)),
+        Some((name, which)) => Ok((name, OrderedErrors::named(of, which)?)),
     };
     if fields.is_empty() { Ok(vec![]) } else { fields.split(',').map(field).collect() }
 }
@@ -168,7 +163,7 @@ impl Rules {
                 let (name, hidden) = rest.split_once(' ').ok_or("no condition and fields")?;
                 self.hides = Some((of.condition(name).ok_or("unknown condition")?, names(hidden)?));
             }
-            ("order", _) => self.order = Some(order(rest)?),
+            ("order", _) => self.order = Some(order(of, rest)?),
             _ => self.declared.add(word.strip_prefix('+').ok_or("unknown rule")?, rest, fields)?,
         }
         Ok(())

@@ -253,7 +253,7 @@ impl<'a> Endpoint<'a> {
         };
         let resource = &self.served.resource;
         // the deletion of a namespace returns the namespace, but the published response is a Status
-        let is_returned = resource.deletion.returns_object && !resource.is_namespaces();
+        let is_returned = resource.deletion.returns_object && !kinds::is_namespaces(resource);
         let response = if is_returned { self.object.clone() } else { STATUS.to_owned() };
         let (body, response) = (Some(DELETE_OPTIONS.to_owned()), Some(Content::Schema(response)));
         PathOperation { body, response, ..self.route(operation) }
