@@ -200,7 +200,7 @@ impl Workspaces {
             modes: own.modes.clone(),
             proxy_identity: None,
             service_ranges: own.service_ranges.clone(),
-            controllers: own.controllers.of_workspace(),
+            controllers: own.controllers.of_workspace(self.membership.get().cloned()),
             seats: self.seats.clone().map(SeatSupply::of),
             runtime,
             gates,
