@@ -19,7 +19,7 @@ use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::testing::{ClockTask, FaultTask, GateTask, RecordTask, ReplayTask, ReportTask, Settle};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
-use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
+use crate::values::{TextOrJson, context_name, domain, durability, duration, mode, number, renamed, subject_name};
 use crate::workspaces::WorkspaceTask;
 use crate::{examples, short_help, upstream_flags};
 
@@ -471,6 +471,11 @@ impl Serve {
     pub fn engine(&self) -> Engine {
         if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
     }
+
+    /// The domain of the host names of workspaces.
+    pub fn workspace_domain(&self) -> &str {
+        self.workspace_domain.as_deref().unwrap_or("workspaces.localhost")
+    }
 }
 
 #[derive(Args)]
@@ -557,6 +562,12 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_WORKSPACES", help_heading = "Serving")]
     pub workspaces: bool,
+
+    /// Domain of the host names of workspaces: requests for NAME.DOMAIN are those for /clusters/NAME, whether that is their host or the
+    /// server name of their TLS handshake. The certificate that the server creates is valid for these names, and if the flag is given,
+    /// kubeconfigs of workspaces have them as tls-server-name. [default: workspaces.localhost]
+    #[arg(long, value_name = "DOMAIN", value_parser = domain, env = "PINTLE_WORKSPACE_DOMAIN", help_heading = "Serving")]
+    pub workspace_domain: Option<String>,
 
     /// Networks that webhooks and APIServices of workspaces may be in, comma separated, such as 10.0.0.0/8; an address of
     /// --service-address may be in any. [default: with a --bind-address that only this machine reaches, all; otherwise all but

@@ -215,7 +215,13 @@ fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<
         [] => Egress::OtherHosts,
         networks => Egress::Networks(networks.into()),
     };
-    Ok(Some(WorkspaceConfig { features: Box::new(features), url: url(address), egress }))
+    Ok(Some(WorkspaceConfig {
+        features: Box::new(features),
+        url: url(address),
+        domain: flags.workspace_domain().to_owned(),
+        names_hosts: flags.workspace_domain.is_some(),
+        egress,
+    }))
 }
 
 /// The optional APIs and the feature gates.

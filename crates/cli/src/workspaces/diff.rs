@@ -92,6 +92,10 @@ fn visible(object: &Value) -> Value {
     for field in MAINTAINED {
         object.remove_at(&["metadata", field]);
     }
+    // only namespaces have the label; its uid is the id of the cluster
+    if object.str_at(&["metadata", "labels", "kubernetes.io/metadata.name"]) == "kube-system" {
+        object.remove_at(&["metadata", "uid"]);
+    }
     object
 }
 

@@ -43,6 +43,7 @@ pub use chain::{Edge, EdgeParts, HttpResponse, InPlaceOfStored, VerdictOnly};
 pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;
+pub use host::set_path;
 pub use inflight::InFlightMax;
 pub use interceptor::{
     CAUSE_ANNOTATION, Disruption, InterceptedRequest, Interception, Interceptor, Observation, RequestEnding, Tap,

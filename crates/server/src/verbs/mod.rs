@@ -78,7 +78,7 @@ pub use list::{catch_up, check_options, get, list};
 pub use naming::{establish, establish_all, establish_peers};
 pub use patch::PatchKind;
 pub use stand_in::{Addition, Provenance, StandIn, stand_in};
-pub use upkeep::create_missing;
+pub use upkeep::{create_missing, identify};
 pub use warnings::Warnings;
 pub use watch::{Watch, watch};
 pub use write::{check_update_options, create, patch, update};

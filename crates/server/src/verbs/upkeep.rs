@@ -5,11 +5,12 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
+use objects::Encoded;
 use resource::Resource;
 
 use super::as_server::{SERVER, path_of};
 use super::reconcile::{self, Repair};
-use super::{Context, Document, PatchKind, Subresource, create, delete, patch};
+use super::{Context, Document, PatchKind, Subresource, create, delete, patch, stored};
 use crate::limits;
 
 /// The field manager of the default objects of API priority and fairness.
@@ -63,6 +64,17 @@ async fn keep_all(
 ) -> Result<(), Status> {
     let keep = |wanted| async move { in_turn(context, || keep(context, kept, resource, &wanted)).await };
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
+}
+
+/// Gives the namespace kube-system this uid, which clients take for the id of the cluster.
+pub async fn identify(context: &Context, uid: &str) -> Result<(), Status> {
+    const NAME: &str = "kube-system";
+    let Some(resource) = context.registry.get("", "namespaces") else { return Ok(()) };
+    let Some(found) = resource.collection.get(NAME).filter(|found| found.meta.uid != uid) else { return Ok(()) };
+    let mut object = found.body.to_managed_value(0);
+    object.set_at(&["metadata", "uid"], Value::from(uid));
+    // another server may have done it
+    stored::put(context, &resource.key("", NAME), Encoded::of(&object), Some(found.revision)).await.map(drop)
 }
 
 /// Repeats a write until it does not conflict with writes of other servers.

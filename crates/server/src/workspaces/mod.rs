@@ -69,6 +69,10 @@ pub struct Parts {
     pub compatible_minor: u32,
     /// The URL of the server, for the status of workspaces.
     pub url: String,
+    /// Requests for the host `NAME.DOMAIN` are for the workspace NAME.
+    pub domain: String,
+    /// Whether kubeconfigs name that host: the certificate is valid for it.
+    pub names_hosts: bool,
     /// Whether the workspace `default` is durable.
     pub durable: bool,
     /// Whether they have the objects of `testing.pintle.dev`.
@@ -254,6 +258,11 @@ impl Workspaces {
 
     fn url_of(&self, name: &str) -> String {
         format!("{}{BRANCHES}{name}", self.parts.url)
+    }
+
+    /// The host that kubeconfigs name beside the URL, for clients that drop the path of that; empty if it is not to be named.
+    fn host_of(&self, name: &str) -> String {
+        if self.parts.names_hosts { format!("{name}.{}", self.parts.domain) } else { String::new() }
     }
 
     /// What a new workspace begins from. The error is one line.
