@@ -15,6 +15,7 @@ import threading
 import pytest
 
 from disk import Disk
+from metrics import metrics_of, value
 from pintle import eventually
 
 pytestmark = pytest.mark.store
@@ -63,6 +64,25 @@ def test_flipped_bits_are_reported(launch):
     status, output = run_pintle(launch, "serve", "--secure-port", "0", "--data-dir", server.dir)
     assert status == 1 and f"log/{segment.name} is missing" in output, output
     shutil.rmtree(server.dir)
+
+
+def test_damage_is_found_while_the_server_runs(launch):
+    with launch("--scrub-interval", "500ms", storage="embedded") as server:
+        for number in range(20):
+            server.ok("POST", MAPS, config_map(f"map-{number}"))
+        (segment,) = (server.dir / "log").glob("*.log")
+        with segment.open("r+b") as file:
+            at = segment.read_bytes().index(b'"map-7"')
+            file.seek(at)
+            file.write(b"?")
+            file.flush()
+            eventually(lambda: value(metrics_of(server)[0], "pintle_store_damaged_frames") == 1)
+            log = server.stderr()
+            assert f"of log/{segment.name}" in log and "pintle store backup --from-server" in log, log
+            file.seek(at)
+            file.write(b'"')
+            file.flush()
+            eventually(lambda: value(metrics_of(server)[0], "pintle_store_damaged_frames") == 0)
 
 
 def test_damaged_stores_are_salvaged(launch):
@@ -455,8 +475,8 @@ def test_read_only_directories(launch):
     done = subprocess.run([binary, "serve", "--secure-port", "0", "--data-dir", data], capture_output=True, text=True, timeout=30, **other_user)
     output = done.stdout + done.stderr
     [path.chmod(0o755 if path.is_dir() else 0o644) for path in paths]
-    # besides the warning that others can read the key
-    lines = [line for line in output.splitlines() if "every user can read this key" not in line]
+    # besides the warnings that others can enter the directory and read the key
+    lines = [line for line in output.splitlines() if "take that permission away" not in line]
     assert done.returncode == 1 and lines == [f"pintle: data directory {data}: Permission denied (os error 13)"], output
     binary.unlink()
     assert contents(data) == before

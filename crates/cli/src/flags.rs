@@ -350,6 +350,14 @@ pub enum Store {
         #[command(flatten)]
         place: CertificatePlace,
 
+        /// Have a running server write it, from its memory and without its keys. Its user must be allowed to post to
+        /// /storage/backup.
+        #[arg(long, conflicts_with_all = ["data_dir", "cert_dir"])]
+        from_server: bool,
+
+        #[command(flatten)]
+        server: RunningServer,
+
         /// The file to create; - for stdout.
         file: PathBuf,
     },
@@ -509,6 +517,10 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Storage")]
     pub encryption_provider_config_automatic_reload: bool,
+
+    /// Time between scrubs, which read the log of the embedded store again and name what is damaged, such as 24h; 0 for none.
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration, help_heading = "Storage")]
+    pub scrub_interval: std::time::Duration,
 
     #[command(flatten)]
     pub backups: ScheduleFlags,

@@ -32,6 +32,9 @@ pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(3600);
 pub const CERTIFICATE_BEFORE: Duration = Duration::from_secs(3600);
 /// Shortest lifetime of the certificate of a user: that of a certificate signing request.
 pub const USER_CERTIFICATE_MIN: Duration = Duration::from_secs(600);
+/// Bytes that a scrub reads before it pauses: with the pause, 16 MiB in a second, which leaves the disk and the processor to others.
+pub const SCRUB_PART_BYTES: u64 = 1 << 20;
+pub const SCRUB_PAUSE: Duration = Duration::from_millis(60);
 /// Time after which a scheduled backup that has failed is made again.
 pub const BACKUP_RETRY: Duration = Duration::from_secs(300);
 /// Bytes of all manifests of an admission plugin; kube-apiserver has no limit.

@@ -40,6 +40,7 @@ mod reload;
 mod rewriting;
 mod run;
 mod scratch;
+mod scrub;
 mod serve;
 mod sharing;
 mod short_help;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,7 +26,7 @@ use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
 use crate::sharing::{Role, Shared};
-use crate::{accounts, etcd, logs};
+use crate::{accounts, etcd, logs, scrub};
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
@@ -49,6 +50,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let (storage, credentials) = open(flags, &feature_gates, is_new)?;
     let storage = encryption.apply(storage);
     let backups = planned_backups(flags, &credentials, &storage)?;
+    let scrubbed = Arc::downgrade(&storage.store);
     credentials.equip(&mut controllers)?;
     let files = Files::of(flags, &credentials);
     authentication.tokens = files.tokens()?;
@@ -95,6 +97,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         };
         let ready = announce(flags, &given.changed, &server, &credentials, started)?;
         shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
+        scrub::start(scrubbed, flags.scrub_interval)?;
         begin_upkeep(flags, backups, encryption);
         make_shared(flags, &mut key);
         until_end(server, &credentials, &mut signals, &mut key).await
@@ -142,6 +145,10 @@ fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken, Strin
     let socket = threads.block_on(bind(SocketAddr::new(flags.bind_address, flags.secure_port)))?;
     let is_new = !flags.data_dir.exists();
     store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
+    if std::fs::metadata(&flags.data_dir).is_ok_and(|metadata| metadata.permissions().mode() & 0o005 != 0) {
+        let directory = flags.data_dir.display();
+        tracing::warn!(%directory, "every user can enter the data directory; take that permission away (chmod o-rx)");
+    }
     if let Some(shared) = shared.filter(|_| is_new && flags.engine() == Engine::Memory) {
         shared.remove(&flags.data_dir);
     }

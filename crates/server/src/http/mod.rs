@@ -1,6 +1,7 @@
 //! The HTTP server: listener, TLS, the handler chain, responses. Only this module depends on hyper.
 
 mod arrival;
+mod backup;
 mod body;
 mod chain;
 mod chunks;
