@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use base::metrics::METRICS;
@@ -49,8 +49,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     server::bound_history(flags.history_bytes, flags.history_duration);
     let (storage, credentials) = open(flags, &feature_gates, is_new)?;
     let storage = encryption.apply(storage);
-    let backups = planned_backups(flags, &credentials, &storage)?;
-    let scrubbed = Arc::downgrade(&storage.store);
+    let upkeep = Upkeep::plan(flags, &credentials, &storage)?;
     credentials.equip(&mut controllers)?;
     let files = Files::of(flags, &credentials);
     authentication.tokens = files.tokens()?;
@@ -97,8 +96,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         };
         let ready = announce(flags, &given.changed, &server, &credentials, started)?;
         shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
-        scrub::start(scrubbed, flags.scrub_interval)?;
-        begin_upkeep(flags, backups, encryption);
+        upkeep.begin(flags, encryption)?;
         make_shared(flags, &mut key);
         until_end(server, &credentials, &mut signals, &mut key).await
     });
@@ -106,11 +104,26 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     ended
 }
 
-/// Starts the work besides requests: scheduled backups, and reloads of the encryption configuration.
-fn begin_upkeep(flags: &Serve, backups: Option<BackupPlan>, encryption: crate::encryption::Configured) {
-    backups.into_iter().for_each(BackupPlan::start);
-    if flags.encryption_provider_config_automatic_reload {
-        encryption.follow();
+/// The work besides requests: scrubs, scheduled backups, and reloads of the encryption configuration.
+struct Upkeep {
+    backups: Option<BackupPlan>,
+    /// Not owned: the store is closed when the server stops.
+    scrubbed: Weak<dyn store::Store>,
+}
+
+impl Upkeep {
+    fn plan(flags: &Serve, credentials: &Credentials, storage: &server::Storage) -> Result<Upkeep, String> {
+        let backups = planned_backups(flags, credentials, storage)?;
+        Ok(Upkeep { backups, scrubbed: Arc::downgrade(&storage.store) })
+    }
+
+    fn begin(self, flags: &Serve, encryption: crate::encryption::Configured) -> Result<(), String> {
+        scrub::start(self.scrubbed, flags.scrub_interval)?;
+        self.backups.into_iter().for_each(BackupPlan::start);
+        if flags.encryption_provider_config_automatic_reload {
+            encryption.follow();
+        }
+        Ok(())
     }
 }
 
