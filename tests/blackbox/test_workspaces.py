@@ -162,6 +162,29 @@ def test_the_number_of_series_does_not_grow(spaces):
     assert series() < before + 20
 
 
+@pytest.mark.serial
+def test_memory_of_deleted_workspaces_is_given_back(spaces):
+    """While the server idles: the allocator would keep it for the next requests of its threads."""
+
+    def use(count):
+        for number in range(count):
+            prefix = create(spaces, f"w{number}")
+            spaces.ok("POST", f"{prefix}/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}, "data": {"a": "x" * 100_000}})
+
+    def delete(count):
+        [spaces.ok("DELETE", f"{WORKSPACES}/w{number}") for number in range(count)]
+
+    # what is made at the first use stays
+    use(3)
+    delete(3)
+    before = spaces.resident_mib()
+    use(150)
+    grown = spaces.resident_mib() - before
+    assert grown > 15, grown
+    delete(150)
+    eventually(lambda: spaces.resident_mib() - before < grown / 3, seconds=90)
+
+
 def test_series_do_not_depend_on_the_kinds_of_workspaces(spaces):
     """Series of kinds in `default` end with their kind, also those of a watch that runs meanwhile."""
     a = create(spaces, "a")

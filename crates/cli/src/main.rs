@@ -31,6 +31,7 @@ mod limits;
 mod listening;
 mod logs;
 mod manifests;
+mod memory;
 mod migrate;
 mod objects;
 mod place;

@@ -26,7 +26,7 @@ use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
 use crate::sharing::{Role, Shared};
-use crate::{accounts, etcd, logs, scrub};
+use crate::{accounts, etcd, logs, memory, scrub};
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
@@ -96,7 +96,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         };
         let ready = announce(flags, &given.changed, &server, &credentials, started)?;
         shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
-        upkeep.begin(flags, encryption)?;
+        upkeep.begin(flags, encryption, threads.metrics().num_workers())?;
         make_shared(flags, &mut key);
         until_end(server, &credentials, &mut signals, &mut key).await
     });
@@ -104,7 +104,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     ended
 }
 
-/// The work besides requests: scrubs, scheduled backups, and reloads of the encryption configuration.
+/// The work besides requests: free memory, scrubs, scheduled backups, and reloads of the encryption configuration.
 struct Upkeep {
     backups: Option<BackupPlan>,
     /// Not owned: the store is closed when the server stops.
@@ -117,7 +117,8 @@ impl Upkeep {
         Ok(Upkeep { backups, scrubbed: Arc::downgrade(&storage.store) })
     }
 
-    fn begin(self, flags: &Serve, encryption: crate::encryption::Configured) -> Result<(), String> {
+    fn begin(self, flags: &Serve, encryption: crate::encryption::Configured, threads: usize) -> Result<(), String> {
+        memory::start(threads);
         scrub::start(self.scrubbed, flags.scrub_interval)?;
         self.backups.into_iter().for_each(BackupPlan::start);
         if flags.encryption_provider_config_automatic_reload {
