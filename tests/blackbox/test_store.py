@@ -1,5 +1,6 @@
 """The data directory: corruption is reported before anything is served, and `pintle store` checks, backs up and restores."""
 
+import http.client
 import json
 import os
 import pathlib
@@ -232,6 +233,25 @@ def test_file_size_limit(launch):
         server.start()
         assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == {*created, "last"}
         assert events(server, watch) == len(created) + 1
+
+
+def test_memory_runs_out(launch):
+    """The process ends at once, and what was acknowledged is there at the next start."""
+    size = 700 << 20
+    created = []
+    with launch(storage="embedded") as server:
+        server.stop()
+        server.before = lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        server.start()
+        with pytest.raises((http.client.HTTPException, OSError)):
+            for number in range(1000):
+                server.ok("POST", MAPS, {**config_map(f"map-{number}"), "data": {"text": "x" * 900_000}})
+                created.append(f"map-{number}")
+        assert server.process.wait(timeout=30) == -signal.SIGABRT
+        server.before = None
+        server.stop()
+        server.start()
+        assert set(created) <= {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
 
 
 def test_causes_of_failures_are_in_the_log(launch):
