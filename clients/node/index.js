@@ -220,8 +220,10 @@ export class Server {
   /** A new workspace, with the fields of its specification; it is empty unless they say otherwise. */
   async workspace(name = `w-${randomUUID().slice(0, 13)}`, spec = {}) {
     // it can be used when the response comes
-    await this.request('POST', `/clusters/${name}`, spec);
-    return new Workspace(this, name);
+    const kubeconfig = await this.request('POST', `/clusters/${name}`, spec);
+    // of a workspace that ends, the URL has the uid, since another one may get the name
+    const place = kubeconfig.clusters[0].cluster.server.split('/').pop();
+    return new Workspace(this, name, place.split('.')[1]);
   }
 
   /**
@@ -310,22 +312,25 @@ export class Server {
 }
 
 export class Workspace {
-  constructor(server, name) {
+  constructor(server, name, uid) {
     this.server = server;
     this.name = name;
-    this.url = `${server.url}/clusters/${name}`;
+    this.uid = uid;
+    this.prefix = `/clusters/${uid ? `${name}.${uid}` : name}`;
+    this.url = server.url + this.prefix;
     this.plurals = new Map();
     this.clock = new Clock(this);
   }
 
   /** A request to the API of the workspace. */
   request(method, path, body, contentType) {
-    return this.server.request(method, `/clusters/${this.name}${path}`, body, contentType);
+    return this.server.request(method, this.prefix + path, body, contentType);
   }
 
   /** A merge patch of the object that stands for the workspace. */
   patch(patch) {
-    return this.server.request('PATCH', `${WORKSPACES}/${this.name}`, patch, 'application/merge-patch+json');
+    const metadata = this.uid && { metadata: { uid: this.uid } };
+    return this.server.request('PATCH', `${WORKSPACES}/${this.name}`, { ...metadata, ...patch }, 'application/merge-patch+json');
   }
 
   /** A workspace that begins with everything in this one. */
@@ -341,8 +346,10 @@ export class Workspace {
 
   /** Deletes the workspace, with all that is in it. */
   async delete() {
-    await this.server.request('DELETE', `${WORKSPACES}/${this.name}`).catch((error) => {
-      if (error.code !== 404) throw error;
+    const options = this.uid && { preconditions: { uid: this.uid } };
+    await this.server.request('DELETE', `${WORKSPACES}/${this.name}`, options).catch((error) => {
+      // it is gone, and another one may have its name
+      if (error.code !== 404 && error.code !== 409) throw error;
     });
     if (this.file) rmSync(this.file, { force: true });
   }

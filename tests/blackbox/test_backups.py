@@ -92,6 +92,26 @@ def test_backups_pass_through_pipes(launch, directory):
         server.ok("GET", MAPS + "/kept")
 
 
+@pytest.mark.parametrize("storage", ["embedded", "memory"])
+def test_a_running_server_makes_a_backup(launch, directory, storage):
+    """From its memory and without its keys, for its administrators only."""
+    with launch("--workspaces", storage=storage) as server:
+        server.ok("POST", MAPS, {"metadata": {"name": "kept"}, "data": {"a": "x" * 500_000}})
+        server.ok("POST", "/clusters/a", {"ephemeral": storage == "memory"})
+        output = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, directory / "backup")
+        assert "without keys" in output and stat.S_IMODE((directory / "backup").stat().st_mode) == 0o600
+        refused = pintle(launch, "store", "backup", "--from-server", "--kubeconfig", server.kubeconfig, directory / "backup", status=1)
+        assert "the file exists already" in refused
+        token = token_of(server)
+        assert server.request("POST", "/storage/backup", token=token)[0] == 403
+        assert server.request("POST", "/clusters/a/storage/backup")[0] == 404
+        assert server.request("GET", "/storage/backup")[0] == 404
+    pintle(launch, "store", "restore", directory / "backup", "--data-dir", directory / "restored")
+    assert not (directory / "restored" / "ca.key").exists()
+    with launch(storage="embedded", data_dir=directory / "restored") as server:
+        server.ok("GET", MAPS + "/kept")
+
+
 def test_servers_make_backups_on_a_schedule(launch, directory):
     target = directory / "backups"
     flags = ["--backup-schedule", "@every 1s", "--backup-target", str(target), "--backup-retention", "2"]

@@ -1,5 +1,6 @@
 """The data directory: corruption is reported before anything is served, and `pintle store` checks, backs up and restores."""
 
+import http.client
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import threading
 import pytest
 
 from disk import Disk
+from metrics import metrics_of, value
 from pintle import eventually
 
 pytestmark = pytest.mark.store
@@ -63,6 +65,25 @@ def test_flipped_bits_are_reported(launch):
     status, output = run_pintle(launch, "serve", "--secure-port", "0", "--data-dir", server.dir)
     assert status == 1 and f"log/{segment.name} is missing" in output, output
     shutil.rmtree(server.dir)
+
+
+def test_damage_is_found_while_the_server_runs(launch):
+    with launch("--scrub-interval", "500ms", storage="embedded") as server:
+        for number in range(20):
+            server.ok("POST", MAPS, config_map(f"map-{number}"))
+        (segment,) = (server.dir / "log").glob("*.log")
+        with segment.open("r+b") as file:
+            at = segment.read_bytes().index(b'"map-7"')
+            file.seek(at)
+            file.write(b"?")
+            file.flush()
+            eventually(lambda: value(metrics_of(server)[0], "pintle_store_damaged_frames") == 1)
+            log = server.stderr()
+            assert f"of log/{segment.name}" in log and "pintle store backup --from-server" in log, log
+            file.seek(at)
+            file.write(b'"')
+            file.flush()
+            eventually(lambda: value(metrics_of(server)[0], "pintle_store_damaged_frames") == 0)
 
 
 def test_damaged_stores_are_salvaged(launch):
@@ -212,6 +233,25 @@ def test_file_size_limit(launch):
         server.start()
         assert {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]} == {*created, "last"}
         assert events(server, watch) == len(created) + 1
+
+
+def test_memory_runs_out(launch):
+    """The process ends at once, and what was acknowledged is there at the next start."""
+    size = 700 << 20
+    created = []
+    with launch(storage="embedded") as server:
+        server.stop()
+        server.before = lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        server.start()
+        with pytest.raises((http.client.HTTPException, OSError)):
+            for number in range(1000):
+                server.ok("POST", MAPS, {**config_map(f"map-{number}"), "data": {"text": "x" * 900_000}})
+                created.append(f"map-{number}")
+        assert server.process.wait(timeout=30) == -signal.SIGABRT
+        server.before = None
+        server.stop()
+        server.start()
+        assert set(created) <= {item["metadata"]["name"] for item in server.ok("GET", MAPS)["items"]}
 
 
 def test_causes_of_failures_are_in_the_log(launch):
@@ -455,8 +495,8 @@ def test_read_only_directories(launch):
     done = subprocess.run([binary, "serve", "--secure-port", "0", "--data-dir", data], capture_output=True, text=True, timeout=30, **other_user)
     output = done.stdout + done.stderr
     [path.chmod(0o755 if path.is_dir() else 0o644) for path in paths]
-    # besides the warning that others can read the key
-    lines = [line for line in output.splitlines() if "every user can read this key" not in line]
+    # besides the warnings that others can enter the directory and read the key
+    lines = [line for line in output.splitlines() if "take that permission away" not in line]
     assert done.returncode == 1 and lines == [f"pintle: data directory {data}: Permission denied (os error 13)"], output
     binary.unlink()
     assert contents(data) == before

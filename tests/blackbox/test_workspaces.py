@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -161,6 +162,29 @@ def test_the_number_of_series_does_not_grow(spaces):
     assert series() < before + 20
 
 
+@pytest.mark.serial
+def test_memory_of_deleted_workspaces_is_given_back(spaces):
+    """While the server idles: the allocator would keep it for the next requests of its threads."""
+
+    def use(count):
+        for number in range(count):
+            prefix = create(spaces, f"w{number}")
+            spaces.ok("POST", f"{prefix}/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}, "data": {"a": "x" * 100_000}})
+
+    def delete(count):
+        [spaces.ok("DELETE", f"{WORKSPACES}/w{number}") for number in range(count)]
+
+    # what is made at the first use stays
+    use(3)
+    delete(3)
+    before = spaces.resident_mib()
+    use(150)
+    grown = spaces.resident_mib() - before
+    assert grown > 15, grown
+    delete(150)
+    eventually(lambda: spaces.resident_mib() - before < grown / 3, seconds=90)
+
+
 def test_series_do_not_depend_on_the_kinds_of_workspaces(spaces):
     """Series of kinds in `default` end with their kind, also those of a watch that runs meanwhile."""
     a = create(spaces, "a")
@@ -274,6 +298,27 @@ def test_command_line(launch, spaces, tmp_path, kubectl_binary):
     ):
         result = pintle(launch, *arguments, env=env)
         assert result.returncode == 1 and why in result.stderr and len(result.stderr.splitlines()) == 1, result
+
+
+def test_host_names(launch, tmp_path, kubectl_binary):
+    """A client that drops the path of the kubeconfig, as kubectl proxy does, stays in the workspace if that names its host."""
+    with launch("--workspaces", "--workspace-domain", "spaces.example.com") as server:
+        create(server, "a")
+        uid = server.ok("GET", f"{WORKSPACES}/a")["metadata"]["uid"]
+        assert server.ok("GET", "/api/v1/namespaces/kube-system", headers={"host": "a.spaces.example.com"})["metadata"]["uid"] == uid
+        assert server.request("GET", "/clusters/b/api", headers={"host": "a.spaces.example.com"})[0] == 404
+        kubeconfig = tmp_path / "a.kubeconfig"
+        kubeconfig.write_text(pintle(launch, "kubeconfig", "a", "--kubeconfig", server.kubeconfig).stdout)
+        listed = pintle(launch, "list", "--kubeconfig", kubeconfig)
+        assert "/clusters/a" in listed.stdout, listed
+        proxy = subprocess.Popen([kubectl_binary, "--kubeconfig", kubeconfig, "proxy", "--port", "0"], stdout=subprocess.PIPE, text=True)
+        try:
+            port = int(proxy.stdout.readline().rsplit(":", 1)[1])
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/namespaces/kube-system", timeout=30) as response:
+                assert json.load(response)["metadata"]["uid"] == uid
+        finally:
+            proxy.kill()
+            proxy.communicate()
 
 
 def names(server, prefix):
@@ -408,7 +453,7 @@ def template(server, name, script):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_template_is_built_once(spaces, tmp_path):
+def test_template_is_built_once(spaces, tmp_path, kubectl_binary):
     """By one of several processes. A failed build leaves nothing, and a builder that dies frees the name."""
     failed = template(spaces, "t", "exit 3")
     assert (failed.wait(timeout=30), failed.stdout.read()) == (3, "")
@@ -417,11 +462,21 @@ def test_template_is_built_once(spaces, tmp_path):
     eventually(lambda: begun.exists() and begun.read_text())
     dying.kill()
     os.kill(int(begun.read_text()), 9)
+    # one that was only stopped cannot write to the next template of that name
+    begun.unlink()
+    script = f"trap '' TERM; cp $KUBECONFIG {tmp_path}/stopped; echo $$ > {begun}; sleep 60"
+    stopped = template(spaces, "t", script)
+    eventually(lambda: begun.exists() and begun.read_text())
+    stopped.send_signal(signal.SIGSTOP)
     log = tmp_path / "log"
     builders = [template(spaces, "t", f"echo $KUBECONFIG >> {log}") for _ in range(3)]
     results = [(builder.communicate(timeout=60), builder.returncode) for builder in builders]
     assert [(out, code) for (out, _), code in results] == [(f"{spaces.url}/clusters/t\n", 0)] * 3, results
     assert len(log.read_text().splitlines()) == 1
+    late = subprocess.run([kubectl_binary, "--kubeconfig", tmp_path / "stopped", "get", "--raw", "/api/v1/namespaces"], capture_output=True, text=True, timeout=60)
+    assert late.returncode == 1 and "another one has its name" in late.stderr, late
+    stopped.kill()
+    os.kill(int(begun.read_text()), 9)
     spec = spaces.ok("GET", f"{WORKSPACES}/t")["spec"]
     assert spec.get("template") and "ttl" not in spec
     other = create(spaces, "other")

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ type Workspace struct {
 	Server *Server
 	// Name is the name of the workspace, for `pintle workspace`.
 	Name string
+	// uid is empty unless another workspace may get the name
+	uid string
 }
 
 // random is a part of a name that no other one has.
@@ -56,10 +59,18 @@ func (s *Server) named(ctx context.Context, name string, spec map[string]any) (*
 		spec = map[string]any{}
 	}
 	// it can be used when the response comes
-	if err := s.request(ctx, http.MethodPost, s.URL+"/clusters/"+name, plain, spec, nil); err != nil {
+	var kubeconfig struct {
+		Clusters []struct{ Cluster struct{ Server string } }
+	}
+	if err := s.request(ctx, http.MethodPost, s.URL+"/clusters/"+name, plain, spec, &kubeconfig); err != nil {
 		return nil, err
 	}
-	return &Workspace{s, name}, nil
+	workspace := &Workspace{Server: s, Name: name}
+	for _, cluster := range kubeconfig.Clusters {
+		// of a workspace that ends, the URL has the uid, since another one may get the name
+		_, workspace.uid, _ = strings.Cut(path.Base(cluster.Cluster.Server), ".")
+	}
+	return workspace, nil
 }
 
 func (w *Workspace) isTemplate(ctx context.Context) (bool, error) {
@@ -73,7 +84,11 @@ func (w *Workspace) isTemplate(ctx context.Context) (bool, error) {
 }
 
 func (w *Workspace) patch(ctx context.Context, spec map[string]any) error {
-	return w.Server.request(ctx, http.MethodPatch, w.Server.URL+workspaces+w.Name, mergePatch, map[string]any{"spec": spec}, nil)
+	patch := map[string]any{"spec": spec}
+	if w.uid != "" {
+		patch["metadata"] = map[string]any{"uid": w.uid}
+	}
+	return w.Server.request(ctx, http.MethodPatch, w.Server.URL+workspaces+w.Name, mergePatch, patch, nil)
 }
 
 // Fork creates a workspace that begins with everything in this one.
@@ -90,15 +105,26 @@ func (w *Workspace) Reset(ctx context.Context) error {
 // Delete deletes the workspace, with all that is in it.
 func (w *Workspace) Delete(ctx context.Context) error {
 	os.Remove(w.kubeconfig())
-	err := w.Server.request(ctx, http.MethodDelete, w.Server.URL+workspaces+w.Name, plain, nil, nil)
-	if isNotFound(err) {
+	var options any
+	if w.uid != "" {
+		options = map[string]any{"preconditions": map[string]any{"uid": w.uid}}
+	}
+	err := w.Server.request(ctx, http.MethodDelete, w.Server.URL+workspaces+w.Name, plain, options, nil)
+	var status *StatusError
+	if errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusConflict) {
+		// it is gone, and another one may have its name
 		return nil
 	}
 	return err
 }
 
 // URL is where clients find the API.
-func (w *Workspace) URL() string { return w.Server.URL + "/clusters/" + w.Name }
+func (w *Workspace) URL() string {
+	if w.uid != "" {
+		return w.Server.URL + "/clusters/" + w.Name + "." + w.uid
+	}
+	return w.Server.URL + "/clusters/" + w.Name
+}
 
 // Credentials are those of a user that may do everything.
 func (w *Workspace) Credentials() Credentials { return w.Server.Credentials }
@@ -204,7 +230,7 @@ func (s *Server) template(ctx context.Context, key string, build func(*Workspace
 		if !errors.As(err, &status) || status.Reason != "AlreadyExists" {
 			return nil, err
 		}
-		workspace = &Workspace{s, name}
+		workspace = &Workspace{Server: s, Name: name}
 		isBuilt, err := workspace.isTemplate(ctx)
 		if isBuilt {
 			return workspace, nil

@@ -68,6 +68,19 @@ test('workspaces are apart, and can be forked and reset', async () => {
   await gone(server.pid);
 });
 
+test('a workspace that has ended is not the next one of its name', async () => {
+  const server = await own();
+  const ended = await server.workspace('again', { ttl: '1h' });
+  await ended.delete();
+  const later = await server.workspace('again');
+  await assert.rejects(ended.applyObject(CRD), /another one has its name/);
+  await assert.rejects(ended.patch({ spec: { template: true } }), /metadata.uid: Invalid value/);
+  await ended.delete();
+  await later.applyObject(CRD);
+  server.stop();
+  await gone(server.pid);
+});
+
 test('manifests are applied with their definitions first, to a template that is built once', async () => {
   const server = await own();
   const files = mkdtempSync('/tmp/pin-');

@@ -76,6 +76,18 @@ def test_workspaces_are_apart(server):
         one.request("GET", f"{BOATS}/argo")
 
 
+def test_a_workspace_that_has_ended_is_not_the_next_one_of_its_name(server):
+    ended = server.workspace("again", ttl="1h")
+    ended.delete()
+    with server.workspace("again") as later:
+        with pytest.raises(pintle_server.ResponseError, match="another one has its name"):
+            ended.apply_object(crd())
+        with pytest.raises(pintle_server.ResponseError, match="metadata.uid: Invalid value"):
+            ended.patch({"spec": {"template": True}})
+        ended.delete()
+        later.apply_object(crd())
+
+
 def crd():
     names = {"plural": "boats", "singular": "boat", "kind": "Boat"}
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"crew": {"type": "integer"}}}}}

@@ -41,7 +41,11 @@ impl Credentials {
         let kubeconfigs = AdminFiles { files, context: flags.kubeconfig_context.clone() };
         kubeconfigs.check()?;
         let addresses: Vec<_> = [Some(flags.bind_address), flags.advertise_address].into_iter().flatten().collect();
-        let more_names = flags.tls_san.clone();
+        let mut more_names = flags.tls_san.clone();
+        if flags.workspaces {
+            let domain = flags.workspace_domain();
+            more_names.extend([format!("*.{domain}"), domain.to_owned()]);
+        }
         // the addresses of the machine may change
         let names = Box::new(move || Names::of(&addresses, &more_names));
         let directory = directory_of(&flags.data_dir, flags.cert_dir.as_ref());

@@ -20,7 +20,7 @@ use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::testing::{ClockTask, FaultTask, GateTask, RecordTask, ReplayTask, ReportTask, Settle};
 use crate::transfer::{Export, Import};
 use crate::users::KubeconfigTask;
-use crate::values::{TextOrJson, context_name, durability, duration, mode, number, renamed, subject_name};
+use crate::values::{TextOrJson, context_name, domain, durability, duration, mode, number, renamed, subject_name};
 use crate::workspaces::WorkspaceTask;
 use crate::{examples, headings, short_help, upstream_flags};
 
@@ -334,6 +334,14 @@ pub enum Store {
         #[command(flatten)]
         place: CertificatePlace,
 
+        /// Have a running server write it, from its memory and without its keys. Its user must be allowed to post to
+        /// /storage/backup.
+        #[arg(long, conflicts_with_all = ["data_dir", "cert_dir"])]
+        from_server: bool,
+
+        #[command(flatten)]
+        server: RunningServer,
+
         /// The file to create; - for stdout.
         file: PathBuf,
     },
@@ -455,6 +463,11 @@ impl Serve {
     pub fn engine(&self) -> Engine {
         if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
     }
+
+    /// The domain of the host names of workspaces.
+    pub fn workspace_domain(&self) -> &str {
+        self.workspace_domain.as_deref().unwrap_or("workspaces.localhost")
+    }
 }
 
 #[derive(Args)]
@@ -488,6 +501,10 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Storage")]
     pub encryption_provider_config_automatic_reload: bool,
+
+    /// Time between scrubs, which read the log of the embedded store again and name what is damaged, such as 24h; 0 for none.
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration, help_heading = "Storage")]
+    pub scrub_interval: std::time::Duration,
 
     #[command(flatten)]
     pub backups: ScheduleFlags,
@@ -541,6 +558,12 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_WORKSPACES", help_heading = "Serving")]
     pub workspaces: bool,
+
+    /// Domain of the host names of workspaces: requests for NAME.DOMAIN are those for /clusters/NAME, whether that is their host or the
+    /// server name of their TLS handshake. The certificate that the server creates is valid for these names, and if the flag is given,
+    /// kubeconfigs of workspaces have them as tls-server-name. [default: workspaces.localhost]
+    #[arg(long, value_name = "DOMAIN", value_parser = domain, env = "PINTLE_WORKSPACE_DOMAIN", help_heading = "Serving")]
+    pub workspace_domain: Option<String>,
 
     /// Networks that webhooks and APIServices of workspaces may be in, comma separated, such as 10.0.0.0/8; an address of
     /// --service-address may be in any. [default: with a --bind-address that only this machine reaches, all; otherwise all but

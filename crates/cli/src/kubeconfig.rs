@@ -109,13 +109,16 @@ impl Kubeconfig {
         Some(cluster.str_at(&["cluster", "server"])).filter(|server| !server.is_empty())
     }
 
-    /// A kubeconfig with the cluster and the user of the current context alone, for the API at another URL of the same server.
-    /// Its context has the name `name`. `None` without a current context.
-    pub fn for_branch(&self, name: &str, url: &str) -> Option<Kubeconfig> {
+    /// A kubeconfig with the cluster and the user of the current context alone, for the API at another URL of the same server, with
+    /// this name of the server in the handshake unless it is empty. Its context has the name `name`. `None` without a current context.
+    pub fn for_branch(&self, name: &str, url: &str, host: &str) -> Option<Kubeconfig> {
         let context = self.named("contexts", self.0.str_at(&["current-context"]))?.get("context")?;
         let mut cluster = self.named("clusters", context.str_at(&["cluster"]))?.get("cluster")?.clone();
         let user = self.named("users", context.str_at(&["user"]))?.get("user")?.clone();
         cluster.set_at(&["server"], Value::from(url));
+        if !host.is_empty() {
+            cluster.set_at(&["tls-server-name"], Value::from(host));
+        }
         Some(Kubeconfig(server::kubeconfig(name, cluster, user)))
     }
 

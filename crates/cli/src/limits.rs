@@ -32,6 +32,17 @@ pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(3600);
 pub const CERTIFICATE_BEFORE: Duration = Duration::from_secs(3600);
 /// Shortest lifetime of the certificate of a user: that of a certificate signing request.
 pub const USER_CERTIFICATE_MIN: Duration = Duration::from_secs(600);
+/// Bytes that a scrub reads before it pauses: with the pause, 16 MiB in a second, which leaves the disk and the processor to others.
+pub const SCRUB_PART_BYTES: u64 = 1 << 20;
+pub const SCRUB_PAUSE: Duration = Duration::from_millis(60);
+/// Time between two looks for free memory. A look takes each thread less than a millisecond.
+pub const FREE_MEMORY_INTERVAL: Duration = Duration::from_secs(30);
+/// More than mimalloc's `purge_delay`, for which it keeps empty pages.
+pub const FREE_MEMORY_DELAY: Duration = Duration::from_secs(2);
+/// mimalloc's `generic_collect`: it looks for empty pages once in so many allocations that are not small.
+pub const FREE_MEMORY_ALLOCATIONS: usize = 10_000;
+/// More than mimalloc's `MI_SMALL_SIZE_MAX`.
+pub const FREE_MEMORY_ALLOCATION_BYTES: usize = 4096;
 /// Time after which a scheduled backup that has failed is made again.
 pub const BACKUP_RETRY: Duration = Duration::from_secs(300);
 /// Bytes of all manifests of an admission plugin; kube-apiserver has no limit.

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use base::metrics::METRICS;
@@ -26,7 +27,7 @@ use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
 use crate::sharing::{Role, Shared};
-use crate::{accounts, etcd, logs};
+use crate::{accounts, etcd, logs, memory, scrub};
 
 /// Serves until a signal. The error is one line.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
@@ -49,7 +50,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     server::bound_history(flags.history_bytes, flags.history_duration);
     let (storage, credentials) = open(flags, &feature_gates, is_new)?;
     let storage = encryption.apply(storage);
-    let backups = planned_backups(flags, &credentials, &storage)?;
+    let upkeep = Upkeep::plan(flags, &credentials, &storage)?;
     credentials.equip(&mut controllers)?;
     let files = Files::of(flags, &credentials);
     authentication.tokens = files.tokens()?;
@@ -96,7 +97,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         };
         let ready = announce(flags, &given.changed, &server, &credentials, started)?;
         shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
-        begin_upkeep(flags, backups, encryption);
+        upkeep.begin(flags, encryption, threads.metrics().num_workers())?;
         make_shared(flags, &mut key);
         until_end(server, &credentials, &mut signals, &mut key).await
     });
@@ -104,11 +105,27 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     ended
 }
 
-/// Starts the work besides requests: scheduled backups, and reloads of the encryption configuration.
-fn begin_upkeep(flags: &Serve, backups: Option<BackupPlan>, encryption: crate::encryption::Configured) {
-    backups.into_iter().for_each(BackupPlan::start);
-    if flags.encryption_provider_config_automatic_reload {
-        encryption.follow();
+/// The work besides requests: free memory, scrubs, scheduled backups, and reloads of the encryption configuration.
+struct Upkeep {
+    backups: Option<BackupPlan>,
+    /// Not owned: the store is closed when the server stops.
+    scrubbed: Weak<dyn store::Store>,
+}
+
+impl Upkeep {
+    fn plan(flags: &Serve, credentials: &Credentials, storage: &server::Storage) -> Result<Upkeep, String> {
+        let backups = planned_backups(flags, credentials, storage)?;
+        Ok(Upkeep { backups, scrubbed: Arc::downgrade(&storage.store) })
+    }
+
+    fn begin(self, flags: &Serve, encryption: crate::encryption::Configured, threads: usize) -> Result<(), String> {
+        memory::start(threads);
+        scrub::start(self.scrubbed, flags.scrub_interval)?;
+        self.backups.into_iter().for_each(BackupPlan::start);
+        if flags.encryption_provider_config_automatic_reload {
+            encryption.follow();
+        }
+        Ok(())
     }
 }
 
@@ -143,6 +160,10 @@ fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken, Strin
     let socket = threads.block_on(bind(SocketAddr::new(flags.bind_address, flags.secure_port)))?;
     let is_new = !flags.data_dir.exists();
     store::create_directory(&flags.data_dir).map_err(|error| error.to_string())?;
+    if std::fs::metadata(&flags.data_dir).is_ok_and(|metadata| metadata.permissions().mode() & 0o005 != 0) {
+        let directory = flags.data_dir.display();
+        tracing::warn!(%directory, "every user can enter the data directory; take that permission away (chmod o-rx)");
+    }
     if let Some(shared) = shared.filter(|_| is_new && flags.engine() == Engine::Memory) {
         shared.remove(&flags.data_dir);
     }
@@ -216,7 +237,13 @@ fn workspaces(flags: &Serve, socket: &tokio::net::TcpListener) -> Result<Option<
         [] => Egress::OtherHosts,
         networks => Egress::Networks(networks.into()),
     };
-    Ok(Some(WorkspaceConfig { features: Box::new(features), url: url(address), egress }))
+    Ok(Some(WorkspaceConfig {
+        features: Box::new(features),
+        url: url(address),
+        domain: flags.workspace_domain().to_owned(),
+        names_hosts: flags.workspace_domain.is_some(),
+        egress,
+    }))
 }
 
 /// The optional APIs and the feature gates.

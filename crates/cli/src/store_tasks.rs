@@ -23,7 +23,8 @@ pub fn run(task: &Store) -> Result<(), String> {
         Store::Check { place, backup, salvage: None, output, .. } => {
             check(&Checked::of(&place.data_dir, backup.as_deref()), *output)
         }
-        Store::Backup { place, file } => backups::back_up(&place.place.data_dir, &place.directory(), file),
+        Store::Backup { from_server: true, server, file, .. } => backups::fetch(&server.kubeconfigs(), file),
+        Store::Backup { place, file, .. } => backups::back_up(&place.place.data_dir, &place.directory(), file),
         Store::Restore { place, file, bump_revision } => backups::restore(file, &place.data_dir, *bump_revision),
         Store::Backups(Backups::List { target, output }) => backups::list(target, *output),
         Store::Backups(Backups::Prune { target, keep }) => backups::prune(target, *keep),

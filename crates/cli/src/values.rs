@@ -81,6 +81,14 @@ pub fn subject_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a domain, which names of hosts are put in front of.
+pub fn domain(text: &str) -> Result<String, String> {
+    match machinery::names::dns1123_subdomain(&text.to_ascii_lowercase()).is_empty() {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("it is no DNS name".to_owned()),
+    }
+}
+
 /// Parses the mode of a file that its owner can read and write.
 pub fn mode(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {

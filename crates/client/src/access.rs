@@ -67,7 +67,12 @@ impl Access {
     /// Access to the API outside of workspaces, with the same credentials.
     #[must_use]
     pub fn outside_workspaces(mut self) -> Access {
-        if let Some((root, _)) = self.server.split_once("/clusters/") {
+        if let Some((root, below)) = self.server.split_once("/clusters/") {
+            let name = below.split(['/', '.']).next().unwrap_or_default();
+            // the name of the server in the handshake may be that of the workspace
+            if let Some(domain) = self.server_name.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) {
+                self.server_name = domain.to_owned();
+            }
             self.server = root.to_owned();
         }
         self
@@ -151,6 +156,12 @@ mod tests {
             let access = Access { server: server.to_owned(), ..Access::default() };
             assert_eq!(access.clone().to_workspace("b").server, "https://x/clusters/b");
             assert_eq!(access.outside_workspaces().server.trim_end_matches('/'), "https://x");
+        }
+        for (name, outside) in [("a.w.example", "w.example"), ("x.example", "x.example"), ("", "")] {
+            let server = "https://x/clusters/a.uid".to_owned();
+            let access = Access { server, server_name: name.to_owned(), ..Access::default() };
+            let access = access.outside_workspaces();
+            assert_eq!((access.server.as_str(), access.server_name.as_str()), ("https://x", outside));
         }
     }
 

@@ -104,6 +104,8 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
         workspaces: Some(WorkspaceConfig {
             features: Box::new(move |release| features(&of_workspaces, release)),
             url: port.map(|(_, url)| url).unwrap_or_default(),
+            domain: "workspaces.localhost".to_owned(),
+            names_hosts: false,
             egress: Egress::All,
         }),
         testing: wanted.testing,

@@ -166,7 +166,7 @@ impl Config {
         audit: &Arc<Audit>,
         storage: &Storage,
     ) -> Option<Arc<Workspaces>> {
-        let WorkspaceConfig { features, url, egress } = self.workspaces.take()?;
+        let WorkspaceConfig { features, url, domain, names_hosts, egress } = self.workspaces.take()?;
         Some(Workspaces::new(workspaces::Parts {
             blueprint: blueprint.clone(),
             features,
@@ -178,6 +178,8 @@ impl Config {
             watches_max: limits::workspace_watches_max(self.descriptors),
             compatible_minor: self.compatible_minor,
             url,
+            domain,
+            names_hosts,
             durable: storage.store.size().is_some(),
             testing: self.testing,
         }))
@@ -190,6 +192,10 @@ pub struct WorkspaceConfig {
     pub features: workspaces::Features,
     /// The URL of the server, for the status of workspaces.
     pub url: String,
+    /// Requests for the host `NAME.DOMAIN` are for the workspace NAME.
+    pub domain: String,
+    /// Whether kubeconfigs name that host: the certificate is valid for it.
+    pub names_hosts: bool,
     /// The networks that workspaces may call.
     pub egress: Egress,
 }

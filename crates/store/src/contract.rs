@@ -214,6 +214,13 @@ pub trait Store: Send + Sync {
         drop(observer);
     }
 
+    /// Reads what is on the disk again, and returns the places that are damaged. Waits for the disk, and for `pace`, which is called
+    /// with the number of bytes that have been read and ends the work by returning false.
+    fn scrub(&self, pace: &mut dyn FnMut(u64) -> bool) -> Vec<StoreError> {
+        let _ = pace;
+        vec![]
+    }
+
     /// The error with which writes fail at present, if they do; reads and followers work.
     fn health(&self) -> Result<(), StoreError> {
         Ok(())

@@ -34,9 +34,11 @@ pub const TAIL_APPLIED_BYTES_MAX: usize = 1 << 20;
 pub const ENTRIES_BATCH: usize = 1024;
 /// Capacity of the committer's queue; callers wait when it is full: a few groups of writes.
 pub const QUEUE_MAX: usize = 4096;
-/// Bytes of the records of one frame of a checkpoint: the committer writes at the same time, so a checkpoint is written
-/// in small pieces.
-pub const CHECKPOINT_FRAME_BYTES: usize = 256 << 10;
+/// Bytes of the records of one frame of a checkpoint, unless a single record is larger: what a flipped bit costs. The headers of
+/// the frames are a part in 700.
+pub const CHECKPOINT_FRAME_BYTES: usize = 16 << 10;
+/// Bytes of a checkpoint that are written at a time: the committer writes at the same time.
+pub const CHECKPOINT_WRITE_BYTES: usize = 256 << 10;
 /// Bytes of the differences that a fork of an earlier revision writes.
 pub const FORK_DIFFERENCE_BYTES_MAX: usize = 1 << 30;
 /// Bytes of them that are written at a time, unless a single one is larger: other writes wait no longer than for a few of their own.
@@ -50,8 +52,8 @@ pub const FRAME_BYTES_MAX: usize = 4 << 20;
 pub const REWRITE_BYTES: usize = 1 << 20;
 /// Bytes read from a file at a time.
 pub const READ_BYTES: usize = 1 << 20;
-/// Frames of a checkpoint that each thread of a recovery may be ahead of the one that takes them.
-pub const FRAMES_AHEAD: usize = 4;
+/// Parts of a checkpoint, of [`READ_BYTES`], that each thread of a recovery may be ahead of the one that takes them.
+pub const PARTS_AHEAD: usize = 1;
 /// Changes per batch of a follower; etcd: 1000 events per response.
 pub const FOLLOWER_BATCH: usize = 1024;
 /// Attempts to read a log that seems to be corrupt: a server may be writing the same bytes.

@@ -163,8 +163,10 @@ class Server:
         """A new workspace, which is empty unless `spec` says otherwise; see `pintle workspace create --help`."""
         name = name or f"w-{uuid.uuid4().hex[:12]}"
         # it can be used when the response comes
-        self.client.request("POST", f"/clusters/{name}", spec)
-        return Workspace(self, name)
+        kubeconfig = self.client.request("POST", f"/clusters/{name}", spec)
+        # of a workspace that ends, the URL has the uid, since another one may get the name
+        place = kubeconfig["clusters"][0]["cluster"]["server"].rsplit("/", 1)[1]
+        return Workspace(self, name, place.partition(".")[2])
 
     def template(self, key: str, build: Callable[[Workspace], object]) -> Workspace:
         """The template of a key. The first process that asks for it calls `build` with the new workspace; the others wait. The file

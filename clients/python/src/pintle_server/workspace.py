@@ -35,9 +35,9 @@ FIRST = ("Namespace", "CustomResourceDefinition")
 class Workspace:
     """A workspace of a server: `name`, `url`, `clock`, and `aio`, which has its methods as coroutines."""
 
-    def __init__(self, server: Server, name: str) -> None:
-        self.server, self.name = server, name
-        self.prefix = f"/clusters/{name}"
+    def __init__(self, server: Server, name: str, uid: str = "") -> None:
+        self.server, self.name, self.uid = server, name, uid
+        self.prefix = f"/clusters/{name}.{uid}" if uid else f"/clusters/{name}"
         self.url = server.url + self.prefix
         self.clock = Clock(self)
         self.aio = AsyncWorkspace(self)
@@ -50,6 +50,7 @@ class Workspace:
 
     def patch(self, patch: dict[str, Any]) -> Any:
         """A merge patch of the object that stands for the workspace."""
+        patch = {"metadata": {"uid": self.uid}, **patch} if self.uid else patch
         return self.server.client.request("PATCH", f"{WORKSPACES}/{self.name}", patch, "application/merge-patch+json")
 
     def fork(self, name: str | None = None, **spec: Any) -> Workspace:
@@ -64,9 +65,10 @@ class Workspace:
     def delete(self) -> None:
         """Deletes the workspace, with all that is in it."""
         try:
-            self.server.client.request("DELETE", f"{WORKSPACES}/{self.name}")
+            self.server.client.request("DELETE", f"{WORKSPACES}/{self.name}", {"preconditions": {"uid": self.uid}} if self.uid else None)
         except ResponseError as error:
-            if error.code != 404:
+            # it is gone, and another one may have its name
+            if error.code not in (404, 409):
                 raise
         if self._kubeconfig:
             pathlib.Path(self._kubeconfig).unlink(missing_ok=True)

@@ -32,6 +32,8 @@ metrics! {
             "Bytes that the server can still write to the file system of its data directory";
         data_directory_size_bytes: Gauge =>
             "pintle_data_directory_size_bytes", "Size of the file system of the data directory in bytes";
+        pub store_damaged_frames: Gauge =>
+            "pintle_store_damaged_frames", "Damaged places that the last scrub of the embedded store has found on the disk";
         pub store_commit_duration_seconds: Histogram = DISK_SECONDS.new_metric() =>
             "pintle_store_commit_duration_seconds",
             "Duration of commits of the embedded store with their syncs, in seconds";

@@ -4,9 +4,10 @@ mod directory;
 mod name;
 mod schedule;
 
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
+use client::{Access, Method, Request};
 use machinery::{Value, json};
 use store::{BackupFile, Content, Restored};
 
@@ -79,6 +80,50 @@ pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<(), St
     write_file(&scratch, found, &files)?;
     scratch.publish(file)?;
     logs::print(format!("{} holds {content}\n", file.display()).as_bytes())
+}
+
+/// Runs `pintle store backup --from-server`: what a running server holds, to a new file or to stdout.
+pub fn fetch(kubeconfigs: &[PathBuf], file: &Path) -> Result<(), String> {
+    let access = Access::read_all(kubeconfigs)?.outside_workspaces();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    if file == Path::new(STANDARD) {
+        return runtime.block_on(receive(&access, &mut std::io::stdout()));
+    }
+    if file.exists() {
+        return Err(format!("{}: the file exists already", file.display()));
+    }
+    let scratch = Scratch::beside(file);
+    let mut written = scratch.create()?;
+    runtime.block_on(receive(&access, &mut written))?;
+    written.sync_all().map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    let summary = store::check_backup(&scratch.0).map_err(|error| error.to_string())?;
+    scratch.publish(file)?;
+    let (objects, branches) = (counted(summary.objects, "object"), with_branches(summary.branches));
+    let revision = summary.revision;
+    logs::print(
+        format!("{} holds {objects}{branches} at revision {revision}, without keys\n", file.display()).as_bytes(),
+    )
+}
+
+/// Has a server make a backup, and writes it to `out`.
+async fn receive(access: &Access, out: &mut impl Write) -> Result<(), String> {
+    let request =
+        Request { method: Method::POST, path: "/storage/backup".to_owned(), headers: vec![], body: Default::default() };
+    let mut response = client::connect(access).await?.exchange(request).await?;
+    if response.code() != 200 {
+        let body = response.rest().await?;
+        let status = machinery::value::decode(&body).unwrap_or_default();
+        return Err(format!(
+            "the server refuses to make a backup: {}: {}",
+            response.code(),
+            status.str_at(&["message"])
+        ));
+    }
+    while let Some(bytes) = response.next().await? {
+        out.write_all(&bytes).map_err(|error| format!("cannot write the backup: {error}"))?;
+    }
+    out.flush().map_err(|error| format!("cannot write the backup: {error}"))
 }
 
 /// Runs `pintle store restore`: a new data directory from a backup in a file or on stdin.

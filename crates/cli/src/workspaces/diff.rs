@@ -77,12 +77,12 @@ async fn objects(client: &mut JsonClient, workspace: &str) -> Result<Objects, St
     Ok(all)
 }
 
-/// Whether the server itself writes an object whenever it is missing: an APIService of a group that it serves, and the Lease of the
-/// server that runs the controllers, where several share an etcd.
+/// Whether the server itself writes an object whenever it is missing: an APIService of a group that it serves, and the Leases of the
+/// servers that run controllers, where several share an etcd.
 fn is_maintained(object: &Value) -> bool {
     let of = |field| object.str_at(&["metadata", field]);
     let has_holder = object.at(&["spec", "holderIdentity"]).is_some();
-    has_holder && (of("namespace"), of("name")) == ("kube-system", "pintle-controllers")
+    has_holder && of("namespace") == "kube-system" && of("name").starts_with("pintle-controllers")
         || object.at(&["metadata", "labels", "kube-aggregator.kubernetes.io/automanaged"]).is_some()
 }
 
@@ -91,6 +91,10 @@ fn visible(object: &Value) -> Value {
     let mut object = object.clone();
     for field in MAINTAINED {
         object.remove_at(&["metadata", field]);
+    }
+    // only namespaces have the label; its uid is the id of the cluster
+    if object.str_at(&["metadata", "labels", "kubernetes.io/metadata.name"]) == "kube-system" {
+        object.remove_at(&["metadata", "uid"]);
     }
     object
 }

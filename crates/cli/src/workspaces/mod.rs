@@ -313,11 +313,12 @@ fn print_kubeconfig(workspace: &Value, files: &[PathBuf]) -> Result<(), String> 
 /// The kubeconfig of a workspace, with the credentials of the current context.
 fn kubeconfig_of(workspace: &Value, files: &[PathBuf]) -> Result<String, String> {
     let (name, url) = (workspace.str_at(&["metadata", "name"]), workspace.str_at(&["status", "url"]));
+    let host = workspace.str_at(&["status", "host"]);
     if url.is_empty() {
         return Err(format!("workspace {name:?} is not ready: {}", workspace.str_at(&["status", "message"])));
     }
     for file in files {
-        if let Some(found) = Kubeconfig::read(file)?.and_then(|kubeconfig| kubeconfig.for_branch(name, url)) {
+        if let Some(found) = Kubeconfig::read(file)?.and_then(|kubeconfig| kubeconfig.for_branch(name, url, host)) {
             return Ok(found.text());
         }
     }

@@ -93,7 +93,10 @@ async fn build(
     server: &RunningServer,
 ) -> Result<ExitCode, String> {
     let began = clock::instant();
-    let workspace = ready(client, name).await?;
+    let mut workspace = ready(client, name).await?;
+    // once another builder has the name, the server refuses what this one still writes
+    let url = format!("{}.{uid}", workspace.str_at(&["status", "url"]));
+    workspace.set_at(&["status", "url"], Value::from(url));
     let file = Scratch::elsewhere();
     let written = file.create()?.write_all(kubeconfig_of(&workspace, &server.kubeconfigs())?.as_bytes());
     written.map_err(|error| format!("cannot write a kubeconfig: {error}"))?;

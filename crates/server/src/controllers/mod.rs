@@ -12,7 +12,6 @@ mod expiry;
 mod flow;
 mod garbage;
 mod history;
-
 mod leader;
 mod migrator;
 mod namespace_objects;
@@ -43,7 +42,7 @@ use reconciler::{Controller, controller};
 use crate::verbs::Context;
 
 pub use control_plane::keep_control_plane;
-pub use leader::is_lease;
+pub use leader::{Membership, is_lease};
 pub use namespace_objects::published_authority;
 pub use signing::CertificateSigner;
 pub use switch::Controllers;
@@ -67,6 +66,8 @@ struct Runner {
 pub struct ControllerManager {
     /// Whether the controllers run on this server without leader election.
     alone: bool,
+    /// In a workspace: this server among those that run controllers.
+    membership: Option<Arc<Membership>>,
     /// Whether ClusterRoles are aggregated.
     aggregates: bool,
     all: Vec<EnabledController>,
@@ -105,6 +106,7 @@ impl ControllerManager {
         ];
         ControllerManager {
             alone: controllers.alone,
+            membership: controllers.membership.clone(),
             aggregates: on(switch::AGGREGATION),
             all: all
                 .into_iter()

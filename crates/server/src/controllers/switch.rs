@@ -1,5 +1,7 @@
 //! The selection of controllers: the flag `--controllers` of kube-controller-manager, with its names.
 
+use std::sync::Arc;
+
 /// A controller that can be switched.
 struct SwitchedController {
     name: &'static str,
@@ -47,6 +49,8 @@ pub struct Controllers {
     pub alone: bool,
     /// The CA bundle of the server's certificate, in PEM format.
     pub root_authority: String,
+    /// In a workspace of a shared store: this server among those that run controllers.
+    pub membership: Option<Arc<super::Membership>>,
     /// Signs certificates of clients, if the server has the key of a certificate authority.
     pub signer: Option<super::CertificateSigner>,
 }
@@ -79,10 +83,10 @@ impl Controllers {
 
     /// The controllers of a workspace. They sign no certificates: a client certificate names the same user in every API of the
     /// server, so the owner of a workspace could issue one for a user of `default`.
-    pub fn of_workspace(&self) -> Controllers {
+    pub fn of_workspace(&self, membership: Option<Arc<super::Membership>>) -> Controllers {
         // every field is named, so that a new one is not inherited unseen
-        let Controllers { chosen, event_ttl, alone, root_authority, signer: _ } = self.clone();
-        Controllers { chosen, event_ttl, alone, root_authority, signer: None }
+        let Controllers { chosen, event_ttl, alone, root_authority, membership: _, signer: _ } = self.clone();
+        Controllers { chosen, event_ttl, alone, root_authority, membership, signer: None }
     }
 
     /// Whether a controller creates the ServiceAccount `default` in each namespace.

@@ -9,6 +9,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use machinery::{Status, Value};
 use resource::{Registry, no_such_method};
 
+use super::backup;
 use super::body::Body;
 use super::chain::{Edge, HttpResponse};
 use super::measure;
@@ -71,6 +72,10 @@ impl Edge {
         // those of the server, which are for its operator
         if path == "/metrics" && !self.is_workspace() {
             return self.metrics(accept);
+        }
+        if path == backup::PATH && info.method == Method::POST && !self.is_workspace() {
+            let body = backup::backup(self.context.objects.store()).await;
+            return body.map_or_else(|status| reply.status(&status), Response::new);
         }
         if let Some(check) = ["/healthz/", "/livez/", "/readyz/"].iter().find_map(|parent| path.strip_prefix(parent)) {
             return self.health.check(check);

@@ -29,6 +29,9 @@ pub struct Door {
 
 /// APIs of their own below [`BRANCHES`].
 pub trait Branches: Send + Sync {
+    /// The domain whose host names are those of branches.
+    fn domain(&self) -> &str;
+
     /// Responds to a request whose path begins with [`BRANCHES`].
     fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse>;
 }
@@ -50,9 +53,20 @@ impl Door {
         let _ = self.edge.set(edge);
     }
 
-    pub async fn serve(&self, client: Arc<Client>, request: Request<Incoming>) -> Response<Body> {
+    /// Responds to a request of a connection. `tls_name` is the name of the server in the handshake.
+    pub async fn serve(
+        &self,
+        client: Arc<Client>,
+        tls_name: Option<&str>,
+        mut request: Request<Incoming>,
+    ) -> Response<Body> {
         if let Some(refusal) = host::refusal(request.version(), request.method(), request.headers()) {
             return refusal;
+        }
+        if let Some(branches) = self.branches.get()
+            && let Some(name) = host::workspace(request.uri(), request.headers(), tls_name, branches.domain())
+        {
+            host::put_below(request.uri_mut(), &format!("{BRANCHES}{name}"));
         }
         self.dispatch(client, RequestBody::of(request)).await
     }

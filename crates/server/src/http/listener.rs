@@ -126,13 +126,14 @@ async fn serve(
     if let Some(seconds) = peer.client().certificate.seconds_left() {
         METRICS.client_certificate_expiration_seconds.observe(seconds as f64);
     }
-    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let (_, session) = stream.get_ref();
+    let (is_http2, tls_name) = (session.alpn_protocol() == Some(b"h2"), session.server_name().map(Arc::<str>::from));
     let served = usage.clone();
     let service = hyper::service::service_fn(move |request| {
-        let (door, client) = (door.clone(), peer.client());
+        let (door, client, tls_name) = (door.clone(), peer.client(), tls_name.clone());
         let (usage, active) = (served.clone(), served.begin());
         async move {
-            let response = door.serve(client, request).await;
+            let response = door.serve(client, tls_name.as_deref(), request).await;
             if response.extensions().get::<Dropped>().is_some() {
                 return Err(DroppedConnection);
             }

@@ -1,6 +1,7 @@
 //! The HTTP server: listener, TLS, the handler chain, responses. Only this module depends on hyper.
 
 mod arrival;
+mod backup;
 mod body;
 mod chain;
 mod chunks;
@@ -43,6 +44,7 @@ pub use chain::{Edge, EdgeParts, HttpResponse, InPlaceOfStored, VerdictOnly};
 pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};
 pub use health::Health;
+pub use host::set_path;
 pub use inflight::InFlightMax;
 pub use interceptor::{
     CAUSE_ANNOTATION, Disruption, InterceptedRequest, Interception, Interceptor, Observation, RequestEnding, Tap,

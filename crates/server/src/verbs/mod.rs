@@ -68,7 +68,7 @@ pub use patch::PatchKind;
 pub use request::{Behind, Completion, Growth, Lag, Request, Room};
 pub use response::ResponseObject;
 pub use stand_in::{Addition, Provenance, StandIn, stand_in};
-pub use upkeep::create_missing;
+pub use upkeep::{create_missing, identify};
 pub use warnings::Warnings;
 pub use watch::{Watch, watch};
 pub use write::{check_update_options, create, patch, update};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
+use objects::Encoded;
 use resource::{Document, Resource, Subresource};
 
 use super::as_server::{SERVER, path_of};
@@ -12,6 +13,7 @@ use super::context::Context;
 use super::delete;
 use super::patch::PatchKind;
 use super::reconcile::{self, Repair};
+use super::stored;
 use super::write::{create, patch};
 use crate::limits;
 
@@ -66,6 +68,17 @@ async fn keep_all(
 ) -> Result<(), Status> {
     let keep = |wanted| async move { in_turn(context, || keep(context, kept, resource, &wanted)).await };
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
+}
+
+/// Gives the namespace kube-system this uid, which clients take for the id of the cluster.
+pub async fn identify(context: &Context, uid: &str) -> Result<(), Status> {
+    const NAME: &str = "kube-system";
+    let Some(resource) = context.registry.get("", "namespaces") else { return Ok(()) };
+    let Some(found) = resource.collection.get(NAME).filter(|found| found.meta.uid != uid) else { return Ok(()) };
+    let mut object = found.body.to_managed_value(0);
+    object.set_at(&["metadata", "uid"], Value::from(uid));
+    // another server may have done it
+    stored::put(context, &resource.key("", NAME), Encoded::of(&object), Some(found.revision)).await.map(drop)
 }
 
 /// Repeats a write until it does not conflict with writes of other servers.

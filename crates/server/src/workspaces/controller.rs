@@ -136,6 +136,10 @@ impl Workspaces {
             None => json!({"phase": "Ready", "url": url}),
             Some(why) => json!({"phase": "Failed", "message": why}),
         };
+        let host = self.host_of(name);
+        if !host.is_empty() {
+            status.set_at(&["host"], Value::from(host));
+        }
         let reset = workspace.spec().reset;
         if !reset.is_empty() {
             status.set_at(&["reset"], Value::from(reset));

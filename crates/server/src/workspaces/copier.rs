@@ -360,7 +360,7 @@ impl Workspaces {
         claim: &Claim,
         release: Release,
     ) -> Result<(), Status> {
-        let url = self.url_of(&claim.name);
+        let (url, host) = (self.url_of(&claim.name), self.host_of(&claim.name));
         let update = |object: &mut Value| {
             if object.str_at(&["status", "copying"]) != claim.copy {
                 return;
@@ -371,6 +371,7 @@ impl Workspaces {
             };
             set("phase", "Ready");
             set("url", &url);
+            set("host", &host);
             set("content", &claim.copy);
             set("copying", "");
             set("reset", &claim.spec.reset);

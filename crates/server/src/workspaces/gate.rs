@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
 use super::workspace::{Opened, Workspace};
-use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, status_response};
+use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, set_path, status_response};
 use crate::limits;
 
 /// Groups whose objects are not stored: a template responds to them too.
@@ -32,6 +32,15 @@ enum EnteredBy {
     Right,
     /// With a token that the workspace has signed, which its API has still to accept.
     OwnToken,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    name: &'a str,
+    uid: Option<&'a str>,
+    /// Below the workspace.
+    path: &'a str,
 }
 
 /// A workspace that a client may enter.
@@ -59,6 +68,10 @@ impl From<Status> for RefusedEntry {
 }
 
 impl Branches for Workspaces {
+    fn domain(&self) -> &str {
+        &self.parts.domain
+    }
+
     fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse> {
         Box::pin(async move { self.respond(client, request).await.unwrap_or_else(|status| status_response(&status)) })
     }
@@ -68,14 +81,20 @@ impl Workspaces {
     async fn respond(
         self: &Arc<Self>,
         client: Arc<Client>,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
     ) -> Result<HttpResponse, Status> {
         let below = request.uri().path().strip_prefix(BRANCHES).unwrap_or_default().to_owned();
         let (name, path) = below.find('/').map_or((below.as_str(), ""), |end| below.split_at(end));
         if request.method() == Method::POST && path.is_empty() {
             return self.create_quickly(client, request, name).await;
         }
+        // a name has no dot: what follows is the uid of the only workspace that is meant
+        let (name, uid) = name.split_once('.').map_or((name, None), |(name, uid)| (name, Some(uid)));
+        if uid.is_some() {
+            set_path(request.uri_mut(), &format!("{BRANCHES}{name}{path}"));
+        }
         let query = request.uri().query().unwrap_or_default();
+        let place = Place { name, uid, path };
         let info = RequestInfo::parse(request.method(), path, query);
         if info.path.trim_end_matches('/') == METRICS_PATH {
             return self.metrics(client, request).await;
@@ -84,7 +103,7 @@ impl Workspaces {
             let rewritten = self.rewrite(&client, request.headers(), name, query).await;
             return self.settle(client, request, rewritten).await;
         }
-        match self.pass(&client, request.headers(), name, path, &info).await {
+        match self.pass(&client, request.headers(), place, &info).await {
             Ok(Passage { opened, guard }) => {
                 let watch = (info.verb == Verb::Watch).then(|| opened.watches.clone());
                 let response = opened.edge.clone().serve(client, request).instrument(opened.span.clone()).await;
@@ -113,11 +132,14 @@ impl Workspaces {
         self: &Arc<Self>,
         client: &Client,
         headers: &HeaderMap,
-        name: &str,
-        path: &str,
+        Place { name, uid, path }: Place<'_>,
         info: &RequestInfo,
     ) -> Result<Passage, RefusedEntry> {
         let Entrance { workspace, by } = self.admit(client, headers, name).await?;
+        if uid.is_some_and(|uid| workspace.uid != uid) {
+            let why = format!("workspace {name:?} has been deleted, and another one has its name");
+            return Err(Status::new(Reason::Forbidden, why).into());
+        }
         if !workspace.settled(limits::WORKSPACE_COPY_WAIT).await {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }

@@ -35,6 +35,7 @@ use store::{Memory, Revision, Store};
 use tokio::sync::{Notify, watch};
 
 use crate::assembly::{Blueprint, Observer};
+use crate::controllers::Membership;
 use crate::http::{BRANCHES, Branches, Edge, Health, InFlightMax};
 use crate::verbs::Context;
 
@@ -68,6 +69,10 @@ pub struct Parts {
     pub compatible_minor: u32,
     /// The URL of the server, for the status of workspaces.
     pub url: String,
+    /// Requests for the host `NAME.DOMAIN` are for the workspace NAME.
+    pub domain: String,
+    /// Whether kubeconfigs name that host: the certificate is valid for it.
+    pub names_hosts: bool,
     /// Whether the workspace `default` is durable.
     pub durable: bool,
     /// Whether they have the objects of `testing.pintle.dev`.
@@ -102,6 +107,8 @@ pub struct Workspaces {
     gone: Mutex<Vec<Text>>,
     /// In a shared store: workspaces that are copied once their source is whole, by the name of that.
     waiting: Mutex<BTreeMap<Text, Vec<Text>>>,
+    /// In a shared store: this server among those that run the controllers of workspaces.
+    membership: OnceLock<Arc<Membership>>,
     /// Identifies this run of the server in claims of copies.
     run: String,
     /// When workspaces end, in milliseconds since the Unix epoch. A lifetime that was changed has an entry for each value.
@@ -121,6 +128,9 @@ pub async fn start(
     let _ = home.context.write_rules.set(definition::WRITE_RULES);
     controller::create_definition(&home.context).await.map_err(|status| status.message.clone())?;
     let store = home.context.objects.store();
+    if store.copying().is_some() && !workspaces.parts.blueprint.controllers.alone {
+        let _ = workspaces.membership.set(Membership::begin(&home.context, &stop));
+    }
     match store.branching() {
         Some(log) => {
             workspaces.check_keys(log).await?;
@@ -155,6 +165,7 @@ impl Workspaces {
             has_changed: Notify::new(),
             gone: Mutex::default(),
             waiting: Mutex::default(),
+            membership: OnceLock::new(),
             run: clock::uuid(),
             ends: Mutex::default(),
         })
@@ -247,6 +258,11 @@ impl Workspaces {
 
     fn url_of(&self, name: &str) -> String {
         format!("{}{BRANCHES}{name}", self.parts.url)
+    }
+
+    /// The host that kubeconfigs name beside the URL, for clients that drop the path of that; empty if it is not to be named.
+    fn host_of(&self, name: &str) -> String {
+        if self.parts.names_hosts { format!("{name}.{}", self.parts.domain) } else { String::new() }
     }
 
     /// What a new workspace begins from. The error is one line.

@@ -22,8 +22,8 @@ use super::{Pristine, Workspaces};
 use crate::assembly::{Base, Beginning, Blueprint};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
 use crate::testing::{self, Testing};
-use crate::verbs::Context;
 use crate::verbs::control_plane::ControlPlane;
+use crate::verbs::{self, Context};
 
 impl Workspaces {
     /// Enters a workspace that no request uses: makes its context. The error is one line.
@@ -104,6 +104,10 @@ impl Workspaces {
         let stop = watch::Sender::new(false);
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
+        }
+        // derived from the workspace, so that a reset and another server come to the same
+        if let Err(status) = verbs::identify(&assembled.context, &workspace.uid).await {
+            tracing::warn!(error = %status, name = %workspace.name, "a workspace has the cluster id of its source");
         }
         testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
         if !spec.template {
@@ -200,7 +204,7 @@ impl Workspaces {
             modes: own.modes.clone(),
             proxy_identity: None,
             service_ranges: own.service_ranges.clone(),
-            controllers: own.controllers.of_workspace(),
+            controllers: own.controllers.of_workspace(self.membership.get().cloned()),
             seats: self.seats.clone().map(SeatSupply::of),
             runtime,
             gates,

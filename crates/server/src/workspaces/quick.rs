@@ -50,17 +50,25 @@ impl Workspaces {
             // the response may be late: what the workspace begins with is being written
             let _ = tokio::time::timeout(limits::WORKSPACE_COPY_WAIT, workspace.begun()).await;
         }
-        if let Some(why) = workspace.and_then(|workspace| workspace.failure()) {
+        if let Some(why) = workspace.as_ref().and_then(|workspace| workspace.failure()) {
             return Err(Status::new(Reason::Invalid, format!("workspace {name:?} has failed: {why}")));
         }
-        let mut response = Response::new(Body::Full(self.kubeconfig(name, user).to_json().into()));
+        // of one that ends, the name may be taken again while the client still writes
+        let ends = workspace.filter(|workspace| workspace.spec().end.is_some());
+        let uid = ends.map(|workspace| format!(".{}", workspace.uid)).unwrap_or_default();
+        let url = self.url_of(name) + &uid;
+        let mut response = Response::new(Body::Full(self.kubeconfig(name, url, user).to_json().into()));
         *response.status_mut() = StatusCode::CREATED;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(response)
     }
 
-    fn kubeconfig(&self, name: &str, user: Value) -> Value {
-        let mut cluster = json!({"server": (self.url_of(name))});
+    fn kubeconfig(&self, name: &str, url: String, user: Value) -> Value {
+        let mut cluster = json!({"server": url});
+        let host = self.host_of(name);
+        if !host.is_empty() {
+            cluster.set_at(&["tls-server-name"], Value::from(host));
+        }
         let authority = &self.parts.blueprint.controllers.root_authority;
         if !authority.is_empty() {
             let encoded = base64::engine::general_purpose::STANDARD.encode(authority);

@@ -1,5 +1,6 @@
 //! Workspaces in process: the requests of one, and what the others see of them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +81,8 @@ impl TestServer {
             watches_max: 2,
             compatible_minor: 36,
             url: "https://pintle.example.com".to_owned(),
+            domain: "workspaces.localhost".to_owned(),
+            names_hosts: false,
             durable,
             testing: false,
         };
@@ -210,6 +213,23 @@ async fn forks_begin_with_the_objects_of_their_source() {
         let (code, body) = server.get(&format!("/clusters/{name}/api/v1/pods")).await;
         assert!(code == 403 && body.contains("cannot be used"), "{body}");
     }
+}
+
+#[tokio::test]
+async fn each_workspace_is_a_cluster_of_its_own() {
+    let server = TestServer::start().await;
+    for (name, from) in [("a", Value::Null), ("b", json!({"workspace": "a"})), ("c", json!({"workspace": "default"}))] {
+        server.create(name, if from == Value::Null { json!({}) } else { json!({"from": from}) }).await;
+    }
+    let id = async |prefix: &str| {
+        let (_, namespace) = server.get(&format!("{prefix}/api/v1/namespaces/kube-system")).await;
+        machinery::value::decode(namespace.as_bytes()).unwrap().str_at(&["metadata", "uid"]).to_owned()
+    };
+    let [home, a, b, c] = [id("").await, id("/clusters/a").await, id("/clusters/b").await, id("/clusters/c").await];
+    let all = BTreeSet::from([&home, &a, &b, &c]);
+    assert!(all.len() == 4 && !all.contains(&String::new()), "{all:?}");
+    assert_eq!(server.change("b", json!({"reset": "1"})).await.0, 200);
+    assert_eq!(id("/clusters/b").await, b);
 }
 
 #[tokio::test]
@@ -360,6 +380,7 @@ async fn outsiders_learn_nothing_of_workspaces() {
         ("jane", "gone", "/version", 404),
         ("jane", "b", "/version", 403),
         ("max", "a", "/version", 403),
+        ("max", "a.uid", "/version", 403),
         ("max", "b", "/version", 403),
         ("max", "a", "", 403),
         ("max", "A", "/version", 404),
@@ -769,6 +790,17 @@ async fn one_request_creates_and_returns_a_kubeconfig() {
     assert_eq!(server.put("a", "one").await, 201);
     assert_eq!(post(&admin(), "b", json!({"from": {"workspace": "a"}})).await.0, 201);
     assert_eq!(server.names("b").await, ["one"]);
+    // the kubeconfig of a workspace that ends is not one of the next workspace with that name
+    let (_, config) = post(&admin(), "t", json!({"ttl": "1h"})).await;
+    let url = config.items_at(&["clusters"])[0].str_at(&["cluster", "server"]).to_owned();
+    let path = format!("{}/api/v1/namespaces/default", url.strip_prefix("https://pintle.example.com").unwrap());
+    assert_eq!(server.get(&path).await.0, 200);
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(server.call(&admin(), Method::DELETE, &format!("{WORKSPACES}/t"), Value::Null).await.0, 200);
+    assert_eq!(server.call(&admin(), Method::PATCH, &path, label.clone()).await.0, 404);
+    assert_eq!(post(&admin(), "t", Value::Null).await.0, 201);
+    let (code, body) = server.call(&admin(), Method::PATCH, &path, label).await;
+    assert!(code == 403 && body.contains("another one has its name"), "{body}");
     for (client, name, spec, code, why) in [
         (admin(), "a", Value::Null, 409, "already exists"),
         (admin(), "c", json!({"from": {"workspace": "none"}}), 422, "there is no workspace \"none\" to fork"),

@@ -21,6 +21,11 @@ pub trait Disk: Send + Sync {
         Ok(bytes)
     }
 
+    /// Has the next read of a file come from the disk, not from memory of the operating system, where that is possible.
+    fn forget_cached(&self, name: &str) {
+        let _ = name;
+    }
+
     /// Creates a file, or truncates an existing one.
     fn create(&self, name: &str) -> io::Result<Box<dyn Appending>>;
 
@@ -104,6 +109,13 @@ impl Disk for Directory {
         let there = file.metadata()?.len().saturating_sub(offset);
         buffer.resize(length.min(usize::try_from(there).unwrap_or(usize::MAX)), 0);
         file.read_exact_at(buffer, offset)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn forget_cached(&self, name: &str) {
+        if let Ok(file) = File::open(self.path.join(name)) {
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        }
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn Appending>> {

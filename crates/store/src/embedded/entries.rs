@@ -11,6 +11,8 @@ pub struct Entries<A = Box<dyn Appending>> {
     file: A,
     header: Header,
     frame: Frame,
+    /// Frames that are not written yet.
+    whole: Vec<u8>,
     length: u64,
 }
 
@@ -25,7 +27,7 @@ impl<A: Appending> Entries<A> {
         let header = Header::new(revision);
         file.append(&header.encode())?;
         let frame = Frame::with_capacity(limits::CHECKPOINT_FRAME_BYTES);
-        Ok(Entries { file, header, frame, length: FILE_HEADER as u64 })
+        Ok(Entries { file, header, frame, whole: vec![], length: FILE_HEADER as u64 })
     }
 
     pub fn push(&mut self, revision: Revision, key: &[u8], value: &[u8]) -> std::io::Result<()> {
@@ -55,19 +57,29 @@ impl<A: Appending> Entries<A> {
     }
 
     fn flush_full(&mut self) -> std::io::Result<()> {
-        if self.frame.len() >= limits::CHECKPOINT_FRAME_BYTES { self.flush() } else { Ok(()) }
+        if self.frame.len() < limits::CHECKPOINT_FRAME_BYTES {
+            return Ok(());
+        }
+        self.end_frame();
+        if self.whole.len() < limits::CHECKPOINT_WRITE_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    fn end_frame(&mut self) {
+        let frame = std::mem::replace(&mut self.frame, Frame::with_capacity(limits::CHECKPOINT_FRAME_BYTES));
+        self.whole.append(&mut frame.finish(self.header.salt, self.header.first));
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        let frame = std::mem::replace(&mut self.frame, Frame::with_capacity(limits::CHECKPOINT_FRAME_BYTES));
-        let bytes = frame.finish(self.header.salt, self.header.first);
-        self.length += bytes.len() as u64;
-        self.file.append(&bytes)
+        self.length += self.whole.len() as u64;
+        self.file.append(&self.whole)?;
+        self.whole.clear();
+        Ok(())
     }
 
     /// Ends and syncs the file; returns its length in bytes, and the file.
     pub fn finish(mut self) -> std::io::Result<(u64, A)> {
         self.frame.push(Kind::End, self.header.first, &[], &[]);
+        self.end_frame();
         self.flush()?;
         self.file.sync()?;
         Ok((self.length, self.file))

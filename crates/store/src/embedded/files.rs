@@ -290,6 +290,11 @@ impl CheckpointRecords<'_> {
         CheckpointRecords { name, header, offset: FILE_HEADER as u64, has_ended: false }
     }
 
+    /// Where the next frame starts.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Calls `take` for each record of the next frame except the end.
     pub fn take(
         &mut self,

@@ -207,7 +207,7 @@ impl Frame {
         self.bytes[..4].copy_from_slice(FRAME_MAGIC);
         self.bytes[4..8].copy_from_slice(&length.to_be_bytes());
         self.bytes[12..20].copy_from_slice(&synced.to_be_bytes());
-        let header = header_checksum(salt, &self.bytes);
+        let header = header_checksum(seed(salt), &self.bytes);
         self.bytes[20..24].copy_from_slice(&header.to_be_bytes());
         let checksum = checksum(salt, &self.bytes);
         self.bytes[8..12].copy_from_slice(&checksum.to_be_bytes());
@@ -220,12 +220,13 @@ pub fn seed(salt: u64) -> u32 {
     crc32c::crc32c(&salt.to_be_bytes())
 }
 
-/// Checksum of the length and the synced revision, so that neither is used when it is corrupt.
-fn header_checksum(salt: u64, frame: &[u8]) -> u32 {
-    header_checksum_from(seed(salt), frame)
+/// Whether bytes begin with the header of a frame of a file whose checksums start with `seed`.
+fn is_header(seed: u32, bytes: &[u8]) -> bool {
+    bytes.len() >= FRAME_HEADER && bytes.starts_with(FRAME_MAGIC) && header_checksum(seed, bytes) == u32_at(bytes, 20)
 }
 
-fn header_checksum_from(seed: u32, frame: &[u8]) -> u32 {
+/// Checksum of the length and the synced revision, so that neither is used when it is corrupt.
+fn header_checksum(seed: u32, frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &frame[4..8]), &frame[12..20])
 }
 
@@ -279,14 +280,28 @@ impl<'a> Reader<'a> {
         Reader { disk, name, salt, at: offset, buffer: Bytes::new(), used: 0, ahead: limits::READ_BYTES }
     }
 
-    /// A reader that reads no bytes of frames that it skips.
-    pub fn skipping(disk: &'a dyn Disk, name: &'a str, salt: u64, offset: u64) -> Reader<'a> {
-        Reader { ahead: FRAME_HEADER, ..Reader::new(disk, name, salt, offset) }
+    /// A reader of parts of a file, see [`Reader::seek`].
+    pub fn of_parts(disk: &'a dyn Disk, name: &'a str, salt: u64) -> Reader<'a> {
+        Reader { ahead: FRAME_HEADER, ..Reader::new(disk, name, salt, 0) }
+    }
+
+    /// Goes on at the first frame that starts in the `length` bytes from `offset`, or behind them if none does. Returns false at the
+    /// end of the file.
+    pub fn seek(&mut self, offset: u64, length: usize) -> std::io::Result<bool> {
+        // the buffer is used again
+        self.used = self.buffer.len();
+        self.at = offset.wrapping_sub(self.used as u64);
+        let salt = self.salt;
+        let part = self.peek(length + FRAME_HEADER - 1)?;
+        let is_there = !part.is_empty();
+        let found = part.windows(FRAME_HEADER).position(|bytes| is_header(seed(salt), bytes));
+        self.used += found.unwrap_or(part.len().min(length));
+        Ok(is_there)
     }
 
     /// Where the next frame starts.
     pub fn offset(&self) -> u64 {
-        self.at + self.used as u64
+        self.at.wrapping_add(self.used as u64)
     }
 
     /// The next `length` bytes, fewer at the end of the file.
@@ -310,18 +325,11 @@ impl<'a> Reader<'a> {
         if header.is_empty() {
             return Ok(None);
         }
-        let is_whole = header.len() == FRAME_HEADER
-            && header.starts_with(FRAME_MAGIC)
-            && header_checksum(salt, header) == u32_at(header, 20);
-        if is_whole { Ok(Some(FRAME_HEADER + u32_at(header, 4) as usize)) } else { Err(Stop::Broken(offset)) }
-    }
-
-    /// Goes on behind the next frame, which is not checked. Returns false at the end of the file.
-    pub fn skip(&mut self) -> Result<bool, Stop> {
-        let Some(length) = self.length()? else { return Ok(false) };
-        self.at = self.offset() + length as u64;
-        (self.buffer, self.used) = (Bytes::new(), 0);
-        Ok(true)
+        if is_header(seed(salt), header) {
+            Ok(Some(FRAME_HEADER + u32_at(header, 4) as usize))
+        } else {
+            Err(Stop::Broken(offset))
+        }
     }
 
     /// The next frame; `None` at the end of the file. Keys and values are slices of the read buffer; a caller that keeps them
@@ -348,10 +356,7 @@ impl<'a> Reader<'a> {
         loop {
             let bytes = self.disk.read_at(self.name, at, limits::READ_BYTES)?;
             for (i, window) in bytes.windows(FRAME_HEADER).enumerate() {
-                let is_header = window.starts_with(FRAME_MAGIC)
-                    && header_checksum(self.salt, window) == u32_at(window, 20)
-                    && at + i as u64 > offset;
-                if is_header {
+                if at + i as u64 > offset && is_header(seed(self.salt), window) {
                     proven = proven.max(Some(u64_at(window, 12)));
                 }
             }
@@ -389,10 +394,7 @@ pub enum FrameAt {
 /// Looks for a frame at an offset of the content of a file whose checksums start with `seed`.
 pub fn frame_at(content: &Bytes, at: usize, seed: u32) -> FrameAt {
     let frame = &content[at.min(content.len())..];
-    let is_header = frame.len() >= FRAME_HEADER
-        && frame.starts_with(FRAME_MAGIC)
-        && header_checksum_from(seed, frame) == u32_at(frame, 20);
-    if !is_header {
+    if !is_header(seed, frame) {
         return FrameAt::None;
     }
     let frame = content.slice_ref(frame);

@@ -39,6 +39,7 @@ mod replay;
 mod salvage;
 mod salvage_branches;
 mod scan;
+mod scrub;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -442,6 +443,10 @@ impl Store for Embedded {
 
     fn observe(&self, observer: Arc<dyn StoreObserver>) {
         self.shared.timing.observe(observer);
+    }
+
+    fn scrub(&self, pace: &mut dyn FnMut(u64) -> bool) -> Vec<StoreError> {
+        scrub::scrub(&self.files, pace)
     }
 
     fn health(&self) -> Result<(), StoreError> {

@@ -89,22 +89,34 @@ pub fn each_record(
     mut take: impl FnMut(Record) -> Result<(), StoreError>,
 ) -> Result<u64, StoreError> {
     let mut records = CheckpointRecords::of(name, header);
-    let work = |turns: Turns, send: &mut dyn FnMut(Whole) -> bool| {
-        let mut reader = Reader::skipping(disk, name, header.salt, FILE_HEADER as u64);
-        // ends at the end of the file, and at an error, which reading on below meets again
-        for i in 0.. {
-            let goes_on = if i % turns.of == turns.first {
-                reader.next().ok().flatten().is_some_and(|frame| send(frame.detached()))
-            } else {
-                reader.skip().unwrap_or(false)
-            };
-            if !goes_on {
+    let work = |turns: Turns, send: &mut dyn FnMut(Vec<Whole>) -> bool| {
+        let mut reader = Reader::of_parts(disk, name, header.salt);
+        for part in (turns.first as u64..).step_by(turns.of) {
+            let start = FILE_HEADER as u64 + part * limits::READ_BYTES as u64;
+            let end = start + limits::READ_BYTES as u64;
+            if !reader.seek(start, limits::READ_BYTES).unwrap_or(false) {
+                return;
+            }
+            let mut frames = vec![];
+            // ends early at an error, which reading on below meets again
+            while reader.offset() < end
+                && let Ok(Some(frame)) = reader.next()
+            {
+                frames.push(frame.detached());
+            }
+            if !send(frames) {
                 return;
             }
         }
     };
-    on_all_cores(limits::FRAMES_AHEAD, work, |frames| {
-        frames.map_while(|frame| frame).try_for_each(|frame| records.take(frame, &mut take))
+    on_all_cores(limits::PARTS_AHEAD, work, |parts| {
+        for frame in parts.map_while(|part| part).flatten() {
+            if frame.offset != records.offset() {
+                break;
+            }
+            records.take(frame, &mut take)?;
+        }
+        Ok(())
     })?;
     records.take_rest(disk, |record| take(record.detached()))
 }
@@ -115,7 +127,7 @@ mod tests {
     use super::super::entries::Entries;
     use super::*;
 
-    /// Puts of 100 KB, so that each frame has three of them.
+    /// Puts of 100 KB, so that each has a frame of its own.
     const PUTS: u64 = 100;
 
     fn revisions(path: &std::path::Path) -> (Vec<Revision>, Result<u64, StoreError>) {
@@ -142,16 +154,32 @@ mod tests {
         let file = directory.path().join("a");
         let whole = std::fs::read(&file).unwrap();
         // in the header of the file's second frame, in a frame in the middle, and in the last record
-        let second = FILE_HEADER + 24 + 3 * (17 + 8 + 100_000);
+        let second = FILE_HEADER + 24 + 17 + 8 + 100_000;
         for at in [second + 5, whole.len() / 2, whole.len() - 1] {
             let mut flipped = whole.clone();
             flipped[at] ^= 1;
             std::fs::write(&file, flipped).unwrap();
             let (found, read) = revisions(directory.path());
-            let before = (at - FILE_HEADER) / (second - FILE_HEADER) * 3;
+            let before = (at - FILE_HEADER) / (second - FILE_HEADER);
             assert_eq!(found, (1..=before as u64).take(PUTS as usize).collect::<Vec<_>>(), "{at}");
             assert!(matches!(read, Err(StoreError::Corrupt(_))), "{at}: {read:?}");
         }
+        // parts in which no frame starts, and many of them start
+        let mut entries = Entries::create(&Directory::new(directory.path().to_owned()), "a", 4000).unwrap();
+        let sizes = (1..=4000).map(|revision| if revision % 1000 == 1 { 3 << 20 } else { revision as usize });
+        for (revision, size) in (1..).zip(sizes.clone()) {
+            entries.push(revision, b"k", &vec![b'x'; size]).unwrap();
+        }
+        entries.finish().unwrap();
+        let disk = Directory::new(directory.path().to_owned());
+        let header = frame::header(&disk, "a").unwrap().unwrap();
+        let mut found = vec![];
+        each_record(&disk, "a", header, |record| {
+            found.push(record.value.len());
+            Ok(())
+        })
+        .unwrap();
+        assert!(found.into_iter().eq(sizes));
         for length in [second, second + 10, whole.len() - 1] {
             std::fs::write(&file, &whole[..length]).unwrap();
             assert!(matches!(revisions(directory.path()).1, Err(StoreError::Corrupt(_))), "{length}");

@@ -5,6 +5,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -20,7 +21,7 @@ public final class Server implements AutoCloseable {
     // how long the key of a template stays taken after its builder has died
     private static final long LEASE_SECONDS = 10;
     static final int NOT_FOUND = 404;
-    private static final int CONFLICT = 409;
+    static final int CONFLICT = 409;
 
     final Map<?, ?> credentials;
     private final Connection connection;
@@ -80,8 +81,12 @@ public final class Server implements AutoCloseable {
     /** A new workspace with a name and with the fields of its specification. */
     public Workspace workspace(String name, Map<String, ?> spec) {
         // it can be used when the response comes
-        request("POST", "/clusters/" + name, spec, Api.JSON);
-        return new Workspace(this, name);
+        Map<String, Object> kubeconfig = request("POST", "/clusters/" + name, spec, Api.JSON);
+        Map<?, ?> cluster = (Map<?, ?>) ((List<?>) kubeconfig.get("clusters")).get(0);
+        String url = (String) ((Map<?, ?>) cluster.get("cluster")).get("server");
+        // of a workspace that ends, the URL has the uid, since another one may get the name
+        String place = url.substring(url.lastIndexOf('/') + 1);
+        return new Workspace(this, name, place.substring(Math.min(name.length() + 1, place.length())));
     }
 
     /**
@@ -127,7 +132,7 @@ public final class Server implements AutoCloseable {
                 return built(template, build);
             }
             if (isBuilt(name, until)) {
-                return new Workspace(this, name);
+                return new Workspace(this, name, "");
             }
         }
         throw new PintleException("the template " + key + " has not been built within " + BUILD_SECONDS + " s");

@@ -30,6 +30,8 @@ public final class Workspace implements AutoCloseable {
 
     private final Server server;
     private final String name;
+    /** Empty unless another workspace may get the name. */
+    private final String uid;
     private final Map<String, Kind> kinds = new HashMap<>();
     private final Map<Class<?>, Clients.Made> clients = new LinkedHashMap<>();
     private Path kubeconfig;
@@ -37,9 +39,10 @@ public final class Workspace implements AutoCloseable {
     /** The path of a kind. */
     private record Kind(String plural, boolean isNamespaced) {}
 
-    Workspace(Server server, String name) {
+    Workspace(Server server, String name, String uid) {
         this.server = server;
         this.name = name;
+        this.uid = uid;
     }
 
     /** Its name. */
@@ -54,7 +57,11 @@ public final class Workspace implements AutoCloseable {
 
     /** The URL of its API. */
     public String url() {
-        return server.url() + "/clusters/" + name;
+        return server.url() + prefix();
+    }
+
+    private String prefix() {
+        return "/clusters/" + name + (uid.isEmpty() ? "" : "." + uid);
     }
 
     /** A request to the API of the workspace; errors of the API are {@link ResponseException}. */
@@ -69,7 +76,7 @@ public final class Workspace implements AutoCloseable {
 
     /** A request with a body of another content type, such as that of a patch. */
     public Map<String, Object> request(String method, String path, Object body, String contentType) {
-        return server.request(method, "/clusters/" + name + path, body, contentType);
+        return server.request(method, prefix() + path, body, contentType);
     }
 
     /** A workspace that begins with everything in this one. */
@@ -90,7 +97,9 @@ public final class Workspace implements AutoCloseable {
 
     /** A change of the specification of the workspace. */
     void patch(Map<String, ?> spec) {
-        server.request("PATCH", Server.WORKSPACES + "/" + name, Map.of("spec", spec), Api.MERGE_PATCH);
+        Map<String, ?> metadata = uid.isEmpty() ? Map.of() : Map.of("uid", uid);
+        Map<String, ?> patch = Map.of("metadata", metadata, "spec", spec);
+        server.request("PATCH", Server.WORKSPACES + "/" + name, patch, Api.MERGE_PATCH);
     }
 
     /** Deletes the workspace with all that is in it, and closes the clients that have been made for it. */
@@ -98,9 +107,11 @@ public final class Workspace implements AutoCloseable {
         clients.values().forEach(made -> made.close().run());
         clients.clear();
         try {
-            server.request("DELETE", Server.WORKSPACES + "/" + name);
+            Object options = uid.isEmpty() ? null : Map.of("preconditions", Map.of("uid", uid));
+            server.request("DELETE", Server.WORKSPACES + "/" + name, options, Api.JSON);
         } catch (ResponseException error) {
-            if (error.code() != Server.NOT_FOUND) {
+            // it is gone, and another one may have its name
+            if (error.code() != Server.NOT_FOUND && error.code() != Server.CONFLICT) {
                 throw error;
             }
         }

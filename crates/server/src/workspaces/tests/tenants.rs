@@ -131,6 +131,33 @@ async fn a_fork_needs_a_right_to_its_source() {
     assert_eq!(server.names("fork-0").await, ["one"]);
 }
 
+#[tokio::test]
+async fn a_policy_keeps_names_from_users_who_may_create() {
+    let server = TestServer::start().await;
+    server.create("taken", json!({})).await;
+    allow(&server, "jane", json!([(rule(&["create"], &[]))])).await;
+    let refused = async |name: &str| {
+        let (code, body) = server.call(&user("jane"), Method::POST, &format!("/clusters/{name}"), Value::Null).await;
+        (code, body.replace(name, "NAME"))
+    };
+    // as for any object
+    assert_eq!(refused("taken").await.0, 409);
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let rules = json!([{"apiGroups": ["workspaces.pintle.dev"], "apiVersions": ["*"], "operations": ["CREATE"],
+        "resources": ["workspaces"]}]);
+    let expression = "object.metadata.name.startsWith(request.userInfo.username + '-')";
+    let policy = json!({"metadata": {"name": "names"}, "spec": {"matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": expression}]}});
+    let binding =
+        json!({"metadata": {"name": "names"}, "spec": {"policyName": "names", "validationActions": ["Deny"]}});
+    for (plural, object) in [("validatingadmissionpolicies", policy), ("validatingadmissionpolicybindings", binding)] {
+        let (code, body) = server.call(&admin(), Method::POST, &format!("{admission}/{plural}"), object).await;
+        assert_eq!(code, 201, "{body}");
+    }
+    assert_eq!(refused("taken").await, refused("vacant").await);
+    assert_eq!((refused("taken").await.0, refused("jane-1").await.0), (422, 201));
+}
+
 fn client(certificate: ClientCertificate) -> Arc<Client> {
     Arc::new(Client { certificate, address: Ipv4Addr::LOCALHOST.into() })
 }

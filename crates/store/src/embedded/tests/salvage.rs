@@ -9,8 +9,10 @@ use super::for_each;
 use super::model::{Act, Run, branches, live};
 use super::sim::{Chance, Sim};
 use crate::contract::{Change, Revision};
+use crate::embedded::disk::Directory;
+use crate::embedded::entries::Entries;
 use crate::embedded::entry::{BranchEntry, Difference, ForkOf};
-use crate::embedded::files::Segment;
+use crate::embedded::files::{Segment, checkpoint_name};
 use crate::embedded::frame::{FILE_HEADER, FRAME_HEADER};
 use crate::embedded::salvage::{Salvaged, salvage_disk};
 
@@ -126,6 +128,24 @@ fn everything_but_the_damaged_frame_is_found() {
             }
         }
     });
+}
+
+#[test]
+fn a_flipped_bit_of_a_checkpoint_costs_few_objects() {
+    const OBJECTS: Revision = 343;
+    let directory = tempfile::tempdir().unwrap();
+    let (disk, name) = (Directory::new(directory.path().to_owned()), checkpoint_name(OBJECTS));
+    let mut entries = Entries::create(&disk, &name, OBJECTS).unwrap();
+    for revision in 1..=OBJECTS {
+        entries.push(revision, &revision.to_be_bytes(), &[b'x'; 1000]).unwrap();
+    }
+    entries.finish().unwrap();
+    let mut bytes = std::fs::read(directory.path().join(&name)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let found = salvage_disk(&Sim::holding(&[(name, bytes)]));
+    let lost = OBJECTS as usize - found.snapshot.entries.len();
+    assert!((1..=16).contains(&lost), "{lost} objects are lost");
 }
 
 #[test]
