@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use kinds::CATALOGUE;
 use machinery::{Status, Value};
 use objects::{Objects, Stored};
-use resource::Resource;
+use resource::{Document, Resource, Subresource};
 
 use super::as_server::path_of;
 use super::context::Context;

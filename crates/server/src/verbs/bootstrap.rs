@@ -8,7 +8,7 @@ use base::clock;
 use kinds::{API_SERVICES, CATALOGUE, FLOW_GROUP, MANAGED, MANAGED_ALWAYS, MANAGED_AT_START, REGISTRATION_GROUP};
 use machinery::status::Reason;
 use machinery::{Status, Value};
-use resource::Resource;
+use resource::{Document, Resource, Subresource};
 
 use super::as_server::path_of;
 use super::context::Context;

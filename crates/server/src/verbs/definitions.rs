@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::clock;
 use kinds::set_terminating;
 use machinery::{Status, Text, Value};
-use resource::Resource;
+use resource::{Resource, Subresource};
 use schema::definition::{self, CLEANUP_FINALIZER};
 use tokio::time::Instant;
 

@@ -9,7 +9,7 @@ use base::clock;
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, registrations};
 use machinery::{Status, Value};
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
-use resource::{Outline, Resource};
+use resource::{Outline, Resource, Subresource};
 use schema::definition::{self, Taken, ThirdPartyNames, from_third_party};
 
 use super::as_server;

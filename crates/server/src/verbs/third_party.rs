@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use kinds::{THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES, add_cleanup_finalizer};
 use machinery::{FieldError, FieldPath, Status, Value};
-use resource::Resource;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+use resource::{Resource, Subresource};
 use schema::definition::{self, ThirdPartyNames, add_stored_versions, keeps_third_party, third_party_versions};
 
 use super::as_server;
