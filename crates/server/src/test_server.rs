@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::audit::Audit;
+use base::request::User;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use machinery::Value;
@@ -19,8 +20,7 @@ use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount,
 use crate::in_process::Caller;
 use crate::verbs::Context;
 
-/// A server with what a new one has, also with ServiceAccounts. Its controllers work when a test starts them or calls
-/// `finish_work`.
+/// A server with what a new one has. Its controllers work when a test starts them or calls `finish_work`.
 pub struct TestServer {
     pub context: Arc<Context>,
     pub controllers: Arc<ControllerManager>,
@@ -94,7 +94,7 @@ pub fn parts(context: Arc<Context>, health: Arc<Health>, stop: &watch::Sender<bo
 }
 
 pub fn administrator() -> Arc<Client> {
-    Caller::admin().client()
+    Caller::new(User::system("admin")).client()
 }
 
 /// A request whose body is JSON; a patch is a merge patch.

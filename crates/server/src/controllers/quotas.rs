@@ -245,6 +245,7 @@ mod tests {
         let create = async |plural: &str, object: Value| {
             server.ok(http::Method::POST, &format!("/api/v1/namespaces/default/{plural}"), object).await;
         };
+        create("serviceaccounts", json!({"metadata": {"name": "default"}})).await;
         for (name, cpu) in [("a", "1"), ("b", "250m")] {
             let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
             create("pods", json!({"metadata": {"name": name}, "spec": {"containers": [container]}})).await;

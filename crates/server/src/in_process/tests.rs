@@ -1,5 +1,9 @@
 //! Requests through the handler chain, for responses that no verb determines alone.
 
+mod legacy;
+mod mutations;
+mod users;
+
 use http::Method;
 use http_body_util::BodyExt as _;
 use machinery::json;

@@ -54,12 +54,12 @@ impl Table {
 
     /// What a file runs, besides the unit tests of its crate.
     pub fn of(&self, path: &str) -> Vec<Runs> {
-        if is_blackbox(path) {
-            return vec![Runs::File(path.to_owned())];
-        }
+        let itself = is_blackbox(path).then(|| Runs::File(path.to_owned()));
         let found = self.0.iter().filter(|line| path.starts_with(&line.beginning));
-        let longest = found.max_by_key(|line| line.beginning.len());
-        longest.map_or_else(|| vec![Runs::Section(ALL.to_owned())], |line| line.runs.clone())
+        match found.max_by_key(|line| line.beginning.len()) {
+            Some(line) => line.runs.iter().cloned().chain(itself).collect(),
+            None => vec![itself.unwrap_or_else(|| Runs::Section(ALL.to_owned()))],
+        }
     }
 
     /// The lines that name what does not exist, and the files of black-box tests that none names.
@@ -92,8 +92,9 @@ impl Table {
         let files = blackbox_files(paths);
         // a line that names all of them says nothing about one
         let named = |file: &&String| {
-            let lines = self.0.iter().filter(|line| line.runs.len() < files.len());
-            lines.flat_map(|line| &line.runs).any(|runs| *runs == Runs::File((*file).clone()))
+            let names_all = |line: &Line| files.iter().all(|file| line.runs.contains(&Runs::File(file.clone())));
+            let mut lines = self.0.iter().filter(|line| !names_all(line));
+            lines.any(|line| line.beginning == **file || line.runs.contains(&Runs::File((*file).clone())))
         };
         let unnamed = files.iter().filter(|file| !named(file));
         problems.extend(unnamed.map(|file| (1, format!("no line names {file}"))));
@@ -136,8 +137,10 @@ mod tests {
 
     #[test]
     fn longest_beginning_decides() {
-        let table =
-            Table::parse("# note\ncrates/ all\ncrates/cel/ b .fuzz @schema\ndocs/\n", &blackbox_files(&paths()));
+        let table = Table::parse(
+            "# note\ncrates/ all\ncrates/cel/ b .fuzz @schema\ndocs/\ntests/blackbox/test_a.py .fuzz\n",
+            &blackbox_files(&paths()),
+        );
         let file = |name: &str| Runs::File(file_of(name));
         for (path, runs) in [
             (
@@ -145,6 +148,7 @@ mod tests {
                 vec![file("b"), Runs::Section("fuzz".to_owned()), Runs::Crate("schema".to_owned())],
             ),
             ("crates/store/src/lib.rs", vec![file("a"), file("b")]),
+            ("tests/blackbox/test_a.py", vec![Runs::Section("fuzz".to_owned()), file("a")]),
             ("tests/blackbox/test_c.py", vec![file("c")]),
             ("docs/a.md", vec![]),
             ("Cargo.toml", vec![Runs::Section(ALL.to_owned())]),
@@ -166,6 +170,7 @@ mod tests {
             found.iter().map(|(line, what)| format!("{line}: {what}")).collect()
         };
         assert!(problems("docs/ a\ncrates/cel/ b @cel\n").is_empty());
+        assert!(problems("docs/ a\ntests/blackbox/test_b.py .fuzz\n").is_empty());
         assert_eq!(
             problems("docs/ a c\ncrates/ all @x .fuzz .unit\nfuzz/ b\n"),
             [

@@ -1,7 +1,8 @@
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair, KeySize};
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use objects::{Encoded, Key, Meta, Objects, Storage};
@@ -338,6 +339,138 @@ async fn rejects_foreign_signatures() {
         assert_eq!(why(&accounts, &objects, &token), want, "{token}");
     }
     assert_eq!(why(&Accounts::default(), &objects, &token), "invalid signature, no keys found");
+}
+
+/// The parts of a token of account `a`, to be changed and signed again.
+struct Forge {
+    objects: Arc<Objects>,
+    accounts: Accounts,
+    pair: KeyPair,
+    token: String,
+    header: Value,
+    claims: Value,
+}
+
+impl Forge {
+    async fn new() -> Forge {
+        let objects = objects().await;
+        let account = put(&objects, "serviceaccounts", "a", "u1").await;
+        let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
+        let der: Pkcs8V1Der<'_> = pair.as_der().unwrap();
+        let accounts = accounts(AccountOptions::default(), &pem("PRIVATE KEY", der.as_ref()));
+        let now = clock::now_seconds();
+        let (token, _) = accounts.issue(&account, None, accounts.audiences(), now, 600).await.unwrap();
+        let part = |index: usize| {
+            let part = token.split('.').nth(index).unwrap();
+            machinery::value::decode(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+        };
+        let (header, claims) = (part(0), part(1));
+        Forge { objects, accounts, pair, token, header, claims }
+    }
+
+    /// Signs with the key of the server.
+    fn by_key(&self, text: &[u8]) -> Vec<u8> {
+        let mut signature = vec![0; self.pair.public_modulus_len()];
+        self.pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text, &mut signature).unwrap();
+        signature
+    }
+
+    fn with_header(&self, name: &str, value: Value) -> String {
+        signed(&with(&self.header, &[name], value), &self.claims, |text| self.by_key(text))
+    }
+
+    fn with_claims(&self, claims: &Value) -> String {
+        signed(&self.header, claims, |text| self.by_key(text))
+    }
+
+    fn check(&self, cases: impl IntoIterator<Item = (&'static str, String, &'static str)>) {
+        for (kind, token, want) in cases {
+            assert_eq!(why(&self.accounts, &self.objects, &token), want, "{kind}");
+        }
+    }
+}
+
+fn signed(header: &Value, claims: &Value, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
+    let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(header.to_json()), URL_SAFE_NO_PAD.encode(claims.to_json()));
+    let signature = sign(text.as_bytes());
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// Signs with a secret that both sides know.
+fn by_secret(secret: &[u8]) -> impl Fn(&[u8]) -> Vec<u8> {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    move |text| hmac::sign(&key, text).as_ref().to_vec()
+}
+
+fn with(value: &Value, path: &[&str], field: Value) -> Value {
+    let mut changed = value.clone();
+    changed.set_at(path, field);
+    changed
+}
+
+#[tokio::test]
+async fn rejects_other_algorithms_and_keys_although_they_are_signed() {
+    let forge = Forge::new().await;
+    let broken = "go-jose/go-jose: error in cryptographic primitive";
+    let unknown = "invalid signature, no keys found";
+    let symmetric = with(&forge.header, &["alg"], Value::from("HS256"));
+    let public = pem("PUBLIC KEY", key_of(&forge.accounts).public.to_der());
+    let own_key = with(&symmetric, &["jwk"], json!({"kty": "oct", "k": "YQ"}));
+    let none = with(&forge.header, &["alg"], Value::from("None"));
+    forge.check([
+        ("as the server signs", forge.with_claims(&forge.claims), ""),
+        ("None", signed(&none, &forge.claims, |_| vec![]), broken),
+        ("HS256 by RSA", forge.with_header("alg", Value::from("HS256")), broken),
+        ("the public key as a secret", signed(&symmetric, &forge.claims, by_secret(public.as_bytes())), broken),
+        ("RS512 of a SHA-256", forge.with_header("alg", Value::from("RS512")), broken),
+        ("another key id", forge.with_header("kid", Value::from("x")), unknown),
+        ("a path for a key id", forge.with_header("kid", Value::from("../../service-account.key")), unknown),
+        ("a key of its own", signed(&own_key, &forge.claims, by_secret(b"a")), broken),
+        ("an empty signature", format!("{}.", forge.token.rsplit_once('.').unwrap().0), broken),
+        ("two parts", forge.token.rsplit_once('.').unwrap().0.to_owned(), "-"),
+        ("an escape", forge.token.replacen('.', "%20.", 1), "-"),
+    ]);
+}
+
+#[tokio::test]
+async fn rejects_other_claims_although_they_are_signed() {
+    let forge = Forge::new().await;
+    let claim = |path: &[&str], value: Value| forge.with_claims(&with(&forge.claims, path, value));
+    let without = |name: &str| {
+        let mut fewer = forge.claims.clone();
+        fewer.remove_at(&[name]);
+        forge.with_claims(&fewer)
+    };
+    let times = |from: i64, until: i64| {
+        let now = clock::now_seconds();
+        let times = [("iat", from), ("nbf", from), ("exp", until)];
+        let changed = |claims, (name, time): (&str, i64)| with(&claims, &[name], Value::Int(now + time));
+        forge.with_claims(&times.into_iter().fold(forge.claims.clone(), changed))
+    };
+    let account = |name: &str, uid: &str| json!({"name": name, "uid": uid});
+    let place: &[&str] = &["kubernetes.io", "serviceaccount"];
+    let mut of_stranger = with(&forge.claims, place, account("x", "1"));
+    of_stranger.set_at(&["sub"], Value::from("system:serviceaccount:n:x"));
+    forge.check([
+        ("expired", times(-7200, -3600), "service account token has expired"),
+        ("not yet", times(3600, 7200), "service account token is not valid yet"),
+        ("never expires", without("exp"), "service account token has expired"),
+        ("another issuer", claim(&["iss"], Value::from("https://evil.io")), "-"),
+        ("no issuer", without("iss"), "-"),
+        (
+            "another audience",
+            claim(&["aud"], json!(["other"])),
+            r#"token audiences ["other"] is invalid for the target audiences ["https://kubernetes.default.svc.cluster.local"]"#,
+        ),
+        ("no account", claim(&["kubernetes.io"], json!({"namespace": "n"})), r#"serviceaccounts "" not found"#),
+        ("another uid", claim(place, account("a", "u0")), "service account UID (u1) does not match claim (u0)"),
+        ("an account that has never existed", forge.with_claims(&of_stranger), r#"serviceaccounts "x" not found"#),
+        (
+            "a deleted Secret",
+            claim(&["kubernetes.io", "secret"], account("x", "1")),
+            "service account token has been invalidated",
+        ),
+    ]);
 }
 
 #[tokio::test]
