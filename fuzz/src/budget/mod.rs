@@ -25,7 +25,7 @@ const BYTES_BASE: usize = 96 << 20;
 /// Time that any input may take; shorter times are not measured accurately.
 const TIME_BASE: Duration = Duration::from_millis(400);
 /// How many times slower a debug build is, for which the times are multiplied.
-const SLOWNESS: u32 = if cfg!(debug_assertions) { 3 } else { 1 };
+const SLOWNESS: u32 = if cfg!(debug_assertions) { 5 } else { 1 };
 /// How much longer an input may run than one of half its size.
 const GROWTH_MAX: u32 = 4;
 
