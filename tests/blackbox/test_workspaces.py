@@ -473,7 +473,9 @@ def test_template_is_built_once(spaces, tmp_path, kubectl_binary):
     results = [(builder.communicate(timeout=60), builder.returncode) for builder in builders]
     assert [(out, code) for (out, _), code in results] == [(f"{spaces.url}/clusters/t\n", 0)] * 3, results
     assert len(log.read_text().splitlines()) == 1
-    late = subprocess.run([kubectl_binary, "--kubeconfig", tmp_path / "stopped", "get", "--raw", "/api/v1/namespaces"], capture_output=True, text=True, timeout=60)
+    late = subprocess.run(
+        [kubectl_binary, "--kubeconfig", tmp_path / "stopped", "get", "--raw", "/api/v1/namespaces"], capture_output=True, text=True, timeout=60
+    )
     assert late.returncode == 1 and "another one has its name" in late.stderr, late
     stopped.kill()
     os.kill(int(begun.read_text()), 9)

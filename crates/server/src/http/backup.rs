@@ -16,9 +16,9 @@ pub const PATH: &str = "/storage/backup";
 type Piece = Result<Bytes, String>;
 
 /// The pieces of a backup, which a thread writes.
-struct Pieces(Receiver<Piece>);
+struct BackupPieces(Receiver<Piece>);
 
-impl PieceSource for Pieces {
+impl PieceSource for BackupPieces {
     fn next(mut self: Box<Self>) -> NextPiece {
         Box::pin(async move {
             match self.0.recv().await {
@@ -63,5 +63,5 @@ pub async fn backup(store: &Arc<dyn Store>) -> Result<Body, Status> {
     // it waits for the client, which no thread of the runtime may
     let started = std::thread::Builder::new().name("backup".to_owned()).spawn(write);
     started.map_err(|error| Status::new(Reason::ServiceUnavailable, error.to_string()))?;
-    Ok(Body::document(Box::new(Pieces(receiver))))
+    Ok(Body::document(Box::new(BackupPieces(receiver))))
 }
