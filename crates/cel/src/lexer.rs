@@ -285,7 +285,7 @@ pub(crate) fn escape_blanks(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t")
 }
 
-/// What backslashes are in a string literal.
+/// The meaning of backslashes in a string literal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Backslashes {
     /// The beginning of an escape sequence.

@@ -1,4 +1,4 @@
-//! What the program says about itself: completions, man pages and its version.
+//! Completions, man pages and the version of the program.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What ends a running server or makes it reload its files: signals, the end of its parent process, the end of stdin.
+//! Signals and other events that end a running server or make it reload its files: also the end of its parent process and of stdin.
 
 use std::io::{IsTerminal as _, Read};
 use std::os::unix::process::parent_id;
@@ -11,7 +11,7 @@ use crate::limits;
 /// The signal for a write beyond the limit of file sizes; its number is the same on Linux and macOS.
 const SIGXFSZ: i32 = 25;
 
-/// What a server is asked to do.
+/// A request to a running server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Shut down, for this reason.
@@ -25,7 +25,7 @@ pub struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
-    /// What SIGHUP means: the end if the server runs in a terminal, which sends it when it is closed; else a reload.
+    /// The meaning of SIGHUP: the end if the server runs in a terminal, which sends it when it is closed; else a reload.
     on_hangup: Signal,
     /// The reasons that [`watched`] reports.
     ends: mpsc::Receiver<&'static str>,

@@ -23,7 +23,7 @@ pub struct Files {
     proxy: Option<(PathBuf, Vec<String>)>,
     /// `--token-auth-file`.
     tokens: Option<PathBuf>,
-    /// What the server makes itself. Clients with a certificate of its own authority are always accepted, too.
+    /// Credentials that the server creates. Clients with a certificate of its own authority are always accepted, too.
     credentials: Credentials,
 }
 

@@ -44,7 +44,7 @@ pub async fn rewrite_all(kubeconfigs: &[PathBuf], client: &mut JsonClient, of: S
 
 const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
 
-/// What is left of a rewriting of all workspaces.
+/// Failures of a rewriting of all workspaces.
 #[derive(Default)]
 pub struct WorkspaceCounts {
     pub written: usize,

@@ -145,7 +145,7 @@ async fn stop(server: Server) {
     tracing::info!(seconds = began.elapsed().as_secs_f64(), "stopped");
 }
 
-/// What a server needs before it opens its store.
+/// The parts of a server that come before its store.
 struct Taken {
     threads: tokio::runtime::Runtime,
     socket: tokio::net::TcpListener,

@@ -35,7 +35,7 @@ pub struct Shared {
     lock_file: PathBuf,
     _lock: File,
     users: Arc<Users>,
-    /// What is to be removed at the end.
+    /// Files to remove at the end.
     directory: Option<PathBuf>,
 }
 

@@ -31,7 +31,7 @@ pub fn run(task: &Store) -> Result<(), String> {
     }
 }
 
-/// What is checked.
+/// The target of a check.
 enum Checked<'a> {
     Directory(&'a Path),
     Backup(&'a Path),

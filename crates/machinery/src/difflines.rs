@@ -87,7 +87,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// What lies between equal blocks, or before the first, or after the last one.
+/// Lines between equal blocks, before the first, or after the last one.
 fn changes(blocks: &[Block], old: usize, new: usize) -> Vec<Change> {
     let (mut changes, mut i, mut j) = (vec![], 0, 0);
     for (at, to, length) in blocks.iter().copied().chain([(old, new, 0)]) {

@@ -369,7 +369,7 @@ pub struct Cursor {
     waker: Arc<Notify>,
 }
 
-/// What a watcher follows, for those that want to know whether it is behind.
+/// The collection that a watcher follows, to find out whether it is behind.
 #[derive(Clone)]
 pub struct Position {
     collection: Arc<Collection>,

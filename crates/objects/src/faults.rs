@@ -14,7 +14,7 @@ struct Fault {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// What failed is being retried.
+    /// The failed call is being retried.
     Passing,
     /// The fault lasts until the process is restarted.
     Final,

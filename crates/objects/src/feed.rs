@@ -165,7 +165,7 @@ impl Objects {
         states.collect::<Option<_>>().map(Frozen)
     }
 
-    /// What a store held at an earlier revision, encoded as in the store. `None` if the events since then are not known any more,
+    /// The content of a store at an earlier revision, encoded as in the store. `None` if the events since then are not known any more,
     /// or a value cannot be sealed.
     pub fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
         let mut entries = vec![];

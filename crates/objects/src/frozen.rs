@@ -12,7 +12,7 @@ use super::stored::Stored;
 /// Decoded objects at one revision, by group and plural; they share everything with those that they were taken from.
 pub struct Frozen(pub(super) HashMap<(Text, Text), CollectionState>);
 
-/// What is known of a store before it is opened.
+/// The facts of a store before it is opened.
 #[derive(Default)]
 pub struct Known {
     /// Its objects, if they have been decoded already.

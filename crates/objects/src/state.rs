@@ -17,7 +17,7 @@ pub type Root = imbl::OrdMap<Text, Arc<Stored>>;
 /// The objects of an index, sorted by value and path.
 pub type Indexed = imbl::OrdMap<(Text, Text), Arc<Stored>>;
 
-/// What an index finds objects by.
+/// The key of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexKey {
     /// The value of the label with this key.

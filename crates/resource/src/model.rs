@@ -19,7 +19,7 @@ use super::serving::{Serving, no_such_method};
 use super::version::Version;
 use super::{builtin, rules};
 
-/// What a resource is, wherever its objects are.
+/// A resource, wherever its objects are.
 #[derive(Clone)]
 pub struct Facts {
     /// The release that decides how the resource behaves.
@@ -199,7 +199,7 @@ impl Facts {
     }
 }
 
-/// What follows from the facts for the endpoints.
+/// The endpoints that follow from the facts.
 impl Facts {
     /// The verbs that discovery lists.
     pub fn verbs(&self) -> Vec<&'static str> {

@@ -13,7 +13,7 @@ use super::names::{DefinitionNames, Names};
 use super::shared;
 use super::version::Version;
 
-/// What serves a group and plural: the resource, and the names of its CRD.
+/// The server of a group and plural: the resource, and the names of its CRD.
 pub struct Defined {
     /// The served resource; `None` while names are not accepted.
     pub resource: Option<Resource>,

@@ -94,7 +94,7 @@ pub(crate) struct Node {
     pub(crate) below: SubtreeFeatures,
 }
 
-/// What a node or its descendants contain.
+/// Features that occur in a node or its descendants.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SubtreeFeatures {
     pub(crate) defaults: bool,
@@ -180,7 +180,7 @@ impl Node {
         self.fields.get(i).map(|(_, node)| node)
     }
 
-    /// What the node describes, unless it is the root.
+    /// The kind of value below the root that the node describes.
     pub(crate) fn schema_of(&self) -> SchemaOf {
         if self.embedded { SchemaOf::Resource } else { SchemaOf::Value }
     }

@@ -40,7 +40,7 @@ pub enum Outgoing {
     None,
 }
 
-/// What every context of a server is made with.
+/// The parts that all contexts of a server share.
 #[derive(Default)]
 pub struct Blueprint {
     pub plugins: Arc<Plugins>,
@@ -67,7 +67,7 @@ pub struct Blueprint {
     pub has_manifests: bool,
 }
 
-/// What a context is made from.
+/// The parts of a new context.
 pub struct Beginning {
     pub storage: Storage,
     /// The objects of the store, if they have been decoded already.

@@ -288,7 +288,7 @@ impl<T: 'static> Followed<T> {
     }
 }
 
-/// What a server with a socket has.
+/// A server with a socket.
 struct Listening {
     address: SocketAddr,
     acceptors: Arc<http::Acceptors>,

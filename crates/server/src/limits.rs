@@ -231,7 +231,7 @@ pub const DIAL_SECONDS: u64 = 5;
 /// Time after its last request at which the context of a workspace is dropped: long enough for the pauses of a test, short enough
 /// that thousands of workspaces that were used once do not stay in memory.
 pub const WORKSPACE_IDLE: Duration = Duration::from_secs(60);
-/// What a workspace may write at once, as the time that its limit allows for it: enough to install an operator, and as long as a
+/// The burst of writes of a workspace, as a time at its limit: enough to install an operator, and as long as a
 /// client waits for a response.
 pub const WORKSPACE_WRITE_BURST: Duration = Duration::from_secs(10);
 /// Interval of the search for contexts to drop.
@@ -284,7 +284,7 @@ pub const FAULT_TRIGGER_COST_MAX: u64 = 20_000;
 pub const SETTLE_LOOK: Duration = Duration::from_millis(1);
 /// Number of watches and requests that the status of such a wait names.
 pub const SETTLE_NAMED: usize = 20;
-/// What a report keeps: bytes in all, user agents, users of each, and items of each list, such as objects with findings.
+/// Bounds of a report: bytes in all, user agents, users of each, and items of each list, such as objects with findings.
 pub const REPORT_BYTES: usize = 8 << 20;
 pub const REPORT_AGENTS_MAX: usize = 64;
 pub const REPORT_USERS_MAX: usize = 16;
@@ -292,7 +292,7 @@ pub const REPORT_ITEMS_MAX: usize = 1_000;
 /// Bytes of a user agent in a report, and of the name of a role in it.
 pub const REPORT_AGENT_BYTES: usize = 128;
 pub const REPORT_ROLE_NAME_BYTES: usize = 63;
-/// What a recording keeps: bytes of requests and responses, and the number of requests.
+/// Bounds of a recording: bytes of requests and responses, and the number of requests.
 pub const RECORDED_BYTES: usize = 64 << 20;
 pub const RECORDED_REQUESTS: usize = 100_000;
 /// A client is in a hot loop if it reads or writes one object more often than this within this time. By default,

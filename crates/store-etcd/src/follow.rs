@@ -25,7 +25,7 @@ pub struct Followed {
 /// Why a watch has ended.
 enum End {
     Compacted(Revision),
-    /// What is followed takes no more writes.
+    /// The followed collection takes no more writes.
     Over,
     /// The watch failed; a new one may continue.
     Failed(Failure),
@@ -157,7 +157,7 @@ async fn watch_on(
     }
 }
 
-/// What a response brings.
+/// The content of a response.
 struct Taken {
     /// The changes that have not been delivered yet; `None` if there is nothing new.
     ready: Option<Batch>,

@@ -95,7 +95,7 @@ impl KeySpace {
         [self.shown.as_bytes(), rest].concat().into()
     }
 
-    /// What etcd holds, as callers see it.
+    /// The value in etcd, as callers see it.
     pub fn entry(&self, kv: m::KeyValue) -> Entry {
         Entry { key: self.to_caller(kv.key), value: kv.value, revision: revision(kv.mod_revision) }
     }

@@ -237,7 +237,7 @@ fn all(_: &Bytes) -> bool {
     true
 }
 
-/// What is in a store, without the revisions.
+/// The content of a store, without the revisions.
 async fn content(store: &dyn Store) -> Vec<(Bytes, Bytes)> {
     store.snapshot().await.unwrap().entries.into_iter().map(|entry| (entry.key, entry.value)).collect()
 }

@@ -20,7 +20,7 @@ pub struct Expression {
     pub outcomes: Outcomes,
 }
 
-/// What the evaluations of an expression have resulted in, for the coverage of tests. An evaluation that waits for an
+/// The results of an expression's evaluations, for the coverage of tests. An evaluation that waits for an
 /// authorization webhook and is repeated counts each time.
 #[derive(Debug, Default)]
 pub struct Outcomes(AtomicU8);

@@ -167,7 +167,7 @@ impl Matching {
     }
 }
 
-/// What an error of a policy or a webhook does to the write: `failurePolicy`.
+/// The effect of an error of a policy or a webhook on the write: `failurePolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
     Fail,

@@ -40,7 +40,7 @@ use webhooks::Webhooks;
 /// The group of webhook configurations and policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What admission reads besides the write.
+/// The context that admission reads besides the write.
 #[derive(Clone, Copy)]
 pub struct ClusterState<'a> {
     pub objects: &'a Objects,

@@ -53,7 +53,7 @@ struct AuditRule {
     omits_managed_fields: Option<bool>,
 }
 
-/// What is recorded of a request.
+/// The parts of a request that are recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditDecision {
     pub level: Level,

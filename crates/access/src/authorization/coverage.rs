@@ -275,7 +275,7 @@ impl<'a> OwnedRule<'a> {
 /// The URLs of a rule.
 struct Urls<'a> {
     exact: Names<'a>,
-    /// What precedes a final `*`; no prefix begins with another one.
+    /// The text before a final `*`; no prefix begins with another one.
     prefixes: BTreeSet<&'a str>,
 }
 

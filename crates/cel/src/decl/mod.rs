@@ -31,7 +31,7 @@ pub struct Decl {
     pub bytes_min: i64,
 }
 
-/// What is known of a value of [`DeclKind::Entries`] that an expression selects as a field.
+/// The type of a value of [`DeclKind::Entries`] that an expression selects as a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// Its size, as of any other value of the map.
@@ -77,7 +77,7 @@ pub enum DeclKind {
         key: Arc<Decl>,
         /// The values.
         value: Arc<Decl>,
-        /// What is known of a value that is selected as a field.
+        /// The type of a value that is selected as a field.
         selected: Selected,
     },
     /// `object` with `properties`.
@@ -345,7 +345,7 @@ pub(crate) fn additional(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|schema| matches!(schema, Value::Object(_)))
 }
 
-/// What a schema, or a node of one, describes.
+/// The kind of value that a schema, or a node of one, describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SchemaOf {
     /// A resource, which has `apiVersion`, `kind` and `metadata` whether the schema declares them or not.
@@ -356,7 +356,7 @@ pub enum SchemaOf {
 }
 
 impl SchemaOf {
-    /// What a node below the root describes.
+    /// The kind of value that a node below the root describes.
     pub(crate) fn node(schema: &Value) -> SchemaOf {
         match flag(schema, "x-kubernetes-embedded-resource") {
             true => SchemaOf::Resource,

@@ -61,7 +61,7 @@ pub(crate) enum CostFormula {
     Within(Contained, Given),
 }
 
-/// What a CIDR may contain.
+/// The kind of value that a CIDR may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contained {
     Address,

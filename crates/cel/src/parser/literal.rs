@@ -30,7 +30,7 @@ pub(super) fn literal_value(kind: u8, sign: &str, text: &str) -> Result<Literal,
     }
 }
 
-/// What a literal contains: escape sequences of code points are only in texts.
+/// The kind of a literal: escape sequences of code points are only in texts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
     Text,

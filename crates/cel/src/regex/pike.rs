@@ -198,7 +198,7 @@ impl PatternCompiler {
     }
 }
 
-/// What is wanted of a match.
+/// The details of a match that the caller needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// Where it is, and its groups.

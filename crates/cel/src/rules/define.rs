@@ -162,7 +162,7 @@ impl RuleNode {
     }
 }
 
-/// What the rules of a schema are walked for.
+/// The purpose of a walk over the rules of a schema.
 #[derive(Clone, Copy)]
 enum Purpose<'o> {
     /// To report their errors and costs.
@@ -185,7 +185,7 @@ impl Functions {
     }
 }
 
-/// What a check needs of the whole schema and of its options.
+/// The context of a check: the whole schema and its options.
 struct Checks<'o> {
     options: &'o Options,
     stored: HashSet<&'o str>,
@@ -493,7 +493,7 @@ fn invalid_rule(path: &FieldPath, rule: &Value, detail: &str) -> FieldError {
     }
 }
 
-/// What the compilation of a rule has found.
+/// The result of the compilation of a rule.
 #[derive(Default)]
 struct Findings {
     cost: (u64, Vec<Part>),

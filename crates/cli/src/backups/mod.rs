@@ -39,7 +39,7 @@ pub fn kept_files(directory: &Directory) -> Result<Vec<BackupFile>, String> {
     Ok(files)
 }
 
-/// What a backup contains, for the report.
+/// The content of a backup, for the report.
 fn describe(content: &Content, files: &[BackupFile]) -> String {
     let snapshot = &content.snapshot;
     let branches = with_branches(content.branches());

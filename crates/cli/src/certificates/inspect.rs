@@ -9,7 +9,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::names::Names;
 
-/// What a certificate says.
+/// The fields of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub subject: String,

@@ -53,7 +53,7 @@ pub fn write_atomically(path: &Path, content: &str, mode: u32) -> Result<(), Str
     replace(path, content, mode, AfterCrash::Whole)
 }
 
-/// What a crash of the machine may make of a file that was just written.
+/// States of a file that was just written, after a crash of the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AfterCrash {
     /// It has the old content or the new one.
@@ -87,7 +87,7 @@ fn cannot_make(error: rcgen::Error) -> String {
     format!("cannot make a certificate: {error}")
 }
 
-/// What to do if there is no certificate authority.
+/// How to treat a missing certificate authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingAuthority {
     Made,

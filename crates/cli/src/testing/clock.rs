@@ -19,7 +19,7 @@ pub enum ClockTask {
     Stop(StopClock),
     /// Advance the clock, stopped or not, by a duration such as 90s, 1h or 720h.
     ///
-    /// What becomes due, such as the end of Events and tokens, is done before `pintle settle` returns.
+    /// Work that becomes due, such as the end of Events and tokens, is done before `pintle settle` returns.
     Advance {
         #[arg(value_name = "DURATION", value_parser = nanoseconds)]
         by: u64,
@@ -109,7 +109,7 @@ pub fn run(task: &ClockTask) -> Result<ExitCode, String> {
     })
 }
 
-/// What the clock has been advanced by in all, with a further advance.
+/// The total advance of the clock, with a further advance.
 fn advanced(clock: &Value, by: u64) -> String {
     let before = parse_duration(clock.str_at(&["spec", "advance"])).map_or(0, |before| before.as_nanos());
     let total = i64::try_from(before.saturating_add(u128::from(by))).unwrap_or(i64::MAX);

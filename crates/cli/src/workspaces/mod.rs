@@ -131,7 +131,7 @@ pub enum DiffOutput {
     Patch,
 }
 
-/// What a workspace is to be.
+/// The specification of a workspace.
 #[derive(Args)]
 pub struct WorkspaceFlags {
     /// Keep the workspace in memory; it ends with the server.

@@ -18,7 +18,7 @@ use crate::place::RunningServer;
 use crate::scratch::Scratch;
 use crate::{limits, logs};
 
-/// What was found at the name of the template.
+/// The state of the template's name.
 enum Found {
     Complete,
     /// Another process builds it.

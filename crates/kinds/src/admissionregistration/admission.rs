@@ -1,4 +1,4 @@
-//! What webhook configurations and admission policies share: rules, match conditions, defaults.
+//! Shared by webhook configurations and admission policies: rules, match conditions, defaults.
 
 use std::collections::HashSet;
 

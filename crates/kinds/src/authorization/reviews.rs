@@ -141,7 +141,7 @@ pub fn validate_local(review: At) {
     }
 }
 
-/// What a selector in the attributes of a review selects by.
+/// The terms of a selector in the attributes of a review.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SelectorOf {
     Fields,

@@ -1,4 +1,4 @@
-//! What the downward API may show of a Pod and of its containers.
+//! Fields of a Pod and of its containers that the downward API may refer to.
 
 use machinery::names;
 use machinery::quantity::Quantity;

@@ -52,7 +52,7 @@ fn values(policy: At, default: &Quantity, most: &Quantity) {
     }
 }
 
-/// What the bounds of a range are compared with.
+/// The quantity that the bounds of a range are compared with.
 struct Bounds<'p, 'v> {
     default: Quantity,
     most: Quantity,

@@ -1,4 +1,4 @@
-//! What several groups have: the formats of all tables, rules of types that belong to no group, and shared columns.
+//! Tables that several groups share: formats, rules of types that belong to no group, and columns.
 
 use resource::builtin::Behaviour;
 

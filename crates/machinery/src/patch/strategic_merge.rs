@@ -250,7 +250,7 @@ fn check_length(items: usize) -> Result<(), Failure> {
     }
 }
 
-/// What identifies the items of a list.
+/// The key of the items of a list.
 #[derive(Clone, Copy)]
 enum Identity<'k> {
     /// This field: they are objects.

@@ -24,7 +24,7 @@ pub fn typed_text(value: &Value, go_type: &str) -> String {
     out
 }
 
-/// What is known about the types of the fields of a value.
+/// The types of the fields of a value, as far as they are known.
 #[derive(Clone, Copy)]
 enum FieldsOf {
     /// Nothing, so that the fields are sorted.

@@ -70,7 +70,7 @@ struct Decoder<'a> {
     trace: Option<Trace>,
     /// Whether duplicate fields are kept, see [`decode_every`].
     every: bool,
-    /// What is left of the path to values that stay encoded; empty if there are none below.
+    /// The rest of the path to values that stay encoded; empty if there are none below.
     encoded: &'static [(usize, &'static str)],
 }
 

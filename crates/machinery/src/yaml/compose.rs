@@ -38,7 +38,7 @@ pub struct Document {
     pub root: Id,
 }
 
-/// What is expected next in an open collection.
+/// The next part of an open collection.
 #[derive(Clone, Copy)]
 enum State {
     BlockEntry,
@@ -59,7 +59,7 @@ enum State {
     FlowNoValue,
 }
 
-/// What a node stands in.
+/// The context of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     /// A flow collection, which has no block collections.

@@ -84,7 +84,7 @@ pub struct RequestOptions {
     pub verdict_only: bool,
     /// The user; a user who may do everything if it is `None`.
     pub caller: Option<Caller>,
-    /// What takes the place of the stored object, in a dry run.
+    /// Replaces the stored object in a dry run.
     pub in_place: Option<InPlaceOfStored>,
 }
 

@@ -21,7 +21,7 @@ pub struct Strict {
     pub too_large: Option<DefaultsTooLarge>,
 }
 
-/// What findings of strict decoding are reported as.
+/// The form in which findings of strict decoding are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StrictReport {
     /// One error, in which the duplicates of a YAML body form a block.

@@ -308,7 +308,7 @@ impl<'p, 'v> At<'p, 'v> {
     }
 }
 
-/// What is at the place.
+/// The value at the place.
 impl<'v> At<'_, 'v> {
     /// Whether the place has a value.
     pub fn is_given(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What the server does with the objects of a kind, as far as the facts in its row do not determine it.
+//! The behaviour of a kind that the facts in its row do not determine.
 
 use std::sync::LazyLock;
 

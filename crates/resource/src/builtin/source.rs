@@ -1,4 +1,4 @@
-//! What the crate above says of its kinds: the tables and the functions of each group.
+//! The interface to the crate of the kinds: the tables and the functions of each group.
 
 use machinery::{Map, Value};
 

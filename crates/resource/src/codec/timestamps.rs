@@ -40,7 +40,7 @@ fn entries_equal(new: &Value, old: &Value) -> bool {
     new.len() == old.len() && new.iter().zip(old).all(|(new, old)| timeless(new).eq(timeless(old)))
 }
 
-/// What kube-apiserver counts as changed in an applied custom resource although nothing of it is stored. It
+/// Finds changes in an applied custom resource that kube-apiserver counts although nothing of them is stored. It
 /// compares the object with the stored one before it coerces it, so that `labels: null` and `finalizers: []` are
 /// differences, and such differences in the metadata of embedded resources increment the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the row of a kind may say about its metadata, its deletion and its endpoints.
+//! Settings in the row of a kind for its metadata, its deletion and its endpoints.
 
 mod deletion;
 pub mod metadata;

@@ -1,6 +1,6 @@
 //! v1beta1 definitions: conversion from and to v1, and the defaults of v1beta1.
 //!
-//! What v1 states for each version, such as the schema, is at the top level in v1beta1 if all versions agree.
+//! If all versions agree, v1beta1 has the schema and the like at the top level, which v1 has in each version.
 
 use machinery::field::FieldErrorKind;
 use machinery::{FieldError, FieldPath, Map, Value};

@@ -119,7 +119,7 @@ fn shown(path: &FieldPath, value: String, detail: &str) -> FieldError {
     FieldError { kind, field, value, detail: detail.to_owned() }
 }
 
-/// What a node inherits from its ancestors.
+/// Settings that a node inherits from its ancestors.
 #[derive(Clone)]
 struct NodeScope {
     root: bool,

@@ -1,4 +1,4 @@
-//! What is checked: the severity of each kind of change, who is affected, and what to do about it.
+//! The checks: the severity of each kind of change, who is affected, and what to do about it.
 
 use super::Affected::{self, Readers, Stored, Writers};
 use super::Severity::{self, Breaking, Info, Warning};
@@ -12,7 +12,7 @@ pub struct Check {
     pub severity: Severity,
     /// Who is affected.
     pub affects: &'static [Affected],
-    /// What the owner of the definition can do.
+    /// Advice for the owner of the definition.
     pub advice: &'static str,
 }
 

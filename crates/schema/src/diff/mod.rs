@@ -1,4 +1,4 @@
-//! What a change of a CustomResourceDefinition breaks, for stored objects, for writers and for readers.
+//! Breaking changes between two versions of a CustomResourceDefinition, for stored objects, writers and readers.
 //!
 //! Invariants: pure functions over two definitions in the v1 form that [`definition::decode`](crate::definition::decode)
 //! makes; equal definitions have no changes; changes are in the order of the definition. A bound that is tightened counts as
@@ -68,7 +68,7 @@ impl Affected {
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// What kind of change it is.
+    /// The kind of change.
     pub check: &'static Check,
     /// How much it breaks, which may be less than the severity of the check.
     pub severity: Severity,
@@ -77,7 +77,7 @@ pub struct Change {
     /// The path of the field, in objects if there is a version (`spec.list[*].name`; empty for the whole object), in the
     /// definition otherwise.
     pub path: String,
-    /// What has changed, in one sentence without a full stop.
+    /// The change in one sentence without a full stop.
     pub reason: String,
 }
 

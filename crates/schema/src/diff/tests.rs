@@ -310,7 +310,7 @@ fn versions_differ_from_each_other() {
     );
 }
 
-/// What crdify's validations flag, by the cases of its documentation and tests, in its default configuration.
+/// Verdicts of crdify in its default configuration, on the cases of its documentation and tests.
 #[test]
 fn agrees_with_crdify() {
     let limits = [

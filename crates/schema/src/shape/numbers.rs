@@ -15,7 +15,7 @@ pub fn convert_whole_numbers(value: &mut Value, shape: &'static Struct) {
     convert_in(value, shape, OutOfRangeFloat::Kept);
 }
 
-/// What a whole float beyond the range of 64-bit integers is converted to.
+/// The result for a whole float beyond the range of 64-bit integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutOfRangeFloat {
     /// The smallest integer, as the machine instruction that Go uses returns it.

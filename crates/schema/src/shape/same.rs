@@ -16,7 +16,7 @@ pub fn same_fields(one: &Value, other: &Value, of: &Struct, except: &[&str]) -> 
     fields.into_iter().all(|field| same(one.get(field.name), other.get(field.name), field))
 }
 
-/// What an absent struct is equal to.
+/// The value that an absent struct equals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     /// An empty one: the field is no pointer.

@@ -16,7 +16,7 @@ pub fn declared_schema(shape: &Struct) -> Value {
     structure(shape, |_| true, Wanted::Formats, 1)
 }
 
-/// What a schema says of scalars.
+/// The aspects of scalars that are checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// Their JSON types, which are enough to merge objects.

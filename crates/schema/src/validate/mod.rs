@@ -15,7 +15,7 @@ use crate::program::{Node, Schema};
 use crate::report::Report;
 use crate::{embedded, lists, rules};
 
-/// What was found before: errors of the metadata, or errors of the type, which hide those of the schema.
+/// Errors found before: of the metadata, or of the type, which hide those of the schema.
 #[derive(Debug, Default)]
 pub enum Prior {
     #[default]

@@ -1,7 +1,7 @@
 //! Replays recorded exchanges with a real kube-apiserver against this crate, without a server: definitions are decoded,
 //! prepared and validated; objects are pruned, defaulted and validated; causes and stored values are compared.
 //!
-//! What needs a server is left out: authentication, conflicts, apply, tables, watches. Their responses only feed the
+//! Requests that need a server are skipped: authentication, conflicts, apply, tables, watches. Their responses only feed the
 //! state.
 
 mod beta;

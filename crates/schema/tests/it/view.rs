@@ -1,4 +1,4 @@
-//! What requests for custom resources need to know of a CRD.
+//! Tests of the view of a CRD that requests for custom resources use.
 
 use machinery::{Release, Text, Value};
 use schema::{CompileOptions, ScalePaths, Schema};

@@ -28,7 +28,7 @@ pub struct Cleanup {
     state: Mutex<State>,
 }
 
-/// What a run knows of the deletions that it has begun.
+/// Deletions that a run has begun.
 #[derive(Default)]
 pub struct Deletions {
     /// Whether the run has made a pass.

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::verbs::Context;
 
-/// What a server requires of a controller.
+/// The interface of a controller.
 pub trait Controller: Send + Sync {
     /// The name of its task.
     fn name(&self) -> &'static str;
@@ -47,7 +47,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Whether the pass that a pass asks for finishes its work, as a retry does, and is not what a timer makes due.
     const RESUMES: bool = true;
 
-    /// What one run remembers from pass to pass.
+    /// State of one run, kept from pass to pass.
     type Memory: Default + Send;
 
     /// Receives every event, in order, and returns whether it calls for a pass.

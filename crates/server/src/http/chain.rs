@@ -60,13 +60,13 @@ pub struct Edge {
     pub panics: AtomicU64,
     pub audit: Arc<Audit>,
     pub impersonation: Impersonation,
-    /// What may intercept authorized requests, if anything does.
+    /// Intercepts authorized requests, if present.
     pub(super) interceptor: Option<Arc<dyn Interceptor>>,
     /// The clock of the API, unless it is that of the machine.
     pub(super) clock: Option<Arc<WorkspaceClock>>,
     /// The limit of what the API holds, if it has one.
     pub(super) room: Option<Arc<dyn Room>>,
-    /// What precedes the paths of the API, such as `/clusters/NAME`.
+    /// The prefix of the paths of the API, such as `/clusters/NAME`.
     prefix: Text,
 }
 
@@ -81,13 +81,13 @@ pub struct EdgeParts {
     pub flags: BTreeMap<String, String>,
     pub compatible_minor: u32,
     pub audit: Arc<Audit>,
-    /// What may intercept authorized requests, if anything does.
+    /// Intercepts authorized requests, if present.
     pub interceptor: Option<Arc<dyn Interceptor>>,
     /// The clock of the API, unless it is that of the machine.
     pub clock: Option<Arc<WorkspaceClock>>,
     /// The limit of what the API holds, if it has one.
     pub room: Option<Arc<dyn Room>>,
-    /// What precedes the paths of the API, such as `/clusters/NAME`.
+    /// The prefix of the paths of the API, such as `/clusters/NAME`.
     pub prefix: Text,
 }
 
@@ -98,7 +98,7 @@ pub type HttpResponse = Response<Body>;
 #[derive(Clone, Copy)]
 pub struct VerdictOnly;
 
-/// What takes the place of the stored object in a dry run of this process.
+/// Replaces the stored object in a dry run of this process.
 #[derive(Clone)]
 pub struct InPlaceOfStored(pub Arc<Stored>);
 

@@ -24,7 +24,7 @@ pub struct Usage {
     drained: Notify,
 }
 
-/// What is to happen to a connection when [`Usage::deadline`] has passed.
+/// How a connection ends when [`Usage::deadline`] has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionExpiry {
     /// The connection is in use, or has been used since the deadline was computed.

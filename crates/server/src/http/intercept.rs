@@ -115,7 +115,7 @@ impl Edge {
     }
 }
 
-/// What kube-apiserver responds when it does not know whether a write has been committed.
+/// kube-apiserver's response when it does not know whether a write has been committed.
 fn timed_out() -> Status {
     Status::new(Reason::Timeout, "Timeout: request did not complete within the allotted timeout")
 }

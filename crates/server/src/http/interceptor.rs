@@ -21,7 +21,7 @@ pub trait Interceptor: Send + Sync {
     /// The counter of requests in flight to which a request belongs, if any.
     fn counter(&self, info: &RequestInfo) -> Option<&AtomicUsize>;
 
-    /// What to do to a request, if anything.
+    /// The effect on a request, if any.
     fn intercept(&self, subject: &InterceptedRequest<'_>) -> Option<Interception>;
 
     /// Begins to observe a request, which may turn out to be unauthorized.
@@ -79,7 +79,7 @@ pub struct InterceptedRequest<'a> {
     pub agent: &'a str,
 }
 
-/// What is done to a request.
+/// The effect on a request.
 #[derive(Default)]
 pub struct Interception {
     /// Awaited before the request is handled.

@@ -40,7 +40,7 @@ pub struct Reply {
     pub pretty: bool,
     /// Whether the client wants no object in the response to a write, see [`super::VerdictOnly`].
     pub without_object: bool,
-    /// What takes the place of the stored object, in a dry run.
+    /// Replaces the stored object in a dry run.
     pub stand_in: Option<Arc<Stored>>,
     /// Whether the client accepts gzip.
     pub gzip: bool,

@@ -45,7 +45,7 @@ fn security_schemes() -> Value {
     }})
 }
 
-/// What a group adds to the v2 document, compressed.
+/// The part of a group in the v2 document, compressed.
 #[derive(Clone)]
 pub struct Part {
     /// The hash of the group; empty if the part depends on other groups, so that it is not reused.

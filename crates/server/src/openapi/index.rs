@@ -17,7 +17,7 @@ use super::{DocumentEncoding, standard};
 /// Prefix of every hash, as other releases may write other documents.
 const RELEASE: &str = concat!("openapi 2 ", env!("CARGO_PKG_VERSION"));
 
-/// What a v3 document describes, and the document once it has been requested.
+/// The source of a v3 document, and the document once it has been requested.
 pub struct Group {
     /// Its name, such as `apis/apps/v1`.
     pub name: String,

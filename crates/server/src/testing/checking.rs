@@ -1,4 +1,4 @@
-//! What the schemas of this group cannot say: which fields exist, and which conditions can never be met.
+//! Checks beyond the schemas of this group: unknown fields, and conditions that can never be met.
 //!
 //! The schemas keep unknown fields, so that a typo is refused with the path of the field, whatever the client says about
 //! validation. Pruned, an unknown field of `match` would leave a fault that hits everything.

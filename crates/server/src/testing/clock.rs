@@ -38,7 +38,7 @@ impl ClockCompletion {
     }
 }
 
-/// What the clock is to show from now on; it shows `shown` at the moment.
+/// The time from which the clock continues; it shows `shown` at the moment.
 fn next(object: &Value, old: Option<&Value>, shown: i64, machine: i64) -> Result<Reading, FieldError> {
     let spec = |object: &Value, field: &str| object.at(&["spec", field]).cloned();
     let (set, set_before) = (spec(object, "time"), old.and_then(|old| spec(old, "time")));
@@ -77,7 +77,7 @@ fn status_of(reading: Reading) -> Value {
     status
 }
 
-/// What a stored Clock shows.
+/// The time of a stored Clock.
 pub fn reading_of(object: &Value) -> Option<Reading> {
     let time = |field: &str| micros(object.str_at(&["status", field]));
     Some(Reading { shown: time("time")?, since: time("since") })

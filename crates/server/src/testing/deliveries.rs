@@ -1,4 +1,4 @@
-//! What gates and faults do to the events of a watch.
+//! Applies gates and faults to the events of a watch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -183,7 +183,7 @@ impl TestState {
         gate.map(|(name, _)| name.clone())
     }
 
-    /// What faults make of an event, and the fault that hit it.
+    /// The event after the faults, and the fault that hit it.
     pub fn disrupted(
         &mut self,
         watcher: &Watcher,
@@ -248,7 +248,7 @@ impl TestState {
     }
 }
 
-/// What a fault does to an event.
+/// The effect of a fault on an event.
 struct EventHit {
     fault: Text,
     effect: EventEffect,

@@ -13,7 +13,7 @@ use super::matching::{Matchable, Matcher};
 use super::trigger::Trigger;
 use crate::limits;
 
-/// What happens to an event of a watch.
+/// The effect on an event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventEffect {
     Drop,
@@ -32,7 +32,7 @@ pub enum Lateness {
     Time(Duration),
 }
 
-/// What happens to a request.
+/// The effect on a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultEffect {
     /// The request is only delayed.
@@ -80,7 +80,7 @@ impl FaultEffect {
         }
     }
 
-    /// What the effect applies to, for messages.
+    /// The target of the effect, for messages.
     pub fn subjects(&self) -> &'static str {
         match self {
             FaultEffect::Event(_) => "it is about the events of watches",
@@ -187,7 +187,7 @@ pub struct Fault {
     last: VecDeque<Hit>,
     /// Dropped with the fault, which ends the delays of its requests.
     pub alive: watch::Sender<()>,
-    /// What the fault waits for before it has an effect.
+    /// The write that starts the fault.
     pub trigger: Option<Trigger>,
     /// Why the fault has no effect, if it has none.
     pub failure: Option<String>,

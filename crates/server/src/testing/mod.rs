@@ -76,7 +76,7 @@ pub struct Testing {
     reporting: tokio::sync::Mutex<()>,
 }
 
-/// What outlives the context of a workspace, which is dropped while no request uses it.
+/// Outlives the context of a workspace, which is dropped while no request uses it.
 #[derive(Default)]
 pub struct KeptObservations {
     /// The counters for the report.

@@ -14,7 +14,7 @@ use super::queue::Hold;
 use super::state::{Activity, Watcher};
 use crate::limits;
 
-/// What a client waits for.
+/// A settle that a client waits for.
 struct SettleOptions {
     quiet: Duration,
     timeout: Duration,
@@ -44,7 +44,7 @@ struct BehindWatch {
     held_by: String,
 }
 
-/// What is still to be done, at one moment.
+/// The pending work at one moment.
 struct Outstanding {
     behind: Vec<BehindWatch>,
     watches: usize,

@@ -27,7 +27,7 @@ pub struct Watcher {
     pub user: Text,
     pub agent: String,
     pub key: WatchKey,
-    /// What the client requests again when the watch ends.
+    /// The request that the client repeats when the watch ends.
     pub repeat: RepeatKey,
     pub position: Position,
     /// Whether the initial objects have been sent.

@@ -13,7 +13,7 @@ use super::selection::DEFINITIONS;
 use super::{FORMAT, ObjectSelection, Progress, TransferProgress, unreadable};
 use crate::limits;
 
-/// What an import does with a store that has objects already.
+/// How an import treats a store that has objects already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// The import is refused.
@@ -29,7 +29,7 @@ pub struct Checked {
     objects: Vec<(Place, Bytes)>,
 }
 
-/// What an import has done.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imported {
     pub written: usize,

@@ -218,7 +218,7 @@ fn already_exists(request: &Request, key: &Key, name: &str, generated: bool) -> 
     status
 }
 
-/// What a write adds, if it adds something.
+/// The growth by a write, if there is any.
 fn growth(object: &Encoded, live: Option<&Live>) -> Option<Growth> {
     let bytes = object.body.bytes.len();
     let Some(live) = live else { return Some(Growth::Object(bytes)) };

@@ -33,7 +33,7 @@ const KINDS: [FlowKind; 2] = [
 pub enum Kept {
     /// Only missing mandatory objects are created, at once.
     MissingMandatory,
-    /// What kube-apiserver does every minute.
+    /// As kube-apiserver does every minute.
     All,
 }
 

@@ -23,7 +23,7 @@ const MARK: char = '@';
 const UID: &str = "uid";
 const TIME: &str = "time";
 
-/// What a line depends on beside the release.
+/// Settings that a line depends on besides the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Switches {
     /// API priority and fairness is enabled.

@@ -32,13 +32,13 @@ pub fn fill_system_fields(object: &mut Value) {
     object.set_at(&["metadata", "creationTimestamp"], Value::from(clock::now_rfc3339()));
 }
 
-/// What a seed distinguishes objects by: group, kind, namespace and name.
+/// The key under which a seed counts an object: group, kind, namespace and name.
 fn named(object: &Value, name: &str) -> String {
     let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
     named_in(group, object.str_at(&["kind"]), object.str_at(&["metadata", "namespace"]), name)
 }
 
-/// What a seed distinguishes an object by.
+/// The key under which a seed counts an object.
 pub fn named_in(group: &str, kind: &str, namespace: &str, name: &str) -> String {
     format!("{group}/{kind}/{namespace}/{name}")
 }

@@ -16,7 +16,7 @@ pub struct ListOutcome {
     pub shards: Option<ShardSelector>,
 }
 
-/// What a verb has done.
+/// The outcome of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It has read or changed what exists.

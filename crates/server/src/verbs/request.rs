@@ -38,17 +38,17 @@ pub struct Request {
     pub room: Option<Arc<dyn Room>>,
     /// Completes the object that the request writes, if a layer above does so.
     pub completion: Option<Box<dyn Completion>>,
-    /// What takes the place of the stored object, in a dry run.
+    /// Replaces the stored object in a dry run.
     pub stand_in: Option<Arc<Stored>>,
 }
 
-/// What a layer above adds to the objects of a resource.
+/// Additions of a layer above to the objects of a resource.
 pub trait Completion: Send + Sync {
     /// Completes a valid object that is to be written, in place of `old` if there is one, or refuses it.
     fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
 }
 
-/// What a write adds to an API.
+/// The growth of an API by a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// An object of so many bytes.

@@ -29,7 +29,7 @@ pub enum Provenance {
 /// An object in place of the stored one.
 pub struct StandIn {
     pub stored: Arc<Stored>,
-    /// What the server adds to the object when it is created, besides defaults. `None` if a server has stored it.
+    /// Additions of the server at the creation of the object, besides defaults. `None` if a server has stored it.
     pub addition: Option<Addition>,
 }
 

@@ -313,7 +313,7 @@ impl Watch {
         out
     }
 
-    /// What the watch sends for an event, if anything: the change of the selected objects.
+    /// The event that the watch sends, if any: the change of the selected objects.
     fn shown(&self, event: &Event) -> Result<Option<WatchEvent>, Status> {
         let before = match &event.previous {
             Some(previous) => self.selection.matches(&self.request, previous)?,

@@ -12,7 +12,7 @@ use super::Workspaces;
 use super::definition::Spec;
 use super::workspace::{Origin, Workspace, WorkspaceContent};
 
-/// What the status says of the copies of a workspace. Copies are named without the uid.
+/// The copies in the status of a workspace. Copies are named without the uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyStatus {
     pub phase: String,
@@ -77,7 +77,7 @@ pub fn id_of(uid: &str, copy: &str) -> String {
 }
 
 impl Workspaces {
-    /// What a server serves of a workspace.
+    /// The copy of a workspace that a server serves.
     fn content_of(&self, uid: &str, spec: &Spec, status: &CopyStatus) -> WorkspaceContent {
         if status.has_failed() {
             return WorkspaceContent::Failed(status.message.clone());

@@ -46,7 +46,7 @@ struct Claim {
     copy: String,
 }
 
-/// What a copy is made of.
+/// Where the content of a new workspace comes from.
 enum CopyContent {
     Source(CopyFrom),
     /// An API without objects of users.
@@ -303,7 +303,7 @@ impl Workspaces {
         Ok(release)
     }
 
-    /// What a workspace is to be copied from, and the release that it emulates.
+    /// The source that a workspace is copied from, and the release that it emulates.
     async fn resolve(
         &self,
         resource: &Resource,

@@ -19,7 +19,7 @@ pub fn definition() -> Result<Value, String> {
         .map_err(|error| error.to_string())
 }
 
-/// What a workspace is to be.
+/// The specification of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// The workspace that is forked; `None` for an API without objects of users.
@@ -41,7 +41,7 @@ pub struct Spec {
     pub limits: Limits,
 }
 
-/// What a workspace may use; 0 is no limit.
+/// The limits of a workspace; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub objects: usize,

@@ -1,4 +1,4 @@
-//! What the log of the store notes of a workspace that is a branch of it.
+//! The label of a branch in the log of the store, which describes its workspace.
 
 use futures_util::FutureExt as _;
 use machinery::{Release, Value, json};
@@ -19,7 +19,7 @@ pub fn pristine_id(release: Release) -> String {
     format!("{PRISTINE}{release} {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// What the log notes of a workspace.
+/// A workspace as the log describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The release that it emulates; `None` for that of the server, if it has not begun.

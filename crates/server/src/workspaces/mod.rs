@@ -54,7 +54,7 @@ const BEGAN_EMPTY: &str = "the workspace \"default\" began empty";
 /// The optional APIs and the feature gates of a release.
 pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates), String> + Send + Sync>;
 
-/// What workspaces need of the server.
+/// The parts of the server that workspaces use.
 pub struct Parts {
     pub blueprint: Arc<Blueprint>,
     pub features: Features,
@@ -265,7 +265,7 @@ impl Workspaces {
         if self.parts.names_hosts { format!("{name}.{}", self.parts.domain) } else { String::new() }
     }
 
-    /// What a new workspace begins from. The error is one line.
+    /// The source of a new workspace. The error is one line.
     fn begin(&self, home: &dyn Store, uid: &Text, spec: &Spec) -> Result<Fork, String> {
         match home.branching() {
             Some(log) if !spec.ephemeral => match spec.from.as_deref() {

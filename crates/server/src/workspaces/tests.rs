@@ -740,7 +740,7 @@ async fn durable_forks_of_earlier_revisions_are_whole_once_they_are_there() {
     assert_eq!(without.get("/clusters/e/version").await.0, 403);
 }
 
-/// What a crash may leave: the objects of workspaces are ahead of the log of their branches, which has nothing after them.
+/// After a crash, the objects of workspaces can be ahead of the log of their branches, which has nothing after them.
 #[tokio::test]
 async fn forks_resets_and_deletions_that_a_crash_has_lost_are_made_again() {
     let directory = tempfile::tempdir().unwrap();

@@ -53,7 +53,7 @@ pub fn revision_of(store: &dyn Store) -> Revision {
     store.head().now_or_never().and_then(Result::ok).unwrap_or_default()
 }
 
-/// What a workspace begins from.
+/// The source of a new workspace.
 pub enum Fork {
     /// An API without objects of users, which emulates this release, or that of the server.
     Empty(Option<Release>),
@@ -78,7 +78,7 @@ pub enum WorkspaceContent {
         store: Arc<dyn Store>,
         /// Whether the store has not changed since it was forked from that of the origin.
         is_fresh: bool,
-        /// What the workspace began from, for resets. That of a durable workspace has its own store.
+        /// The content at the beginning, for resets. A durable workspace has a store of its own for it.
         origin: Origin,
         keeping: Keeping,
     },
@@ -92,9 +92,9 @@ pub enum WorkspaceContent {
 
 /// The stores of a workspace, which have the same layout.
 pub struct KeptStores {
-    /// What it holds.
+    /// Its content.
     pub content: Arc<dyn Store>,
-    /// What it began with, for resets.
+    /// Its content at the beginning, for resets.
     pub origin: Option<OriginStore>,
     pub layout: Layout,
 }
@@ -103,7 +103,7 @@ pub struct KeptStores {
 pub enum OriginStore {
     /// It is written to as any other.
     Writable(Arc<dyn Store>),
-    /// What a branch began with, which the log can rewrite.
+    /// The content of a branch at its beginning, which the log can rewrite.
     Branch(Arc<dyn Store>),
     /// In memory, it stays as it was when the workspace began.
     Fixed(Arc<dyn Store>),
@@ -113,7 +113,7 @@ struct WorkspaceState {
     spec: Spec,
     content: WorkspaceContent,
     opened: Option<Arc<Opened>>,
-    /// What it held when that was last noted for its status.
+    /// Its usage when that was last written to its status.
     usage: Option<WorkspaceUsage>,
     /// Whether an earlier run of the server has reported it as ready, and its content is missing.
     is_imported: bool,
@@ -130,7 +130,7 @@ pub struct Workspace {
     settled: Notify,
     /// Held while the context is being made.
     pub turn: tokio::sync::Mutex<()>,
-    /// What the objects of `testing.pintle.dev` have observed.
+    /// Observations of the objects of `testing.pintle.dev`.
     pub kept: Arc<KeptObservations>,
 }
 
@@ -149,7 +149,7 @@ pub struct Opened {
     pub span: tracing::Span,
 }
 
-/// What a workspace holds.
+/// The content of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkspaceUsage {
     pub objects: usize,
@@ -189,7 +189,7 @@ impl Opened {
 }
 
 impl WorkspaceState {
-    /// What a fork begins from, whose store is `store`.
+    /// The source of a fork whose store is `store`.
     fn fork_of(&self, origin: &Origin, store: Arc<dyn Store>, at: Option<Revision>) -> Origin {
         let objects = match (&self.opened, &self.content) {
             (Some(opened), _) => Arc::downgrade(&opened.edge.context.objects),
@@ -345,7 +345,7 @@ impl Workspace {
         }
     }
 
-    /// What another workspace begins from.
+    /// The source for another workspace.
     pub fn fork(&self) -> Result<Fork, String> {
         let state = self.state.lock();
         match &state.content {
@@ -360,7 +360,7 @@ impl Workspace {
         }
     }
 
-    /// What another workspace in memory begins from that is to be as this one began.
+    /// The source for another workspace in memory that begins as this one began.
     pub fn fork_origin(&self, log: Option<&dyn Branching>) -> Result<Fork, String> {
         let state = self.state.lock();
         let release = |of: Option<Release>| state.spec.release.or(of);
@@ -517,7 +517,7 @@ impl Workspace {
         state.usage.replace(usage) != Some(usage)
     }
 
-    /// What the workspace held when it was last noted.
+    /// The usage of the workspace when it was last noted.
     pub fn usage(&self) -> Option<WorkspaceUsage> {
         self.state.lock().usage
     }

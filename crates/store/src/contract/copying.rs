@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{BoxFuture, Entry, Revision, Store, StoreError};
 
-/// What a copy is made of.
+/// Where the content of a new workspace comes from.
 pub enum CopySource<'a> {
     /// The store itself, at a revision.
     Store(Revision),

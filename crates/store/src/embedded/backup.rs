@@ -31,7 +31,7 @@ pub struct BackupFile {
     pub content: Bytes,
 }
 
-/// What [`restore`] has written.
+/// The result of [`restore`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     pub summary: Summary,

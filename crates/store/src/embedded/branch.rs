@@ -113,7 +113,7 @@ impl BranchState {
         self.shared.lock().poisoned.clone().unwrap_or_else(|| "the branch has not begun".to_owned())
     }
 
-    /// What the branch began with; `None` if it could not begin.
+    /// The initial content of the branch; `None` if it could not begin.
     pub fn origin(&self) -> Option<State> {
         self.wait();
         let Lineage { number, base, base_bytes, .. } = self.lineage.lock().clone();

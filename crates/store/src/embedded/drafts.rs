@@ -4,7 +4,7 @@
 //! by a part of what has changed since. The last of these is the branch that was wanted. So each part is an entry of its own, between
 //! those of other writers, and what a crash leaves of a draft is a branch that no owner knows.
 //!
-//! What a branch began with is rewritten in the same way: the draft begins with it, gets other values, and takes its place.
+//! The initial content of a branch is rewritten in the same way: the draft begins with it, gets other values, and takes its place.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{self, TrySendError};

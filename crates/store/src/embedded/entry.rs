@@ -75,14 +75,14 @@ pub struct Difference {
     pub live: Option<LiveValue>,
 }
 
-/// What a branch begins with.
+/// The initial content of a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForkOf {
-    /// What its source holds.
+    /// The content of its source.
     Newest,
-    /// What its source began with.
+    /// The initial content of its source.
     Origin,
-    /// What its source held earlier.
+    /// Earlier content of its source.
     Earlier(Vec<Difference>),
 }
 

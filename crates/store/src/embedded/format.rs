@@ -272,7 +272,7 @@ mod tests {
         assert!(!error.contains("restore"), "nothing is known to be wrong with the log: {error}");
     }
 
-    /// What the error advises is right, whichever format the directory had.
+    /// The advice of the error is right, whichever format the directory had.
     #[test]
     fn a_format_that_is_put_back_opens_the_directory() {
         let directory = places(&["FORMAT gone"]);

@@ -383,7 +383,7 @@ fn records(body: &Bytes) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// What is at an offset of a damaged file.
+/// The frame at an offset of a damaged file.
 pub enum FrameAt {
     Whole(Whole),
     /// The header is valid but the records are not. These are the records that can be parsed; none is verified.

@@ -23,14 +23,14 @@ use super::frame::{Kind, Record, u64_at};
 use crate::contract::Revision;
 use crate::contract::content::{Image, Images, LiveValue, Map, Number};
 
-/// What the first records of a branch change.
+/// The content that the first records of a branch change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reference {
     /// Nothing is there.
     Empty,
-    /// What this branch began with.
+    /// The initial content of this branch.
     Base(Number),
-    /// What this branch holds.
+    /// The content of this branch.
     Live(Number),
 }
 

@@ -22,7 +22,7 @@ struct Pending {
     value: Bytes,
 }
 
-/// What takes effect only once it is in the log.
+/// Changes that take effect only once they are in the log.
 enum Unwritten {
     /// A part of an earlier revision: what it begins with is nowhere else after a crash.
     Fork {

@@ -153,12 +153,12 @@ pub struct Embedded {
     committer: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What a directory held before an import.
+/// The state of a directory before an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeforeImport {
     Nothing,
     Store,
-    /// What an interrupted import has left, which this one may continue.
+    /// The rest of an interrupted import, which this one may continue.
     Unfinished,
 }
 

@@ -42,7 +42,7 @@ impl PastChanges {
         }
     }
 
-    /// What is known of each branch.
+    /// The state of each branch.
     pub fn by_branch(self) -> HashMap<Number, Past> {
         let mut all: HashMap<Number, Past> = HashMap::new();
         let mut known: HashSet<(Number, Bytes)> = HashSet::new();
@@ -63,7 +63,7 @@ impl PastChanges {
 pub struct Past {
     /// They are known after this revision.
     after: Revision,
-    /// What the keys held then that have changed since.
+    /// Earlier values of the keys that have changed since.
     before: Vec<Entry>,
     changes: Vec<Change>,
 }
@@ -74,7 +74,7 @@ impl Past {
         self.changes.last().map_or(self.after, |change| change.revision)
     }
 
-    /// What later changes replace.
+    /// Values that later changes replace.
     pub fn snapshot(&self) -> Snapshot {
         let mut entries = self.before.clone();
         entries.sort_by(|a, b| a.key.cmp(&b.key));

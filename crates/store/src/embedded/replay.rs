@@ -15,7 +15,7 @@ use crate::contract::content::Number;
 use crate::contract::content::{LiveValue, Map};
 use crate::contract::{Change, Revision};
 
-/// What was read so far.
+/// The state read so far.
 #[derive(Default)]
 pub struct Replay {
     pub state: State,

@@ -20,7 +20,7 @@ use crate::contract::content::Content;
 use crate::contract::{Entry, Revision, Snapshot};
 use crate::limits;
 
-/// What was read from a damaged store.
+/// The readable part of a damaged store.
 #[derive(Debug)]
 pub struct Salvaged {
     /// The live keys, at the newest revision that was found.
@@ -29,7 +29,7 @@ pub struct Salvaged {
     pub losses: Vec<String>,
     /// The number of further losses.
     pub more: usize,
-    /// What is left of the branches.
+    /// The readable branches.
     pub branches: Vec<SalvagedBranch>,
 }
 
@@ -272,7 +272,7 @@ fn read(disk: &dyn Disk, mut losses: Losses) -> std::io::Result<Salvaged> {
     Ok(salvaged(newest, branches, losses))
 }
 
-/// What a checkpoint has given.
+/// The objects read from a checkpoint.
 enum Taken {
     /// All of it, at its revision.
     Whole(Revision),
@@ -339,7 +339,7 @@ fn add_gaps(from: Revision, mut seen: Vec<Revision>, proven: Revision, losses: &
     }
 }
 
-/// What [`salvage`] finds in a log.
+/// The findings of [`salvage`] in a log.
 #[cfg(test)]
 pub fn salvage_disk(disk: &dyn Disk) -> Salvaged {
     match super::recovery::read(disk) {

@@ -67,7 +67,7 @@ pub fn reply_all(replies: impl IntoIterator<Item = (Revision, Reply)>) {
     }
 }
 
-/// What opening a store again does whose writes fail.
+/// Opens a store again whose writes fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reopening {
     /// It has every acknowledged write, and takes new ones.

@@ -48,7 +48,7 @@ pub fn run(flags: &ChangedFlags) -> Result<(), String> {
     Ok(())
 }
 
-/// What files with these paths can break.
+/// The tests that files with these paths can break.
 fn select(paths: &[String], table: &Table, graph: &Graph) -> Selection {
     let mut selected = Selection::default();
     selected.sections.extend(["format", "lints", "tidy"].map(str::to_owned));

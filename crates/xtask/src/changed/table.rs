@@ -12,7 +12,7 @@ const ALL: &str = "all";
 /// The script that lists the sections.
 const RUN: &str = "tests/run";
 
-/// What a changed file runs.
+/// The tests that a changed file runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs {
     Section(String),
@@ -52,7 +52,7 @@ impl Table {
         Table((1..).zip(text.lines()).filter_map(line).collect())
     }
 
-    /// What a file runs, besides the unit tests of its crate.
+    /// The tests of a file, besides the unit tests of its crate.
     pub fn of(&self, path: &str) -> Vec<Runs> {
         let itself = is_blackbox(path).then(|| Runs::File(path.to_owned()));
         let found = self.0.iter().filter(|line| path.starts_with(&line.beginning));

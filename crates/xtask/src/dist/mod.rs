@@ -61,7 +61,7 @@ pub struct DistFlags {
     binary: Option<PathBuf>,
 }
 
-/// What is packaged, and the time that all files have.
+/// The files of a package, and the time that all of them have.
 struct Release {
     root: PathBuf,
     output: PathBuf,

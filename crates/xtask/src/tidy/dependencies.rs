@@ -113,7 +113,7 @@ fn satisfied(expression: &str) -> Option<Vec<&'static str>> {
     LICENSES.iter().find(|known| **known == license).map(|known| vec![*known])
 }
 
-/// What the outer parentheses enclose.
+/// The text within the outer parentheses.
 fn enclosed(expression: &str) -> Option<&str> {
     let inner = expression.strip_prefix('(')?.strip_suffix(')')?;
     let mut depth = 0_i32;

@@ -103,7 +103,7 @@ fn check(root: &Path, sources: &[Source]) -> Result<(Vec<Problem>, usize), Strin
     Ok((problems, rooms))
 }
 
-/// What `cargo metadata` says of the packages.
+/// The packages, from `cargo metadata`.
 fn metadata(root: &Path) -> Result<Value, String> {
     let output = cargo(root, &["metadata", "--format-version", "1", "--filter-platform", PLATFORM])?;
     let decoded = machinery::value::decode(output.as_bytes());

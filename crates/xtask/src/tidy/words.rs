@@ -12,7 +12,7 @@ const STORED: &str = "crates/server/src/verbs/stored.rs";
 /// Writes the RangeAllocation of node ports, which is not an API object: no client can read it.
 const PORTS: &str = "crates/server/src/allocation/ports.rs";
 
-/// What stands between a client and a request without authorization: the type of an authorized request, the right to make one without
+/// Guards against requests without authorization: the type of an authorized request, the right to make one without
 /// an authorizer, and the functions that use this right.
 const AUTHORIZATION: &str = "crates/access/src/authorization/mod.rs";
 const AUTHORIZER: &str = "crates/access/src/authorization/authorizer.rs";

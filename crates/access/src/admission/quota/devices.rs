@@ -73,7 +73,7 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// What a claim uses, apart from the number of stored claims.
+    /// The usage of a claim, apart from the number of stored claims.
     pub fn usage(&self, claim: &Value, now: i64) -> Amounts {
         let mut used = BTreeMap::<String, i64>::new();
         for request in claim.items_at(&["spec", "devices", "requests"]) {
@@ -87,7 +87,7 @@ impl<'a> Devices<'a> {
     }
 
     /// The devices of a claim (`used`, by class), under the names of the extended resources that their classes provide.
-    /// What the Pod requests itself under these names is already charged to the Pod, and therefore not to its claim.
+    /// Requests of the Pod itself under these names are already charged to the Pod, and therefore not to its claim.
     fn extended_usage(&self, claim: &Value, used: &BTreeMap<String, i64>, now: i64) -> Amounts {
         let mut extended = Amounts::new();
         for (class, count) in used.iter().filter(|(class, _)| !class.is_empty()) {

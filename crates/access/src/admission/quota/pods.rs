@@ -29,7 +29,7 @@ pub fn is_of_pods(name: &str) -> bool {
     OF_PODS.contains(&name) || pages || is_extended || is_device
 }
 
-/// What a Pod uses, apart from `count/pods`. A Pod that has ended uses nothing, nor does one that should have been gone
+/// The usage of a Pod, apart from `count/pods`. A Pod that has ended uses nothing, nor does one that should have been gone
 /// by the end of its grace period.
 pub fn of_pod_usage(pod: &Value, now: i64) -> Amounts {
     if ["Failed", "Succeeded"].contains(&pod.str_at(&["status", "phase"])) || is_overdue(pod, now) {

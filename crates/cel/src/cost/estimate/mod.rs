@@ -149,7 +149,7 @@ fn total<'e, 'd: 'e>(base: u64, nodes: impl Iterator<Item = &'e Estimated<'d>>) 
     nodes.fold(Range::fixed(base), |sum, node| sum.plus(node.cost))
 }
 
-/// What is known of values.
+/// Bounds on values.
 impl<'c, 'd> Estimator<'c, 'd> {
     fn new(env: &'d Environment, checked: &'c Checked) -> Estimator<'c, 'd> {
         let root = env.variables.iter().find_map(|variable| variable.decl.as_deref());

@@ -93,7 +93,7 @@ impl Forms<'_> {
     }
 }
 
-/// What is printed of an agent: titles and their lines.
+/// The report of an agent: titles and their lines.
 pub fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
     let mut out = vec![];
     for (check, total) in agent.at(&["counts"]).and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter) {
@@ -119,7 +119,7 @@ pub fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
     out
 }
 
-/// What is printed of a user: titles and their lines.
+/// The report of a user: titles and their lines.
 pub fn needs(user: &Value) -> Vec<(String, Vec<String>)> {
     let needed = ("needed rules".to_owned(), user.items_at(&["roles"]).iter().flat_map(rules).collect());
     let unused: Vec<String> = user.items_at(&["findings"]).iter().map(|finding| counted(finding, "subject")).collect();

@@ -68,7 +68,7 @@ fn expectation(text: &str) -> Result<Expectation, String> {
     Ok(Expectation { check: check.to_owned(), max })
 }
 
-/// What a check has found.
+/// The finding of a check.
 struct CheckFinding {
     agent: String,
     subject: String,

@@ -7,7 +7,7 @@ use offline::findings::escapes::xml;
 
 use super::forms::{Forms, needs, sections};
 
-/// What the report is of.
+/// The subject of the report.
 pub struct Surroundings {
     /// The workspace; `default` for the API at `/`.
     pub workspace: String,

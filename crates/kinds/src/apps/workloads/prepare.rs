@@ -1,4 +1,4 @@
-//! What the server sets in workloads: the labels and the selector of a Job, and counts of changes.
+//! Sets the labels and the selector of a Job, and counts the changes of workloads.
 
 use machinery::Value;
 use schema::shape::{named, same};

@@ -16,7 +16,7 @@ pub fn row_named(api_version: &str, kind: &str) -> &'static BuiltIn {
     CATALOGUE.row_of(api_version, kind).unwrap_or_else(|| panic!("no row of {api_version} {kind}"))
 }
 
-/// What is wrong with a source, after the facts of all kinds.
+/// The error of a source with these lines after the facts of all kinds.
 pub fn problem(source: GroupSource) -> Option<String> {
     catalogue_of(GroupSource { checks: rule_checks::CHECKS, ..source }).check().err()
 }
@@ -55,7 +55,7 @@ fn converts_events_between_groups() {
     assert!(row_named("v1", "ConfigMap").sibling("v1").is_none());
 }
 
-/// What an update may not change is found after all that is wrong with the new object.
+/// Errors of immutable fields come after the errors of the new object.
 #[test]
 fn errors_of_changes_follow_those_of_the_new_object() {
     let pod = |seconds: Value, operator: &str| {

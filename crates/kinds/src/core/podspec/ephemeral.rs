@@ -1,4 +1,4 @@
-//! What ephemeral containers, which are added to running Pods for debugging, may not have.
+//! Checks of ephemeral containers, which are added to running Pods for debugging.
 
 use machinery::Value;
 

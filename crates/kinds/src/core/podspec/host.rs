@@ -1,4 +1,4 @@
-//! What a Pod shares with its host: namespaces, ports and the host name.
+//! Checks of what a Pod shares with its host: namespaces, ports and the host name.
 
 use machinery::{Value, names};
 
@@ -44,7 +44,7 @@ fn ports(container: At) {
     }
 }
 
-/// What a Pod with a user namespace of its own cannot have: the host's other namespaces, and block devices.
+/// A Pod with a user namespace of its own has neither the host's other namespaces nor block devices.
 pub(super) fn user_namespace(spec: At) {
     const WHY: &str = "when `hostUsers` is false";
     let spec = spec.in_stage(stages::HOST_USERS);

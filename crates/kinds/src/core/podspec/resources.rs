@@ -177,7 +177,7 @@ fn is_divisible(amount: &Quantity, size: &str) -> bool {
 /// Amounts by name of the resource.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// What the containers of a Pod need at most at any time: sidecars keep running, while the other init containers run
+/// The maximum that the containers of a Pod need at a time: sidecars keep running, while the other init containers run
 /// one after the other.
 pub(super) fn needed(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| -> Amounts {

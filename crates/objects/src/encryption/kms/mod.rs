@@ -75,7 +75,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// What the plugin needs to decrypt the source of a value: everything but its data.
+/// A value without its data: all that the plugin needs to decrypt the source of the key.
 fn envelope_of(object: &EncryptedObject) -> EncryptedObject {
     let EncryptedObject { data: _, key_id, source, annotations, source_type } = object;
     let (key_id, source, annotations) = (key_id.clone(), source.clone(), annotations.clone());

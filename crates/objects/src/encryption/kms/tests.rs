@@ -4,7 +4,7 @@ use super::messages::{DecryptResponse, EncryptResponse};
 use super::*;
 use crate::{Key, Layout};
 
-/// What a fake plugin does: it encrypts by putting the id of its key before the bytes.
+/// A fake plugin, which encrypts by putting the id of its key before the bytes.
 #[derive(Default)]
 struct Vault {
     key: String,

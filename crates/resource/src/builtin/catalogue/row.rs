@@ -67,7 +67,7 @@ pub struct OwnSubresource {
     pub endpoint: OwnEndpoint,
 }
 
-/// What a subresource of a kind does.
+/// The behaviour of a subresource.
 #[derive(Clone, Copy, Debug)]
 pub enum OwnEndpoint {
     /// Writes a part of the object.
@@ -130,7 +130,7 @@ pub struct Lifecycle {
     pub deprecated: &'static str,
     /// The release of Kubernetes that no longer serves the version, such as `1.38`; empty if it is not known.
     pub removed: &'static str,
-    /// What the warning recommends: a version, and after a colon a different kind, if any.
+    /// The recommendation of the warning: a version, and after a colon a different kind, if any.
     pub replacement: &'static str,
 }
 

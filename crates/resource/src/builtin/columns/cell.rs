@@ -9,7 +9,7 @@ use super::super::source::{CellFunction, Sources};
 use super::parts::shortened;
 use super::selectors::selector_text;
 
-/// What a column shows of an object.
+/// The content of a column for an object.
 #[derive(Clone)]
 pub struct Cell {
     source: Source,

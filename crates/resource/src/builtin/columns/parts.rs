@@ -1,4 +1,4 @@
-//! What cells of several kinds are made of.
+//! Parts of cells that several kinds share.
 
 use machinery::{Value, jsonpath};
 

@@ -23,7 +23,7 @@ pub struct Rules {
     /// Whether the error of an update that changes the field shows null instead of the value.
     pub is_unshown: bool,
     pub union: Option<&'static Union>,
-    /// What the error of the union calls the field, if not by its own name.
+    /// The name of the field in the error of the union, if it is not its own.
     pub called: Option<&'static str>,
     pub is_beside: bool,
     pub is_on_create: bool,

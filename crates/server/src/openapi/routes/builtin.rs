@@ -78,7 +78,7 @@ struct Endpoint<'a> {
     names: &'a GroupNames,
 }
 
-/// What differs between operations.
+/// The parts that differ between operations.
 struct Operation {
     method: &'static str,
     action: &'static str,

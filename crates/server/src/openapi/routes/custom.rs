@@ -37,7 +37,7 @@ struct Custom<'a> {
     names: GroupNames,
 }
 
-/// What differs between operations.
+/// The parts that differ between operations.
 struct CustomOperation<'a> {
     method: &'static str,
     /// `x-kubernetes-action`.

@@ -36,7 +36,7 @@ pub struct PathOperation {
     pub consumes: Vec<&'static str>,
     /// Media types of successful responses.
     pub produces: Vec<&'static str>,
-    /// What successful responses hold; `None` if that is not published.
+    /// The type of successful responses; `None` if that is not published.
     pub response: Option<Content>,
     /// Codes and descriptions of successful responses.
     pub codes: &'static [(&'static str, &'static str)],

@@ -12,7 +12,7 @@ use super::Secrets;
 /// The annotation in which kubectl keeps a copy of the applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What is replaced in the bodies of a request.
+/// Secrets to replace in the bodies of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
     Nothing,

@@ -1,4 +1,4 @@
-//! What a recording has.
+//! Tests of the content of recordings.
 
 use base::request::{RequestInfo, Verb};
 use base64::Engine as _;

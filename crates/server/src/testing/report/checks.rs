@@ -1,4 +1,4 @@
-//! What a report looks for.
+//! The checks of a report.
 
 /// A finding that a report counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +56,7 @@ impl Check {
 }
 
 impl Check {
-    /// What the check counts, as a sentence.
+    /// A sentence about the number that the check counts.
     fn meaning(self) -> &'static str {
         match self {
             Check::NoOpWrites => "Updates, patches and applies that changed nothing.",
@@ -78,7 +78,7 @@ impl Check {
     }
 }
 
-/// What each check counts, by its name.
+/// The counts of the checks, by name.
 pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
     Check::ALL.into_iter().map(|check| (check.as_str(), check.meaning()))
 }

@@ -109,7 +109,7 @@ impl AgentTally {
 struct UserReport<'a> {
     user: &'a User,
     agents: Vec<&'a Text>,
-    /// What the user has requested through these clients.
+    /// The requests of the user through these clients.
     rights: HashSet<Right>,
 }
 

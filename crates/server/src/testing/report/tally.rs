@@ -64,14 +64,14 @@ pub struct Requests {
     pub failed: u64,
 }
 
-/// What a user has requested.
+/// The requests of a user.
 #[derive(Clone, Default)]
 pub struct UserTally {
     pub user: User,
     pub rights: HashSet<Right>,
 }
 
-/// What a watch selects.
+/// The selection of a watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchKey {
     pub group: Text,
@@ -247,7 +247,7 @@ impl WatchTally {
 /// The bytes of an entry of a map, besides its text: some short texts, counters, and the nodes of the map.
 const ENTRY_BYTES: usize = 256;
 
-/// What a report may still keep.
+/// The space that a report has left.
 struct TallyRoom<'a> {
     bytes: &'a mut usize,
     is_full: bool,

@@ -1,4 +1,4 @@
-//! What is counted, and the roles that follow from it.
+//! Tests of the counts, and of the roles that follow from them.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;

@@ -73,7 +73,7 @@ fn templates(context: &Context) -> Vec<(usize, String, String)> {
     KINDS.iter().enumerate().flat_map(of_kind).collect()
 }
 
-/// What the pipeline and the controllers store.
+/// Compares with what the pipeline and the controllers store.
 async fn made(release: Release, switches: Switches) -> Vec<(usize, String, String)> {
     let Assembled { context, controllers } = load(&blueprint(release, switches)).await;
     bootstrap(&context, None, None).await.unwrap();

@@ -388,7 +388,7 @@ impl Numbers {
     }
 }
 
-/// What a random request of an owner is sent to: its collection, and an object of it that may be created.
+/// A resource for random requests of an owner: its collection, and an object of it that may be created.
 fn targets() -> Vec<(&'static str, Value)> {
     let rule = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});
     let everyone = json!({"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"});

@@ -285,7 +285,7 @@ impl Run {
     }
 }
 
-/// What a store may have held earlier.
+/// An earlier state of a store.
 fn earlier_than(shared: &Shared, chance: &mut Chance) -> EarlierPart {
     let Snapshot { revision: head, mut entries } = shared.snapshot();
     let mut differences = vec![];
