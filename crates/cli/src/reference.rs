@@ -187,6 +187,9 @@ fn reference_is_what_the_program_says() {
             std::fs::write(&path, &text).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == text, "{name} differs: PINTLE_WRITE_REFERENCE=1 cargo test -p pintle reference");
+        assert!(
+            written == text,
+            "{name} differs: PINTLE_WRITE_REFERENCE=1 cargo test --workspace --bin pintle reference"
+        );
     }
 }
