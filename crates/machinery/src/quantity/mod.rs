@@ -1,7 +1,7 @@
 //! Quantities: decimal numbers with a suffix, such as `500m` or `1Gi`.
 //!
-//! Precision, arithmetic and formatting are those of `k8s.io/apimachinery/pkg/api/resource`: more than 18 digits are
-//! allowed, but then the number is rounded up to a billionth.
+//! Precision, arithmetic and formatting are the same as in `k8s.io/apimachinery/pkg/api/resource`. In particular,
+//! numbers of more than 18 digits are rounded up to a billionth.
 
 mod amount;
 mod text;

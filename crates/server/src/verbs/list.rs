@@ -67,8 +67,8 @@ async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Statu
     })
 }
 
-/// The error of a list that failed with `why`. If objects cannot be read, the error names them: all of the scan, or
-/// only those of the first page if `page` gives its size.
+/// The error of a list that failed with `why`. If objects cannot be read, the error names them. `page` is the size of
+/// a page of all objects, which limits the search to that page.
 fn if_unreadable(request: &Request, scan: &Scan, page: Option<usize>, why: Status) -> Status {
     let (resource, version) = (&request.resource, &request.version);
     let all: Vec<Arc<Stored>> = scan.ahead(page.unwrap_or(usize::MAX)).cloned().collect();

@@ -33,9 +33,8 @@ pub fn check_names(context: &Context, request: &Request, object: &Value) -> Resu
     Err(Status::invalid(&resource.group, &resource.kind, name, &[error]))
 }
 
-/// Prepares the deletion of a ThirdPartyResource. If a CRD takes its instances over, hands them over; otherwise adds
-/// a finalizer to `marked`, which stays until the instances are deleted. Fails if there is such a CRD that does not
-/// fit.
+/// Prepares the deletion of a ThirdPartyResource. If a CRD takes its instances over, hands them over; fails if the
+/// CRD does not fit. Otherwise adds a finalizer to `marked`, which stays until the instances are deleted.
 pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<(), Status> {
     if let Some(names) = successor(context, marked)? {
         return if dry_run { Ok(()) } else { hand_over(context, &names, marked).await };

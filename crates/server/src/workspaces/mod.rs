@@ -140,8 +140,8 @@ pub async fn start(
             workspaces.check_keys(log).await?;
             workspaces.restore(&**store, log);
         }
-        // such a server is there for tests: without this, the first test would wait for the empty API longer than for
-        // the start of the server
+        // a server in memory is there for tests: made ahead of time, because the first test would wait for the empty
+        // API longer than for the start of the server
         None => drop(task::spawn("empty API", workspaces.clone().prepare())),
     }
     if store.copying().is_some() {

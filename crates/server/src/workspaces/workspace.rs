@@ -27,8 +27,8 @@ pub struct Origin {
     pub has_workspaces: bool,
     /// Whether the store has every object that this version of the server creates at its start.
     pub is_complete: bool,
-    /// The decoded objects of the source, as long as they are in memory. At the revision `at`, they are those of the
-    /// store.
+    /// The decoded objects of the source, as long as they are in memory. Their state at the revision `at` equals the
+    /// store's.
     pub objects: Weak<Objects>,
     /// The revision at which the source was forked; `None` if that is the revision that the store begins with.
     pub at: Option<Revision>,

@@ -77,7 +77,7 @@ impl HookKind {
         }
     }
 
-    /// The layer to which audit events add the time of its calls.
+    /// The layer under which audit events record the time of its calls.
     fn layer(self) -> Layer {
         match self {
             HookKind::Mutating => Layer::MutatingWebhooks,
