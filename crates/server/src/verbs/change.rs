@@ -96,7 +96,7 @@ impl Write<'_> {
     pub async fn changed(&mut self, live: Option<&Live>) -> Result<Option<Changed>, Status> {
         let not_found = || self.request.resource.not_found(self.request.name());
         let changed = match (&mut self.change, live) {
-            // a create is attempted once, so its object is moved
+            // the object is moved: another attempt needs a copy, which `Change::copy` makes beforehand
             (Change::Create(object), _) => {
                 let object = std::mem::take(object);
                 self.created(object).await?

@@ -141,8 +141,8 @@ impl Write<'_> {
         stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
     }
 
-    /// Whether the write is permitted even if the API is full. That is so if a deletion only marks the object, and if
-    /// a holder renews its Lease, which takes a few bytes more or less.
+    /// Whether the write is permitted even if the API is full. A deletion is, because it only marks the object. So is
+    /// the renewal of a Lease by its holder, which takes a few bytes more or less.
     fn is_unlimited(&self, object: &Encoded, live: Option<&Live>) -> bool {
         let is_renewal = || kinds::is_leases(&self.request.resource) && object.body.bytes.len() <= limits::LEASE_BYTES;
         matches!(self.change, Change::Delete(_)) || live.is_some() && is_renewal()
@@ -152,8 +152,8 @@ impl Write<'_> {
     pub async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let untracks = !self.change.is_apply();
-        // scaling may create the `spec` of a custom resource; the other fields of it get their defaults only when the
-        // object is read
+        // scaling may create the `spec` of a custom resource; the other fields of the `spec` get their defaults only
+        // when the object is read
         let has_defaults = self.request.subresource != Subresource::Scale;
         if let Some(outline) = live.and_then(|live| live.outline.as_ref()) {
             let meta = Meta::of(&object);

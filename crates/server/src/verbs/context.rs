@@ -76,7 +76,7 @@ impl Context {
     }
 }
 
-/// A right that a write needs in addition: `verb` on the object `name` of a resource.
+/// A right that a write needs besides the right to make it: `verb` on the object `name` of a resource.
 pub struct NeededRight {
     pub verb: &'static str,
     pub resource: &'static str,

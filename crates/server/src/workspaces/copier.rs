@@ -51,7 +51,7 @@ struct Claim {
 /// Where the content of a new workspace comes from.
 enum CopyContent {
     Source(CopyFrom),
-    /// An API without objects of users.
+    /// A new API, which has only the objects that every server creates.
     Empty,
 }
 
@@ -350,7 +350,7 @@ impl Workspaces {
         })
     }
 
-    /// The stored objects of an API in which no user has created any.
+    /// The stored objects of a new API.
     async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, String> {
         let pristine = self.pristine(release).await?;
         let snapshot = pristine.context.objects.store().snapshot().await;

@@ -22,7 +22,7 @@ pub fn definition() -> Result<Value, String> {
 /// The specification of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
-    /// The workspace that is forked; `None` for an API without objects of users.
+    /// The workspace that is forked; `None` for a new API, which has only the objects that every server creates.
     pub from: Option<String>,
     /// Whether to fork the state in which the source began, instead of its current state.
     pub of_origin: bool,
@@ -110,9 +110,9 @@ fn protection(resource: &Resource, name: &str) -> Option<&'static str> {
     is_it.then_some("all workspaces would be deleted with it; a server without --workspaces deletes it")
 }
 
-/// The right that a write of a Workspace needs in addition. A user who forks a workspace can read all of it, and by
-/// `from.resourceVersion` its past, so forking requires the right to read the source. Forking `default` requires a
-/// verb of its own, so that no rule about workspaces reveals the Secrets of `default`.
+/// The right that a write of a Workspace needs besides the right to make the write. A user who forks a workspace can
+/// read all of it, and by `from.resourceVersion` its past, so forking requires the right to read the source. Forking
+/// `default` requires a verb of its own, so that no rule about workspaces reveals the Secrets of `default`.
 fn needed_right(resource: &Resource, new: &Value, old: Option<&Value>) -> Option<NeededRight> {
     if resource.group != GROUP || resource.plural != PLURAL {
         return None;

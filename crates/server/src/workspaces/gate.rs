@@ -238,7 +238,7 @@ fn writes(method: &Method, path: &str) -> bool {
     !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
 }
 
-/// Refuses a watch beyond the workspace's limit, which is `default` if the specification sets none.
+/// Refuses a watch beyond the workspace's limit. If its specification sets none, `default` is the limit.
 fn check_watches(spec: &Spec, opened: &Opened, default: usize) -> Result<(), Status> {
     let limit = if spec.limits.watches > 0 { spec.limits.watches } else { default };
     if opened.watches() >= limit {

@@ -45,7 +45,7 @@ impl Workspaces {
         // unless the store is shared, the workspace exists before the creation returns
         let workspace = self.workspace(name);
         if let Some(workspace) = &workspace {
-            // if that takes longer, later requests wait in turn
+            // wait for the copy, for a limited time; later requests wait for it, too
             workspace.settled(limits::WORKSPACE_COPY_WAIT).await;
             // the content may still be written: wait for that, too, before responding
             let _ = tokio::time::timeout(limits::WORKSPACE_COPY_WAIT, workspace.begun()).await;
