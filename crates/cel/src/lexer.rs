@@ -1,11 +1,12 @@
 //! The lexer, with the errors of ANTLR's lexer.
 //!
-//! Positions are in code points. White space and comments are not tokens; tokens also have byte positions, since messages
-//! quote the text between them.
+//! Positions are in code points. White space and comments yield no tokens. Messages quote the text between tokens, so
+//! tokens have byte positions too.
 
 use crate::ast::Issue;
 
-/// Kinds of tokens. They have the numbers of the grammar, since messages list them in that order. EOF is 0.
+/// Kinds of tokens, numbered as in cel-go's grammar, because messages list the expected tokens in that order. EOF is
+/// 0.
 pub(crate) mod kind {
     pub const EOF: u8 = 0;
     pub const EQUALS: u8 = 1;
@@ -105,11 +106,11 @@ struct Lexer<'a> {
     offset: u32,
     tokens: Vec<Token>,
     issues: Vec<Issue>,
-    /// Byte ranges that are not tokens.
+    /// Byte ranges that no token matches.
     unread: Vec<(usize, usize)>,
 }
 
-/// The tokens of a text, EOF last, and the parts that are not tokens, as issues and as byte ranges.
+/// The tokens of a text, EOF last. Parts that no token matches are returned both as issues and as byte ranges.
 pub(crate) fn tokens(text: &str) -> (Vec<Token>, Vec<Issue>, Vec<(usize, usize)>) {
     let mut lexer = Lexer {
         text,
@@ -290,7 +291,7 @@ pub(crate) fn escape_blanks(text: &str) -> String {
 enum Backslashes {
     /// The beginning of an escape sequence.
     Escape,
-    /// Characters like others: the literal has the prefix `r`.
+    /// Ordinary characters: the literal has the prefix `r`.
     Raw,
 }
 

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 use crate::limits;
 
-/// The form in which a command prints facts.
+/// The output format of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TextOrJson {
     Text,
@@ -24,7 +24,7 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-/// Parses a release of Kubernetes, such as `1.36`, also with its patch and the `v` of tags.
+/// Parses a release of Kubernetes. Accepts `1.36`, and also `1.36.2` and `v1.36.2`, as tags are named.
 pub fn release(text: &str) -> Result<server::Release, String> {
     let known = server::Release::ALL.map(|release| release.to_string()).join(", ");
     let number = text.strip_prefix('v').unwrap_or(text);
@@ -44,7 +44,7 @@ pub fn number<T: TryFrom<u64> + std::fmt::Display + Copy>(max: T) -> impl Fn(&st
     }
 }
 
-/// A parser for a flag that has another name: always fails and names the right flag.
+/// A parser for a flag that has another name here: always fails, and says what the right flag is.
 pub fn renamed(to: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |value| Err(format!("the flag is called --{to}: --{to} {value}"))
 }
@@ -68,7 +68,7 @@ pub fn durability(text: &str) -> Result<store::Durability, String> {
     }
 }
 
-/// Parses a name or IP address of a certificate.
+/// Parses a DNS name, which may have a wildcard, or an IP address that a certificate is to be valid for.
 pub fn subject_name(text: &str) -> Result<String, String> {
     let is_name = || {
         let name = text.strip_prefix("*.").unwrap_or(text);
@@ -81,7 +81,7 @@ pub fn subject_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a domain, which names of hosts are put in front of.
+/// Parses a domain below which host names are formed.
 pub fn domain(text: &str) -> Result<String, String> {
     match machinery::names::dns1123_subdomain(&text.to_ascii_lowercase()).is_empty() {
         true => Ok(text.to_ascii_lowercase()),
@@ -89,7 +89,7 @@ pub fn domain(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the mode of a file that its owner can read and write.
+/// Parses a file mode; the owner must be able to read and write the file.
 pub fn mode(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => Ok(mode),
@@ -97,7 +97,7 @@ pub fn mode(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Parses the name of a context of a kubeconfig.
+/// Parses the name of a kubeconfig context.
 pub fn context_name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.chars().any(char::is_control) {
         Err("it is empty or has control characters".to_owned())
@@ -111,12 +111,11 @@ pub fn subject(text: &str) -> Result<String, String> {
     context_name(text)
 }
 
-/// A number of days, such as `30d`.
 fn days(text: &str) -> Option<u64> {
     text.strip_suffix('d')?.parse().ok()
 }
 
-/// Parses the lifetime of the certificate of a user, which may also be a number of days.
+/// Parses the lifetime of a user's certificate: a duration, or a number of days such as `30d`.
 pub fn user_lifetime(text: &str) -> Result<std::time::Duration, String> {
     let lifetime = match days(text) {
         Some(days) => std::time::Duration::from_secs(days.saturating_mul(24 * 3600)),

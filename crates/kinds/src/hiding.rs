@@ -1,5 +1,5 @@
-//! The conditions, named by the table, under which fields are not checked because kube-apiserver has already rejected
-//! the whole value.
+//! Conditions that rows of the table name. Where one holds, kube-apiserver has already rejected the whole value, so
+//! its fields are not checked.
 
 use machinery::Value;
 use resource::builtin::checks::is_usable_selector;

@@ -1,4 +1,4 @@
-//! The errors of a schema that were found, in the words of upstream's validator.
+//! Collects the errors of validation by a schema, in the words of upstream's validator.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,8 @@ use machinery::{FieldError, Release, Value};
 use crate::limits::ERRORS_BYTES_MAX;
 use crate::path::Path;
 
-/// A failed check. `name` is the dotted path relative to the validated value. Errors of junctors have none.
+/// A failed check. `name` is the dotted path relative to the validated value. Errors of junctors (`allOf`, `anyOf`,
+/// `oneOf`, `not`) have none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FailedCheck {
     kind: FieldErrorKind,
@@ -20,9 +21,11 @@ pub(crate) struct FailedCheck {
     detail: String,
 }
 
-/// The errors found so far, and how many checks have matched, which decides which branch of a junctor is shown.
+/// The errors found so far, and the number of checks that have matched. Of the branches of a junctor, the one with
+/// the most matches is reported.
 ///
-/// No error is kept twice. Errors beyond [`ERRORS_BYTES_MAX`] are counted, and not kept: upstream keeps all.
+/// An error that occurs again is not kept. To bound memory, errors beyond [`ERRORS_BYTES_MAX`] are only counted,
+/// although upstream keeps them all.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) release: Release,
@@ -33,7 +36,7 @@ pub(crate) struct Report {
     bytes: usize,
     /// The number of errors found, including those that are not kept.
     found: usize,
-    /// Whether no errors are kept, since only their number and the matches matter.
+    /// Whether errors are only counted, because nothing but their number and the matches is needed.
     is_counting: bool,
     pub(crate) matches: u64,
 }
@@ -64,13 +67,14 @@ impl Report {
         Report { release, ..Report::default() }
     }
 
-    /// A report for a part of what `around` covers.
+    /// A report for a part of the value that `around` is about. It continues the count of bytes, so that nested
+    /// reports share one bound.
     pub(crate) fn within(around: &Report) -> Report {
         let Report { release, bytes, is_counting, .. } = *around;
         Report { release, bytes, is_counting, ..Report::default() }
     }
 
-    /// As [`Report::within`], for a part whose errors may not be needed.
+    /// Like [`Report::within`], for a part whose errors are only counted, because they may not be needed.
     pub(crate) fn counting(around: &Report) -> Report {
         Report { is_counting: true, ..Report::within(around) }
     }
@@ -135,7 +139,7 @@ impl Report {
         self.invalid_with(path, value, |name| format!("{name} in body {}", problem()));
     }
 
-    /// As [`Report::invalid`], with the whole text, which `detail` makes from the path.
+    /// Like [`Report::invalid`], but `detail` makes the whole text from the path.
     pub(crate) fn invalid_with(
         &mut self,
         path: &Path<'_>,
@@ -188,7 +192,7 @@ impl Report {
         self.add(path, |name| {
             let list: Vec<String> = supported.iter().map(text).collect();
             let detail = format!("supported values: {}", list.join(", "));
-            // here kube-apiserver cannot distinguish null from an absent value
+            // kube-apiserver cannot distinguish null from an absent value here
             FailedCheck { kind: FieldErrorKind::NotSupported, name: Some(name), value: shown(value), detail }
         });
     }
@@ -201,7 +205,7 @@ impl Report {
         });
     }
 
-    /// Adds the error of a number outside the range of its type. Like that of a junctor, it belongs to no field.
+    /// Adds the error of a number outside the range of its type. Like the error of a junctor, it belongs to no field.
     pub(crate) fn out_of_range(&mut self, path: &Path<'_>, what: &str, range: &str) {
         self.add(path, |name| {
             let detail = format!("{what} must be of type {range} in {name}");

@@ -1,7 +1,7 @@
-//! The RBAC index: grants by subject, an immutable snapshot derived from the objects of RBAC.
+//! The RBAC index: an immutable snapshot of the RBAC objects, in which grants are looked up by subject.
 //!
-//! A decision looks up the user's name and groups in the cluster and in one namespace, so that its cost depends on the
-//! user's grants and not on the number of bindings.
+//! A decision looks up the user's name and groups in two scopes, the cluster and one namespace. So its cost depends
+//! on the user's grants and not on the number of bindings.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -33,7 +33,7 @@ struct Scope {
 
 struct Role {
     object: Arc<Stored>,
-    /// The rules of the object, which are decoded at their first use: most default roles are never used.
+    /// The rules of the object. They are decoded at first use, because most default roles are never used.
     rules: OnceLock<Arc<[PolicyRule]>>,
     /// Selectors of the ClusterRoles that this one aggregates.
     selectors: Vec<LabelSelector>,
@@ -46,7 +46,7 @@ impl Role {
         Role { object: object.clone(), rules, selectors: vec![], aggregated }
     }
 
-    /// A role that may aggregate others.
+    /// A ClusterRole, with the selectors of its `aggregationRule` if it has one.
     fn aggregating(object: &Arc<Stored>) -> Role {
         let aggregates = object.body.has("aggregationRule", "clusterRoleSelectors");
         let value = if aggregates { object.body.to_managed_value(0) } else { Value::Null };
@@ -58,7 +58,7 @@ impl Role {
         self.rules.get_or_init(|| PolicyRule::of_role(&self.object.body.to_managed_value(0)).into())
     }
 
-    /// A copy of the role whose aggregated rules have yet to be computed.
+    /// A copy of the role that computes its aggregated rules again when they are next needed.
     fn without_aggregated(&self) -> Role {
         let (object, rules, selectors) = (self.object.clone(), self.rules.clone(), self.selectors.clone());
         Role { object, rules, selectors, aggregated: OnceLock::new() }
@@ -69,7 +69,7 @@ impl Role {
     }
 }
 
-/// Error of a binding that refers to a missing role.
+/// A binding refers to a role that does not exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Missing {
     kind: Text,
@@ -115,7 +115,7 @@ impl RbacSnapshot {
         }
     }
 
-    /// The rules of the role of a grant.
+    /// The rules of the role that a grant refers to.
     fn rules(&self, grant: &Grant) -> Result<Arc<[PolicyRule]>, Missing> {
         let missing = || Missing { kind: grant.role_kind.clone(), name: grant.role.clone() };
         if grant.role_kind == "Role" {
@@ -154,7 +154,7 @@ impl RbacSnapshot {
         out.into()
     }
 
-    /// The grants of a user in a scope. Those to the user's name come before those to groups.
+    /// The grants of a user in a scope: first those to the user's name, then those to groups.
     fn grants<'a>(&'a self, user: &'a User, namespace: &str) -> impl Iterator<Item = &'a Arc<Grant>> {
         let scope = self.scopes.get(namespace);
         let named = scope.and_then(|scope| scope.users.get(&user.name));
@@ -162,7 +162,8 @@ impl RbacSnapshot {
         named.into_iter().chain(grouped).flat_map(|grants| grants.values())
     }
 
-    /// The grant of the same binding to its first subject that matches the user.
+    /// The grant that explains a decision. If several subjects of a binding match the user, that is the grant to the
+    /// first of them.
     fn first<'a>(&'a self, user: &'a User, grant: &'a Arc<Grant>) -> &'a Arc<Grant> {
         if grant.subject_index == 0 {
             return grant;
@@ -181,7 +182,8 @@ impl RbacSnapshot {
         self.change_binding(namespace, binding, |grants, grant| drop(grants.remove(&grant.binding)));
     }
 
-    /// Changes what the subjects of a binding are granted.
+    /// Applies `change` to the grants of every subject of a binding, and drops subjects and scopes that have none
+    /// left.
     fn change_binding(&mut self, namespace: &Text, binding: &Value, change: fn(&mut Grants, Grant)) {
         let mut scope = self.scopes.get(namespace).cloned().unwrap_or_default();
         for SubjectGrant { is_group, subject, grant } in grants_of(namespace, binding) {
@@ -202,12 +204,12 @@ impl RbacSnapshot {
     }
 }
 
-/// The scopes of grants that apply in a namespace: the cluster, and the namespace if there is one.
+/// The scopes that apply to a request: the cluster (`""`), then its namespace, unless that is empty.
 fn scopes(namespace: &str) -> impl Iterator<Item = &str> {
     std::iter::once("").chain(Some(namespace).filter(|namespace| !namespace.is_empty()))
 }
 
-/// The first grant of each role, so that many small bindings do not multiply the work on one large role.
+/// Keeps the first grant of each role, so that many bindings to one large role do not multiply the work.
 fn of_distinct_roles<'a>(grants: impl Iterator<Item = &'a Arc<Grant>>) -> impl Iterator<Item = &'a Arc<Grant>> {
     let mut seen = HashSet::new();
     grants.filter(move |grant| seen.insert((&grant.role_kind, &grant.role_path)))
@@ -268,17 +270,18 @@ pub struct GrantedRole {
 #[derive(Default)]
 pub struct Rbac {
     snapshot: ArcSwap<RbacSnapshot>,
-    /// Whether aggregating roles have only their stored rules, which the controller writes.
+    /// Whether aggregating ClusterRoles grant only their stored rules, which a controller writes.
     as_stored: bool,
 }
 
 impl Rbac {
-    /// `aggregates`: whether aggregated rules take effect at once, before the controller has written them into the role.
+    /// With `aggregates`, aggregated rules take effect at once, even before the controller has written them into the
+    /// role.
     pub fn new(aggregates: bool) -> Rbac {
         Rbac { as_stored: !aggregates, ..Rbac::default() }
     }
 
-    /// A copy, which follows the events of another context from here on.
+    /// A copy for another context, whose events it observes from then on.
     pub fn fork(&self) -> Rbac {
         Rbac { snapshot: ArcSwap::new(self.snapshot.load_full()), as_stored: self.as_stored }
     }
@@ -287,7 +290,8 @@ impl Rbac {
         if self.as_stored { Role::of(object) } else { Role::aggregating(object) }
     }
 
-    /// Observes the events of RBAC objects, which are passed in order.
+    /// Updates the snapshot for an event. Events are passed in order and one at a time: the new snapshot replaces the
+    /// one that it was made from.
     pub fn observe(&self, key: &Key, event: &Event) {
         if key.group != GROUP {
             return;
@@ -335,8 +339,8 @@ impl Rbac {
         })
     }
 
-    /// The rules of a user in a namespace, cluster-wide ones first, and the errors of their resolution. A role counts once,
-    /// however many bindings grant it.
+    /// The rules of a user in a namespace, cluster-wide ones first, and the missing roles that bindings refer to. A
+    /// role counts once, however many bindings grant it.
     pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Arc<[PolicyRule]>>, Vec<Missing>) {
         let snapshot = self.snapshot.load();
         let by_binding = |scope| -> BTreeMap<&Text, &Arc<Grant>> {
@@ -353,7 +357,8 @@ impl Rbac {
         (rules, errors)
     }
 
-    /// The roles of a user in all namespaces, each once for each namespace.
+    /// The roles that are granted to a user, in every namespace. Bindings in the same namespace that grant the same
+    /// role count once.
     pub fn granted(&self, user: &User) -> Vec<GrantedRole> {
         let snapshot = self.snapshot.load();
         let mut namespaces: Vec<&Text> = snapshot.scopes.keys().collect();
@@ -366,7 +371,7 @@ impl Rbac {
         namespaces.iter().flat_map(grants).filter_map(role).collect()
     }
 
-    /// The rules of the role of a binding in a namespace.
+    /// The rules of the role that a binding in `namespace` would grant.
     pub fn rules_of_role(&self, kind: &str, namespace: &str, name: &str) -> Option<Arc<[PolicyRule]>> {
         let snapshot = self.snapshot.load();
         match kind {

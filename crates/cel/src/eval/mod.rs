@@ -21,9 +21,9 @@ pub(crate) enum Slot<'a> {
     Failed(Error),
     /// Evaluated when it is first used.
     Lazy(&'a Node),
-    /// A variable whose value another program computes at its first use, and its name.
+    /// The result of another program, computed at first use, and the variable's name.
     Composed(&'a Program, &'a str),
-    /// A variable whose value the caller computes when it is first needed.
+    /// Computed by the caller at first use.
     Supplied(&'a dyn LazyValue),
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct Frame<'a> {
     pub slots: Vec<Slot<'a>>,
     pub cost: u64,
     cost_max: u64,
-    /// Whether optional values behave as in cel-go until Kubernetes 1.36: a value that is selected from one loses its
-    /// declaration, and `or` and `orValue` of a value that is not optional return that value.
+    /// Whether optional values behave as in the cel-go of Kubernetes 1.36 and earlier: a value selected from an
+    /// optional loses its declared type, and `or` and `orValue` accept a receiver that is not optional and return it.
     pub legacy_optionals: bool,
-    /// The cost at which the interrupt is called next.
+    /// The cost at which to ask the interrupt next whether the request has been given up.
     ask_at: u64,
 }
 
-/// Cost between two calls of the interrupt: about a millisecond.
+/// The cost between two such questions: about a millisecond.
 const ASK_COST: u64 = 1 << 14;
 
 impl<'a> Frame<'a> {
@@ -47,7 +47,7 @@ impl<'a> Frame<'a> {
         Frame { slots, cost: 0, cost_max, legacy_optionals: false, ask_at: ASK_COST }
     }
 
-    /// The value of a node without variables.
+    /// Evaluates a node that uses no variables, without limits.
     pub fn constant(node: &'a Node) -> Result<Val<'a>> {
         work::begin(u64::MAX);
         Frame::new(vec![], u64::MAX).eval(node)
@@ -138,7 +138,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The stand-in for an error where costs are counted: its size is 1.
+/// The value by which costs are counted: null, of size 1, in place of an error.
 fn sizeless<'a>(value: &Result<Val<'a>>) -> Val<'a> {
     value.clone().unwrap_or(Val::Null)
 }

@@ -1,4 +1,5 @@
-//! The parser of Go's syntax: `regexp/syntax.Parse` with the flags of `regexp.Compile`, onto an explicit stack.
+//! Parses Go's regular expressions, as `regexp/syntax.Parse` does with the flags of `regexp.Compile`. Open groups are
+//! kept on an explicit stack, so that deep nesting cannot overflow the thread's.
 
 use super::{RegexError, class};
 use crate::limits::REGEX_HEIGHT_MAX;
@@ -14,12 +15,12 @@ struct Flags {
     lazy: bool,
 }
 
-/// A parsed part, with the numbers that the limits need.
+/// A parsed part, and the measures that are limited: nesting, size and repetition.
 struct ParsedPart {
     hir: Hir,
     height: u32,
     size: u64,
-    /// The product of the counted repetitions inside.
+    /// The largest product of counted repetitions that are nested in each other.
     repeats: u32,
     literal: bool,
 }
@@ -28,7 +29,7 @@ struct Group {
     /// Parts of the branch being read.
     parts: Vec<ParsedPart>,
     branches: Vec<ParsedPart>,
-    /// The flags to restore at its end.
+    /// The flags to restore at the end of the group.
     flags: Flags,
     capture: Option<u32>,
     name: Option<Box<str>>,
@@ -48,7 +49,7 @@ fn fail<T>(code: &str, fragment: &str) -> Result<T> {
     Err(RegexError::new(code, fragment))
 }
 
-/// The meaning of a pattern.
+/// Parses a whole pattern.
 pub(super) fn parse(pattern: &str) -> Result<Hir> {
     let flags = Flags { fold: false, one_line: true, dot_newline: false, lazy: false };
     let mut parser = PatternParser { pattern, at: 0, flags, groups: vec![], captures: 0 };
@@ -106,7 +107,7 @@ impl<'p> PatternParser<'p> {
     }
 
     fn run(&mut self) -> Result<()> {
-        // the start of the last repetition operator, if it directly precedes
+        // where the repetition operator just read starts: Go refuses a second one right after it
         let mut last_repeat = None;
         while let Some(&c) = self.bytes().first() {
             let mut repeat = None;
@@ -344,7 +345,7 @@ impl<'p> PatternParser<'p> {
         let c = self.escape()?;
         match char::from_u32(c) {
             Some(c) => self.literal(c),
-            // a surrogate, which occurs in no text
+            // no text contains a surrogate, so this matches nothing
             None => self.push(Hir::fail()),
         }
     }

@@ -1,5 +1,5 @@
-//! Subjects with several organizations, which rcgen does not support: the subject of its certificate is replaced, and
-//! the certificate is signed again.
+//! Certificates with several organizations, one for each group of a user. rcgen supports only one, so the subject of
+//! its certificate is replaced, and the certificate is signed again.
 
 use rcgen::{Error, KeyPair, SigningKey as _};
 use rustls::pki_types::CertificateDer;
@@ -12,7 +12,7 @@ const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const UTF8_STRING: u8 = 0x0c;
 const BIT_STRING: u8 = 0x03;
-/// The object identifiers of the attributes, encoded.
+/// The encoded object identifiers of the attributes of a subject.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 /// The index of the subject in a TBSCertificate: after version, serial number, algorithm, issuer and validity.
@@ -29,7 +29,7 @@ pub fn of_user(user: &str, groups: &[String]) -> Vec<u8> {
     element(SEQUENCE, &all.concat())
 }
 
-/// The certificate (PEM) with this subject (DER), signed with `key` again.
+/// Replaces the subject of a certificate (PEM) by `subject` (DER), and signs the certificate again with `key`.
 pub fn replaced(certificate: &str, subject: &[u8], key: &KeyPair) -> Result<String, Error> {
     let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|_| Error::CouldNotParseCertificate)?;
     let outer = elements(&der).and_then(|whole| elements(content(whole.first()?)?));
@@ -76,7 +76,7 @@ fn content(element: &[u8]) -> Option<&[u8]> {
     element.get(head..head.checked_add(length)?)
 }
 
-/// The consecutive elements.
+/// The DER elements that follow each other in `bytes`.
 fn elements(mut bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut found = vec![];
     while !bytes.is_empty() {

@@ -14,7 +14,7 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// The taints of a Node.
 pub fn taints(at: At) {
-    // upstream reports taints below the metadata
+    // a quirk of upstream: errors say `metadata.taints`, although taints are in the spec
     let path = FieldPath::new("metadata.taints");
     let (at, mut known) = (at.with_path(&path), HashSet::new());
     for taint in at.items() {

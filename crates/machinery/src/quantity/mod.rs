@@ -1,7 +1,7 @@
 //! Quantities: decimal numbers with a suffix, such as `500m` or `1Gi`.
 //!
-//! Precision, arithmetic and formatting are those of `k8s.io/apimachinery/pkg/api/resource`: numbers of more than 18
-//! digits are rounded up to a billionth.
+//! Precision, arithmetic and formatting are the same as in `k8s.io/apimachinery/pkg/api/resource`. In particular,
+//! numbers of more than 18 digits are rounded up to a billionth.
 
 mod amount;
 mod text;
@@ -10,7 +10,7 @@ use crate::Value;
 use amount::Amount;
 use std::cmp::Ordering;
 
-/// An amount and the family of its suffix. The source text is kept if it is the canonical form.
+/// An amount and the family of its suffix. The source text is kept only if it is the canonical form.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
@@ -27,7 +27,7 @@ enum Form {
 }
 
 impl Quantity {
-    /// The quantity in a document: a number or a string; the error is upstream's text.
+    /// Reads a quantity from a number or a string. The error has upstream's text.
     pub fn of(value: &Value) -> Result<Quantity, &'static str> {
         match value {
             Value::String(text) => Quantity::parse(text.trim()),
@@ -92,7 +92,8 @@ impl Quantity {
         }
     }
 
-    /// The number rounded away from zero, as Go's `Value` returns it: beyond 64 bits it is zero or the lowest bits.
+    /// The number rounded away from zero, as Go's `Value` returns it. If it does not fit 64 bits, the result is zero
+    /// or the lowest bits, as in Go.
     pub fn units(&self) -> i64 {
         self.amount.units(0)
     }

@@ -1,5 +1,5 @@
-//! The order in which go-yaml v2 writes the keys of a map: other characters precede letters, and runs of digits are
-//! compared as numbers.
+//! The order in which go-yaml v2 writes the keys of a map: letters come after all other characters, and runs of
+//! digits are compared as numbers.
 
 use std::cmp::Ordering;
 
@@ -30,8 +30,8 @@ fn continues_a_number(text: &str) -> bool {
     text.bytes().rev().take_while(u8::is_ascii_digit).any(|digit| digit != b'0')
 }
 
-/// The number at the beginning of a text, and how many digits it has. If it continues another number, it is prefixed
-/// with a 1. Numbers beyond 64 bits overflow, as in Go.
+/// The number at the beginning of a text, and how many digits it has. If it continues another number, a 1 is put in
+/// front, as in go-yaml, so that its leading zeros count. Numbers beyond 64 bits overflow, as in Go.
 fn run(text: &str, is_continued: bool) -> (i64, usize) {
     let digits = text.bytes().take_while(u8::is_ascii_digit);
     digits.fold((i64::from(is_continued), 0), |(number, count), digit| {

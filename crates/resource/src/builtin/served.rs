@@ -16,20 +16,22 @@ impl Catalogue {
         self.registered().find(|row| row.kind == kind && row.api_version == api_version)
     }
 
-    /// CRDs in `v1beta1`, which kube-apiserver may have stored.
+    /// The row of CRDs in `v1beta1`: a kube-apiserver may have stored CRDs in that version.
     pub fn beta_definition(&'static self) -> &'static BuiltIn {
         let beta = |row: &&BuiltIn| row.group == DEFINITION_GROUP && row.version == "v1beta1";
         self.rows().iter().find(beta).unwrap_or(&self.rows()[0])
     }
 
-    /// The built-in kinds that are stored, each in its own form.
+    /// The built-in kinds that are stored as they are. Kinds that are stored as another kind (`stored_as`) are left
+    /// out.
     pub fn stored_kinds(&'static self) -> impl Iterator<Item = &'static BuiltIn> {
         self.rows().iter().filter(|row| row.is_stored() && row.stored_as.is_none())
     }
 }
 
 impl BuiltIn {
-    /// Another version or group of the kind, with the same stored objects, by its `apiVersion`; served or not.
+    /// The row of the same kind in another version or group, if both share their stored objects. It need not be
+    /// served.
     pub fn sibling(&self, api_version: &str) -> Option<&'static BuiltIn> {
         let found = self.catalogue.rows().iter().find(|row| row.kind == self.kind && row.api_version == api_version)?;
         let is_other = found.api_version != self.api_version;

@@ -1,4 +1,4 @@
-//! Objects converted to the versions of managedFields entries.
+//! Converts objects to the versions that managedFields entries name.
 
 use super::fieldpath::FieldSet;
 use super::typed::{Duplicates, errors_text, validate};
@@ -23,8 +23,8 @@ pub trait Versions: Sync {
     /// The object in another version.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError>;
 
-    /// The fields that the endpoint of the request resets in objects of a version. A write through it does not own
-    /// them.
+    /// The fields that the request's endpoint resets, in objects of a version. A write through the endpoint does not
+    /// own them.
     fn reset_fields(&self, _api_version: &str) -> Option<&FieldSet> {
         None
     }

@@ -16,27 +16,28 @@ use crate::verbs::{self, CONTROLLERS, Context, Subresource};
 /// Namespaces that are being deleted.
 #[derive(Default)]
 pub struct TerminatingNamespaces {
-    /// The uid of each, and the earliest time of the deletion of its content.
+    /// The uid of each, and the earliest time at which its content is deleted. The uid shows whether a namespace has
+    /// been replaced by a new one of the same name, which gets its own grace period.
     from: HashMap<Text, (Text, Instant)>,
-    /// When to look at namespaces next.
+    /// When to process each namespace next.
     due: HashMap<Text, Instant>,
 }
 
 impl TerminatingNamespaces {
-    /// The time at which a namespace is to be looked at next.
+    /// The next time at which a namespace is due.
     pub fn next(&self) -> Option<Instant> {
         self.due.values().copied().min()
     }
 
-    /// One pass over the namespaces in `changed`, which have changed themselves or in their content, and over those
-    /// that are due. The first pass covers all namespaces.
+    /// Makes one pass over the namespaces that are due, and over `changed`: the namespaces that have changed, or
+    /// whose content has. The first pass covers all namespaces.
     pub async fn finalize(&mut self, context: &Context, changed: HashSet<Text>) {
         let Some(namespaces) = context.registry.get("", "namespaces") else { return };
         let deleting = |name: &Text| namespaces.collection.get(name).filter(|stored| stored.meta.deleting);
         let now = clock::moment();
         self.from.retain(|name, (uid, _)| deleting(name).is_some_and(|stored| stored.meta.uid == *uid));
         self.due.retain(|name, _| self.from.contains_key(name));
-        // other servers learn of a deletion, and refuse to create objects, a little later
+        // other servers learn of a deletion later, and accept new objects until then
         let is_shared = context.objects.store().is_shared();
         let grace = if is_shared { limits::NAMESPACE_GRACE } else { limits::FINALIZE_GRACE };
         let mut has_new = false;
@@ -49,7 +50,8 @@ impl TerminatingNamespaces {
             self.due.insert(name, *from);
         }
         if has_new && !is_shared {
-            // a write that takes longer, for example at a slow webhook, is not waited for
+            // wait for writes that began before the deletion, but not for one that is stuck, for example at a slow
+            // webhook
             let _ = tokio::time::timeout(limits::NAMESPACE_GRACE, context.writes.ended()).await;
         }
         let due: Vec<Text> = self.due.extract_if(|_, from| *from <= now).map(|(name, _)| name).collect();
@@ -101,7 +103,7 @@ async fn finalize_one(context: &Context, name: &str) -> Result<NamespacePass, St
     if !remaining.objects.is_empty() {
         return Ok(NamespacePass::Waits);
     }
-    // a request that was dropped may have committed an object before the status was written
+    // look again: a request that was dropped may have committed an object before the status was written
     if resources.iter().any(|resource| !resource.collection.in_namespace(name).is_empty()) {
         return Ok(NamespacePass::Again);
     }
@@ -130,7 +132,7 @@ impl Remaining {
         }
     }
 
-    /// Sets the conditions of a namespace, which kubectl prints while it waits for the deletion.
+    /// Sets the conditions of a namespace. While kubectl waits for the deletion, it prints them.
     fn report(&self, namespace: &mut Value, now: &str) {
         let counted = |counts: &BTreeMap<String, usize>, what: &str| -> String {
             counts.iter().map(|(key, n)| format!("{key} {what} {n} resource instances")).collect::<Vec<_>>().join(", ")

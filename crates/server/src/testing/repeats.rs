@@ -1,6 +1,7 @@
-//! Requests that faults have made fail, until their clients repeat them or can be taken not to.
+//! Requests that faults made fail, and that their clients are expected to repeat.
 //!
-//! A client that backs off does nothing for a while, although it is not done. A wait lasts until it is.
+//! While a client backs off, it sends nothing, although it is not done. `Settle` waits until it has repeated the
+//! request, or is taken not to.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use tokio::time::Instant;
 
 use crate::limits;
 
-/// A client, and what it requests: a client may repeat an update as a patch, or a list as a watch.
+/// Identifies a request and its repetition. Of the verb, only whether it writes counts: a client may repeat an update
+/// as a patch, or a list as a watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RepeatKey {
     user: Text,
@@ -57,7 +59,7 @@ impl Repeats {
         self.0.is_empty()
     }
 
-    /// Expects the client to repeat a request that has failed now.
+    /// Expects the client to repeat a request that fails at `now`.
     pub fn expect(&mut self, key: RepeatKey, failed: FailedRequest, now: Instant) {
         if self.0.len() < limits::FAULT_REPEATS_MAX || self.0.contains_key(&key) {
             let until = now + failed.pause.unwrap_or(limits::FAULT_REPEAT);
@@ -70,19 +72,19 @@ impl Repeats {
         self.0.remove(key).is_some()
     }
 
-    /// Forgets those that are no longer expected. Returns whether there were any.
+    /// Forgets requests whose repetition is no longer expected. Returns whether there were any.
     pub fn expire(&mut self, now: Instant) -> bool {
         let before = self.0.len();
         self.0.retain(|_, (_, until)| *until > now);
         self.0.len() < before
     }
 
-    /// The next time at which one is no longer expected.
+    /// When the next expectation expires.
     pub fn next(&self) -> Option<Instant> {
         self.0.values().map(|(_, until)| *until).min()
     }
 
-    /// One line about a client that has yet to repeat a request.
+    /// One line about the request whose expectation expires first.
     pub fn first(&self) -> Option<String> {
         let (key, (failed, _)) = self.0.iter().min_by_key(|(_, (_, until))| *until)?;
         let (agent, user, request, fault) = (&key.agent, &key.user, &failed.request, &failed.fault);

@@ -1,4 +1,4 @@
-//! The IPAddress objects in which the allocation of cluster IPs is recorded, written as the server itself.
+//! Writes the IPAddress objects that record which cluster IPs are allocated, as the server itself.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::write::create;
 use crate::allocation::{ADDRESSES, AddressObjects};
 
 impl Context {
-    /// The resource of IPAddresses, which are written even if `--runtime-config` turns them off for clients.
+    /// The resource of IPAddresses. They are written even if `--runtime-config` turns them off for clients.
     fn addresses(&self) -> Result<Arc<Resource>, Status> {
         let (group, plural) = ADDRESSES;
         let unregistered = || Some(self.unregistered(CATALOGUE.row_of("networking.k8s.io/v1", "IPAddress")?));

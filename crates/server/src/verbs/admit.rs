@@ -1,4 +1,4 @@
-//! Calls of admission: the attributes of a write, and the normalization of what admission has changed.
+//! Calls admission: collects the attributes of a write, and normalizes the object that admission returns.
 
 use access::admission::{Attributes, Charge, Operation};
 use base::request::{DeleteOptions, FieldValidation, WriteOptions};
@@ -14,7 +14,7 @@ pub struct Admit<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
     pub operation: Operation,
-    /// Empty if the request names no object, as for a collection.
+    /// Empty if the request names no object, as for a deletecollection.
     pub name: &'a Text,
     pub options: &'a Value,
     pub dry_run: bool,
@@ -28,8 +28,8 @@ impl Admit<'_> {
         warn: &'b (dyn Fn(String) + Sync),
     ) -> Attributes<'b> {
         let request = self.request;
-        // an object that is posted to a subresource has a kind of its own, but admission gets the resource that it is
-        // posted to
+        // an object posted to a subresource has a kind of its own, but admission sees the resource that it is posted
+        // to
         let (resource, version) = match &request.posted_to {
             Some(resource) => (&**resource, &**resource.storage_version()),
             None => (&*request.resource, &*request.version),
@@ -52,7 +52,8 @@ impl Admit<'_> {
         }
     }
 
-    /// Fails if nothing may be created in the namespace of an object. `shown` is the name in the error message.
+    /// Fails if nothing may be created in the namespace of an object. `shown` is the object's name in the error
+    /// message.
     pub fn check_namespace(&self, object: &Value, shown: &str) -> Result<(), Status> {
         let attributes = self.attributes(Some(object), None, &|_| {});
         self.context.admission.namespace_lifecycle(&attributes, shown)
@@ -63,7 +64,7 @@ impl Admit<'_> {
         self.context.admission.protects(&self.attributes(None, None, &|_| {}), name)
     }
 
-    /// The charges of a write to the quotas of its namespace; fails if the write exceeds a quota.
+    /// What a write charges to the quotas of its namespace. Fails if the write exceeds a quota.
     pub fn charges(&self, object: &Value, old: Option<&Value>) -> Result<Vec<Charge>, Status> {
         if !self.request.admitted {
             return Ok(vec![]);
@@ -100,12 +101,12 @@ impl Admit<'_> {
                 }
                 Ok(Some(object))
             }
-            // without a change, return the object itself: it may have empty lists that its JSON omits
+            // admission changed nothing: return the object itself, since it may have empty lists that its JSON omits
             _ => Ok(object.or(given)),
         }
     }
 
-    /// Checks and normalizes an object that admission has changed: its types, defaults and managedFields.
+    /// Checks the types of an object that admission has changed, and normalizes its defaults and managedFields.
     fn normalize(&self, given: Option<&Value>, mut object: Value) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
         if strategy.view().is_some() {
@@ -167,7 +168,7 @@ fn decoded(object: Option<&Value>) -> Option<Value> {
     Some(object)
 }
 
-/// Restores the old managedFields if the object differs only in their times.
+/// Restores the old managedFields if the object differs from the old one only in their times.
 fn keep_times(object: &mut Value, old: &Value) {
     let without_times = |object: &Value| {
         let mut object = object.clone();
@@ -185,7 +186,7 @@ fn keep_times(object: &mut Value, old: &Value) {
     }
 }
 
-/// The options of a create or an update, for AdmissionReviews.
+/// CreateOptions or UpdateOptions, for AdmissionReviews.
 pub fn write_options(kind: &'static str, options: &WriteOptions) -> Value {
     let mut out = options_of(kind, options.dry_run);
     if !options.field_manager.is_empty() {

@@ -1,4 +1,4 @@
-//! Requests of the server itself and of its controllers, in the storage version, and edits that bypass admission.
+//! Requests that the server itself and its controllers make, in the storage version, and edits that bypass admission.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub const SERVER: &str = "kube-apiserver";
 pub const CONTROLLERS: &str = "kube-controller-manager";
 
 impl Context {
-    /// A request of the server itself, in the storage version, without authorization and admission.
+    /// A request of the server itself, in the storage version. It is neither authorized nor admitted.
     pub fn server_request(
         &self,
         resource: &Arc<Resource>,
@@ -31,7 +31,7 @@ impl Context {
         Request { default_manager: SERVER.into(), admitted: false, ..request }
     }
 
-    /// A request of a controller as the user `user`, in the storage version.
+    /// A request that a controller makes as the user `user`, in the storage version.
     pub fn controller_request(
         &self,
         user: &str,

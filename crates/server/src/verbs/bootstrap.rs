@@ -19,21 +19,21 @@ use super::patch::PatchKind;
 use super::upkeep::{FLOW, PLAIN, ROLES, Upkeep, create_missing, create_of, in_turn};
 use super::write::{create, patch};
 
-/// The namespace and name of the ConfigMap of token tracking.
+/// The namespace and the name of the ConfigMap for token tracking.
 pub const TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
 /// The namespaces that always exist.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Creates missing default objects, and adds missing rules and subjects to default roles and bindings. The writes are
-/// concurrent, so that commits can batch them. `identity` is that of the server, if it publishes one. With an `image`, which is
-/// that of the server's configuration, a store without objects begins with it, and kinds that are stored as recorded are
-/// not visited.
+/// concurrent, so that commits can batch them. `identity` identifies the server in the objects that it publishes, if
+/// it does. `image` has the recorded default objects of the server's configuration: a store without objects begins
+/// with them, and kinds whose objects are stored as recorded are skipped.
 pub async fn bootstrap(
     context: &Arc<Context>,
     identity: Option<&ControlPlane>,
     image: Option<&Image>,
 ) -> Result<(), Status> {
-    // policies and webhooks may change or refuse an object
+    // not if policies or webhooks may change or refuse an object
     let is_as_recorded = context.admission.none_mutate() && context.admission.none_validate();
     if let Some(image) = image.filter(|_| is_as_recorded && context.objects.count() == 0) {
         image.create(context).await?;
@@ -70,19 +70,19 @@ pub async fn bootstrap(
     Ok(())
 }
 
-/// The default objects of a start, of which an image may have some.
+/// Creates the default objects at a start. An image may already have stored some of them.
 struct Defaults<'a> {
     context: &'a Context,
     image: Option<&'a Image>,
 }
 
 impl Defaults<'_> {
-    /// Whether the default objects of a kind are stored as they are recorded.
+    /// Whether all default objects of a kind are stored as the image has them.
     fn is_recorded(&self, group: &str, plural: &str) -> bool {
         self.image.is_some_and(|image| image.is_stored(self.context, group, plural))
     }
 
-    /// Creates or repairs the objects of a kind that `objects` makes.
+    /// Creates or repairs the default objects of a kind, which `objects` makes.
     async fn keep<I: IntoIterator<Item = Value>>(
         &self,
         kept: Upkeep,
@@ -96,7 +96,7 @@ impl Defaults<'_> {
         create_of(self.context, kept, group, plural, objects()).await
     }
 
-    /// Whether the APIServices that are managed at the start only are those of the image.
+    /// Whether the stored APIServices that are managed only at the start equal the image's.
     fn are_services_recorded(&self, services: &Resource) -> bool {
         let managed = services.collection.latest().0;
         let managed = managed.values().filter(|stored| stored.meta.label(MANAGED) == Some(MANAGED_AT_START)).count();
@@ -114,7 +114,8 @@ pub async fn create_namespaces(context: &Context) -> Result<(), Status> {
 /// The ConfigMap from which aggregated API servers read the CA bundles to trust.
 const TRUST: (&str, &str) = ("kube-system", "extension-apiserver-authentication");
 
-/// Publishes the CA bundles that aggregated API servers trust. Certificates are added to those of other servers.
+/// Publishes the CA bundles that aggregated API servers trust. The certificates of other servers are kept, and this
+/// server's are added.
 pub async fn publish_trust(context: &Context, data: &[(&'static str, String)]) -> Result<(), Status> {
     let resource = context.registry.get("", "configmaps").filter(|_| !data.is_empty());
     let Some(resource) = resource else { return Ok(()) };
@@ -147,7 +148,7 @@ async fn write_trust(
     patch(context, &request, PatchKind::Merge, &Document::json(&change)).await.map(drop)
 }
 
-/// The data to publish: certificate authorities are added to those of the ConfigMap, anything else is replaced.
+/// The data to publish: certificate authorities are added to those in the ConfigMap, and anything else is replaced.
 fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
     let mut wanted = Value::object();
     for (key, text) in data {
@@ -173,8 +174,8 @@ pub fn token_tracking() -> Value {
     })
 }
 
-/// Creates the missing APIServices of built-in kinds, restores those that are managed at the start only, and deletes those
-/// whose group version is not served, unless another server of the store may serve it.
+/// Creates the missing APIServices of built-in kinds, and restores those that are managed only at the start. Deletes
+/// those whose group version is not served, unless another server of the store may serve it.
 async fn register(defaults: &Defaults<'_>) -> Result<(), Status> {
     let context = defaults.context;
     let Some(resource) = context.registry.get(REGISTRATION_GROUP, API_SERVICES) else { return Ok(()) };
@@ -189,7 +190,7 @@ async fn register(defaults: &Defaults<'_>) -> Result<(), Status> {
         let is_managed_at_start = match stored.meta.label(MANAGED) {
             Some(MANAGED_AT_START) => true,
             Some(MANAGED_ALWAYS) if built_in.is_some() => false,
-            // the APIService was created by a client, or the controller maintains it
+            // a client has created the APIService, or the controller maintains it
             _ => continue,
         };
         let object = stored.body.to_value(stored.revision);

@@ -15,7 +15,7 @@ use super::meta;
 use super::patch::{Patch, RepeatedKeys};
 use super::request::Request;
 
-/// A change, which can be repeated on a newer version of the object.
+/// A change. It can be repeated on a newer version of the object.
 pub enum Change<'a> {
     Create(Value),
     Replace(Value),
@@ -23,23 +23,23 @@ pub enum Change<'a> {
     Apply {
         configuration: Value,
         force: bool,
-        /// Reported only after the configuration has been merged.
+        /// Repeated keys, reported only after the configuration has been merged.
         repeated: RepeatedKeys,
     },
     Delete(DeleteOptions),
-    /// An edit by the server itself, without admission. If the function fails, the write fails with its error.
+    /// An edit by the server itself, without admission. An error of the function is the error of the write.
     Edit(&'a (dyn Fn(&mut Value) -> Result<(), Status> + Sync)),
-    /// An edit of a CRD without its schemas. The function returns `None` if nothing is to be changed.
+    /// An edit of a CRD that need not decode its schemas. The function returns `None` if there is nothing to change.
     EditOutline(&'a (dyn Fn(&Outline) -> Option<Value> + Sync)),
 }
 
-/// A write, which [`Write::run`] carries out.
+/// A write that [`Write::run`] carries out.
 pub struct Write<'a> {
     pub context: &'a Context,
     pub request: &'a Request,
     pub change: Change<'a>,
     pub options: &'a WriteOptions,
-    /// The object to delete, for a request that names none (deletecollection).
+    /// The object to delete, if the request names none (deletecollection).
     pub listed: Option<&'a Stored>,
 }
 
@@ -54,14 +54,14 @@ pub struct Live {
     pub stored: Arc<Stored>,
     /// In the version of the request.
     pub object: Value,
-    /// The view of the endpoint, to which changes are applied if there is one.
+    /// The view that the endpoint has of the object, if it has one. Changes apply to the view.
     pub view: Option<Value>,
-    /// For a CRD that is edited without its schemas: these schemas.
+    /// The schemas of a CRD that is edited without decoding them.
     pub outline: Option<Outline>,
 }
 
 impl Live {
-    /// The object to which changes are applied.
+    /// The object, or its view, to which changes are applied.
     pub fn editable(&self) -> &Value {
         self.view.as_ref().unwrap_or(&self.object)
     }
@@ -70,12 +70,12 @@ impl Live {
 /// An object after a change, with its managedFields.
 pub struct Changed {
     pub object: Value,
-    /// The differences that kube-apiserver counts for an apply although the object to be stored is unchanged.
+    /// Differences that kube-apiserver counts as changes by an apply, although the object to be stored is unchanged.
     pub uncoerced: Uncoerced,
 }
 
 impl Change<'_> {
-    /// A copy for another attempt, since an attempt takes the object out of a create; `None` for other changes.
+    /// For a create, a copy for another attempt, because an attempt takes the object. `None` for other changes.
     pub fn copy(&self) -> Option<Value> {
         if let Change::Create(object) = self { Some(object.clone()) } else { None }
     }
@@ -91,12 +91,12 @@ impl Change<'_> {
 }
 
 impl Write<'_> {
-    /// Makes the change and computes the managedFields. `live` is the stored object. Returns `None` if there is
+    /// Makes the change to the stored object, `live`, and computes the managedFields. Returns `None` if there is
     /// nothing to change.
     pub async fn changed(&mut self, live: Option<&Live>) -> Result<Option<Changed>, Status> {
         let not_found = || self.request.resource.not_found(self.request.name());
         let changed = match (&mut self.change, live) {
-            // a create is attempted once, so its object is moved
+            // the object is moved: another attempt needs a copy, which `Change::copy` makes beforehand
             (Change::Create(object), _) => {
                 let object = std::mem::take(object);
                 self.created(object).await?
@@ -205,8 +205,8 @@ impl Write<'_> {
         Ok(Changed { object, uncoerced })
     }
 
-    /// Fails unless the namespace and the name of an object are those of the request. For its own kinds, kube-apiserver
-    /// decodes the object before this check.
+    /// Fails unless the object has the namespace and the name that the request names. For its own kinds,
+    /// kube-apiserver decodes the object before this check.
     fn check_identity(&self, object: &mut Value) -> Result<(), Status> {
         meta::place_in(object, self.request.scope())?;
         meta::check_name(object, self.request.name())
@@ -237,7 +237,7 @@ impl Write<'_> {
         Ok(Changed { object, uncoerced: Uncoerced::Same })
     }
 
-    /// Fails if the uid of a replacement differs from that of the stored object.
+    /// Fails if a replacement has another uid than the stored object.
     fn check_uid(&self, uid: &str, stored_uid: &str) -> Result<(), Status> {
         if uid.is_empty() || uid == stored_uid {
             return Ok(());

@@ -21,8 +21,8 @@ use super::{hooks, meta, stored};
 use crate::limits;
 
 impl Write<'_> {
-    /// Validates an object, whose addresses and ports have been reserved, and creates it. If a `generated` name is taken, another
-    /// one is generated.
+    /// Validates and creates an object whose addresses and ports have been reserved. If a `generated` name is taken,
+    /// generates another.
     pub async fn create(
         &self,
         admit: &Admit<'_>,
@@ -36,7 +36,7 @@ impl Write<'_> {
             attempts_left -= 1;
             let retried = (attempts_left > 0).then(|| object.clone());
             if !request.name().is_empty() {
-                // if the path names the object, this is an update that creates it, whose resourceVersion is ignored
+                // the path names the object, so this is an update that creates it: its resourceVersion is ignored
                 object.remove_at(&["metadata", "resourceVersion"]);
             }
             let name = object.str_at(&["metadata", "name"]).to_owned();
@@ -61,7 +61,8 @@ impl Write<'_> {
         }
     }
 
-    /// Whether an object exists and can be read. As in kube-apiserver, a dry run does not find others.
+    /// Whether an object exists and can be read. As in kube-apiserver, a dry run does not find objects that cannot be
+    /// read.
     async fn is_readable(&self, key: &Key) -> bool {
         let (resource, version) = (&self.request.resource, &self.request.version);
         match resource.collection.get(&key.path) {
@@ -70,8 +71,8 @@ impl Write<'_> {
         }
     }
 
-    /// Validates an object and replaces `live` by it. The object is removed instead if it is being deleted, waits for
-    /// no grace period and has no finalizers left. Returns `None` if the stored object has changed.
+    /// Validates an object and replaces `live` by it. If the object is being deleted, has no finalizers left and
+    /// waits for no grace period, it is removed instead. Returns `None` if the stored object has changed.
     pub async fn replace(
         &self,
         admit: &Admit<'_>,
@@ -140,19 +141,19 @@ impl Write<'_> {
         stored.map(Some).ok_or_else(|| Status::internal("the object was written but is not visible"))
     }
 
-    /// Whether the write is made in an API that is full, too. A deletion only marks the object, and a holder renews its Lease
-    /// with a few bytes more or less.
+    /// Whether the write is permitted even if the API is full. A deletion is, because it only marks the object. So is
+    /// the renewal of a Lease by its holder, which takes a few bytes more or less.
     fn is_unlimited(&self, object: &Encoded, live: Option<&Live>) -> bool {
         let is_renewal = || kinds::is_leases(&self.request.resource) && object.body.bytes.len() <= limits::LEASE_BYTES;
         matches!(self.change, Change::Delete(_)) || live.is_some() && is_renewal()
     }
 
-    /// The storage form of an object. If it is too large, managedFields are dropped, unless the write is an apply.
+    /// The storage form of an object. If that is too large, drops managedFields, unless the write is an apply.
     pub async fn encode(&self, mut object: Value, live: Option<&Live>) -> Result<Encoded, Status> {
         let Request { resource, version, strategy, .. } = self.request;
         let untracks = !self.change.is_apply();
-        // a scale may create the `spec` of a custom resource; its other fields get their defaults only when the object
-        // is read
+        // scaling may create the `spec` of a custom resource; the other fields of the `spec` get their defaults only
+        // when the object is read
         let has_defaults = self.request.subresource != Subresource::Scale;
         if let Some(outline) = live.and_then(|live| live.outline.as_ref()) {
             let meta = Meta::of(&object);
@@ -184,7 +185,7 @@ impl Write<'_> {
             return Ok(ResponseObject::Tree(object));
         }
         let stored = resource.to_storage(object, version).await?;
-        // stored as JSON, a float with a whole value becomes an integer
+        // a round trip through JSON, as storing the object would: a float with a whole value becomes an integer
         let stored = machinery::value::decode(stored.to_json().as_bytes()).unwrap_or(stored);
         let shown = resource.out_of_storage(stored, version).await?;
         match strategy.view() {
@@ -218,14 +219,15 @@ fn already_exists(request: &Request, key: &Key, name: &str, generated: bool) -> 
     status
 }
 
-/// The growth by a write, if there is any.
+/// How much the API grows by a write, if it does.
 fn growth(object: &Encoded, live: Option<&Live>) -> Option<Growth> {
     let bytes = object.body.bytes.len();
     let Some(live) = live else { return Some(Growth::Object(bytes)) };
     bytes.checked_sub(live.stored.body.bytes.len()).filter(|more| *more > 0).map(Growth::Bytes)
 }
 
-/// Whether an object that is being deleted loses a finalizer, so that it will be gone, although managedFields may make it larger.
+/// Whether an object that is being deleted loses a finalizer. Such a write brings the removal closer, although its
+/// managedFields may make the object larger.
 fn loses_finalizer(object: &Value, old: &Value) -> bool {
     let finalizers = |object: &Value| object.items_at(&["metadata", "finalizers"]).len();
     is_deleting(old) && finalizers(object) < finalizers(old)

@@ -1,5 +1,5 @@
-//! Connections to Pods, Services and Nodes: logs, exec, attach, port forwarding and proxies. Requests are checked as by
-//! kube-apiserver; then they fail, since no kubelet and no Pod is connected.
+//! Connections to Pods, Services and Nodes: logs, exec, attach, port forwarding and proxies. Requests are checked as
+//! kube-apiserver checks them, and then fail, because there is no kubelet and no Pod to connect to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::context::Context;
 use super::request::{Request, check_key};
 use crate::limits;
 
-/// Checks a connection and returns its error. `Ok` is an empty log.
+/// Checks a connection, and returns the error with which it fails. `Ok` stands for an empty log.
 pub async fn connect(context: &Context, request: &Request, connect: Connect) -> Result<(), Status> {
     if connect != Connect::Log && request.query().has("dryRun") {
         return Err(Status::bad_request("dryRun is not supported"));
@@ -87,7 +87,7 @@ fn check_log_options(request: &Request) -> Result<(), Status> {
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid("", "PodLogOptions", request.name(), &errors)) }
 }
 
-/// The container of the request: the one that it names, or the only one of the Pod.
+/// The container that the request names, or else the Pod's only one.
 fn container(request: &Request, pod: &Value) -> Result<String, Status> {
     let names = |list: &str| -> Vec<String> {
         pod.items_at(&["spec", list]).iter().map(|container| container.str_at(&["name"]).to_owned()).collect()
@@ -165,7 +165,8 @@ async fn pod_proxy(request: &Request) -> Result<Status, Status> {
     Ok(unreachable(address, &port).await)
 }
 
-/// Whether a Pod may have this address; it must not be a loopback or link-local address.
+/// Whether kube-apiserver would connect to this address of a Pod. It must not be a loopback, link-local, multicast or
+/// unspecified address.
 fn is_allowed(address: &str) -> bool {
     match address.parse::<std::net::IpAddr>() {
         Ok(std::net::IpAddr::V4(v4)) => {
@@ -191,7 +192,7 @@ fn service_proxy(request: &Request) -> Result<(), Status> {
             return Err(Status::new(Reason::ServiceUnavailable, why));
         }
     }
-    // kube-apiserver only calls endpoints of running Pods
+    // kube-apiserver calls only endpoints of running Pods, and no Pod runs
     Err(Status::new(Reason::ServiceUnavailable, format!("no endpoints available for service {name:?}")))
 }
 

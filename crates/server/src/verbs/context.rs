@@ -29,7 +29,7 @@ pub struct Context {
     /// The addresses and node ports of Services.
     pub allocation: Allocation,
     pub writes: WritesInFlight,
-    /// The rules of a layer above, if it has any.
+    /// Rules that a higher layer, such as workspaces, adds to writes.
     pub write_rules: OnceLock<WriteRules>,
     /// Held while quotas are charged, so that concurrent charges do not conflict.
     pub(super) quota_turn: tokio::sync::Mutex<()>,
@@ -70,25 +70,25 @@ impl Context {
         Arc::new(resource::from_row(row, &[], &self.objects, self.registry.gates()))
     }
 
-    /// The input of admission.
+    /// The state of the cluster that admission reads.
     pub(super) fn cluster(&self) -> ClusterState<'_> {
         ClusterState { objects: &self.objects, registry: &self.registry, authorizer: &self.authorizer }
     }
 }
 
-/// A right that a write needs besides the one to make it: `verb` on the object `name` of a resource.
+/// A right that a write needs besides the right to make it: `verb` on the object `name` of a resource.
 pub struct NeededRight {
     pub verb: &'static str,
     pub resource: &'static str,
     pub name: String,
 }
 
-/// The rules of a layer above about writes of objects.
+/// Rules that a higher layer adds to writes of objects.
 pub struct WriteRules {
-    /// The right that the write of an object needs, in place of the second object if there is one.
+    /// The additional right that a write needs, given the new object and the old one that it replaces, if any.
     pub needed_right: fn(&Resource, &Value, Option<&Value>) -> Option<NeededRight>,
     /// Changes an object that is to be created.
     pub prepare: fn(&Resource, &mut Value),
-    /// Why the object of a name cannot be deleted, if it cannot.
+    /// Why the object with this name cannot be deleted, if it cannot.
     pub protection: fn(&Resource, &str) -> Option<&'static str>,
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use machinery::{Status, Value, value};
 
-/// The position at which a list continues.
+/// The position from which a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continue {
     /// The revision of the first page; -1 to continue in the current state.
@@ -33,13 +33,13 @@ impl Continue {
         URL_SAFE_NO_PAD.encode(format!("{{\"v\":\"meta.k8s.io/v1\",\"rv\":{},\"start\":{start}}}", self.revision))
     }
 
-    /// The position after `path` in a list of a namespace, or of all namespaces if it is empty.
+    /// The position after `path` in a list of a namespace, or in a list of all namespaces if `namespace` is empty.
     pub fn new(revision: i64, namespace: &str, path: &str) -> Continue {
         let after = path.strip_prefix(namespace).unwrap_or(path).trim_start_matches('/');
         Continue { revision, after: format!("/{after}") }
     }
 
-    /// The path of the position in such a list.
+    /// The path of the position in a list of this namespace, or of all namespaces if `namespace` is empty.
     pub fn path_in(&self, namespace: &str) -> String {
         format!("{namespace}{}", self.after).trim_start_matches('/').to_owned()
     }
@@ -70,7 +70,7 @@ impl Continue {
 /// The error of Go's decoder, which names the position of the first invalid byte.
 fn base64_error(token: &str) -> String {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    // a single last character encodes no byte, so its position is reported
+    // a single character after the last group of four encodes no byte, so the error is at its position
     let end = if token.len() % 4 == 1 { token.len() - 1 } else { token.len() };
     let at = token.bytes().position(|b| !legal(b)).unwrap_or(end);
     format!("illegal base64 data at input byte {at}")

@@ -1,6 +1,6 @@
-//! The objects of the control plane: the Service `kubernetes` with its Endpoints and EndpointSlice, the Lease of the server,
-//! the default ServiceCIDR, and the PriorityClasses of system Pods. They are created at the start and recreated when they
-//! have been deleted.
+//! The objects of the control plane: the Service `kubernetes` with its Endpoints and EndpointSlice, the Lease of the
+//! server, the default ServiceCIDR, and the PriorityClasses of system Pods. They are created at the start, and again
+//! when they have been deleted.
 
 use std::net::IpAddr;
 
@@ -24,18 +24,18 @@ const NAMESPACE: &str = "default";
 const LEASE_NAMESPACE: &str = "kube-system";
 const CIDR_CONTROLLER: &str = "kubernetes-service-cidr-controller";
 
-/// The identity of a server in these objects.
+/// The identity of a server in the objects of the control plane.
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
     pub port: u16,
     /// The address of the server for clients; `None` if it is a loopback address, which Endpoints may not contain.
     pub address: Option<IpAddr>,
     pub hostname: String,
-    /// Identifies this run of the server; `None` where no Lease says that a server is there.
+    /// Identifies this run of the server; `None` if it has no Lease that announces it.
     pub run: Option<String>,
 }
 
-/// Creates missing objects; the namespaces must exist.
+/// Creates the missing objects. Their namespaces must exist.
 pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     tokio::try_join!(
         create_service(context, plane),
@@ -47,8 +47,9 @@ pub async fn create(context: &Context, plane: &ControlPlane) -> Result<(), Statu
     .map(drop)
 }
 
-/// Creates the Service if it is missing. Its address may be reserved by another server that is creating the Service, or by an
-/// IPAddress of a client. A start that failed for that would fail for good; a later check finds the Service, or a free address.
+/// Creates the Service if it is missing. Its address may be taken: by another server that is creating the Service, or
+/// by an IPAddress of a client. That is no error, because a start that failed for it would always fail; a later check
+/// finds the Service, or a free address.
 async fn create_service(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     match create_of(context, PLAIN, "", "services", [plane.service(context)]).await {
         Err(status) if status.reason == Reason::Invalid => {
@@ -118,8 +119,8 @@ pub async fn renew(context: &Context, plane: &ControlPlane) -> Result<(), Status
     .await
 }
 
-/// Takes over the Lease of an earlier run. On an embedded store, also writes the port and the address of this server to the
-/// Service `kubernetes` and its Endpoints and EndpointSlice.
+/// Takes over the Lease of an earlier run. In an embedded store, also writes this server's port and address to the
+/// Service `kubernetes`, its Endpoints and its EndpointSlice.
 pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     if !plane.holds_lease(context) {
         renew(context, plane).await?;
@@ -131,8 +132,8 @@ pub async fn take_over(context: &Context, plane: &ControlPlane) -> Result<(), St
     restore_endpoints(context, plane).await
 }
 
-/// Restores the addresses and ports of the Endpoints and the EndpointSlice of a server that is alone. Other servers may have
-/// added theirs.
+/// Restores the addresses and ports of the Endpoints and the EndpointSlice. Does nothing in a shared store, where
+/// other servers may have added their own.
 pub async fn restore_endpoints(context: &Context, plane: &ControlPlane) -> Result<(), Status> {
     if context.objects.store().is_shared() {
         return Ok(());
@@ -145,7 +146,7 @@ pub async fn restore_endpoints(context: &Context, plane: &ControlPlane) -> Resul
     restore(context, kinds).await
 }
 
-/// Sets fields of the objects of the control plane that exist.
+/// Sets fields of those objects of the control plane that exist.
 async fn restore<const N: usize>(
     context: &Context,
     fields: [(&str, &str, Option<Value>, &[&str]); N],
@@ -215,7 +216,7 @@ impl ControlPlane {
 
     /// The name of the server's Lease, which is the same after a restart.
     pub fn name(&self) -> String {
-        // both texts with their lengths as 16-bit numbers
+        // the hash is over both texts, each with its length as a 16-bit number before it
         let texts = [self.hostname.as_str(), SERVER].into_iter();
         let named = texts.flat_map(|text| [&(text.len() as u16).to_be_bytes(), text.as_bytes()].concat());
         format!("apiserver-{}", base32(&sha256(&named.collect::<Vec<_>>())[..16]))

@@ -1,4 +1,4 @@
-//! The deletion of CRDs: their instances go first.
+//! Deletes CRDs: first their instances, then the CRD.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use super::third_party;
 use crate::limits;
 
 /// CRDs whose last instance with a finalizer is gone, by uid, with the earliest time of their removal. As in
-/// kube-apiserver, the removal is delayed a little, so that a client that waits for the last instance gets a 404 for
-/// the object and not for its kind.
+/// kube-apiserver, the removal is delayed a little. Otherwise a client that waits for the last instance would get a
+/// 404 for its kind instead of a 404 for the object.
 #[derive(Default)]
 pub struct PendingCrdDeletions {
     from: BTreeMap<Text, Instant>,
@@ -39,8 +39,8 @@ impl PendingCrdDeletions {
     }
 }
 
-/// One pass over all CRDs that are being deleted: deletes their instances, and removes the finalizer of those that have none
-/// left.
+/// Makes one pass over all CRDs that are being deleted: deletes their instances, and removes the finalizer from CRDs
+/// without instances.
 pub async fn finalize(context: &Context, outlived: &mut PendingCrdDeletions) -> Pass {
     let mut pass = third_party::finalize(context).await;
     let Some(resource) = definitions(context) else { return pass };
@@ -92,7 +92,7 @@ async fn finalize_one(
     }
     delete_instances(context, group, plural).await?;
     let uid = object.str_at(&["metadata", "uid"]);
-    // other finalizers keep the CRD: wait, so that clients see it as terminating for a moment
+    // if other finalizers keep the CRD, wait as well, so that clients see for a moment that it is terminating
     let stays = object.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     let at_once = !has_waited && !stays;
     if instances.is_empty() && (at_once || outlived.may_go(uid, clock::moment())) {

@@ -38,7 +38,7 @@ fn options(request: &Request, document: Option<&Document>) -> Result<DeleteOptio
     DeleteOptions::of(&given, &request.resource.gates)
 }
 
-/// The options as the audit log has them, in the version to which kube-apiserver decodes them.
+/// The options as the audit log records them: in the version to which kube-apiserver decodes them.
 fn recorded(given: &Value) -> Value {
     let mut options = given.clone();
     options.set_at(&["kind"], Value::from("DeleteOptions"));
@@ -46,7 +46,7 @@ fn recorded(given: &Value) -> Value {
     options
 }
 
-/// The kinds of every group version that kube-apiserver decodes in place of `DeleteOptions` but cannot convert to them.
+/// Kinds, in every group version, that kube-apiserver decodes in place of `DeleteOptions` but cannot convert to them.
 const UNVERSIONED: [&str; 7] =
     ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "CreateOptions", "Status", "UpdateOptions"];
 /// Kinds of `meta.k8s.io/v1` that are also decoded but cannot be converted.
@@ -87,7 +87,7 @@ pub async fn delete(context: &Context, request: &Request, document: Option<&Docu
     Write::new(context, request, Change::Delete(options), &write_options).run().await
 }
 
-/// Warns a client that does not choose what happens to dependents, if the kind has advice about it.
+/// Warns a client that leaves the fate of dependents to the default, if the kind has advice about that.
 fn advise(request: &Request, options: &DeleteOptions) {
     let advice = request.resource.deletion.advice;
     if !advice.is_empty() && options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
@@ -113,7 +113,7 @@ fn list_options(request: &Request) -> Result<ListOptions, Status> {
     }
 }
 
-/// Fails if the options that select objects are invalid. This is checked before the rest of the request.
+/// Fails if the options that select objects are invalid. They are checked before the rest of the request.
 pub fn check_selection(request: &Request) -> Result<(), Status> {
     Selection::without_shards(request, &list_options(request)?).map(drop)
 }
@@ -126,7 +126,7 @@ pub async fn delete_collection(
 ) -> Result<Outcome, Status> {
     let mut list_options = list_options(request)?;
     if list_options.limit == 0 {
-        // kube-apiserver lists collections to delete by pages, so `resourceVersion` is an exact match
+        // kube-apiserver lists the objects to delete in pages, so `resourceVersion` has to match exactly
         list_options.limit = i64::MAX;
     }
     // without a body, `resourceVersion` of the query applies to the list and is also a precondition of each deletion
@@ -139,7 +139,7 @@ pub async fn delete_collection(
     if page.items.len() > 0 {
         check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
     }
-    // deletions that may be rejected are sequential, so that the objects after a rejected one are kept
+    // deletions that may be rejected run one after the other, so that the objects after a rejected one are kept
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
@@ -156,7 +156,7 @@ pub async fn delete_collection(
     Ok(Outcome::List(ListOutcome { items, revision, continue_token, remaining, shards: selection.shards }))
 }
 
-/// The objects of a list as a stream, which reads them in batches.
+/// Streams the objects of a list, which are read in batches.
 fn each_item(request: &Request, items: Items) -> impl Stream<Item = Result<ResponseObject, Status>> {
     let few = move |mut items: Items| async move {
         let few = items.next(request).await?;
@@ -175,7 +175,7 @@ async fn delete_listed(
     let write_options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     let change = Change::Delete(options.clone());
     let write = Write { listed: Some(stored), ..Write::new(context, request, change, &write_options) };
-    // boxed, since many of these futures exist at once
+    // boxed to keep the future small, because many of them exist at once
     let write = Box::pin(write.run());
     let outcome = if stored.body.bytes.len() > limits::INLINE_BYTES_MAX {
         deadline::beside_others(&request.authorized.user.name, write).await
@@ -185,13 +185,13 @@ async fn delete_listed(
     outcome.map(drop)
 }
 
-/// How many of `deletions` run concurrently. A few run one after the other, as all do in kube-apiserver: on etcd,
-/// concurrent deletions may be reordered.
+/// How many of `deletions` run concurrently. If there are only a few, they run one after the other, as all do in
+/// kube-apiserver: on etcd, concurrent deletions may be reordered.
 fn at_once(context: &Context, deletions: usize, collection: &Collection) -> usize {
     if deletions <= limits::DELETE_IN_ORDER_MAX {
         1
     } else if context.objects.store().is_shared() {
-        // etcd commits each deletion on its own, and the writes of others wait behind those in flight
+        // etcd commits each deletion on its own, and other clients' writes wait behind the deletions in flight
         *limits::DELETE_COLLECTION_PARALLEL.start()
     } else {
         sharing_a_commit(collection)
@@ -204,7 +204,7 @@ fn sharing_a_commit(collection: &Collection) -> usize {
     (limits::DELETE_COLLECTION_BYTES / collection.largest_bytes().max(1)).clamp(least, most)
 }
 
-/// Deletes every instance of a custom resource, for the deletion of its CRD. Those with finalizers are marked.
+/// Deletes every instance of a custom resource whose CRD is being deleted. Instances with finalizers are only marked.
 pub async fn delete_instances(context: &Context, group: &str, plural: &str) -> Result<(), Status> {
     let Some(resource) = context.registry.get(group, plural) else { return Ok(()) };
     let (root, _) = resource.collection.latest();
@@ -229,7 +229,7 @@ pub async fn delete_as_server(
     stream::iter(objects.into_iter().map(delete)).map(Ok).try_for_each_concurrent(at_once, |deletion| deletion).await
 }
 
-/// Deletes the objects of a resource in a namespace, and returns those that remain because of finalizers.
+/// Deletes the objects of a resource in a namespace. Returns the objects that finalizers keep.
 pub async fn empty_namespace(
     context: &Context,
     resource: &Arc<Resource>,

@@ -15,7 +15,7 @@ use super::request::Request;
 use super::response::ResponseObject;
 
 impl Write<'_> {
-    /// One attempt at a deletion. Returns `None` if the stored object has changed.
+    /// Makes one attempt to delete an object. Returns `None` if the stored object has changed.
     pub async fn delete(&self, options: &DeleteOptions, mut live: Live) -> Result<Option<Outcome>, Status> {
         let (request, deletion) = (self.request, self.request.resource.deletion);
         let (current, old) = (live.stored.clone(), &live.object);
@@ -101,7 +101,7 @@ fn success(request: &Request, deleted: &Stored) -> Value {
     .into()
 }
 
-/// Fails unless the object has the uid and the resource version of the preconditions.
+/// Fails unless the object has the uid and the resourceVersion of the preconditions.
 pub fn check_preconditions(request: &Request, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
     let text = |key: &str| old.str_at(&["metadata", key]);
     let (uid, version) = (text("uid"), text("resourceVersion"));

@@ -1,4 +1,4 @@
-//! The events of watches, and what a layer above may do to them before they are sent.
+//! The events of watches, and the interface by which a higher layer delays, drops or reorders them.
 
 use futures_util::future::BoxFuture;
 use machinery::Status;
@@ -9,21 +9,21 @@ use super::response::ResponseObject;
 /// One event of a stream.
 pub enum WatchEvent {
     Object(&'static str, ResponseObject),
-    /// A bookmark; true if it marks the end of the initial events.
+    /// A bookmark. True if it marks the end of the initial events.
     Bookmark(Revision, bool),
     Error(Status),
 }
 
 /// Decides when, and in which order, the events of one watch are delivered.
 pub trait Deliveries: Send {
-    /// Takes the events that the watch would send, and returns those to send now.
+    /// Takes the events that the watch is about to send, and returns the events to send now.
     fn pass(&mut self, events: Vec<WatchEvent>) -> Passed;
 
-    /// Completes when [`Deliveries::pass`] may return more although there are no new events; `None` if nothing is
+    /// Completes when [`Deliveries::pass`] may return more events even without new ones; `None` if no events are
     /// held. The future may be dropped before it completes.
     fn ready(&mut self) -> Option<BoxFuture<'_, ()>>;
 
-    /// Called when all events up to a revision have been sent, except held ones.
+    /// Called when all events up to a revision have been sent, except events that are held.
     fn reached(&mut self, revision: Revision);
 }
 
@@ -35,7 +35,7 @@ pub struct Passed {
     pub ends: bool,
 }
 
-/// Waits until held events may be sent; for ever if none are.
+/// Waits until held events may be sent. If no events are held, never returns.
 pub(super) async fn ready(deliveries: &mut Option<Box<dyn Deliveries>>) {
     match deliveries.as_mut().and_then(|deliveries| deliveries.ready()) {
         Some(ready) => ready.await,

@@ -1,4 +1,4 @@
-//! Objects that are stored as they are, as if an earlier server had written them.
+//! Stores objects as they are, as if an earlier server had written them.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::context::Context;
 use super::request::Request;
 use super::{hooks, stored};
 
-/// Stores an object at a path of a collection without validation and admission, since it may violate rules that are
-/// newer than it. An object with the same name is replaced. The object is decoded in `version`, and keeps its
-/// status and its system fields. Returns its revision.
+/// Stores an object in the collection at a path. It is neither validated nor admitted, because the object may be
+/// older than the rules that it violates. An object with the same name is replaced. The object is decoded in
+/// `version`, and keeps its status and its system fields. Returns its revision.
 pub async fn deposit(
     context: &Context,
     resource: &Arc<Resource>,
@@ -40,7 +40,7 @@ pub async fn deposit(
     stored.map(|stored| stored.revision).ok_or_else(|| request.resource.modified(&name))
 }
 
-/// An object with the system fields that it lacks, in the namespace of the request.
+/// Adds the system fields that an object lacks, and the namespace of the request.
 pub(super) fn completed(request: &Request, mut object: Value) -> Value {
     for (field, value) in [("uid", clock::uuid()), ("creationTimestamp", clock::now_rfc3339())] {
         if object.str_at(&["metadata", field]).is_empty() {

@@ -1,5 +1,5 @@
-//! The bootstrap objects of API priority and fairness, as kube-apiserver keeps them: missing ones are created, and the specs of
-//! those that no client has taken over are restored.
+//! Maintains the bootstrap objects of API priority and fairness as kube-apiserver does: creates missing ones, and
+//! restores the specs that no client has taken over.
 
 use access::flow::defaults;
 use base::request::FieldValidation;
@@ -14,10 +14,10 @@ use super::request::Request;
 use super::upkeep::{FLOW, create_of};
 use resource::{Document, Subresource};
 
-/// The objects that cannot be changed.
+/// The objects whose specs clients cannot change.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
-/// Whether clients may take over the spec.
+/// The annotation that says whether the server maintains the spec.
 const AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
 /// The plural of a kind, its Go type, and its bootstrap objects.
@@ -28,16 +28,16 @@ const KINDS: [FlowKind; 2] = [
     ("flowschemas", "flowcontrol.v1.FlowSchema", defaults::schemas),
 ];
 
-/// Which objects are kept.
+/// Which objects to maintain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Only missing mandatory objects are created, at once.
+    /// Creates missing mandatory objects only, as soon as they are missing.
     MissingMandatory,
-    /// As kube-apiserver does every minute.
+    /// Maintains all objects, as kube-apiserver does every minute.
     All,
 }
 
-/// Creates missing objects, and restores specs.
+/// Creates missing objects, and restores specs that differ.
 pub async fn keep_flows(context: &Context, kept: Kept) -> Result<(), Status> {
     for (plural, kind, objects) in KINDS {
         let wanted = objects().into_iter().filter(|object| kept == Kept::All || is_mandatory(object));
@@ -51,7 +51,7 @@ pub async fn keep_flows(context: &Context, kept: Kept) -> Result<(), Status> {
     Ok(())
 }
 
-/// Whether an object is missing or to be restored.
+/// Whether an object is missing, or its spec has to be restored.
 pub fn are_flows_changed(context: &Context) -> bool {
     KINDS.into_iter().any(|(plural, kind, objects)| {
         let Some(resource) = context.registry.get(FLOW_GROUP, plural) else { return false };
@@ -64,7 +64,7 @@ fn is_mandatory(object: &Value) -> bool {
     MANDATORY.contains(&object.str_at(&["metadata", "name"]))
 }
 
-/// The bootstrap objects whose stored form is to be changed, with their next form.
+/// The stored bootstrap objects that have to change, each with its next form.
 fn revisions(context: &Context, plural: &str, kind: &'static str, objects: fn() -> Vec<Value>) -> Vec<(Value, Value)> {
     let Some(resource) = context.registry.get(FLOW_GROUP, plural) else { return vec![] };
     let request = context.server_request(&resource, &http::Method::PUT, &path_of(&resource, "", ""), Subresource::None);
@@ -82,7 +82,7 @@ fn revisions(context: &Context, plural: &str, kind: &'static str, objects: fn() 
     objects().into_iter().filter_map(revise).collect()
 }
 
-/// The next form of a stored object; `None` if it stays. `wanted` has its defaults.
+/// The next form of a stored object; `None` if it stays as it is. `wanted` is the bootstrap object, with defaults.
 fn revised(kind: &'static str, stored: &Value, wanted: &Value) -> Option<Value> {
     let is_updated = is_mandatory(wanted) || is_updated(stored);
     let mut next = stored.clone();
@@ -102,13 +102,13 @@ fn revised(kind: &'static str, stored: &Value, wanted: &Value) -> Option<Value> 
     is_changed.then_some(next)
 }
 
-/// Whether the spec of a suggested object is that of the server. Without the annotation, this is as long as it has not been
-/// changed.
+/// Whether the server maintains the spec of a suggested object. Without the annotation, it does until a client has
+/// changed the spec.
 fn is_updated(stored: &Value) -> bool {
     annotation(stored).unwrap_or_else(|| stored.at(&["metadata", "generation"]) == Some(&Value::Int(1)))
 }
 
-/// The annotation, in the forms that Go reads as booleans.
+/// The value of the annotation, in any form that Go parses as a boolean.
 fn annotation(stored: &Value) -> Option<bool> {
     match stored.str_at(&["metadata", "annotations", AUTOUPDATE]) {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

@@ -1,4 +1,4 @@
-//! Actions before and after writes of some kinds, beyond their strategies.
+//! Actions before and after writes of certain kinds, in addition to their strategies.
 
 use access::authorization::may_use_signer;
 use kinds::devices;
@@ -22,15 +22,15 @@ pub async fn authorize(write: &Write<'_>, new: &Value, old: Option<&Value>) -> R
     }
 }
 
-/// Applies the rules of a layer above to an object that is to be created.
+/// Applies the rules of a higher layer to an object that is about to be created.
 pub fn prepare_for_create(write: &Write<'_>, object: &mut Value) {
     if let Some(rules) = write.context.write_rules.get() {
         (rules.prepare)(&write.request.resource, object);
     }
 }
 
-/// Reserves addresses and ports for an object that is to be created or to replace `old`, and sets them in it. If the write
-/// is abandoned before [`finish_reservation`], the next repair releases the reservation.
+/// Reserves addresses and ports for an object that is about to be created or to replace `old`, and sets them in it.
+/// If the write is abandoned before [`finish_reservation`], the next repair releases the reservation.
 pub async fn reserve(
     write: &Write<'_>,
     object: &mut Value,
@@ -49,7 +49,7 @@ pub async fn reserve(
     }
 }
 
-/// Errors of an object that depend on other objects. They precede the errors of its strategy.
+/// Validation errors that depend on other objects. They precede the errors of the strategy.
 pub fn errors(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let resource = &write.request.resource;
     let place = match (resource.hooks, write.request.subresource, old) {
@@ -88,7 +88,7 @@ pub async fn finish_reservation(
     }
 }
 
-/// Checks a valid object that is to be created, before validating admission.
+/// Checks a valid object that is about to be created, before validating admission.
 pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Status> {
     if write.request.resource.hooks == Hooks::ThirdPartyResource {
         third_party::check_names(write.context, write.request, object)?;
@@ -96,8 +96,8 @@ pub async fn check_create(write: &Write<'_>, object: &Value) -> Result<(), Statu
     rbac::require_create(write.context, write.request, object.str_at(&["metadata", "name"])).await
 }
 
-/// Checks a valid object that is to replace `old`, before validating admission: the status of a PodCertificateRequest
-/// requires a permission for its signer.
+/// Checks a valid object that is about to replace `old`, before validating admission: to change the status of a
+/// PodCertificateRequest, the user needs a permission for its signer.
 pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Result<(), Status> {
     let Write { context, request, .. } = write;
     let is_signed =
@@ -114,14 +114,14 @@ pub async fn check_update(write: &Write<'_>, object: &Value, old: &Value) -> Res
     Err(request.strategy.invalid(&TypeMeta::of(object), object.str_at(&["metadata", "name"]), &[error]))
 }
 
-/// Fails if a layer above keeps the object of a name.
+/// Fails if a higher layer protects the object with this name from deletion.
 pub fn check_deletion(write: &Write<'_>, name: &str) -> Result<(), Status> {
     let resource = &write.request.resource;
     let protection = write.context.write_rules.get().and_then(|rules| (rules.protection)(resource, name));
     protection.map_or(Ok(()), |why| Err(Status::forbidden(&resource.group, &resource.plural, name, why)))
 }
 
-/// Prepares the deletion of an object: may change `marked`, which has the deletion timestamp.
+/// Prepares the deletion of an object. May change `marked`, the object with its deletion timestamp.
 pub async fn before_deletion(write: &Write<'_>, current: &Stored, marked: &mut Value) -> Result<(), Status> {
     match write.request.resource.hooks {
         Hooks::ThirdPartyResource if !current.meta.deleting => {

@@ -1,8 +1,9 @@
-//! The default objects of a new store as the server and its controllers leave them, recorded in `image.txt`, so that a start
-//! neither derives them nor passes them through the write pipeline.
+//! The default objects of a new store, recorded in `image.txt` as the server and its controllers leave them. With
+//! them, a start need not derive the objects nor pass them through the write pipeline.
 //!
-//! A line has the releases, what it depends on, the key, and the stored text with placeholders for the uid and the times. A
-//! test compares the lines with what the pipeline and the controllers store.
+//! Each line has the releases and the condition under which it applies, the key, and the stored text, with
+//! placeholders for the uid and the times. A test compares the lines with what the pipeline and the controllers
+//! store.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::{meta, stored};
 use crate::limits;
 
 const IMAGE: &str = include_str!("image.txt");
-/// Stands around the names of placeholders, and nowhere else.
+/// Encloses the names of placeholders, and occurs nowhere else.
 const MARK: char = '@';
 const UID: &str = "uid";
 const TIME: &str = "time";
@@ -46,7 +47,7 @@ const CONDITIONS: [(&str, Condition); 4] = [
 struct DefaultObject {
     group: &'static str,
     plural: &'static str,
-    /// The name, after the namespace if there is one.
+    /// The path: the namespace, if there is one, and the name.
     path: &'static str,
     template: &'static str,
 }
@@ -84,7 +85,7 @@ impl Image {
         self.0.iter().filter(|recorded| recorded.is_of(group, plural)).count()
     }
 
-    /// Whether all recorded objects of a kind are stored as they are recorded, so that nothing is missing.
+    /// Whether all recorded objects of a kind are stored as recorded. Then none is missing.
     pub fn is_stored(&self, context: &Context, group: &str, plural: &str) -> bool {
         let Some(resource) = context.registry.get(group, plural) else { return false };
         let is_stored = |recorded: &DefaultObject| {
@@ -97,13 +98,13 @@ impl Image {
     /// Creates the objects, in a store that has none.
     pub async fn create(&self, context: &Context) -> Result<(), Status> {
         let put = |(key, object)| async move {
-            // another server may have created it
+            // no error if another server has created it
             stored::put(context, &key, object, None).await.map(drop)
         };
         stream::iter(self.stamped(context)).map(Ok).try_for_each_concurrent(limits::IMAGE_PARALLEL, put).await
     }
 
-    /// The objects with new uids, created now.
+    /// The objects with new uids and the current time as their creation time.
     fn stamped<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = (Key, Encoded)> + 'a {
         let time = clock::now_rfc3339();
         let of_one_kind = self.0.chunk_by(|a, b| a.is_of(b.group, b.plural));
@@ -122,7 +123,7 @@ impl Image {
     }
 }
 
-/// The id of the version in which clients see the objects of a kind as they are stored, if there is one.
+/// The id of the version in which the stored form of a kind is what clients see, if there is one.
 fn shown_in(context: &Context, resource: &Arc<Resource>) -> Option<u64> {
     let path = path_of(resource, "", "");
     let request = context.server_request(resource, &http::Method::POST, &path, Subresource::None);
@@ -143,7 +144,7 @@ fn stamp(template: &str, uid: &str, time: &str) -> String {
     text
 }
 
-/// Whether a text is that of a template, with any uid and any times.
+/// Whether a text matches a template, with any uid and any times.
 fn is_stamped(template: &str, text: &[u8]) -> bool {
     let mut rest = text;
     let mut take = |length: usize| {

@@ -1,11 +1,12 @@
-//! Writes in flight, for work that must not begin before they have ended.
+//! Tracks writes in flight, for work that has to wait until they have ended.
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The writes in flight that may create an object in a namespace.
 pub struct WritesInFlight {
-    /// Each write holds a receiver of the channel that was current when it began.
+    /// Each write holds a receiver of the channel that was current when it began, so a channel closes when its writes
+    /// have ended.
     current: Mutex<(watch::Sender<()>, watch::Receiver<()>)>,
 }
 
@@ -17,12 +18,14 @@ impl WritesInFlight {
         WritesInFlight { current: Mutex::new(watch::channel(())) }
     }
 
-    /// Counts a write that begins, before it looks at any namespace.
+    /// Registers a write. Called before the write reads any namespace, so that it either sees a deletion or is waited
+    /// for.
     pub fn begin(&self) -> WriteInFlight {
         WriteInFlight(self.current.lock().1.clone())
     }
 
-    /// Waits until all writes that have begun since the previous call have ended; later ones are not waited for.
+    /// Waits until all writes that have begun since the previous call have ended. Replaces the channel first, so that
+    /// writes that begin later are not waited for.
     pub async fn ended(&self) {
         let (sender, receiver) = std::mem::replace(&mut *self.current.lock(), watch::channel(()));
         drop(receiver);

@@ -1,5 +1,5 @@
-//! The objects of a list, read from a snapshot while they are sent. The snapshot shares its memory with other lists, so a
-//! list needs little memory, however many objects it has and however slowly its client reads.
+//! The objects of a list. They are read from a snapshot while they are sent. Lists share the memory of snapshots, so
+//! a list needs little memory, however many objects it has and however slowly its client reads.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -18,7 +18,7 @@ use crate::limits;
 #[derive(Clone)]
 pub struct Scan {
     root: Root,
-    /// Only objects of an index that have one of these values are visited, if it is used.
+    /// If set, only objects that have one of these values in the index are visited.
     index: Option<(Indexed, Vec<Text>)>,
     /// Whether the next object is the first one of the scope.
     at_start: bool,
@@ -29,7 +29,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// The objects within `scope` after the path `after`.
+    /// Visits the objects within `scope` that come after the path `after`.
     pub fn new(root: Root, scope: &Scope, after: Option<&str>) -> Scan {
         let from = match (scope, after) {
             (Scope::Path(path), _) => Bound::Included(path.clone()),
@@ -46,7 +46,8 @@ impl Scan {
         Scan { root, index: None, at_start: after.is_none(), from, until }
     }
 
-    /// The same objects, but only those in an index that have one of these values. It belongs to the same state.
+    /// The same scan, restricted to objects that have one of these values in an index. The index must be of the same
+    /// state.
     pub fn with_index(&self, index: Indexed, values: Vec<Text>) -> Scan {
         Scan { index: Some((index, values)), ..self.clone() }
     }
@@ -57,7 +58,7 @@ impl Scan {
         count: usize,
         mut visit: impl FnMut(&Arc<Stored>) -> Result<bool, E>,
     ) -> Result<usize, E> {
-        // collected first, so that the CPU can load several objects from memory at once
+        // collected before they are visited, so that the CPU can load several objects from memory at once
         let batch = self.next(count);
         let mut visited = 0;
         for (_, stored) in &batch {
@@ -73,7 +74,7 @@ impl Scan {
         Ok(visited)
     }
 
-    /// The next objects, at most `count`, without advancing.
+    /// Returns the next objects, at most `count`, without advancing.
     pub fn ahead(&self, count: usize) -> impl Iterator<Item = &Arc<Stored>> {
         self.next(count).into_iter().map(|(_, stored)| stored)
     }
@@ -89,7 +90,7 @@ impl Scan {
         std::iter::from_fn(first).take(count).collect()
     }
 
-    /// The remaining objects of an index that have a value.
+    /// The remaining objects that have this value in the index.
     fn rest_of<'a>(&self, index: &'a Indexed, value: &Text) -> impl Iterator<Item = (&'a Text, &'a Arc<Stored>)> {
         let at = |path: Text| (value.clone(), path);
         let from = match self.from.clone() {
@@ -97,7 +98,7 @@ impl Scan {
             from => from.map(at),
         };
         let until = match self.until.clone() {
-            // the successor of the value
+            // the upper bound is the smallest text after the value
             Bound::Unbounded => Bound::Excluded((format!("{value}\0").into(), Text::default())),
             until => until.map(at),
         };
@@ -108,12 +109,13 @@ impl Scan {
         self.at_start
     }
 
-    /// Whether no objects remain, visited or not: the page of a list ends as it does without an index.
+    /// Whether no objects remain, including those that the index would skip: a page has to end as it does without an
+    /// index.
     pub fn is_at_end(&self) -> bool {
         self.rest().next().is_none()
     }
 
-    /// The remaining objects, visited or not.
+    /// The remaining objects. The index is ignored.
     fn rest(&self) -> impl Iterator<Item = (&Text, &Arc<Stored>)> {
         let range: (Bound<&Text>, Bound<&Text>) = (self.from.as_ref(), self.until.as_ref());
         self.root.range::<_, Text>(range)
@@ -128,7 +130,7 @@ impl Scan {
     }
 }
 
-/// A long scan holds this during each batch after its first. So only one long scan computes at a time, and the other
+/// Held by a long scan during each batch after its first. So only one long scan computes at a time, and the other
 /// workers serve short requests.
 static TURN: Semaphore = Semaphore::const_new(1);
 
@@ -147,7 +149,7 @@ impl Pace {
 
 #[derive(Clone)]
 enum ItemSource {
-    /// Objects that are few or do not come from a snapshot.
+    /// Objects that are few, or do not come from a snapshot.
     ResponseObject(VecDeque<ResponseObject>),
     Snapshot {
         scan: Box<Scan>,
@@ -172,7 +174,7 @@ impl Items {
         Items { left: count, source: ItemSource::Snapshot { scan: Box::new(scan), selection: Box::new(selection) } }
     }
 
-    /// Size of the remaining objects as JSON in bytes; `None` if they are still to be selected.
+    /// The size of the remaining objects as JSON, in bytes; `None` if they have not been selected yet.
     pub fn bytes(&self) -> Option<usize> {
         match &self.source {
             ItemSource::ResponseObject(items) => Some(items.iter().map(ResponseObject::stored_bytes).sum()),
@@ -206,7 +208,7 @@ async fn next_selected(
     let mut found = vec![];
     let batch = selection.batch(limits::LIST_BATCH);
     while found.is_empty() && left > 0 {
-        // they were converted before the list began, but their renditions may have been evicted since
+        // the objects were converted before the list began, but the results may have been evicted since
         selection.convert_ahead(request, scan, batch, left).await?;
         let visited = scan.each(batch, |stored| {
             if selection.matches(request, stored)? {
@@ -231,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// The paths that a scan visits in batches of two, and whether it is at its end after each.
+    /// The paths that a scan visits in batches of two, and whether it is at its end after each batch.
     fn visited(mut scan: Scan) -> Vec<(String, bool)> {
         let mut all = vec![];
         loop {

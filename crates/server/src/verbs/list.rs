@@ -21,7 +21,7 @@ use super::response::ResponseObject;
 use super::selection::Selection;
 use crate::limits;
 
-/// Returns one of the computed objects, which have no resourceVersion to wait for.
+/// Returns one of the objects of a computed kind. They have no resourceVersion to wait for.
 fn get_computed(request: &Request, all: Vec<Value>) -> Result<Outcome, Status> {
     request.check_path(request.name())?;
     let found = all.into_iter().find(|object| object.str_at(&["metadata", "name"]) == request.name());
@@ -56,7 +56,7 @@ pub async fn get(context: &Context, request: &Request) -> Result<Outcome, Status
     Ok(Outcome::Object(Effect::Done, request.read(stored).await?))
 }
 
-/// Converts the objects of a list by the webhook of their CRD.
+/// Converts the objects of a list with the conversion webhook of their CRD.
 async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Status> {
     let (resource, version) = (&request.resource, &request.version);
     let prepared = resource.prepare(&objects.iter().collect::<Vec<_>>(), version).await;
@@ -67,8 +67,8 @@ async fn prepare(request: &Request, objects: &[Arc<Stored>]) -> Result<(), Statu
     })
 }
 
-/// The error of a list that failed with `why`. If objects cannot be read, the error names them: those of the page, if
-/// `page` is the size of a page of all objects.
+/// The error of a list that failed with `why`. If objects cannot be read, the error names them. `page` is the size of
+/// a page of all objects, which limits the search to that page.
 fn if_unreadable(request: &Request, scan: &Scan, page: Option<usize>, why: Status) -> Status {
     let (resource, version) = (&request.resource, &request.version);
     let all: Vec<Arc<Stored>> = scan.ahead(page.unwrap_or(usize::MAX)).cloned().collect();
@@ -77,13 +77,13 @@ fn if_unreadable(request: &Request, scan: &Scan, page: Option<usize>, why: Statu
     resource.unreadable_list(&unreadable, page.is_some(), why)
 }
 
-/// Waits until all writes before this call, including those of other servers, are visible. Reads without a resourceVersion
-/// require this.
+/// Waits until all writes that were made before this call are visible, including writes of other servers. A read
+/// without a resourceVersion requires this.
 pub async fn catch_up(context: &Context) -> Result<(), Status> {
     context.objects.catch_up().await.map_err(|error| objects::failure(&error))
 }
 
-/// Waits up to [`limits::FUTURE_VERSION_SECONDS`] until a resource version is visible; otherwise fails with 504.
+/// Waits until a resourceVersion is visible. Fails with 504 after [`limits::FUTURE_VERSION_SECONDS`].
 pub async fn wait_until(context: &Context, version: Revision) -> Result<(), Status> {
     if version <= context.objects.revision() {
         return Ok(());
@@ -142,8 +142,9 @@ impl Selection {
         Ok(page)
     }
 
-    /// Those of the objects of `whole` that an index finds, if it is worthwhile and the state has one. Otherwise a task builds the
-    /// index for later lists: the first one by a label, which may be the only one, takes no longer than without it.
+    /// Restricts the scan `whole` to the objects that an index finds, if that is worthwhile and the state has the
+    /// index. If it has none, a task builds one for later lists. This list does not wait for it, since it may be the
+    /// only one by that label.
     fn indexed(&self, collection: &Arc<Collection>, state: &CollectionState, whole: &Scan) -> Scan {
         let keys: Vec<_> = self.options.label_selector.requirements().iter().filter_map(index_of).collect();
         let exceeds = |scan: &Scan| scan.ahead(limits::INDEXED_OBJECTS_MIN + 1).count() > limits::INDEXED_OBJECTS_MIN;
@@ -161,7 +162,7 @@ impl Selection {
             if !exceeds(&scan) {
                 return scan;
             }
-            // of large numbers, it matters little which one is larger
+            // counted up to a limit: among large numbers it matters little which one is the smallest
             let objects = scan.ahead(limits::LIST_SCAN).count();
             if found.as_ref().is_none_or(|(least, _)| objects < *least) {
                 found = Some((objects, scan));
@@ -170,8 +171,8 @@ impl Selection {
         found.map_or_else(|| whole.clone(), |(_, scan)| scan)
     }
 
-    /// Selects up to `limit` objects, or all if it is 0. Every error that could occur while they are sent is found
-    /// here.
+    /// Selects up to `limit` objects, or all if it is 0. Finds every error that could otherwise occur after the
+    /// response has begun.
     async fn survey(
         &self,
         request: &Request,
@@ -182,7 +183,8 @@ impl Selection {
         let (resource, version) = (&request.resource, &request.version);
         let most = if limit == 0 { usize::MAX } else { limit };
         let batch_max = if resource.is_prepared() { limits::CONVERSION_OBJECTS } else { self.batch(limits::LIST_SCAN) };
-        // the first batch is as large as the page, so that a page costs no more than its size; later ones double
+        // the first batch has the size of the page, so that the cost of a page depends on its size only; later
+        // batches double
         let mut batch = most.max(limits::LIST_BATCH).min(batch_max);
         let mut found = ScanResult { kept: vec![], selected: 0, fetched: 0, more: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
@@ -210,7 +212,7 @@ impl Selection {
                 Ok::<_, Status>(last.is_none())
             })?;
             if let Some(last) = last {
-                // the remaining objects are selected only by the request for the next page
+                // the request for the next page selects from the remaining objects
                 found.more = (!scan.is_at_end()).then_some((last, scan));
                 return Ok(found);
             }
@@ -221,23 +223,23 @@ impl Selection {
                 return Ok(found);
             }
             batch = (2 * batch).min(batch_max);
-            // a scan that awaits a conversion webhook does not hold the turn, since other scans would wait for the
-            // webhook
+            // a scan that awaits a conversion webhook does not hold the turn, because other scans would wait for the
+            // webhook, too
             if !resource.is_prepared() {
                 pace.next().await;
             }
         }
     }
 
-    /// For a CRD with a conversion webhook, converts those of the next `count` objects that the list will read, `most`
-    /// at most.
+    /// For a CRD with a conversion webhook, converts the objects among the next `count` that the list will return,
+    /// `most` at most.
     pub async fn convert_ahead(&self, request: &Request, scan: &Scan, count: usize, most: usize) -> Result<(), Status> {
         if !request.resource.is_prepared() {
             return Ok(());
         }
         let mut ahead: Vec<Arc<Stored>> = scan.ahead(count).cloned().collect();
         if !self.needs_content {
-            // an error of the selection occurs again when the objects are visited
+            // errors of the selection are ignored here: they occur again when the objects are visited
             ahead.retain(|stored| self.matches(request, stored).unwrap_or_default());
             ahead.truncate(most);
         }
@@ -248,7 +250,7 @@ impl Selection {
         self.options.label_selector.is_empty() && self.options.field_selector.is_empty() && self.shards.is_none()
     }
 
-    /// The number of objects after the object `last` at the end of a page that began after `after`.
+    /// The number of objects after `last`, the last object of a page that began after `after`.
     fn remaining(
         &self,
         request: &Request,
@@ -273,7 +275,7 @@ impl Selection {
         left
     }
 
-    /// The state to list, its revision, and the path after which the page starts.
+    /// The state to list, its revision, and the path after which the page begins.
     async fn snapshot(
         &self,
         context: &Context,
@@ -319,7 +321,7 @@ impl Selection {
     }
 }
 
-/// The index for a requirement, and the values of the objects that meet it.
+/// The index that serves a requirement, and the values that meet the requirement.
 fn index_of(required: &Requirement) -> Option<(IndexKey, Vec<Text>)> {
     match required.operator {
         Operator::Exists => Some((IndexKey::Existence(required.key.clone()), vec![Text::default()])),
@@ -344,13 +346,13 @@ fn expired_token(token: Continue) -> Status {
     status
 }
 
-/// The content of a page of a list.
+/// The selected objects of one page.
 struct ScanResult {
     /// The selected objects, unless they are more than [`limits::LIST_KEPT`].
     kept: Vec<ResponseObject>,
     selected: usize,
     fetched: usize,
-    /// The path of the last selected object, and the remaining objects, if there are any.
+    /// The path of the last selected object, and the rest of the scan, if objects remain.
     more: Option<(Text, Scan)>,
 }
 
@@ -372,14 +374,14 @@ pub fn check_options(request: &Request) -> Result<(), Status> {
     }
 }
 
-/// Waits until the resource version that the options of a list require is visible. Fails at once if no such version can
-/// exist, or if no object can be in the namespace.
+/// Waits until the resourceVersion that the options of a list require is visible. Fails at once if no such version
+/// can exist, or if the namespace can contain no objects.
 pub async fn reach(context: &Context, request: &Request, selection: &Selection) -> Result<(), Status> {
     let options = &selection.options;
     if !options.continue_token.is_empty() {
         let token = Continue::decode(&options.continue_token)?;
         selection.check_path(request)?;
-        // another server may have written this revision
+        // another server may have written this revision, so it may not have arrived yet
         return wait_until(context, Revision::try_from(token.revision).unwrap_or(0)).await;
     }
     let version = parse_version(&options.resource_version)

@@ -1,4 +1,4 @@
-//! The metadata of objects that are written: system fields, namespaces, names and owner references.
+//! The metadata of written objects: system fields, namespaces, names and owner references.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), S
     Ok(())
 }
 
-/// Sets the system fields of a new object. This happens after mutating admission, which does not see them.
+/// Sets the system fields of a new object. Called after mutating admission, which must not see them.
 pub fn fill_system_fields(object: &mut Value) {
     object.remove_at(&["metadata", "selfLink"]);
     let uid = clock::uid(|| named(object, object.str_at(&["metadata", "name"])));
@@ -32,18 +32,18 @@ pub fn fill_system_fields(object: &mut Value) {
     object.set_at(&["metadata", "creationTimestamp"], Value::from(clock::now_rfc3339()));
 }
 
-/// The key under which a seed counts an object: group, kind, namespace and name.
+/// The key under which a seed's counter for an object is kept: group, kind, namespace and name.
 fn named(object: &Value, name: &str) -> String {
     let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
     named_in(group, object.str_at(&["kind"]), object.str_at(&["metadata", "namespace"]), name)
 }
 
-/// The key under which a seed counts an object.
+/// The key under which a seed's counter for an object is kept, from its parts.
 pub fn named_in(group: &str, kind: &str, namespace: &str, name: &str) -> String {
     format!("{group}/{kind}/{namespace}/{name}")
 }
 
-/// Sets the namespace of an object to that of the request. Fails if the object has another one.
+/// Sets the namespace of an object to the request's. Fails if the object names another one.
 pub fn place_in(object: &mut Value, namespace: &str) -> Result<(), Status> {
     if !object.get("metadata").is_some_and(|m| matches!(m, Value::Object(_))) {
         object.set_at(&["metadata"], Value::object());
@@ -61,7 +61,7 @@ pub fn place_in(object: &mut Value, namespace: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// Fails unless the name of an updated object is that of the URL.
+/// Fails unless an updated object has the name in the URL.
 pub fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     let given = object.str_at(&["metadata", "name"]);
     if given.is_empty() {
@@ -77,7 +77,7 @@ pub fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// Generates a name if an object has only `generateName`. Returns whether it has.
+/// Generates a name if an object has only `generateName`. Returns whether it did.
 pub fn generate_name(object: &mut Value) -> bool {
     const BASE_MAX: usize = 58;
     let base = object.str_at(&["metadata", "generateName"]).to_owned();
@@ -91,7 +91,7 @@ pub fn generate_name(object: &mut Value) -> bool {
     true
 }
 
-/// When duplicate owner references of an object are found.
+/// The stage of a write at which duplicate owner references are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     BeforeMutation,

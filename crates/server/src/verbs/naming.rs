@@ -1,6 +1,6 @@
-//! The accepted names of CRDs and the conditions that depend on them.
+//! Maintains the accepted names of CRDs, and the conditions that depend on them.
 //!
-//! A CRD is established before its write returns, so that its resource is served when the POST returns.
+//! A CRD is established before the POST that creates it returns, so that its resource is served by then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,32 +28,33 @@ pub fn group_of(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// A request of the server itself to the status of a CRD.
+/// A request by which the server itself writes the status of a CRD.
 fn status_request(context: &Context, resource: &Arc<Resource>, name: &str) -> Request {
     let path = format!("{}/status", as_server::path_of(resource, "", name));
     context.server_request(resource, &http::Method::PUT, &path, Subresource::Status)
 }
 
-/// The consequences of the write of a CRD.
+/// Establishes a CRD after a write, and its peers if names have become free or taken.
 pub async fn after_write(context: &Context, name: &str) {
     log_error(establish(context, name).await);
-    // names that the CRD has given up are free for its peers, and names that it has accepted are taken
+    // the CRD may have given up names, which its peers can now have, or accepted names, which they cannot
     log_error(establish_peers(context, group_of(name), name).await);
 }
 
-/// Only logs the error, since the write itself has succeeded; `controllers/establishing` retries what it left undone.
+/// Logs an error instead of returning it, because the write itself has succeeded. `controllers/establishing` retries
+/// what is left undone.
 fn log_error(established: Result<(), Status>) {
     if let Err(status) = established {
         tracing::warn!(error = %status, "the status of a CustomResourceDefinition cannot be written; will retry");
     }
 }
 
-/// The consequences of the removal of a CRD or a ThirdPartyResource.
+/// Gives the names of a removed CRD or ThirdPartyResource to its peers.
 pub async fn after_delete(context: &Context, name: &str) {
     log_error(establish_peers(context, group_of(name), "").await);
 }
 
-/// Establishes, at the start, all CRDs that the previous server has not established.
+/// At the start: establishes all CRDs that the previous server has left unestablished.
 pub async fn establish_all(context: &Context) {
     let Some(resource) = definitions(context) else { return };
     let (root, _) = resource.collection.latest();
@@ -65,7 +66,7 @@ pub async fn establish_all(context: &Context) {
     }
 }
 
-/// Updates the status of all CRDs of a group whose names are not all accepted, apart from the CRD named `except`.
+/// Updates the status of those CRDs of a group whose names are not all accepted, except the CRD named `except`.
 pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Result<(), Status> {
     for plural in context.registry.names().wanting(group) {
         let name = format!("{plural}.{group}");
@@ -76,7 +77,7 @@ pub async fn establish_peers(context: &Context, group: &str, except: &str) -> Re
     Ok(())
 }
 
-/// Updates the status of a CRD from its spec, condition by condition in separate writes, as kube-apiserver's controllers do.
+/// Updates the status of a CRD from its spec: each condition in a separate write, as kube-apiserver's controllers do.
 pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
     let Some(resource) = definitions(context) else { return Ok(()) };
     // one CRD at a time, so that two CRDs cannot accept the same name
@@ -96,7 +97,7 @@ pub async fn establish(context: &Context, name: &str) -> Result<(), Status> {
     Err(resource.modified(name))
 }
 
-/// The CRD with the next change of its status; `None` if nothing is to be changed.
+/// The CRD with the next change to its status; `None` if nothing has to change.
 fn next_status(context: &Context, outline: &Outline) -> Option<Value> {
     let now = clock::now_rfc3339();
     let old = &outline.definition;
@@ -130,7 +131,7 @@ fn next_status(context: &Context, outline: &Outline) -> Option<Value> {
     Some(next)
 }
 
-/// Sets the status of a CRD that is not stored as if its names had been accepted.
+/// Sets the status of a CRD that is not stored, as if its names had been accepted.
 pub fn set_established(context: &Context, object: &mut Value) {
     let now = clock::now_rfc3339();
     if let Some(naming) = naming(context, object) {
@@ -147,11 +148,11 @@ fn naming(context: &Context, old: &Value) -> Option<definition::Naming> {
     context.registry.names().decide(old, &third_party_names(context, group, name))
 }
 
-/// The conflicts of the names of a ThirdPartyResource.
+/// The conflicts between the names of a ThirdPartyResource and names that are taken.
 pub fn name_conflict(context: &Context, registration: &Value, names: &ThirdPartyNames) -> Option<String> {
     let mut wanted = definition::from_third_party(registration)?;
     wanted.remove_at(&["status"]);
-    // a CRD with the same names must not exist, since instances would be subject to both
+    // a CRD with the same names must not exist, because both would then own the instances
     let twin = definitions(context)?.collection.get(&names.definition()).is_some();
     let older = peers(context, &names.group, "");
     let same = older.iter().any(|peer| peer.str_at(&["metadata", "name"]) == names.definition());
@@ -167,7 +168,8 @@ pub fn third_party_resources(context: &Context) -> Option<Arc<Resource>> {
     context.registry.get(THIRD_PARTY_GROUP, THIRD_PARTY_RESOURCES)
 }
 
-/// The ThirdPartyResources of a group, converted to CRDs, without the one that the CRD named `except` replaces.
+/// The ThirdPartyResources of a group, converted to CRDs. If the CRD named `except` replaces one of them, that one is
+/// left out.
 fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     if third_party_resources(context).is_none() {
         return vec![];
@@ -176,7 +178,7 @@ fn peers(context: &Context, group: &str, except: &str) -> Vec<Value> {
     others.filter_map(|(_, stored)| from_third_party(&stored.body.to_value(0))).collect()
 }
 
-/// The names that the ThirdPartyResources of a group take; `except` is that of [`peers`].
+/// The names that the ThirdPartyResources of a group take, apart from the one that the CRD `except` replaces.
 fn third_party_names(context: &Context, group: &str, except: &str) -> Taken {
     let mut taken = Taken::default();
     let peers = peers(context, group, except);

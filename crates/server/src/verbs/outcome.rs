@@ -12,17 +12,17 @@ pub struct ListOutcome {
     pub revision: Revision,
     pub continue_token: String,
     pub remaining: Option<usize>,
-    /// The shards that the list is limited to, if it is.
+    /// The shards to which the list is limited, if any.
     pub shards: Option<ShardSelector>,
 }
 
 /// The outcome of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It has read or changed what exists.
+    /// An existing object was read or changed.
     Done,
     Created,
-    /// It has begun a deletion, which is not finished.
+    /// A deletion has begun and is not finished.
     Begun,
 }
 

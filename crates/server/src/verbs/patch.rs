@@ -22,7 +22,7 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// The kind and the encoding of a `Content-Type`, ignoring its parameters.
+    /// The kind and the encoding that a `Content-Type` stands for. Its parameters are ignored.
     pub fn of(content_type: &str) -> Option<(PatchKind, Format)> {
         match content_type.split(';').next().unwrap_or_default() {
             "application/json-patch+json" => Some((PatchKind::Json, Format::Json)),
@@ -37,7 +37,7 @@ impl PatchKind {
 
 /// A decoded patch.
 pub enum Patch {
-    /// A JSON patch and its body.
+    /// A JSON patch, and the body that it was decoded from.
     Json(json_patch::JsonPatch, Bytes),
     Merge(merge_patch::MergePatch),
     Strategic(strategic_merge::StrategicPatch),
@@ -50,8 +50,8 @@ pub struct RepeatedKeys {
     validation: FieldValidation,
 }
 
-/// Fails if a body cannot be recorded as JSON in the audit log, which kube-apiserver 1.37 reports before any other
-/// error of a patch. A body that decodes can be recorded, so only the others have to be checked.
+/// Fails if a body cannot be recorded as JSON in the audit log: kube-apiserver 1.37 reports that before any other
+/// error of a patch. A body that can be decoded can also be recorded, so only other bodies have to be checked.
 pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status> {
     let bytes = document.bytes();
     match (kind, document.format) {
@@ -76,7 +76,7 @@ pub fn check_encoding(kind: PatchKind, document: &Document) -> Result<(), Status
     }
 }
 
-/// Decodes the body of an apply: a configuration, and its repeated keys.
+/// Decodes the body of an apply to a configuration and the keys that it repeats.
 pub fn decode_configuration(
     document: &Document,
     validation: FieldValidation,
@@ -97,13 +97,13 @@ pub fn decode_configuration(
     Ok((decoded.value, RepeatedKeys { lines: decoded.duplicates, validation }))
 }
 
-/// The name of the body of an apply in errors.
+/// How errors call the body of an apply.
 fn body_of(release: Release) -> &'static str {
     if release >= Release::V1_37 { "patch" } else { "YAML" }
 }
 
-/// Decodes an applied configuration, which is YAML even if it looks like JSON. The JSON decoder is used where it gives the
-/// same result, that is for all of JSON except floats without a fraction.
+/// Decodes an applied configuration. It is YAML even if it looks like JSON, but the JSON decoder is used where it
+/// gives the same result: for all JSON except floats without a fraction.
 fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     if yaml::is_plain_json(bytes)
         && let Ok(mut decoded) = machinery::value::decode_strict(bytes)
@@ -166,7 +166,7 @@ impl Patch {
         }))
     }
 
-    /// The object that results from the patch of `old`.
+    /// The object that results from applying the patch to `old`.
     pub fn apply_to(&self, request: &Request, old: &Value, validation: FieldValidation) -> Result<Value, Status> {
         let strategy = &request.strategy;
         let mut object = self.merged(request, old)?;
@@ -180,7 +180,7 @@ impl Patch {
         let decoded = strategy.codec().decode_patched(&mut object, &mut strict, from);
         decoded.map_err(|error| match error {
             Unpatched::Invalid(why) => invalid(why),
-            // the warnings of the patch, and the error of a wrong namespace or name, take precedence
+            // the warnings of the patch, and the error for a wrong namespace or name, take precedence
             Unpatched::Failed(status) => {
                 if validation == FieldValidation::Warn {
                     self.strict_errors().into_iter().for_each(|warning| request.warn(warning));
@@ -228,7 +228,7 @@ impl Patch {
         }
     }
 
-    /// The text that results from a JSON patch, with the patch's duplicate keys.
+    /// The text that results from a JSON patch, including the patch's duplicate keys.
     fn raw(&self, old: &Value) -> Option<Raw> {
         let Patch::Json(patch, source) = self else { return None };
         Raw::of(old.clone(), patch, source)
@@ -244,7 +244,7 @@ impl Patch {
         }
     }
 
-    /// The patched object for error messages. It is computed again: errors are rare, and keeping a copy would cost
+    /// The patched object, for error messages. It is computed again, because errors are rare and a copy would cost
     /// every request.
     fn printed(&self, request: &Request, old: &Value) -> String {
         let merged = || self.merged(request, old).unwrap_or_default();

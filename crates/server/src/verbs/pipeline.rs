@@ -2,8 +2,8 @@
 //! [`Write::run`] makes.
 //!
 //! read current → change and managedFields → mutating admission → system fields → strategy: prepare and validate →
-//! validating admission → storage form → commit at the revision that was read. If the object has changed meanwhile, the
-//! pipeline starts again.
+//! validating admission → storage form → commit at the revision that was read. If the object has changed since it was
+//! read, the pipeline starts over.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use super::{hooks, meta, quota};
 use crate::limits;
 
 impl Write<'_> {
-    /// Makes the change. It is repeated whenever the object has changed meanwhile, and once if it fails on a state that other
-    /// servers may have changed.
+    /// Makes the change. Repeats it whenever the object has changed meanwhile, and once if it fails on a state that
+    /// other servers may have changed.
     pub async fn run(mut self) -> Result<Outcome, Status> {
         // the deletion of a namespace waits for writes that may create an object in it
         let creates = self.request.resource.namespaced && !matches!(self.change, Change::Delete(_));
@@ -35,7 +35,7 @@ impl Write<'_> {
         let is_shared = self.context.objects.store().is_shared();
         let mut may_be_stale = is_shared && !self.change.is_edit() && self.listed.is_none();
         for _ in 0..limits::WRITE_RETRIES {
-            // keep a copy: an attempt moves the object out of a create
+            // keep a copy for the second attempt, because an attempt takes the object of a create
             let created = if may_be_stale { self.change.copy() } else { None };
             match self.attempt().await {
                 Ok(Some(outcome)) => return Ok(outcome),
@@ -56,7 +56,7 @@ impl Write<'_> {
         Err(self.request.resource.modified(self.request.name()))
     }
 
-    /// One attempt. Returns `None` if the stored object has changed, so that the change is to be repeated.
+    /// Makes one attempt. Returns `None` if the stored object has changed, so that the change has to be repeated.
     async fn attempt(&mut self) -> Result<Option<Outcome>, Status> {
         let live = match self.current()? {
             Some(stored) => Some(self.read(stored).await?),
@@ -119,7 +119,7 @@ impl Write<'_> {
         Ok(Live { stored, object, view, outline: None })
     }
 
-    /// The call of admission for the write; its name and options are still to be set.
+    /// The call of admission for this write. The caller sets its name and options.
     pub fn admit(&self, operation: Operation) -> Admit<'_> {
         let (context, request, dry_run) = (self.context, self.request, self.options.dry_run);
         Admit { context, request, operation, name: request.name(), options: &Value::Null, dry_run }
@@ -133,7 +133,8 @@ impl Write<'_> {
         }
     }
 
-    /// Admission and system fields of a new object. Returns whether its name was generated.
+    /// Passes a new object through mutating admission and sets its system fields. Returns whether its name was
+    /// generated.
     pub async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, bool), Status> {
         let resource = &self.request.resource;
         let generate_name = object.str_at(&["metadata", "generateName"]);
@@ -151,7 +152,7 @@ impl Write<'_> {
         Ok((object, generated))
     }
 
-    /// Admission and system fields of an object that is to replace `live`.
+    /// Passes an object that is to replace `live` through mutating admission and sets its system fields.
     async fn admitted(&self, admit: &Admit<'_>, object: Value, live: &Live) -> Result<Value, Status> {
         let strategy = &self.request.strategy;
         let mut object = admit.mutate(Some(object), Some(live.editable())).await?.unwrap_or_default();
@@ -166,7 +167,7 @@ impl Write<'_> {
         Ok(object)
     }
 
-    /// Fails if an object has another resourceVersion than the stored one, or has none although it is required.
+    /// Fails if the object's resourceVersion is not the stored one, or is missing although it is required.
     fn check_version(&self, object: &Value, revision: Revision) -> Result<(), Status> {
         let (resource, name) = (&self.request.resource, self.request.name());
         let given = object.str_at(&["metadata", "resourceVersion"]);
@@ -183,7 +184,8 @@ impl Write<'_> {
         }
     }
 
-    /// Prepares an object; fails unless it is valid and validating admission allows it. `uncoerced` is that of [`Changed`].
+    /// Prepares an object. Fails unless it is valid and validating admission allows it. For `uncoerced`, see
+    /// [`Changed`].
     pub async fn validate(
         &self,
         admit: &Admit<'_>,

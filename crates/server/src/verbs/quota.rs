@@ -1,6 +1,6 @@
 //! Charges writes to the quotas of their namespace before they are committed.
 //!
-//! If a charged object is not created after all, the usage is too high until the quota controller recounts it.
+//! If the write of a charged object fails, the usage is too high until the quota controller recounts it.
 
 use access::admission::Charge;
 use http::Method;
@@ -27,7 +27,7 @@ pub async fn charge(admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> R
     Err(Status::internal("resource quota evaluation timed out"))
 }
 
-/// Writes the usage of quotas; returns false if one has changed since it was read.
+/// Writes the usage of quotas. Returns false if a quota has changed since it was read.
 async fn count_all(admit: &Admit<'_>, charges: Vec<Charge>) -> Result<bool, Status> {
     let Some(quotas) = admit.context.registry.get("", "resourcequotas") else { return Ok(true) };
     let namespace = admit.request.namespace();

@@ -1,4 +1,4 @@
-//! Prevention of privilege escalation: a user can write a role or a binding only if they have all permissions that it grants.
+//! Prevents privilege escalation: a user can write a role or a binding only with all the permissions that it grants.
 
 use access::authorization::{AccessAttributes, PolicyRule, missing, require};
 use base::request::{User, Verb};
@@ -10,12 +10,13 @@ use machinery::{Status, Value};
 use super::context::{Context, NeededRight};
 use super::request::{Request, check_key};
 
-/// Whether a write needs no check: it grants nothing, or its user is in `system:masters`. `old` is the stored object.
+/// Whether a write needs no check, because it grants nothing new or its user is in `system:masters`. `old` is the
+/// stored object.
 fn is_exempt(request: &Request, new: &Value, old: Option<&Value>) -> bool {
     request.authorized.user.in_group(User::MASTERS) || old.is_some_and(|old| only_collectable(new, old))
 }
 
-/// An update or apply that creates an object also requires the permission to create it.
+/// Fails unless the user may create the object: an update or an apply that creates one requires that, too.
 pub async fn require_create(context: &Context, request: &Request, name: &str) -> Result<(), Status> {
     let info = &request.authorized.info;
     if info.verb == Verb::Create {
@@ -26,7 +27,7 @@ pub async fn require_create(context: &Context, request: &Request, name: &str) ->
         .map(drop)
 }
 
-/// Fails if the rule of a layer above asks for a right that the user does not have.
+/// Fails if a higher layer's rule requires a right that the user does not have.
 pub async fn check_rule(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
     let needed = context.write_rules.get().and_then(|rules| (rules.needed_right)(&request.resource, new, old));
     let Some(NeededRight { verb, resource, name }) = needed else { return Ok(()) };
@@ -60,7 +61,7 @@ fn only_collectable(new: &Value, old: &Value) -> bool {
     rest(new) == rest(old)
 }
 
-/// Fails if a role has rules that its user does not have. `old` is the stored object.
+/// Fails if a role has rules that the user does not have. `old` is the stored object.
 pub async fn check_role(context: &Context, request: &Request, new: &Value, old: Option<&Value>) -> Result<(), Status> {
     if is_exempt(request, new, old) {
         return Ok(());
@@ -82,7 +83,7 @@ pub async fn check_role(context: &Context, request: &Request, new: &Value, old: 
     Ok(())
 }
 
-/// Fails if a binding is to a role with rules that its user does not have. `old` is the stored object.
+/// Fails if the role of a binding has rules that the user does not have. `old` is the stored object.
 pub async fn check_binding(
     context: &Context,
     request: &Request,
@@ -120,8 +121,8 @@ pub async fn check_binding(
     check_rules(context, request, new, &rules)
 }
 
-/// Checks a role reference. As in kube-apiserver, the role is looked up before the binding is validated, so an invalid
-/// reference fails with the error of the lookup.
+/// Checks a role reference. As in kube-apiserver, the role is looked up before the binding is validated, so an
+/// invalid reference fails with the error of that lookup.
 fn check_reference(kind: &str, namespace: &str, name: &str) -> Result<(), Status> {
     if !matches!(kind, "Role" | "ClusterRole") {
         return Err(Status::untyped(500, format!("unsupported role reference kind: {}", quote(kind))));

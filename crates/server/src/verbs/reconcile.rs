@@ -1,5 +1,5 @@
-//! Reconciliation of default roles and bindings at each start: missing rules and subjects are added, others are kept.
-//! An object with the annotation `…/autoupdate: "false"` is not changed.
+//! Reconciles default roles and bindings at each start: adds missing rules and subjects, and keeps all others.
+//! Objects with the annotation `…/autoupdate: "false"` are not changed.
 
 use access::authorization::{PolicyRule, missing};
 use machinery::{Value, json};
@@ -12,11 +12,11 @@ pub enum Repair {
     Nothing,
     /// The merge patch that adds missing rules or subjects.
     Patch(Value),
-    /// It refers to another role, and the role of a binding cannot be changed.
+    /// Deletes and recreates a binding that refers to another role, because the role of a binding cannot be changed.
     Replace,
 }
 
-/// The repair after which `existing` grants everything that `wanted` does.
+/// The repair that makes `existing` grant everything that `wanted` grants.
 pub fn change(existing: &Value, wanted: &Value) -> Repair {
     if existing.str_at(&["metadata", "annotations", AUTOUPDATE]) == "false" {
         return Repair::Nothing;

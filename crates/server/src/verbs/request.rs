@@ -1,4 +1,4 @@
-//! An authorized request for a resource, with its options and the limits that a layer above sets.
+//! An authorized request for a resource, with its options and the limits that a higher layer sets.
 
 use std::sync::Arc;
 
@@ -23,46 +23,46 @@ pub struct Request {
     pub posted_to: Option<Arc<Resource>>,
     /// The strategy of the endpoint.
     pub(super) strategy: Arc<dyn Strategy>,
-    /// From the User-Agent, for writes that name no field manager.
+    /// The field manager of writes that name none, derived from the User-Agent.
     pub default_manager: Text,
-    /// Whether admission applies; it does not to edits by the server itself.
+    /// Whether admission applies. It does not apply to edits by the server itself.
     pub admitted: bool,
-    /// Whether the object of a dry run is returned, so that it has to take its stored form.
+    /// Whether a dry run returns the object, for which it has to take its stored form.
     pub wants_object: bool,
     pub warnings: Warnings,
-    /// The audit context of the request, if it is recorded.
+    /// The audit context, if the request is audited.
     pub audit_context: Option<Arc<AuditContext>>,
-    /// The old cache from which the request reads, if it does.
+    /// If the request reads from an old cache: how far that is behind.
     pub lag: Option<Lag>,
-    /// The limit of what the API holds, for a request of a client.
+    /// The limit on the content of the API, for requests of clients.
     pub room: Option<Arc<dyn Room>>,
-    /// Completes the object that the request writes, if a layer above does so.
+    /// Completes the object that the request writes, if a higher layer asks for that.
     pub completion: Option<Box<dyn Completion>>,
-    /// Replaces the stored object in a dry run.
+    /// The object that a dry run uses in place of the stored one.
     pub stand_in: Option<Arc<Stored>>,
 }
 
-/// Additions of a layer above to the objects of a resource.
+/// What a higher layer adds to the objects of a resource when they are written.
 pub trait Completion: Send + Sync {
-    /// Completes a valid object that is to be written, in place of `old` if there is one, or refuses it.
+    /// Completes or refuses a valid object that is about to be written. `old` is the object that it replaces, if any.
     fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
 }
 
-/// The growth of an API by a write.
+/// How much an API grows by a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// An object of so many bytes.
+    /// By an object of so many bytes.
     Object(usize),
-    /// So many bytes of an object that exists.
+    /// By so many bytes, of an object that exists already.
     Bytes(usize),
 }
 
-/// The limit of what an API holds, for the writes of its clients.
+/// A limit on the content of an API, which applies to the writes of its clients.
 pub trait Room: Send + Sync {
-    /// Fails if there is no room for more.
+    /// Fails if there is no room for the growth.
     fn check(&self, growth: Growth) -> Result<(), Status>;
 
-    /// Counts so many bytes that are to be written; fails if too many have been written lately.
+    /// Counts bytes that are about to be written. Fails if too many have been written lately.
     fn spend(&self, bytes: usize) -> Result<(), Status>;
 }
 
@@ -79,11 +79,11 @@ pub enum Behind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lag {
     pub behind: Behind,
-    /// Whether it also serves reads that have to be consistent, those without a resourceVersion.
+    /// Whether it also serves consistent reads, which have no resourceVersion.
     pub consistent_reads: bool,
 }
 
-/// Parses a resourceVersion; an empty one is 0. The error is kube-apiserver's text.
+/// Parses a resourceVersion; an empty one is 0. The error has kube-apiserver's text.
 pub fn parse_version(text: &str) -> Result<Revision, String> {
     if text.is_empty() {
         return Ok(0);
@@ -99,7 +99,7 @@ pub(super) fn check_namespace(namespace: Option<&str>) -> Result<(), Status> {
     }
 }
 
-/// Fails if no object can have a key: its namespace is missing, or its name is not a valid path segment.
+/// Fails if no object can have this key, because the namespace is missing or the name is not a valid path segment.
 pub(super) fn check_key(namespace: Option<&str>, name: &str) -> Result<(), Status> {
     check_namespace(namespace)?;
     if name.is_empty() {
@@ -153,23 +153,23 @@ impl Request {
         Request { audit_context, ..self }
     }
 
-    /// This request, which reads from an old cache.
+    /// This request, reading from an old cache.
     pub fn lagging(self, lag: Option<Lag>) -> Request {
         Request { lag, ..self }
     }
 
-    /// This request, in an API that holds no more than a limit.
+    /// This request, in an API whose content is limited.
     pub fn limited_by(self, room: Option<Arc<dyn Room>>) -> Request {
         Request { room, ..self }
     }
 
-    /// This request, whose object a layer above completes.
+    /// This request, whose object a higher layer completes.
     pub fn completed_by(self, completion: Option<Box<dyn Completion>>) -> Request {
         Request { completion, ..self }
     }
 
-    /// The objects and the revision of the old cache from which the request reads, if it does. The cache is never
-    /// older than the client demands.
+    /// The objects and the revision of the old cache, if the request reads from one. The cache is never older than
+    /// the client demands.
     pub(super) fn lagging_state(&self) -> Option<(CollectionState, Revision)> {
         let lag = self.lag?;
         let wanted = match self.query().get("resourceVersion").unwrap_or_default() {
@@ -219,8 +219,8 @@ impl Request {
         Ok(self.stand_in.clone().or_else(|| self.resource.collection.get(&path)))
     }
 
-    /// Fails if the namespace of the request cannot be part of a key of kube-apiserver. `name` is empty for all objects of the
-    /// namespace.
+    /// Fails if the namespace of the request cannot be part of a key in kube-apiserver. `name` is empty if the
+    /// request is for all objects of the namespace.
     pub(super) fn check_path(&self, name: &str) -> Result<(), Status> {
         if !self.resource.namespaced || !matches!(self.namespace().as_str(), "." | "..") {
             return Ok(());
@@ -256,17 +256,17 @@ impl Request {
         self.resource.not_found(self.name())
     }
 
-    /// The own subresource that the request is for, if any.
+    /// The endpoint of the request, if it is a subresource that only this kind has.
     pub fn endpoint(&self) -> Option<builtin::OwnEndpoint> {
         self.resource.own_subresource(self.subresource.as_str()).map(|own| own.endpoint)
     }
 
-    /// The objects of a kind that is computed instead of stored, such as ComponentStatus.
+    /// All objects of the kind, if they are computed instead of stored, such as ComponentStatuses.
     pub(super) fn computed(&self) -> Option<Vec<Value>> {
         self.resource.built_in().and_then(|row| row.behaviour.further.computed).map(|all| all())
     }
 
-    /// An object in the form of the endpoint: in its version, or the view of its subresource.
+    /// The object as the endpoint shows it: in the version of the request, or the view of a subresource.
     pub async fn show(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
         let shown = ResponseObject::converted(&self.resource, &self.version, stored).await?;
         match self.strategy.view() {
@@ -275,7 +275,7 @@ impl Request {
         }
     }
 
-    /// [`Request::show`] for a read, which fails if the object cannot be decoded or converted.
+    /// Like [`Request::show`], for reads: fails if the object cannot be decoded or converted.
     pub async fn read(&self, stored: Arc<Stored>) -> Result<ResponseObject, Status> {
         let unreadable = |why| self.resource.unreadable(&stored, why);
         if let Some(view) = self.strategy.view() {
@@ -285,8 +285,8 @@ impl Request {
         self.show(stored.clone()).await.map_err(unreadable)
     }
 
-    /// The object that a write changes, in the version of the endpoint. Dry runs and deletions decode it as a get does,
-    /// whose errors have another text.
+    /// The object that a write changes, in the version of the endpoint. Dry runs and deletions (`as_get`) decode it
+    /// as a get does, whose errors have another text.
     pub(super) async fn read_for_write(&self, stored: &Arc<Stored>, as_get: bool) -> Result<Value, Status> {
         let (resource, version) = (&self.resource, &self.version);
         match as_get {

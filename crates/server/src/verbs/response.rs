@@ -1,4 +1,4 @@
-//! An object in a response: a stored one, or one that was computed.
+//! An object in a response: either a stored object or a computed one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use store::Revision;
 pub enum ResponseObject {
     /// A stored object in the version of the request, see [`Stored::rendition`].
     Stored(Arc<Stored>, Rendition),
-    /// An object that was computed for this response.
+    /// An object computed for this response.
     Tree(Value),
 }
 
@@ -26,7 +26,7 @@ impl ResponseObject {
         Ok(ResponseObject::Stored(stored, rendition))
     }
 
-    /// [`ResponseObject::stored`], converted first if necessary.
+    /// Like [`ResponseObject::stored`], but converts the object first if necessary.
     pub async fn converted(
         resource: &Resource,
         version: &Version,

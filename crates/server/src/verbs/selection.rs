@@ -16,12 +16,12 @@ pub struct Selection {
     pub scope: Scope,
     /// Whether a field selector needs more than the name and the namespace.
     pub needs_content: bool,
-    /// The shards that the selection is limited to, if it is.
+    /// The shards to which the selection is limited, if any.
     pub shards: Option<ShardSelector>,
 }
 
 impl Selection {
-    /// The selection of all options. Shards are those of the feature gate; without it, they are ignored.
+    /// The selection by all options. Without the feature gate, shards are ignored.
     pub fn new(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
         let mut selection = Selection::without_shards(request, options)?;
         if request.resource.gates.sharded_lists() && !options.shard_selector.is_empty() {
@@ -32,7 +32,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// The selection of the options for labels and fields.
+    /// The selection by labels and fields only.
     pub fn without_shards(request: &Request, options: &ListOptions) -> Result<Selection, Status> {
         let mut needs_content = false;
         for term in &options.field_selector.requirements {
@@ -47,7 +47,7 @@ impl Selection {
         Ok(Selection { options: options.clone(), scope, needs_content, shards: None })
     }
 
-    /// The number of objects to apply the selection to at a time; `most` is the number if objects are only visited.
+    /// How many objects to select from at a time. `most` is the number if objects are only visited.
     pub fn batch(&self, most: usize) -> usize {
         let terms = self.options.field_selector.requirements.len();
         // evaluating eight terms takes about as long as a visit
@@ -71,7 +71,7 @@ impl Selection {
         Ok(self.matches_fields(&stored.meta, |label| request.resource.field_text(&object, label)))
     }
 
-    /// Whether an object that has no other selectable fields is selected.
+    /// Whether an object is selected whose only selectable fields are name and namespace.
     pub fn matches_metadata(&self, meta: &Meta) -> bool {
         self.matches_labels(meta) && self.matches_fields(meta, |_| Text::default())
     }
@@ -88,7 +88,7 @@ impl Selection {
         })
     }
 
-    /// Fails if the namespace of the request cannot be part of a key of kube-apiserver. Its key for a selection ends
+    /// Fails if the namespace of the request cannot be part of a key in kube-apiserver. The key of a selection ends
     /// with the name in the path or, on the first page, with the name that a field selector requires.
     pub fn check_path(&self, request: &Request) -> Result<(), Status> {
         let in_path = Some(request.name()).filter(|name| !name.is_empty());

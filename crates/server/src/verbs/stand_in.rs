@@ -1,5 +1,5 @@
-//! Objects that take the place of stored ones in dry runs: the verdict on an update needs no write, so nothing that other
-//! requests see changes, and requests for different objects need not wait for each other.
+//! Objects that take the place of stored ones in dry runs. A verdict on an update then needs no write, so other
+//! requests see no change, and requests for different objects need not wait for each other.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use super::{hooks, meta, naming};
 /// Where the object of a stand-in comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
-    /// A server has stored it, so it has all that the server sets.
+    /// A server has stored it, so it has everything that the server sets.
     Server,
-    /// A file, from which a server would have created it.
+    /// It is in a file, as a client would send it to create the object.
     File,
 }
 
-/// An object in place of the stored one.
+/// An object that takes the place of the stored one.
 pub struct StandIn {
     pub stored: Arc<Stored>,
-    /// Additions of the server at the creation of the object, besides defaults. `None` if a server has stored it.
+    /// What the server adds when it creates the object, besides defaults. `None` if a server has stored it.
     pub addition: Option<Addition>,
 }
 
 impl StandIn {
-    /// The resourceVersion that replaces it.
+    /// The resourceVersion with which a client can update the stand-in.
     pub fn revision(&self) -> Revision {
         self.stored.revision
     }
@@ -46,8 +46,8 @@ pub struct Addition {
     pub created: Value,
 }
 
-/// Makes a stand-in from an object in `version`, at a path of a collection. It is not validated, since an earlier server may
-/// have accepted it under other rules.
+/// Makes a stand-in from an object in `version`, in the collection at a path. It is not validated, because an earlier
+/// server may have accepted it under other rules.
 pub async fn stand_in(
     context: &Context,
     resource: &Arc<Resource>,
@@ -88,7 +88,7 @@ impl Write<'_> {
         let admit = Admit { options: &options, name: &name, ..self.admit(Operation::Create) };
         let mut object = match self.admitted_new(&admit, given.clone()).await {
             Ok((object, _)) => object,
-            // what is refused today may have been admitted before
+            // an earlier server may have admitted what is refused now
             Err(_) => {
                 let mut object = given.clone();
                 meta::fill_system_fields(&mut object);

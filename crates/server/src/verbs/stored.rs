@@ -1,4 +1,4 @@
-//! The only calls that change API objects in the store; `cargo xtask tidy` refuses others.
+//! The only functions that change API objects in the store; `cargo xtask tidy` refuses other calls.
 
 use machinery::Status;
 use objects::{Encoded, Key};
@@ -6,8 +6,8 @@ use store::{Refused, Revision};
 
 use super::context::Context;
 
-/// Writes a new object, or replaces the one of revision `old`. Returns `None` if the stored object has changed, or if
-/// the name is taken.
+/// Writes a new object, or replaces the object if it still has the revision `old`. Returns `None` if it has changed,
+/// or if the name is taken.
 pub async fn put(
     context: &Context,
     key: &Key,
@@ -20,7 +20,7 @@ pub async fn put(
     Ok(written)
 }
 
-/// Removes the object of revision `old`. Returns `None` if the stored object has changed.
+/// Removes an object if it still has the revision `old`. Returns `None` if it has changed.
 pub async fn remove(context: &Context, key: &Key, old: Revision) -> Result<Option<Revision>, Status> {
     outcome(context.objects.delete(key, old).await)
 }

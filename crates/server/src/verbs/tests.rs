@@ -1,4 +1,5 @@
-//! Random histories: a list and the events after it result in every later list, and all pages of a list have one revision.
+//! Tests random histories: a list plus the events after it must equal every later list, and all pages of a list must
+//! have one revision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const SEEDS: u64 = 40;
 const STEPS: usize = 60;
 
-/// The listed and watched views: a scope and a selector.
+/// The views that are listed and watched: each has a scope and a selector.
 const VIEWS: [(&str, &str); 8] = [
     ("", ""),
     ("/namespaces/n", ""),
@@ -26,7 +27,7 @@ const VIEWS: [(&str, &str); 8] = [
     ("/namespaces/m", "fieldSelector=metadata.name%3Db1"),
 ];
 
-/// A xorshift generator: a seed always gives the same history.
+/// A xorshift generator. The same seed always gives the same history.
 struct Random(u64);
 
 impl Random {

@@ -1,7 +1,7 @@
 //! The creation and deletion of ThirdPartyResources.
 //!
-//! Their names are checked like those of CRDs. A deletion deletes the instances first, with the finalizer of CRDs, unless a
-//! CRD with the same names takes them over: then only the ThirdPartyResource is deleted.
+//! Their names are checked like the names of CRDs. A deletion first deletes the instances, using the finalizer of
+//! CRDs. But if a CRD with the same names takes the instances over, only the ThirdPartyResource is deleted.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub fn check_names(context: &Context, request: &Request, object: &Value) -> Resu
     Err(Status::invalid(&resource.group, &resource.kind, name, &[error]))
 }
 
-/// Prepares the deletion of a ThirdPartyResource: if a CRD takes its instances over, hands them over; otherwise adds a
-/// finalizer to `marked`, until the instances are deleted. A CRD that does not fit is an error.
+/// Prepares the deletion of a ThirdPartyResource. If a CRD takes its instances over, hands them over; fails if the
+/// CRD does not fit. Otherwise adds a finalizer to `marked`, which stays until the instances are deleted.
 pub async fn before_deletion(context: &Context, dry_run: bool, marked: &mut Value) -> Result<(), Status> {
     if let Some(names) = successor(context, marked)? {
         return if dry_run { Ok(()) } else { hand_over(context, &names, marked).await };
@@ -87,14 +87,15 @@ fn stored_versions_fit(context: &Context, definition: &Value, names: &ThirdParty
 async fn hand_over(context: &Context, names: &ThirdPartyNames, registration: &Value) -> Result<(), Status> {
     let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
     let found = stored_versions(context, names);
-    // writes in flight are stored in the first version
+    // writes in flight will still be stored in the first version
     let first = third_party_versions(registration).into_iter().take(1);
     let versions: Vec<&str> = found.iter().map(String::as_str).chain(first).collect();
     let add = |definition: &mut Value| add_stored_versions(definition, &versions);
     as_server::change_as(as_server::SERVER, context, &resource, &names.definition(), Subresource::Status, add).await
 }
 
-/// One pass over all ThirdPartyResources that are being deleted: deletes their instances, then removes their finalizer.
+/// Makes one pass over all ThirdPartyResources that are being deleted: deletes their instances, then removes their
+/// finalizer.
 pub async fn finalize(context: &Context) -> Pass {
     let mut pass = Pass::default();
     let Some(resource) = third_party_resources(context) else { return pass };
@@ -111,7 +112,7 @@ pub async fn finalize(context: &Context) -> Pass {
 
 async fn finalize_one(context: &Context, resource: &Arc<Resource>, name: &str) -> Result<(), Status> {
     let Ok(names) = ThirdPartyNames::parse(name) else { return Ok(()) };
-    // another ThirdPartyResource may own the resource that is served under these names
+    // the resource that is served under these names may belong to another ThirdPartyResource
     let served = context.registry.get(&names.group, &names.plural).filter(|served| served.third_party);
     if served.is_some_and(|served| served.terminating) {
         delete_instances(context, &names.group, &names.plural).await?;

@@ -1,7 +1,8 @@
-//! managedFields: provides the field manager with the versions of a resource and the fields that an endpoint resets.
+//! managedFields: gives the field manager the versions of a resource, and the fields that an endpoint resets.
 //!
-//! The field manager is synchronous, but conversion webhooks are not. It runs until it needs a conversion that has not been
-//! made yet. Once that conversion is made, the field manager runs again from the start, with the same sequence of conversions.
+//! The field manager is synchronous, but conversion webhooks are not. So it runs until it needs a conversion that has
+//! not been made. The conversion is made, and the field manager starts over. It always asks for the same sequence of
+//! conversions, so it gets one further each time.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,11 +19,11 @@ use super::request::Request;
 struct TrackedVersions<'a> {
     request: &'a Request,
     resource: &'a Resource,
-    /// The conversions by webhooks so far, in the order of the requests.
+    /// The results of conversions by webhooks so far, in the order in which the field manager asks for them.
     responses: &'a [Result<Value, Status>],
-    /// The number of conversions by webhooks that have been requested.
+    /// How many conversions by webhooks the field manager has asked for in this run.
     requested: AtomicUsize,
-    /// The first conversion without a response: an object and its target version.
+    /// The first conversion that has no result yet: an object and its target version.
     open: OnceLock<(Value, &'a Version)>,
 }
 
@@ -55,14 +56,14 @@ impl<'a> TrackedVersions<'a> {
         self.resource.version(name).map(AsRef::as_ref)
     }
 
-    /// The error for a version in managedFields that the resource no longer has. As in kube-apiserver, the managers
-    /// with this version are dropped for built-in kinds, and conversion fails for custom resources.
+    /// The error for a version in managedFields that the resource no longer has. As in kube-apiserver, built-in kinds
+    /// drop the managers with this version, and custom resources fail to convert.
     fn unknown(&self, api_version: &str) -> ConvertError {
         self.request.strategy.codec().unknown_version(api_version)
     }
 
-    /// The response of a webhook. If it is not known yet, the error makes the field manager return early, and its
-    /// result is discarded.
+    /// The result of a conversion by a webhook. If there is none yet, the error makes the field manager return early,
+    /// and what it returns is discarded.
     fn response(&self, object: &Value, to: &'a Version) -> Result<Result<Value, Status>, ConvertError> {
         let known = self.responses.get(self.requested.fetch_add(1, Ordering::Relaxed));
         known.cloned().ok_or_else(|| {
@@ -73,8 +74,8 @@ impl<'a> TrackedVersions<'a> {
 }
 
 impl Request {
-    /// Runs the field manager until all conversions are known. `bare` says that the live object has no managedFields;
-    /// objects of built-in kinds always have all their structs.
+    /// Runs the field manager until all conversions are known. `bare` says that the live object has no managedFields.
+    /// Objects of built-in kinds always have all their structs.
     async fn tracked<T>(&self, manager: &str, bare: bool, mut work: impl FnMut(&FieldManager<'_>) -> T) -> T {
         let (strategy, time) = (&*self.strategy, clock::now_seconds());
         let (codec, api_version) = (strategy.codec(), strategy.codec().api_version());

@@ -1,4 +1,4 @@
-//! The deletion of an object that cannot be read: `ignoreStoreReadErrorWithClusterBreakingPotential` (KEP-3926).
+//! Deletes objects that cannot be read: `ignoreStoreReadErrorWithClusterBreakingPotential` (KEP-3926).
 
 use access::authorization::AccessAttributes;
 use base::request::DeleteOptions;
@@ -11,10 +11,10 @@ use super::outcome::{Effect, Outcome};
 use super::request::Request;
 use super::stored;
 
-/// The verb that the user must be allowed in addition to `delete`.
+/// The verb that the user needs in addition to `delete`.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 
-/// Deletes an object only if it cannot be read: without preconditions, finalizers and admission.
+/// Deletes an object if it cannot be read, and fails otherwise. Preconditions, finalizers and admission are ignored.
 pub async fn delete(context: &Context, request: &Request, options: &DeleteOptions) -> Result<Outcome, Status> {
     let resource = &request.resource;
     if let Some(audit_context) = &request.audit_context {

@@ -1,4 +1,4 @@
-//! The creation and repair of default objects.
+//! Creates and repairs default objects.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub async fn create_of(
     keep_all(context, kept, &resource, objects).await
 }
 
-/// Creates those objects that do not exist.
+/// Creates the objects that do not exist yet.
 pub async fn create_missing(
     context: &Context,
     resource: &Arc<Resource>,
@@ -59,7 +59,7 @@ pub async fn create_missing(
     keep_all(context, PLAIN, resource, objects).await
 }
 
-/// Creates or repairs objects, [`limits::BOOTSTRAP_PARALLEL`] concurrently.
+/// Creates or repairs objects, up to [`limits::BOOTSTRAP_PARALLEL`] at a time.
 async fn keep_all(
     context: &Context,
     kept: Upkeep,
@@ -70,18 +70,18 @@ async fn keep_all(
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
 }
 
-/// Gives the namespace kube-system this uid, which clients take for the id of the cluster.
+/// Sets the uid of the namespace kube-system, which clients take for the id of the cluster.
 pub async fn identify(context: &Context, uid: &str) -> Result<(), Status> {
     const NAME: &str = "kube-system";
     let Some(resource) = context.registry.get("", "namespaces") else { return Ok(()) };
     let Some(found) = resource.collection.get(NAME).filter(|found| found.meta.uid != uid) else { return Ok(()) };
     let mut object = found.body.to_managed_value(0);
     object.set_at(&["metadata", "uid"], Value::from(uid));
-    // another server may have done it
+    // no error on a conflict: another server has done it
     stored::put(context, &resource.key("", NAME), Encoded::of(&object), Some(found.revision)).await.map(drop)
 }
 
-/// Repeats a write until it does not conflict with writes of other servers.
+/// Repeats a write until it no longer conflicts with writes of other servers.
 pub async fn in_turn<F: Future<Output = Result<(), Status>>>(
     context: &Context,
     attempt: impl Fn() -> F,

@@ -1,4 +1,4 @@
-//! The warnings of a response, within the limits of kube-apiserver's recorder and one of our own on their number.
+//! The warnings of a response, within the limits of kube-apiserver's recorder and a limit of our own on their number.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -13,19 +13,20 @@ pub struct Warnings(Mutex<Recorder>);
 
 #[derive(Debug, Default)]
 struct Recorder {
-    /// Hashes of the texts before they were truncated, by which duplicates are found.
+    /// Hashes of the untruncated texts, by which duplicates are found.
     seen: HashSet<u64>,
     texts: Vec<String>,
     /// The characters of all texts together.
     runes: usize,
-    /// Whether the texts together have exceeded [`WARNING_RUNES_MAX`]. Since then each is truncated, earlier ones too.
+    /// Whether all texts together have exceeded [`WARNING_RUNES_MAX`]. From then on each text is truncated, earlier
+    /// ones included.
     cuts: bool,
     /// Whether texts are never truncated.
     is_whole: bool,
 }
 
 impl Warnings {
-    /// Warnings that are not truncated, for a command in this process: there is no header whose size is limited.
+    /// Warnings that are never truncated, for commands in this process: only a header needs a limit on their size.
     pub fn whole() -> Warnings {
         Warnings(Mutex::new(Recorder { is_whole: true, ..Recorder::default() }))
     }

@@ -23,7 +23,7 @@ use crate::limits;
 
 /// The initial part of a watch.
 enum Initial {
-    /// The current state, and the revision of the bookmark after it if one was requested.
+    /// The current state, and the revision of the bookmark that follows it, if one was requested.
     State(Items, Option<Revision>),
     Error(Status),
 }
@@ -42,11 +42,11 @@ pub struct Watch {
     ended: bool,
     /// The newest revision that was sent.
     sent: Revision,
-    /// Decides when events are sent, if a layer above does so.
+    /// Decides when events are sent, if a higher layer does so.
     deliveries: Option<Box<dyn Deliveries>>,
 }
 
-/// Selects the object that the path of a watch names. A field selector must select it, too.
+/// Restricts a watch to the object that its path names. A field selector has to select that object, too.
 fn select_name(options: &mut ListOptions, name: &Text) -> Result<(), Status> {
     let selector = &mut options.field_selector;
     if !selector.is_empty() && selector.exact("metadata.name") != Some(name) {
@@ -80,7 +80,8 @@ pub async fn watch(
     let retired = request.resource.retired.subscribe();
     let mut initial = None;
     let mut from = version;
-    // without the option, a watch without a version also begins with the current state, but sends no bookmark after it
+    // without the option, a watch without a resourceVersion also begins with the current state, but no bookmark
+    // follows it
     if options.send_initial_events.unwrap_or(version == 0) {
         let is_marked = options.allow_bookmarks && options.send_initial_events.is_some();
         match initial_state(&context, &request, &selection, version).await {
@@ -154,12 +155,12 @@ async fn initial_state(
     }
     let options = ListOptions { limit: 0, continue_token: Default::default(), ..selection.options.clone() };
     let options = ListOptions { resource_version: Default::default(), version_match: None, ..options };
-    // reads from an old cache if the request does
+    // from an old cache, if the request reads from one
     let page = selection.page(context, request, &options).await?;
     Ok((page.revision, page.items))
 }
 
-/// The reason for which a waiting watch wakes up.
+/// Why a waiting watch wakes up.
 enum WakeReason {
     Events(Result<Vec<Arc<Event>>, Expired>),
     /// Events that were held may be sent.
@@ -171,12 +172,13 @@ enum WakeReason {
 }
 
 impl Watch {
-    /// Lets a layer above decide when events are sent. `make` gets the position of the watch.
+    /// Lets a higher layer decide when events are sent. `make` gets the position of the watch.
     pub fn deliver_through(&mut self, make: impl FnOnce(Position) -> Box<dyn Deliveries>) {
         self.deliveries = Some(make(self.cursor.position()));
     }
 
-    /// The next events; `None` at the end of the stream. The earlier ones have been sent when this is called.
+    /// The next events; `None` at the end of the stream. A call means that the events of the previous call have been
+    /// sent.
     pub async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
             let events = self.follow().await;
@@ -193,8 +195,8 @@ impl Watch {
         }
     }
 
-    /// The events after those of the last call; `None` at the end of the stream. An empty list means that held events may be
-    /// sent.
+    /// The events that follow those of the previous call; `None` at the end of the stream. An empty list means that
+    /// held events may be sent now.
     async fn follow(&mut self) -> Option<Vec<WatchEvent>> {
         if self.ended {
             return None;
@@ -212,7 +214,7 @@ impl Watch {
             let bookmark = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
             let wake = tokio::select! {
                 biased;
-                // this comes before the events, of which there may always be more
+                // before the events, because there may always be more of them
                 _ = self.retired.wait_for(|retired| *retired) => WakeReason::End,
                 _ = self.stop.wait_for(|stop| *stop) => WakeReason::End,
                 () = tokio::time::sleep_until(bookmark) => WakeReason::Time,
@@ -242,7 +244,7 @@ impl Watch {
         }
     }
 
-    /// The next of the initial events; `None` when all have been delivered.
+    /// The next initial events; `None` when all have been delivered.
     async fn initial_events(&mut self) -> Option<Vec<WatchEvent>> {
         let (mut items, bookmark) = match self.initial.take()? {
             Initial::State(items, bookmark) => (items, bookmark),
@@ -264,7 +266,7 @@ impl Watch {
         }
     }
 
-    /// Ends the watch after the events so far have been sent.
+    /// Ends the watch once the events so far have been sent.
     async fn drain(&mut self) -> Option<Vec<WatchEvent>> {
         self.ended = true;
         let events = self.cursor.take().unwrap_or_default();
@@ -272,15 +274,15 @@ impl Watch {
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// The events that have not been sent yet, then a bookmark at the newest revision up to which events have been
-    /// delivered.
+    /// The events that have not been sent yet, and then a bookmark at the newest revision up to which events have
+    /// been delivered.
     async fn bookmark(&mut self) -> Vec<WatchEvent> {
         self.next_bookmark = next_bookmark(clock::instant(), self.deadline);
-        // read before the ring, so that the ring contains everything up to this revision
+        // read before the ring, so that the ring has all events up to this revision
         let revision = self.context.objects.revision();
         let events = self.cursor.take().unwrap_or_default();
         let mut shown = self.select(&events).await;
-        // the cursor delivers events in batches, and a bookmark must not pass those of a later batch
+        // the cursor delivers events in batches, and a bookmark must not be ahead of events in a later batch
         let delivered = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
         self.sent = self.sent.max(delivered);
         shown.push(WatchEvent::Bookmark(self.sent, false));
@@ -313,7 +315,7 @@ impl Watch {
         out
     }
 
-    /// The event that the watch sends, if any: the change of the selected objects.
+    /// The event that the watch sends, if any: how the set of selected objects has changed.
     fn shown(&self, event: &Event) -> Result<Option<WatchEvent>, Status> {
         let before = match &event.previous {
             Some(previous) => self.selection.matches(&self.request, previous)?,
@@ -331,7 +333,8 @@ impl Watch {
         Ok(Some(WatchEvent::Object(kind, shown)))
     }
 
-    /// An object that no longer matches: the previous object, with the resourceVersion of the change.
+    /// The object of a DELETED event for an object that is no longer selected: its previous state, with the
+    /// resourceVersion of the change.
     fn departed(&self, event: &Event) -> Arc<Stored> {
         match &event.previous {
             Some(previous) => Arc::new(previous.at(event.revision)),
@@ -350,7 +353,7 @@ impl Watch {
         if end_of_initial {
             object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
         }
-        // typed objects print some fields even if they have their zero values
+        // built-in kinds print some fields even if they have their zero values
         let shaped = self.request.version.built_in.map(|row| row.shape(&object));
         match shaped.filter(|shaped| shaped.error.is_none()) {
             Some(shaped) => shaped.value,

@@ -1,4 +1,4 @@
-//! The verbs that write: from the body of a request to a [`Change`].
+//! The writing verbs: turn the body of a request into a [`Change`].
 
 use base::request::{FieldValidation, WriteOptions, WriteVerb};
 use machinery::{Release, Status, Value};
@@ -12,7 +12,7 @@ use super::patch::{self, Patch, PatchKind, decode_configuration};
 use super::request::Request;
 use super::{meta, review};
 
-/// Creates the object of a body.
+/// Creates the object in the body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), WriteVerb::Create)?;
     let object = request.decode(document, options.field_validation)?;
@@ -27,7 +27,7 @@ pub fn check_update_options(request: &Request) -> Result<(), Status> {
     WriteOptions::parse(request.query(), WriteVerb::Update).map(drop)
 }
 
-/// Replaces an object by the object of a body.
+/// Replaces an object by the object in the body.
 pub async fn update(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), WriteVerb::Update)?;
     let mut object = request.decode(document, options.field_validation)?;
@@ -46,7 +46,7 @@ pub async fn patch(
     let verb = if kind == PatchKind::Apply { WriteVerb::Apply } else { WriteVerb::Patch };
     let options = WriteOptions::parse(request.query(), verb)?;
     if let Some(audit_context) = &request.audit_context {
-        // audited as it was sent, even if it cannot be decoded
+        // recorded as it was sent, even if it cannot be decoded
         audit_context.request(|| document.decode().ok().map(|decoded| decoded.value));
     }
     let change = decode_change(request, kind, document, &options);
@@ -81,8 +81,8 @@ fn decode_change(
     })
 }
 
-/// Fails if the object of a patch does not exist. Errors in the body are reported after this one, except that of its
-/// encoding. An apply may create the object, except through a subresource.
+/// Fails if the object to patch does not exist. This precedes errors in the body, except errors of its encoding. An
+/// apply may create the object, except through a subresource.
 async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> Result<(), Status> {
     let exists = || request.target().map(|found| found.is_some());
     let may_create = kind == PatchKind::Apply && request.subresource == Subresource::None;
@@ -95,7 +95,7 @@ async fn check_exists(context: &Context, request: &Request, kind: PatchKind) -> 
 }
 
 impl Request {
-    /// Decodes the body of a create or an update, and audits it.
+    /// Decodes the body of a create or an update, and records it in the audit log.
     fn decode(&self, document: &Document, validation: FieldValidation) -> Result<Value, Status> {
         let codec = self.strategy.codec();
         let object = codec.decode(document, validation, &|warning| self.warn(warning))?;

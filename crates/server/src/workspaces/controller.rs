@@ -1,4 +1,4 @@
-//! Writes the status of workspaces, deletes those whose time is over, and drops contexts that no request uses.
+//! Writes the status of workspaces, deletes expired ones, and drops contexts that no request uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
 
-/// The message of a template without content. A workspace cannot be unsealed, so this does not change.
+/// The status message of a template without content. A template cannot be unsealed, so it stays true.
 const HOLLOW: &str =
     "the template is empty: it was imported without its content, or sealed before anything was written to it";
 
-/// Creates the kind in `default`, or brings it up to date.
+/// Creates the CRD of workspaces in `default`, or brings it up to date.
 pub async fn create_definition(context: &Context) -> Result<(), Status> {
     let wanted = definition::definition().map_err(|why| Status::internal(&why))?;
     keep_definitions(context, vec![wanted]).await
@@ -47,7 +47,7 @@ pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Drops contexts and notes what workspaces hold, where they are copies in a shared store, until `stop` becomes true.
+/// In a shared store: drops idle contexts and writes the usage of workspaces, until `stop` becomes true.
 pub async fn run_copied(workspaces: Arc<Workspaces>, leads: watch::Receiver<bool>, mut stop: watch::Receiver<bool>) {
     let mut sweep = tokio::time::interval(limits::WORKSPACE_SWEEP);
     loop {
@@ -57,7 +57,7 @@ pub async fn run_copied(workspaces: Arc<Workspaces>, leads: watch::Receiver<bool
                     workspaces.report_usage(&name).await;
                 }
                 if !*leads.borrow() {
-                    // a server that begins to lead looks at all of them
+                    // a server that begins to lead processes all workspaces anyway
                     workspaces.changed.lock().clear();
                     workspaces.gone.lock().clear();
                 }
@@ -74,7 +74,7 @@ impl Workspaces {
         Some((context, resource))
     }
 
-    /// Deletes the workspaces of an earlier run of the server, whose content was in its memory.
+    /// Deletes the ephemeral workspaces of an earlier run of the server: their content was in its memory.
     async fn delete_lost(&self) {
         let Some((context, resource)) = self.kind() else { return };
         let lost = std::mem::take(&mut *self.lost.lock());
@@ -84,7 +84,7 @@ impl Workspaces {
         }
     }
 
-    /// Deletes the workspaces whose time is over, and returns the time until the next one's is.
+    /// Deletes expired workspaces, and returns the time until the next one expires.
     pub(super) async fn expire(&self) -> Duration {
         let Some((context, resource)) = self.kind() else { return limits::WORKSPACE_SWEEP };
         let now = clock::now_micros() / 1000;
@@ -113,7 +113,7 @@ impl Workspaces {
             if workspace.as_ref().is_none_or(|workspace| workspace.begun().now_or_never().is_some()) {
                 self.report(&name).await;
             } else {
-                // a fork of an earlier revision takes a while, and others do not wait for it
+                // a fork of an earlier revision takes a while; the other workspaces must not wait for it
                 task::spawn("status of a workspace", self.clone().report_when_begun(name));
             }
         }
@@ -148,11 +148,11 @@ impl Workspaces {
         let update = |object: &mut Value| {
             let mut status = status.clone();
             if object.str_at(&["status", "message"]) == HOLLOW && status.get("message").is_none() {
-                // it is sealed, so this stays true
+                // a template cannot be written to, so this stays true
                 status.set_at(&["message"], Value::from(HOLLOW));
             }
             for (name, count) in &counts {
-                // what was reported before holds until the workspace is used again
+                // a workspace that is not in use still holds what was last reported
                 if let Some(count) = count.clone().or_else(|| object.at(&["status", name]).cloned()) {
                     status.set_at(&[name], count);
                 }
@@ -165,7 +165,7 @@ impl Workspaces {
         }
     }
 
-    /// Writes what a workspace of a shared store holds into its status.
+    /// In a shared store: writes the usage of a workspace into its status.
     async fn report_usage(&self, name: &str) {
         let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
         let counts = counts_of(&workspace);
@@ -182,13 +182,14 @@ impl Workspaces {
         }
     }
 
-    /// Drops the contexts of workspaces that have not been used for some time, and notes which statuses have changed.
+    /// Drops the contexts of workspaces that have been idle for some time, and notes whose status has changed.
     pub(super) fn rest(&self) {
         let changed = self.drop_idle();
         self.changed.lock().extend(changed);
     }
 
-    /// Drops the contexts of workspaces that have not been used for some time, and returns the names of those whose usage has changed.
+    /// Drops the contexts of workspaces that have been idle for some time. Returns the names of workspaces whose
+    /// usage has changed.
     fn drop_idle(&self) -> Vec<Text> {
         let all: Vec<_> = self.all.lock().values().cloned().collect();
         let changed = all.iter().filter(|workspace| workspace.note_usage()).map(|workspace| workspace.name.clone());
@@ -197,14 +198,14 @@ impl Workspaces {
         changed
     }
 
-    /// Ends all workspaces, with the server.
+    /// Ends all workspaces, because the server stops.
     fn close(&self) {
         let all: Vec<_> = self.all.lock().drain().collect();
         all.iter().for_each(|(_, workspace)| workspace.close());
     }
 }
 
-/// The fields of the status that count what a workspace holds, if it has been used.
+/// The status fields for the usage of a workspace; `None` if it has not been used.
 fn counts_of(workspace: &Workspace) -> [(&'static str, Option<Value>); 2] {
     let usage = workspace.usage();
     let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));

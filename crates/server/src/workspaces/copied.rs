@@ -1,6 +1,7 @@
-//! Workspaces of a store that several servers share: copies of it, which every server derives from the same objects.
+//! Workspaces in a store that several servers share. Each is a copy in that store, which every server finds by the
+//! Workspace object.
 //!
-//! Invariant: what a server serves follows from the Workspace object alone, see docs/src/design/etcd.md.
+//! Invariant: the Workspace object alone determines what a server serves, see docs/src/design/etcd.md.
 
 use std::sync::{Arc, Weak};
 
@@ -12,20 +13,20 @@ use super::Workspaces;
 use super::definition::Spec;
 use super::workspace::{Origin, Workspace, WorkspaceContent};
 
-/// The copies in the status of a workspace. Copies are named without the uid.
+/// The copies that the status of a workspace names. The names lack the uid, which [`id_of`] adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyStatus {
     pub phase: String,
     pub message: String,
-    /// The text of the last reset.
+    /// The `spec.reset` for which `content` was made.
     pub reset: String,
     /// The copy that is served.
     pub content: String,
-    /// The copy of what the workspace was forked with; empty if it began empty.
+    /// The copy of the state that a reset returns to; empty if the workspace began empty.
     pub origin: String,
     /// The copy that is being made.
     pub copying: String,
-    /// The run of the server that makes it, or has made the last one.
+    /// The server run that is making `copying`, or that made the last copy.
     pub copier: String,
     /// The release that the content emulates.
     pub release: Option<Release>,
@@ -54,19 +55,19 @@ impl CopyStatus {
         self.phase == "Failed"
     }
 
-    /// Whether the content is what the specification asks for.
+    /// Whether the workspace is ready, and `content` was made after the last reset.
     pub fn is_current(&self, spec: &Spec) -> bool {
         self.phase == "Ready" && !self.content.is_empty() && self.reset == spec.reset
     }
 
-    /// Whether a copy is one of this workspace.
+    /// Whether the status names a copy, so that it must not be removed.
     pub fn names(&self, copy: &str) -> bool {
         let known = [self.content.as_str(), &self.origin, &self.copying, &origin_of(&self.copying)];
         !copy.is_empty() && known.contains(&copy)
     }
 }
 
-/// The copy of the source, beside a copy that is the first one of its workspace.
+/// The name of the copy to which resets return. It is made together with `copy`, the first copy of a workspace.
 pub fn origin_of(copy: &str) -> String {
     if copy.is_empty() { String::new() } else { format!("{copy}-origin") }
 }
@@ -77,7 +78,7 @@ pub fn id_of(uid: &str, copy: &str) -> String {
 }
 
 impl Workspaces {
-    /// The copy of a workspace that a server serves.
+    /// The content to serve for a workspace with this status.
     fn content_of(&self, uid: &str, spec: &Spec, status: &CopyStatus) -> WorkspaceContent {
         if status.has_failed() {
             return WorkspaceContent::Failed(status.message.clone());
@@ -89,7 +90,7 @@ impl Workspaces {
         WorkspaceContent::Copied { id: id_of(uid, &status.content), release, store: None }
     }
 
-    /// Follows the objects of `default` in a shared store.
+    /// In a shared store: follows the Workspace objects in `default`.
     pub(super) fn observe_copied(&self, name: &Text, event: &Event) {
         let uid = &event.object.meta.uid;
         if event.kind == EventKind::Deleted {
@@ -106,7 +107,7 @@ impl Workspaces {
             match self.workspace(name).filter(|workspace| workspace.uid == *uid) {
                 Some(workspace) => workspace.follow(spec, content),
                 None => {
-                    // its deletion may have been compacted
+                    // if the deletion of the former workspace was compacted, no event says so
                     self.workspace(name).iter().for_each(|former| self.remove(name, &former.uid));
                     self.insert(name, Workspace::with_content(name, uid, spec, content));
                 }
@@ -116,7 +117,7 @@ impl Workspaces {
         self.has_changed.notify_one();
     }
 
-    /// Opens the copy that a workspace is. The error is one line.
+    /// Opens the copy that a workspace consists of. Fails with a one-line message.
     pub(super) async fn open_copy(&self, workspace: &Workspace, id: &str, release: Release) -> Result<Origin, String> {
         let home = self.home().ok_or("the server is stopping")?;
         let copying = home.context.objects.store().copying().ok_or("the store has no copies")?;
@@ -128,7 +129,7 @@ impl Workspaces {
             layout: self.layout(),
             release,
             has_workspaces: false,
-            // another version of the server may have written it
+            // a server of another version, which creates other objects, may have written the copy
             is_complete: false,
             objects: Weak::<Objects>::new(),
             at: None,

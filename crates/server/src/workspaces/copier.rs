@@ -1,7 +1,9 @@
-//! Makes and removes the copies that are workspaces of a shared store, on the server that runs its controllers.
+//! Makes and removes the copies that workspaces of a shared store consist of. Only the leader, which runs the
+//! controllers, does so.
 //!
-//! A workspace is claimed by the id of its next copy in its status, and the copy is named there once it is whole, if the claim still
-//! stands. So a server that has lost the Lease without noticing it changes nothing.
+//! The leader first writes the ID of the copy that it is about to make into the workspace's status (the claim). It
+//! then makes the copy, and publishes it in the status only if the claim still stands. So a leader that has lost its
+//! Lease without noticing publishes nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,17 +28,17 @@ use crate::controllers;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
 
-/// Why a copy has not been made. Each is one line.
+/// Why a copy has not been made. Each reason is a one-line message.
 enum NotCopied {
-    /// It never can be.
+    /// It can never be made.
     Failed(String),
-    /// It may be possible later.
+    /// It can perhaps be made later.
     Later(String),
-    /// This workspace has to be whole first.
+    /// The copy of this workspace, its source, has to be complete first.
     After(Text),
 }
 
-/// A workspace whose copy is to be made, as its object says.
+/// The claim on a workspace whose copy is to be made.
 struct Claim {
     name: Text,
     uid: Text,
@@ -49,7 +51,7 @@ struct Claim {
 /// Where the content of a new workspace comes from.
 enum CopyContent {
     Source(CopyFrom),
-    /// An API without objects of users.
+    /// A new API, which has only the objects that every server creates.
     Empty,
 }
 
@@ -59,7 +61,7 @@ enum CopyFrom {
     Copy(String, Option<u64>),
 }
 
-/// Does the work of the leader while this server is it, until `stop` becomes true.
+/// While this server is the leader, makes and removes copies. Returns when `stop` becomes true.
 pub async fn run(workspaces: Arc<Workspaces>, mut leads: watch::Receiver<bool>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
@@ -79,7 +81,7 @@ impl Workspaces {
         self.gone.lock().clear();
         let all: Vec<Text> = self.all.lock().keys().cloned().collect();
         self.delete_ephemeral().await;
-        // the server that made these claims does so no more
+        // claims from before this server became the leader are void: the former leader makes no more copies
         let mut abandoned: HashSet<Text> = all.iter().cloned().collect();
         self.changed.lock().extend(all);
         let mut running: FuturesUnordered<BoxFuture<'_, Option<Text>>> = FuturesUnordered::new();
@@ -127,7 +129,7 @@ impl Workspaces {
         }
     }
 
-    /// Takes a workspace that has changed and is not being tended.
+    /// Takes a changed workspace that no task is working on.
     fn next_changed(&self, busy: &HashSet<Text>) -> Option<Text> {
         let mut changed = self.changed.lock();
         let name = changed.iter().find(|name| !busy.contains(*name))?.clone();
@@ -135,7 +137,7 @@ impl Workspaces {
         Some(name)
     }
 
-    /// Looks again at the workspaces that wait for their source.
+    /// Marks the workspaces that wait for `source` as changed.
     pub(super) fn wake_forks(&self, source: &Text) {
         let waiting = self.waiting.lock().remove(source).unwrap_or_default();
         if !waiting.is_empty() {
@@ -144,7 +146,7 @@ impl Workspaces {
         }
     }
 
-    /// The claims of other servers: one that is still there at the next look is of a server that has ended.
+    /// The claims of other servers. If a claim is still the same at the next look, its server is taken to have ended.
     fn foreign_claims(&self) -> HashMap<Text, String> {
         let Some((_, resource)) = self.kind() else { return HashMap::new() };
         let names: Vec<Text> =
@@ -157,7 +159,7 @@ impl Workspaces {
         names.into_iter().filter_map(claim).collect()
     }
 
-    /// Does something until it succeeds.
+    /// Repeats `work` until it succeeds.
     async fn retried<F: Future<Output = Result<(), String>>>(&self, what: &str, work: impl Fn() -> F) {
         while let Err(error) = work().await {
             tracing::warn!(error, what, "cannot be removed; will retry");
@@ -165,7 +167,7 @@ impl Workspaces {
         }
     }
 
-    /// Deletes ephemeral workspaces that end with the server that made them.
+    /// Deletes ephemeral workspaces that another run of a server has made.
     async fn delete_ephemeral(&self) {
         let Some((context, resource)) = self.kind() else { return };
         let (root, _) = resource.collection.latest();
@@ -180,7 +182,8 @@ impl Workspaces {
         }
     }
 
-    /// Makes the copy of a workspace, if it needs one. `takes_over` is whether the claim of another server counts no more.
+    /// Makes the copy of a workspace if it needs one, and retries. With `takes_over`, the claim of another server is
+    /// ignored.
     async fn tend(&self, name: &Text, mut takes_over: bool) {
         let mut failures = 0;
         loop {
@@ -199,7 +202,7 @@ impl Workspaces {
                     }
                 }
             };
-            // an etcd that does not respond is no fault of the workspace
+            // while etcd does not respond, failures do not count: the workspace is not their cause
             let is_healthy = self.home().is_none_or(|home| home.context.objects.store().health().is_ok());
             failures += usize::from(is_healthy);
             takes_over = true;
@@ -241,7 +244,8 @@ impl Workspaces {
         self.sweep(copying, &context, &resource, &claim).await.map_err(later)
     }
 
-    /// Writes the id of the next copy into the status. Returns whether that is there now.
+    /// Writes the claim into the status, unless the workspace has changed since it was read. Returns whether the
+    /// claim stands.
     async fn claim(&self, context: &Context, resource: &Arc<Resource>, claim: &Claim) -> Result<bool, Status> {
         let claimed = AtomicBool::new(false);
         let update = |object: &mut Value| {
@@ -258,7 +262,8 @@ impl Workspaces {
         Ok(claimed.load(Ordering::Relaxed))
     }
 
-    /// Makes the copy, and returns the release that it emulates.
+    /// Makes the copy that is claimed, and the origin for resets if there is none. Returns the release that the copy
+    /// emulates.
     async fn make(
         &self,
         resource: &Resource,
@@ -303,7 +308,7 @@ impl Workspaces {
         Ok(release)
     }
 
-    /// The source that a workspace is copied from, and the release that it emulates.
+    /// Determines what a workspace is copied from, and the release that it emulates.
     async fn resolve(
         &self,
         resource: &Resource,
@@ -345,14 +350,14 @@ impl Workspaces {
         })
     }
 
-    /// The objects of an API without objects of users, as they are stored.
+    /// The stored objects of a new API.
     async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, String> {
         let pristine = self.pristine(release).await?;
         let snapshot = pristine.context.objects.store().snapshot().await;
         snapshot.map(|snapshot| snapshot.entries).map_err(|error| error.to_string())
     }
 
-    /// Names a whole copy in the status, if it is still wanted.
+    /// Publishes a complete copy in the status, if the claim still stands.
     async fn name_copy(
         &self,
         context: &Context,
@@ -383,7 +388,7 @@ impl Workspaces {
         verbs::change_as(SERVER, context, resource, &claim.name, Subresource::Status, update).await
     }
 
-    /// Reports why a workspace cannot be used. The error is one line.
+    /// Writes the reason why a workspace cannot be used into its status. Fails with a one-line message.
     async fn report_failure(&self, claim: &Claim, why: &str) -> Result<(), String> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
         let update = |object: &mut Value| {
@@ -401,7 +406,7 @@ impl Workspaces {
         self.sweep(copying, &context, &resource, claim).await
     }
 
-    /// Removes the former copies of a workspace. The error is one line.
+    /// Removes the copies of a workspace that its status no longer names. Fails with a one-line message.
     async fn sweep(
         &self,
         copying: &dyn Copying,
@@ -410,7 +415,7 @@ impl Workspaces {
         claim: &Claim,
     ) -> Result<(), String> {
         let ids = copying.copies(&id_of(&claim.uid, "")).await.map_err(|error| error.to_string())?;
-        // copies are claimed before they are listed, so what is not named by now never will be
+        // a copy is claimed before it is made, so the status now names every listed copy that can still be published
         context.objects.catch_up().await.map_err(|error| error.to_string())?;
         let stored = resource.collection.get(&claim.name).filter(|stored| stored.meta.uid == claim.uid.as_str());
         let status = stored.as_deref().map(CopyStatus::of).unwrap_or_default();
@@ -422,7 +427,7 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Removes all copies that no workspace names. The error is one line.
+    /// Removes all copies that no workspace names. Fails with a one-line message.
     async fn sweep_all(&self) -> Result<(), String> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
         let store = context.objects.store();
@@ -441,7 +446,7 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Removes the copies of a workspace that has been deleted. The error is one line.
+    /// Removes the copies of a deleted workspace. Fails with a one-line message.
     async fn remove_all(&self, uid: &str) -> Result<(), String> {
         let Some(home) = self.home() else { return Ok(()) };
         let store = home.context.objects.store();
@@ -453,13 +458,13 @@ impl Workspaces {
     }
 }
 
-/// Whether a workspace is to be copied before it can be used.
+/// Whether a workspace waits for its copy, and has not failed.
 fn is_being_made(object: &Value) -> bool {
     let status = CopyStatus::read(object);
     !status.has_failed() && !status.is_current(&Spec::read(object))
 }
 
-/// The uid of a source, and what its status says, once it can be copied.
+/// The uid and the status of a source. Fails unless the source can be copied now.
 fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, CopyStatus), NotCopied> {
     let failed = |why: String| Err(NotCopied::Failed(why));
     let Some(stored) = resource.collection.get(name) else {
@@ -479,7 +484,8 @@ fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, 
     Ok((stored.meta.uid.as_str().to_owned(), status))
 }
 
-/// Whether a key belongs into a copy: workspaces are those of `default`, and the Lease of controllers is held by a server.
+/// Whether a key is copied. Workspace objects and their CRD are not, because only `default` has them, nor are Leases
+/// of controllers, because a server holds them.
 fn is_copied(layout: &Layout, key: &Bytes) -> bool {
     let Some(Key { group, plural, path }) = layout.find(key).map(|place| place.key) else { return false };
     let is_definition = plural == "customresourcedefinitions" && path == format!("{PLURAL}.{GROUP}");

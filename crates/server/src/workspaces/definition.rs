@@ -9,7 +9,7 @@ use crate::verbs::{NeededRight, WriteRules};
 
 /// The group of workspaces.
 pub const GROUP: &str = "workspaces.pintle.dev";
-/// The plural of the kind, which is also the resource that requests for the content of a workspace are authorized with.
+/// The plural of the kind. Requests for the content of a workspace are authorized with its subresource `content`.
 pub const PLURAL: &str = "workspaces";
 
 /// The CustomResourceDefinition of workspaces.
@@ -22,21 +22,21 @@ pub fn definition() -> Result<Value, String> {
 /// The specification of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
-    /// The workspace that is forked; `None` for an API without objects of users.
+    /// The workspace that is forked; `None` for a new API, which has only the objects that every server creates.
     pub from: Option<String>,
-    /// Whether the fork is to have what its source began with, instead of what that holds.
+    /// Whether to fork the state in which the source began, instead of its current state.
     pub of_origin: bool,
-    /// The revision of the source that the fork is to have, if that matters.
+    /// The revision of the source to fork; empty for the newest.
     pub revision: String,
-    /// Whether the workspace can be read and forked only.
+    /// Whether the workspace is sealed: it can only be read and forked.
     pub template: bool,
-    /// Whether it ends with the server.
+    /// Whether the workspace ends with the server.
     pub ephemeral: bool,
-    /// The release that it emulates; `None` for that of its source.
+    /// The release to emulate; `None` for the release of the source.
     pub release: Option<Release>,
-    /// When it is to end, in milliseconds since the Unix epoch.
+    /// When the workspace expires, in milliseconds since the Unix epoch.
     pub end: Option<i64>,
-    /// A text whose change resets the workspace.
+    /// Any text: changing it resets the workspace.
     pub reset: String,
     pub limits: Limits,
 }
@@ -48,15 +48,15 @@ pub struct Limits {
     pub bytes: usize,
     pub requests_in_flight: usize,
     pub watches: usize,
-    /// Bytes that may be written in a second.
+    /// Bytes per second that may be written.
     pub write_rate: usize,
 }
 
-/// The names of the limits.
+/// The names of the limits in the specification.
 const LIMITS: [&str; 5] = ["objects", "bytes", "requestsInFlight", "watches", "writtenBytesPerSecond"];
 
 impl Spec {
-    /// Reads an object that its schema has validated.
+    /// Reads the specification of an object that is valid by its schema.
     pub fn read(object: &Value) -> Spec {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let text = |path: &[&str]| spec.str_at(path).to_owned();
@@ -77,7 +77,7 @@ impl Spec {
     }
 }
 
-/// The rules of `default` about workspaces.
+/// The rules for writes of Workspace objects in `default`.
 pub const WRITE_RULES: WriteRules = WriteRules { needed_right, prepare, protection };
 
 /// A limit in the specification of a workspace; 0 if there is none.
@@ -86,7 +86,8 @@ fn limit(object: &Value, name: &str) -> usize {
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or_default()
 }
 
-/// Gives a new fork the limits of its source, unless its own are lower: a fork must not be a way around them.
+/// Gives a new fork the limits of its source, unless its own are lower. Otherwise a user could escape the limits by
+/// forking.
 fn prepare(resource: &Resource, new: &mut Value) {
     if resource.group != GROUP || resource.plural != PLURAL {
         return;
@@ -101,7 +102,7 @@ fn prepare(resource: &Resource, new: &mut Value) {
     }
 }
 
-/// Keeps the kind: `kubectl delete crd --all` would delete every workspace with it.
+/// Protects the CRD of workspaces: `kubectl delete crd --all` would delete every workspace with it.
 fn protection(resource: &Resource, name: &str) -> Option<&'static str> {
     let is_it = resource.group == DEFINITION_GROUP
         && resource.plural == DEFINITIONS
@@ -109,8 +110,9 @@ fn protection(resource: &Resource, name: &str) -> Option<&'static str> {
     is_it.then_some("all workspaces would be deleted with it; a server without --workspaces deletes it")
 }
 
-/// The right that a write of a Workspace needs besides the one to make it: a user who forks a workspace reads all of it, now and, by
-/// `from.resourceVersion`, as it was. `default` has a verb of its own, so that no rule about workspaces gives its Secrets away.
+/// The right that a write of a Workspace needs besides the right to make the write. A user who forks a workspace can
+/// read all of it, and by `from.resourceVersion` its past, so forking requires the right to read the source. Forking
+/// `default` requires a verb of its own, so that no rule about workspaces reveals the Secrets of `default`.
 fn needed_right(resource: &Resource, new: &Value, old: Option<&Value>) -> Option<NeededRight> {
     if resource.group != GROUP || resource.plural != PLURAL {
         return None;
@@ -121,7 +123,7 @@ fn needed_right(resource: &Resource, new: &Value, old: Option<&Value>) -> Option
     (!is_known).then_some(NeededRight { verb, resource: PLURAL, name: source })
 }
 
-/// The end of the lifetime of a workspace.
+/// When the lifetime of a workspace ends, in milliseconds since the Unix epoch; `None` without a `ttl`.
 fn end(object: &Value) -> Option<i64> {
     let ttl = machinery::time::parse_duration(object.str_at(&["spec", "ttl"])).ok().filter(|ttl| !ttl.is_zero())?;
     let (created, _) = machinery::time::parse_rfc3339(object.str_at(&["metadata", "creationTimestamp"]))?;

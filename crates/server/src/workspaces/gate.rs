@@ -1,4 +1,5 @@
-//! The gate of workspaces: who may enter which one, and what is refused there before its API is asked.
+//! The gate in front of workspaces: decides who may enter which one, and which requests are refused before they reach
+//! the workspace's API.
 //!
 //! Invariant: a client that may not enter a workspace gets the same response whether or not it exists.
 
@@ -18,44 +19,44 @@ use super::workspace::{Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, set_path, status_response};
 use crate::limits;
 
-/// Groups whose objects are not stored: a template responds to them too.
+/// Groups whose objects are not stored, so that even a template accepts their creation.
 const REVIEWS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
 
 const METRICS_PATH: &str = "/metrics";
-/// The path with which an operator has the values of a workspace written again.
+/// The path that encrypts the values of a workspace again, for operators.
 const REWRITE_PATH: &str = "/storage/rewrite";
 
 /// How a client may enter a workspace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EnteredBy {
-    /// As a user who has the right to.
+    /// As a user who is authorized in `default`.
     Right,
-    /// With a token that the workspace has signed, which its API has still to accept.
+    /// With a token that the workspace has signed. The workspace's own API has yet to verify it.
     OwnToken,
 }
 
-/// What a request is for.
+/// The workspace that a request is for, and the path in it.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     name: &'a str,
     uid: Option<&'a str>,
-    /// Below the workspace.
+    /// The path below the workspace.
     path: &'a str,
 }
 
-/// A workspace that a client may enter.
+/// A workspace that a client may enter, and by which means.
 struct Entrance {
     workspace: Arc<Workspace>,
     by: EnteredBy,
 }
 
-/// A context that a request may use, and the guard that keeps it meanwhile.
+/// A context that a request may use, and the guard that keeps it from being dropped meanwhile.
 struct Passage {
     opened: Arc<Opened>,
     guard: Arc<()>,
 }
 
-/// The API that refuses a request: its users, its seats and its records are those of the response.
+/// A refused request, with the API that refuses it. That API counts and records the response.
 enum RefusedEntry {
     ByDefault(Status),
     ByWorkspace(Arc<Opened>, Status),
@@ -88,7 +89,7 @@ impl Workspaces {
         if request.method() == Method::POST && path.is_empty() {
             return self.create_quickly(client, request, name).await;
         }
-        // a name has no dot: what follows is the uid of the only workspace that is meant
+        // names have no dot: a uid may follow one, and then no later workspace of the same name is meant
         let (name, uid) = name.split_once('.').map_or((name, None), |(name, uid)| (name, Some(uid)));
         if uid.is_some() {
             set_path(request.uri_mut(), &format!("{BRANCHES}{name}{path}"));
@@ -116,7 +117,7 @@ impl Workspaces {
         }
     }
 
-    /// Responds to a request that the gate has decided about.
+    /// Responds with the outcome of a request that the gate handles itself.
     async fn settle(
         &self,
         client: Arc<Client>,
@@ -127,7 +128,7 @@ impl Workspaces {
         Ok(home.settle(client, request, outcome).await)
     }
 
-    /// Lets a request pass, or says who refuses it.
+    /// Decides whether a request may pass.
     async fn pass(
         self: &Arc<Self>,
         client: &Client,
@@ -143,10 +144,10 @@ impl Workspaces {
         if !workspace.settled(limits::WORKSPACE_COPY_WAIT).await {
             return Err(unavailable(&format!("workspace {name:?} is not ready yet")).into());
         }
-        // no retry helps, so clients must not make one
+        // `Forbidden`, so that clients do not retry, which would not help
         let failed = |why: String| {
             static UNUSABLE: Notices = Notices::new();
-            // one whose phase is Failed says so in its status
+            // a workspace whose phase is Failed shows the reason in its status already
             if workspace.failure().is_none()
                 && let Some(more) = UNUSABLE.due(name)
             {
@@ -175,14 +176,14 @@ impl Workspaces {
         }
     }
 
-    /// The workspace of a name, if the client may enter it: with a token of one of its own ServiceAccounts, or as a user who may
-    /// `get` the resource `workspaces/content` in `default`.
+    /// Finds the workspace by name, if the client may enter it: with a token of one of its own ServiceAccounts, or as
+    /// a user who may `get` the resource `workspaces/content` in `default`.
     async fn admit(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<Entrance, Status> {
         if !names::dns1123_label(name).is_empty() {
             return Err(Status::not_found(GROUP, PLURAL, name));
         }
         let home = self.home().ok_or_else(stopping)?;
-        // also those that another server has created
+        // another server may just have created the workspace
         let catch_up = async || -> Result<_, Status> {
             home.context.objects.catch_up().await.map_err(|error| unavailable(error.summary()))?;
             Ok(self.workspace(name))
@@ -196,7 +197,8 @@ impl Workspaces {
         let mut by = EnteredBy::OwnToken;
         if !is_own(&workspace) {
             let vouched = self.vouch(client, headers, name).await;
-            // of a client that may not enter, too, the more so if the name is known: the time must not show that it exists
+            // a client that may not enter waits even if the workspace is known: the response time must not show that
+            // it exists
             if workspace.is_none() || vouched.is_err() {
                 workspace = catch_up().await?;
             }
@@ -209,7 +211,8 @@ impl Workspaces {
         Ok(Entrance { workspace, by })
     }
 
-    /// The metrics of the server, which are those of all workspaces: only a user who may read them in `default` gets them.
+    /// The metrics of the whole server, all workspaces included. Therefore only users who may read them in `default`
+    /// get them.
     async fn metrics(&self, client: Arc<Client>, request: Request<RequestBody>) -> Result<HttpResponse, Status> {
         let home = self.home().ok_or_else(stopping)?;
         let (mut parts, body) = request.into_parts();
@@ -217,14 +220,14 @@ impl Workspaces {
         Ok(home.serve(client, Request::from_parts(parts, body)).await)
     }
 
-    /// Fails unless the client is a user who may enter a workspace of this name, by the authorizers of `default`.
+    /// Fails unless the authorizers of `default` allow the client to enter a workspace of this name.
     async fn vouch(&self, client: &Client, headers: &HeaderMap, name: &str) -> Result<(), Status> {
         let home = self.home().ok_or_else(stopping)?;
         home.vouch(client, headers, RequestInfo::parse(&Method::GET, &content_path(name), "")).await
     }
 }
 
-/// The path of the request to `default` that is authorized for a user who enters a workspace.
+/// The path in `default` for which a user who enters a workspace is authorized.
 fn content_path(name: &str) -> String {
     format!("/apis/{GROUP}/v1alpha1/{PLURAL}/{name}/content")
 }
@@ -235,7 +238,7 @@ fn writes(method: &Method, path: &str) -> bool {
     !reads && !REVIEWS.iter().any(|group| path.starts_with(group))
 }
 
-/// Refuses a watch beyond the limit of a workspace, which is `default` unless its own is set.
+/// Refuses a watch beyond the workspace's limit. If its specification sets none, `default` is the limit.
 fn check_watches(spec: &Spec, opened: &Opened, default: usize) -> Result<(), Status> {
     let limit = if spec.limits.watches > 0 { spec.limits.watches } else { default };
     if opened.watches() >= limit {

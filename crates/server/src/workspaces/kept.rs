@@ -1,4 +1,4 @@
-//! Workspaces that are kept in the log of the store, as branches of it, and how they are found again after a start.
+//! Durable workspaces: each is a branch in the log of the store. Finds them again when the server starts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Weak;
@@ -20,11 +20,12 @@ pub struct FoundWorkspace {
     pub uid: Text,
     pub spec: Spec,
     pub status: Value,
-    /// Whether it has no branch, and was forked once more.
+    /// Whether its branch was missing, so that it was forked again.
     pub is_forked_again: bool,
 }
 
-/// The names and the uids of the workspaces whose objects a store holds: the ids of their branches. Each error is one line.
+/// The names and uids of the workspaces whose objects a store holds. The uid is the id of the branch. Each error is a
+/// one-line message.
 pub fn workspaces_in<'a>(
     snapshot: &'a Snapshot,
     layout: &'a Layout,
@@ -43,7 +44,7 @@ pub fn workspaces_in<'a>(
     })
 }
 
-/// The objects of a workspace in what a data directory holds. The error is one line.
+/// The objects of a workspace in the content of a data directory. Fails with a one-line message.
 pub fn workspace_of(content: &Content, layout: &Layout, name: &str) -> Result<Snapshot, String> {
     let found = workspaces_in(&content.snapshot, layout).find(|(known, _)| known == name);
     let (_, uid) = found.ok_or_else(|| format!("there is no workspace {name:?}"))?;
@@ -53,7 +54,7 @@ pub fn workspace_of(content: &Content, layout: &Layout, name: &str) -> Result<Sn
 }
 
 impl Workspaces {
-    /// The layout of durable workspaces: that of `default`, so that values are encrypted alike.
+    /// The layout of durable workspaces. It is `default`'s, so that both encrypt values alike.
     pub(super) fn layout(&self) -> Layout {
         self.home().map_or_else(Layout::own, |home| home.context.objects.layout().clone())
     }
@@ -79,8 +80,8 @@ impl Workspaces {
         Ok(Fork::Kept(Origin { store, layout, release, has_workspaces: true, is_complete: true, objects, at: None }))
     }
 
-    /// Finds the content of durable workspaces. One whose branch is missing was forked just before a crash, and nothing was
-    /// written since: it is forked again. Branches that no workspace has are deleted.
+    /// Finds the content of durable workspaces. If a branch is missing, its workspace was forked just before a crash
+    /// and not written to since, so it is forked again. Branches without a workspace are deleted.
     pub(super) fn restore(&self, home: &dyn Store, log: &dyn Branching) {
         let found = std::mem::take(&mut *self.found.lock());
         let mut branches: HashMap<Bytes, Bytes> =
@@ -106,7 +107,7 @@ impl Workspaces {
         branches.keys().filter(|id| !pristine.contains(*id)).for_each(|id| log.end(id));
     }
 
-    /// Forks a workspace again, after its source.
+    /// Forks a workspace again. If its source is missing too, the source is forked first.
     fn fork_again(&self, home: &dyn Store, name: &Text, missing: &mut HashMap<Text, FoundWorkspace>) {
         let mut chain = vec![name.clone()];
         while let Some(source) = chain.last().and_then(|last| missing.get(last)?.spec.from.clone())
@@ -129,7 +130,7 @@ impl Workspaces {
         let is_reset = status.str_at(&["reset"]) == spec.reset;
         let workspace = Workspace::with_content(&name, &uid, spec, content);
         if is_forked_again && status.str_at(&["phase"]) == "Ready" {
-            // a crash that loses the fork loses its status too, since that was written later
+            // the status was written after the fork, so a crash cannot lose the fork alone: the object was imported
             workspace.note_import();
         }
         let is_begun = workspace.begun().now_or_never().is_some();
@@ -146,7 +147,7 @@ impl Workspaces {
         self.insert(&name, workspace);
     }
 
-    /// The content of a workspace whose branch is there.
+    /// The content of a workspace whose branch exists. Repeats a reset that the label does not know of.
     fn kept(&self, log: &dyn Branching, found: &FoundWorkspace, label: &[u8]) -> WorkspaceContent {
         let Some(label) = Label::decode(label) else {
             return WorkspaceContent::Failed("it was written by a later version of the server".to_owned());
@@ -166,7 +167,7 @@ impl Workspaces {
             layout: self.layout(),
             release,
             has_workspaces,
-            // another version of the server may have written it
+            // a server of another version, which creates other objects, may have written the branch
             is_complete: false,
             objects: Weak::new(),
             at: None,

@@ -6,29 +6,30 @@ use store::{Revision, Store};
 
 use super::definition::Spec;
 
-/// The ids of the empty APIs begin with this, which is no part of a uid.
+/// Prefix of the ids of empty APIs. No uid begins with it.
 const PRISTINE: &str = "pristine ";
 
-/// Whether this is the id of a branch that has an empty API.
+/// Whether a branch with this id holds an empty API.
 pub fn is_pristine(id: &[u8]) -> bool {
     id.starts_with(PRISTINE.as_bytes())
 }
 
-/// The id of the branch that has the empty API of a release. Another version of the server makes another one.
+/// The id of the branch that holds the empty API of a release. It contains the version of the server, because another
+/// version creates other objects.
 pub fn pristine_id(release: Release) -> String {
     format!("{PRISTINE}{release} {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// A workspace as the log describes it.
+/// The description of a workspace in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// The release that it emulates; `None` for that of the server, if it has not begun.
+    /// The release that the workspace emulates; `None` if it has not begun and emulates the server's release.
     pub release: Option<Release>,
     /// See [`Origin::has_workspaces`].
     pub has_workspaces: bool,
-    /// Whether it holds anything; a workspace begins when it is first used.
+    /// Whether the branch has content. An empty workspace gets its content when it is first used.
     pub has_begun: bool,
-    /// The text of the last reset.
+    /// The `spec.reset` of the last reset.
     pub reset: String,
 }
 
@@ -61,12 +62,12 @@ impl Label {
 /// The revision of a source that is to be forked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedRevision {
-    /// Its newest one, which has to be this one if there is one.
+    /// The newest revision. If a revision is given, the fork fails unless it is still the newest.
     Newest(Option<Revision>),
     Earlier(Revision),
 }
 
-/// The revision of a source that is to be forked. The error is one line.
+/// Determines which revision of a source to fork. Fails with a one-line message.
 pub fn wanted_revision(name: &str, source: &dyn Store, spec: &Spec) -> Result<WantedRevision, String> {
     let Ok(wanted) = spec.revision.parse::<Revision>() else { return Ok(WantedRevision::Newest(None)) };
     match source.head().now_or_never() {

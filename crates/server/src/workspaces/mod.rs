@@ -1,8 +1,9 @@
 //! Workspaces: whole APIs of their own below `/clusters/NAME`, each with its objects, CRDs, RBAC, controllers and revisions.
 //!
-//! The API at `/` is the workspace `default`. The others are objects of `workspaces.pintle.dev` in it; a workspace begins as a fork
-//! of another one, or of an empty API, and shares with it what neither changes. The rooms below know nothing of this: each
-//! workspace has a store and, while it is used, a context of its own.
+//! The API at `/` is the workspace `default`. The others are objects of `workspaces.pintle.dev` in it. A workspace
+//! begins as a fork of another workspace or of an empty API, and shares objects with its source until either side
+//! changes them. Lower layers know nothing of workspaces: each has a store and, while it is used, a context of its
+//! own.
 
 mod controller;
 mod copied;
@@ -48,38 +49,38 @@ use workspace::{Fork, Origin, Workspace, WorkspaceContent, earlier, revision_of}
 
 /// The name of the workspace at `/`.
 pub const DEFAULT: &str = "default";
-/// Why `default` has no origin that can be forked.
+/// The error of a fork of the origin of `default`.
 const BEGAN_EMPTY: &str = "the workspace \"default\" began empty";
 
-/// The optional APIs and the feature gates of a release.
+/// Determines the optional APIs and the feature gates of a release.
 pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates), String> + Send + Sync>;
 
 /// The parts of the server that workspaces use.
 pub struct Parts {
     pub blueprint: Arc<Blueprint>,
     pub features: Features,
-    /// The networks that workspaces may call.
+    /// The networks that webhooks and other calls of workspaces may reach.
     pub egress: Egress,
     pub health: Arc<Health>,
     pub audit: Arc<Audit>,
     pub request_timeout: std::time::Duration,
     pub inflight_max: InFlightMax,
-    /// Watches of a workspace without a limit of its own.
+    /// The number of watches of a workspace that sets no limit.
     pub watches_max: usize,
     pub compatible_minor: u32,
     /// The URL of the server, for the status of workspaces.
     pub url: String,
-    /// Requests for the host `NAME.DOMAIN` are for the workspace NAME.
+    /// The domain DOMAIN: requests for the host `NAME.DOMAIN` go to the workspace NAME.
     pub domain: String,
-    /// Whether kubeconfigs name that host: the certificate is valid for it.
+    /// Whether kubeconfigs name that host, because the certificate is valid for it.
     pub names_hosts: bool,
     /// Whether the workspace `default` is durable.
     pub durable: bool,
-    /// Whether they have the objects of `testing.pintle.dev`.
+    /// Whether workspaces serve `testing.pintle.dev`.
     pub testing: bool,
 }
 
-/// An API without objects of users, and what it was made with.
+/// An empty API: no user has created an object in it.
 struct Pristine {
     blueprint: Blueprint,
     /// Its context, which new workspaces share.
@@ -89,34 +90,37 @@ struct Pristine {
 /// The workspaces of a server.
 pub struct Workspaces {
     parts: Parts,
-    /// The seats that they share, if API priority and fairness is enabled: as many as `default` has for itself.
+    /// The seats that workspaces share, if API priority and fairness is enabled. There are as many as `default` has
+    /// for itself.
     seats: Option<Arc<SeatPool>>,
-    /// The workspace `default`, once it serves.
+    /// The workspace `default`, set once it serves requests.
     home: OnceLock<Weak<Edge>>,
     all: Mutex<HashMap<Text, Arc<Workspace>>>,
-    /// The empty API of each release, from which workspaces begin that name no source.
+    /// The empty API of each release. Workspaces that name no source begin from it.
     pristine: tokio::sync::Mutex<BTreeMap<Release, Arc<Pristine>>>,
-    /// Workspaces that were there when the server started, until they are restored.
+    /// Workspaces found when the server started, until they are restored.
     found: Mutex<Vec<FoundWorkspace>>,
     /// Workspaces whose content was in the memory of an earlier run of the server.
     lost: Mutex<Vec<Text>>,
-    /// Names whose object has changed, for the controller.
+    /// Names of workspaces that the controller has to process.
     changed: Mutex<BTreeSet<Text>>,
     has_changed: Notify,
     /// In a shared store: the uids of workspaces that have been deleted, whose copies are to be removed.
     gone: Mutex<Vec<Text>>,
-    /// In a shared store: workspaces that are copied once their source is whole, by the name of that.
+    /// In a shared store: workspaces that wait for the copy of their source to be complete, by the name of the
+    /// source.
     waiting: Mutex<BTreeMap<Text, Vec<Text>>>,
-    /// In a shared store: this server among those that run the controllers of workspaces.
+    /// In a shared store: makes this server one of those that run the controllers of workspaces.
     membership: OnceLock<Arc<Membership>>,
     /// Identifies this run of the server in claims of copies.
     run: String,
-    /// When workspaces end, in milliseconds since the Unix epoch. A lifetime that was changed has an entry for each value.
+    /// The expiry times of workspaces, in milliseconds since the Unix epoch. If a lifetime has changed, the earlier
+    /// entry remains, and the specification decides when it is due.
     ends: Mutex<BTreeSet<(i64, Text)>>,
 }
 
-/// Serves workspaces beside `default` until `stop` becomes true. `leads` is whether the controllers of `default` run on this server.
-/// The error is one line.
+/// Serves the workspaces besides `default` until `stop` becomes true. `leads` says whether this server runs the
+/// controllers of `default`. Fails with a one-line message.
 pub async fn start(
     workspaces: Option<Arc<Workspaces>>,
     home: &Arc<Edge>,
@@ -136,7 +140,8 @@ pub async fn start(
             workspaces.check_keys(log).await?;
             workspaces.restore(&**store, log);
         }
-        // such a server is there for tests, and the first of them would wait longer for it than for the start of the server
+        // a server in memory is there for tests: made ahead of time, because the first test would wait for the empty
+        // API longer than for the start of the server
         None => drop(task::spawn("empty API", workspaces.clone().prepare())),
     }
     if store.copying().is_some() {
@@ -149,7 +154,7 @@ pub async fn start(
 }
 
 impl Workspaces {
-    /// The workspaces of a server, none yet.
+    /// The workspaces of a server, without any at first.
     pub fn new(parts: Parts) -> Arc<Workspaces> {
         let seats = parts.blueprint.seats.as_ref().map(SeatSupply::seats);
         let seats = seats.map(|seats| Arc::new(SeatPool::new(seats, PLURAL)));
@@ -171,7 +176,7 @@ impl Workspaces {
         })
     }
 
-    /// The observer of `default`.
+    /// The observer of the objects of `default`.
     pub fn observer(self: &Arc<Self>) -> Observer {
         let workspaces = Arc::downgrade(self);
         Box::new(move |objects, key, event| {
@@ -189,7 +194,8 @@ impl Workspaces {
         self.all.lock().get(name).cloned()
     }
 
-    /// Follows the objects of `default`: a workspace begins, and forks its source, before the request returns that creates it.
+    /// Follows the Workspace objects in `default`. A workspace forks its source before the request that creates it
+    /// returns.
     fn observe(&self, store: &dyn Store, key: &Key, event: &Event) {
         if key.group != GROUP || key.plural != PLURAL {
             return;
@@ -201,7 +207,7 @@ impl Workspaces {
         let object = event.object.body.to_value(event.revision);
         let uid = &event.object.meta.uid;
         if self.home.get().is_none() {
-            // the server is loading its objects
+            // `default` does not serve yet: the server is still loading objects
             return self.find(store, name, uid, &object);
         }
         if event.kind == EventKind::Deleted {
@@ -213,7 +219,7 @@ impl Workspaces {
                 self.ends.lock().insert((end, name.clone()));
             }
             match self.workspace(name).filter(|workspace| workspace.uid == *uid) {
-                // the status that the controller has written
+                // the specification is the same: the controller has written the status, for example
                 Some(workspace) if workspace.spec() == spec => return,
                 Some(workspace) => workspace.change(spec, store.branching()),
                 None => {
@@ -240,7 +246,7 @@ impl Workspaces {
         }
     }
 
-    /// Takes a workspace that was there when the server started.
+    /// Notes a workspace that exists when the server starts.
     fn find(&self, store: &dyn Store, name: &Text, uid: &Text, object: &Value) {
         let spec = Spec::read(object);
         if spec.ephemeral || store.branching().is_none() {
@@ -260,12 +266,13 @@ impl Workspaces {
         format!("{}{BRANCHES}{name}", self.parts.url)
     }
 
-    /// The host that kubeconfigs name beside the URL, for clients that drop the path of that; empty if it is not to be named.
+    /// The host that kubeconfigs name in addition to the URL, for clients that drop the path of a URL; empty if the
+    /// certificate is not valid for it.
     fn host_of(&self, name: &str) -> String {
         if self.parts.names_hosts { format!("{name}.{}", self.parts.domain) } else { String::new() }
     }
 
-    /// The source of a new workspace. The error is one line.
+    /// Forks the source of a new workspace. Fails with a one-line message.
     fn begin(&self, home: &dyn Store, uid: &Text, spec: &Spec) -> Result<Fork, String> {
         match home.branching() {
             Some(log) if !spec.ephemeral => match spec.from.as_deref() {
@@ -285,7 +292,7 @@ impl Workspaces {
         self.workspace(name).ok_or_else(|| format!("there is no workspace {name:?} to fork"))
     }
 
-    /// A fork in memory. The error is one line.
+    /// Forks in memory. Fails with a one-line message.
     fn fork(&self, home: &dyn Store, spec: &Spec) -> Result<Fork, String> {
         let Some(name) = &spec.from else { return Ok(Fork::Empty(None)) };
         let fork = match name.as_str() {
@@ -306,7 +313,8 @@ impl Workspaces {
         Ok(fork)
     }
 
-    /// A fork in memory of an earlier revision, like one of the newest, which `newest` is. Its keys are copied.
+    /// Forks an earlier revision in memory, which copies its keys. The rest is as in `newest`, a fork of the newest
+    /// revision.
     fn fork_at(&self, name: &str, newest: &Origin, revision: Revision) -> Result<Fork, String> {
         let objects = match name {
             DEFAULT => self.home().map(|home| home.context.objects.clone()),

@@ -1,4 +1,4 @@
-//! Makes the context of a workspace when it is first used, and the empty API that new workspaces begin from.
+//! Makes the context of a workspace when it is first used, and the empty APIs that new workspaces begin from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::verbs::control_plane::ControlPlane;
 use crate::verbs::{self, Context};
 
 impl Workspaces {
-    /// Enters a workspace that no request uses: makes its context. The error is one line.
+    /// Makes the context of a workspace that has none, and enters it. Fails with a one-line message.
     pub(super) async fn open(self: &Arc<Self>, workspace: &Arc<Workspace>) -> Result<(Arc<Opened>, Arc<()>), String> {
         let (workspaces, workspace) = (self.clone(), workspace.clone());
-        // a client that leaves must not leave half a context behind
+        // runs to its end even if the client disconnects, because half a context would remain otherwise
         task::finish("workspace", async move {
             let _turn = workspace.turn.lock().await;
             if let Some(entered) = workspace.enter() {
@@ -44,7 +44,7 @@ impl Workspaces {
         .await
     }
 
-    /// The store of a workspace, which begins now if it has not yet.
+    /// The store of a workspace. If the workspace has not begun, it begins now.
     async fn origin(&self, workspace: &Workspace) -> Result<Origin, String> {
         if let Some((id, release)) = workspace.copy() {
             return self.open_copy(workspace, &id, release).await;
@@ -91,13 +91,13 @@ impl Workspaces {
         let storage = Storage { store: origin.store.clone(), layout: origin.layout.clone() };
         let frozen = origin.frozen().await;
         let base = Some(pristine.base().await?);
-        // another release has other objects at its start
+        // another release creates other objects when it starts
         let is_complete = origin.is_complete && pristine.blueprint.runtime.release == origin.release;
         let testing = self.parts.testing.then(|| Testing::new(self.parts.request_timeout, workspace.kept.clone()));
         let observers = testing.iter().map(Testing::observer).collect();
         let beginning = Beginning { storage, frozen, base, is_complete, realm: Some(realm), observers };
         let clock = testing.as_ref().map(|testing| testing.clock().clone());
-        // lines of the log have the name, also those about what runs in the background
+        // every line of the log names the workspace, including lines of background tasks
         let span = tracing::error_span!("workspace", name = %workspace.name);
         let assembling = clock::within(clock.clone(), blueprint.assemble(beginning)).instrument(span.clone());
         let assembled = assembling.await?;
@@ -105,7 +105,7 @@ impl Workspaces {
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
         }
-        // derived from the workspace, so that a reset and another server come to the same
+        // the cluster id is the workspace's uid, so that it stays the same after a reset and on every server
         if let Err(status) = verbs::identify(&assembled.context, &workspace.uid).await {
             tracing::warn!(error = %status, name = %workspace.name, "a workspace has the cluster id of its source");
         }
@@ -139,13 +139,13 @@ impl Workspaces {
         Ok(opened)
     }
 
-    /// Makes the empty API that workspaces of the server's own release begin from.
+    /// Makes the empty API of the server's own release ahead of time.
     pub(super) async fn prepare(self: Arc<Self>) {
-        // the first workspace reports a failure to its user
+        // ignored: it fails again for the first workspace, whose user gets the error
         let _ = self.pristine(self.parts.blueprint.runtime.release).await;
     }
 
-    /// The empty API of a release, which is made when it is first needed.
+    /// The empty API of a release. It is made when it is first needed.
     pub(super) async fn pristine(&self, release: Release) -> Result<Arc<Pristine>, String> {
         let mut all = self.pristine.lock().await;
         if let Some(pristine) = all.get(&release) {
@@ -163,7 +163,8 @@ impl Workspaces {
                 let store = match log.branch(id.as_bytes()) {
                     Some(store) => store,
                     None => {
-                        // made in memory first: there each write would wait for a sync of its own
+                        // made in memory and then copied, because in the log each write would wait for a sync of its
+                        // own
                         let storage = Storage { store: Arc::new(Memory::default()), layout: layout.clone() };
                         let made = self.make_empty(&blueprint, storage).await?;
                         let branch = log.begin(id.as_bytes(), BranchSource::Nothing, b"");
@@ -180,18 +181,19 @@ impl Workspaces {
         Ok(pristine)
     }
 
-    /// Makes an empty API in a store, or completes it. Its controllers do not run, and no request is served.
+    /// Makes an empty API in a store, or completes one. The work of its controllers is done once, and it serves no
+    /// requests.
     async fn make_empty(&self, blueprint: &Blueprint, storage: Storage) -> Result<Arc<Context>, String> {
         let assembled = blueprint.assemble(Beginning::of(storage)).await?;
         testing::keep_kinds(self.parts.testing, &assembled.context).await?;
-        // once here instead of in every workspace
+        // the work of the controllers is done here once instead of in every workspace
         assembled.controllers.finish_work(&assembled.context).await;
         Ok(assembled.context)
     }
 
-    /// What contexts of workspaces are made with. They have no client certificate for aggregated API servers: such a server trusts
-    /// the users that its holder names, and the users of a workspace are what its owner makes them. For the same reason, their
-    /// controllers do not have the key of the server's certificate authority.
+    /// The blueprint of workspaces' contexts. They do not get the client certificate for aggregated API servers:
+    /// those trust the users that its holder names, and the owner of a workspace decides who its users are. For the
+    /// same reason, their controllers do not get the key of the server's certificate authority.
     pub(super) fn blueprint(&self, release: Release) -> Result<Blueprint, String> {
         let (runtime, gates) = (self.parts.features)(release)?;
         let own = &self.parts.blueprint;
@@ -208,7 +210,7 @@ impl Workspaces {
             seats: self.seats.clone().map(SeatSupply::of),
             runtime,
             gates,
-            // a workspace is no server, so it has no Lease of one
+            // only servers have a Lease in the control plane, and a workspace is not one
             control_plane: own.control_plane.clone().map(|plane| ControlPlane { run: None, ..plane }),
             compaction_interval: own.compaction_interval,
             has_manifests: own.has_manifests,
@@ -225,7 +227,7 @@ impl Pristine {
     }
 }
 
-/// Copies the keys of a store to an empty one. The writes wait for syncs together.
+/// Copies the keys of a store to an empty store. The writes are awaited together, so that they share syncs.
 async fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), String> {
     let snapshot = from.snapshot().await.map_err(|error| error.to_string())?;
     let writes = snapshot
@@ -236,7 +238,7 @@ async fn copy(from: &dyn Store, to: &dyn Store) -> Result<(), String> {
     refused.map_or(Ok(()), |refused| Err(format!("the empty API cannot be written: {refused:?}")))
 }
 
-/// Removes workspaces and their kind from a fork of `default`, the only workspace that has them.
+/// Removes Workspace objects and their CRD from a fork of `default`: no other workspace has them.
 async fn hide_workspaces(store: &dyn Store, layout: &Layout) -> Result<(), String> {
     let snapshot = store.snapshot().await.map_err(|error| error.to_string())?;
     let mut removals = vec![];
@@ -249,7 +251,7 @@ async fn hide_workspaces(store: &dyn Store, layout: &Layout) -> Result<(), Strin
         let removal = Write { key: entry.key, expected: Expected::At(entry.revision), value: None };
         removals.push(store.commit(removal));
     }
-    // they wait for syncs together
+    // awaited together, so that they share syncs
     let failed = join_all(removals).await.into_iter().find_map(|done| match done {
         Err(Refused::Failed(error)) => Some(error.to_string()),
         _ => None,

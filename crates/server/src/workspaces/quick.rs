@@ -1,7 +1,7 @@
 //! One request that creates a workspace and returns a kubeconfig: `POST /clusters/NAME`, with the specification as its body.
 //!
-//! The workspace is created by a request of the same client to `default`, so that authorization, admission and audit are those of
-//! any other. The body is read as that of any other, too, once the client is authorized.
+//! The same client's request to `default` creates the workspace, so it is authorized, admitted and audited like any
+//! other. The body is read only after that authorization, too.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Workspaces {
             Ok(workspace.to_json().into())
         });
         let user = credentials(&parts.headers);
-        // a typing error in a limit would go unnoticed, since programs do not read warnings
+        // strict, because programs do not read warnings, and a misspelt limit would go unnoticed
         let path = format!("/apis/{GROUP}/v1alpha1/{PLURAL}?fieldValidation=Strict");
         parts.uri = path.parse().map_err(|_| Status::internal("no URI"))?;
         parts.headers.remove(CONTENT_LENGTH);
@@ -42,18 +42,18 @@ impl Workspaces {
         if created.status() != StatusCode::CREATED {
             return Ok(created);
         }
-        // its object acts before the response to its creation, unless the store is shared
+        // unless the store is shared, the workspace exists before the creation returns
         let workspace = self.workspace(name);
         if let Some(workspace) = &workspace {
-            // later requests wait too
+            // wait for the copy, for a limited time; later requests wait for it, too
             workspace.settled(limits::WORKSPACE_COPY_WAIT).await;
-            // the response may be late: what the workspace begins with is being written
+            // the content may still be written: wait for that, too, before responding
             let _ = tokio::time::timeout(limits::WORKSPACE_COPY_WAIT, workspace.begun()).await;
         }
         if let Some(why) = workspace.as_ref().and_then(|workspace| workspace.failure()) {
             return Err(Status::new(Reason::Invalid, format!("workspace {name:?} has failed: {why}")));
         }
-        // of one that ends, the name may be taken again while the client still writes
+        // when a workspace expires, its name may be taken again; the uid keeps this client out of the next one
         let ends = workspace.filter(|workspace| workspace.spec().end.is_some());
         let uid = ends.map(|workspace| format!(".{}", workspace.uid)).unwrap_or_default();
         let url = self.url_of(name) + &uid;
@@ -78,7 +78,7 @@ impl Workspaces {
     }
 }
 
-/// A kubeconfig with one cluster, one user and one context, which has the given name.
+/// A kubeconfig with one cluster, one user and one context, all called `name`.
 pub fn kubeconfig(name: &str, cluster: Value, user: Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": name,
@@ -96,7 +96,8 @@ fn specification(sent: &[u8]) -> Result<Value, Status> {
     spec.ok_or_else(|| Status::bad_request("the body is not a JSON object: it is the spec of the workspace, or empty"))
 }
 
-/// The user of a kubeconfig: the token of the request, if it has one. A client certificate has a key that the server does not know.
+/// The user of a kubeconfig: has the token of the request, if there is one. A client certificate would need its key,
+/// which the server does not know.
 fn credentials(headers: &HeaderMap) -> Value {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     header.strip_prefix("Bearer ").map_or_else(Value::object, |token| json!({"token": token}))

@@ -1,6 +1,7 @@
-//! Encrypts the values of workspaces with the current keys, sealed workspaces included, and finds those that need a key that is gone.
+//! Encrypts the values of workspaces again with the current keys, including those of sealed workspaces, and finds
+//! values whose key is gone.
 //!
-//! The objects do not change, so the store is written to directly: a template takes no writes through its API.
+//! Writes go to the store directly: the objects do not change, and a template accepts no writes through its API.
 
 use std::collections::BTreeMap;
 
@@ -29,11 +30,11 @@ struct RewriteCounts {
     written: usize,
     /// Values that no key decrypts.
     refused: usize,
-    /// Values that only a reset reads, and that are encrypted with a former key.
+    /// Values encrypted with a former key that only a reset would read.
     for_reset: usize,
 }
 
-/// The resources whose values are written again: `PLURAL` or `PLURAL.GROUP`; all if there are none.
+/// The resources whose values are written again, as `PLURAL` or `PLURAL.GROUP`. If empty, all resources are.
 struct Wanted(Vec<String>);
 
 impl Wanted {
@@ -48,8 +49,8 @@ impl Wanted {
 }
 
 impl Workspaces {
-    /// Writes the values of a workspace again that are encrypted with a former key, for a user who may `create` the resource
-    /// `workspaces/storage` in `default`.
+    /// Encrypts the values of a workspace that have a former key again. The user must be allowed to `create` the
+    /// resource `workspaces/storage` in `default`.
     pub(super) async fn rewrite(
         &self,
         client: &Client,
@@ -81,7 +82,7 @@ impl Workspaces {
         let store = home.context.objects.store();
         let mut counts = RewriteCounts::default();
         if let Some(log) = store.branching() {
-            // new workspaces begin with these values
+            // new workspaces begin with the values of empty APIs
             for release in Release::ALL {
                 let Some(empty) = log.branch(pristine_id(release).as_bytes()) else { continue };
                 rewrite_store(&*empty, &self.layout(), wanted, &mut RewriteCounts::default()).await?;
@@ -120,7 +121,7 @@ impl Workspaces {
         Ok(counts)
     }
 
-    /// The stores of a workspace in a store that servers share.
+    /// In a shared store: the stores of a workspace.
     async fn copied_stores(&self, workspace: &Workspace) -> Result<Option<KeptStores>, String> {
         let (Some((id, _)), Some((context, kind))) = (workspace.copy(), self.kind()) else { return Ok(None) };
         let copying = context.objects.store().copying().ok_or("the store has no copies")?;
@@ -132,8 +133,8 @@ impl Workspaces {
         Ok(Some(KeptStores { content, origin: origin.map(OriginStore::Writable), layout: self.layout() }))
     }
 
-    /// Fails if a durable workspace has values that no key decrypts: as for `default`, the server does not start without them. The
-    /// error is one line.
+    /// Fails with a one-line message if no key decrypts a value of a durable workspace. As with values of `default`,
+    /// the server then does not start.
     pub(super) async fn check_keys(&self, log: &dyn Branching) -> Result<(), String> {
         let known: BTreeMap<Bytes, Text> = self
             .found
@@ -160,7 +161,7 @@ impl Workspaces {
         });
         for (id, why) in unreadable {
             if is_pristine(&id) {
-                // it is made anew when it is next needed
+                // an empty API is made again when it is next needed
                 log.end(&id);
             } else if let Some(name) = known.get(&id) {
                 return Err(format!(
@@ -173,16 +174,16 @@ impl Workspaces {
     }
 }
 
-/// The values of a store that are to be encrypted differently now.
+/// The values of a store whose encryption is not the current one.
 #[derive(Default)]
 struct StaleValues {
     seen: usize,
-    /// Each with its current encryption.
+    /// The writes that store them with the current encryption.
     stale: Vec<Write>,
     unreadable: usize,
 }
 
-/// The value that a write puts in place of the one of its revision.
+/// The entry of a write that replaces a value.
 fn entry(write: Write) -> Option<Entry> {
     match write {
         Write { key, expected: Expected::At(revision), value: Some(value) } => Some(Entry { key, value, revision }),
@@ -221,12 +222,12 @@ async fn rewrite_store(
     counts.refused += unreadable;
     let mut stale = stale.into_iter().peekable();
     while stale.peek().is_some() {
-        // they wait for syncs together
+        // started together, so that they share syncs
         let some: Vec<_> = stale.by_ref().take(limits::REWRITES_AT_A_TIME).map(|write| store.commit(write)).collect();
         for done in join_all(some).await {
             match done {
                 Ok(_) => counts.written += 1,
-                // a client has written the object meanwhile, with the current key
+                // a client has written the object meanwhile, and thereby with the current key
                 Err(Refused::Conflict(_)) => {}
                 Err(Refused::Failed(error)) => return Err(error.summary().to_owned()),
             }

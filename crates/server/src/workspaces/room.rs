@@ -1,4 +1,4 @@
-//! The limits of the objects and bytes of a workspace.
+//! Enforces the limits on the objects and bytes of a workspace, and on its rate of writes.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::verbs::{Growth, Room};
 
 /// The limits of a workspace, which may change while it is in use.
 ///
-/// Writes in flight count only once they are written, so that a burst may exceed a limit by them.
+/// A write counts only once it is complete, so concurrent writes may exceed a limit.
 pub struct WorkspaceRoom {
     pub workspace: Weak<Workspace>,
     pub objects: Weak<Objects>,
@@ -30,16 +30,16 @@ impl WorkspaceRoom {
     }
 }
 
-/// A token bucket, filled with the time that what was written takes at the limit.
+/// A leaky bucket. A write fills it with the time that the write takes at the permitted rate.
 struct Bucket {
     used: Duration,
-    /// When that was so.
+    /// When `used` was computed.
     at: Instant,
 }
 
 impl Bucket {
-    /// Takes a write of a duration. Fails with the time after which it would be taken. A write is taken whatever its size if there
-    /// is something left, so that large objects are.
+    /// Takes a write that fills the bucket by `duration`. If the bucket is full, fails with the time to wait.
+    /// Otherwise the write is taken whatever its size, so that objects larger than the bucket can be written.
     fn take(&mut self, duration: Duration, now: Instant) -> Result<(), Duration> {
         self.used = self.used.saturating_sub(now.saturating_duration_since(self.at));
         self.at = now;
@@ -96,7 +96,7 @@ mod tests {
         let start = clock::instant();
         let mut bucket = Bucket { used: Duration::ZERO, at: start };
         let seconds = Duration::from_secs;
-        // seconds since the start, and how long the write takes; how long it has to wait
+        // seconds since the start; seconds by which the write fills the bucket; seconds to wait
         let cases = [
             (0, 6, None),
             (0, 6, None),

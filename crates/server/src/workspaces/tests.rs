@@ -1,4 +1,4 @@
-//! Workspaces in process: the requests of one, and what the others see of them.
+//! Tests workspaces in process: requests to one workspace, and what the others see of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -154,7 +154,7 @@ impl TestServer {
     /// The status of a workspace, once its phase is the given one.
     async fn reported(&self, name: &str, phase: &str) -> Value {
         let kind = self.home.context.registry.get(super::GROUP, super::PLURAL).unwrap();
-        // as a watch from the beginning does
+        // like a watch that starts from the beginning
         self.home.context.objects.reach_back(0).await;
         let mut cursor = kind.collection.subscribe(objects::Scope::All, 0).unwrap();
         loop {
@@ -334,7 +334,7 @@ async fn templates_are_sealed_and_limits_hold() {
     let watch = "/clusters/l/api/v1/watch/configmaps";
     let first = server.send(&admin(), Method::GET, watch, &Value::Null).await;
     assert_eq!((first.status().as_u16(), server.get(watch).await.0), (200, 429));
-    // without a limit of its own, a workspace has that of the server, which is 2 here
+    // a workspace that sets no limit has the server's, which is 2 here
     let watch = "/clusters/n/api/v1/watch/configmaps";
     server.create("n", json!({})).await;
     for (limits, open) in [(json!(null), 2), (json!({"watches": 3}), 3), (json!({"watches": 1}), 1)] {
@@ -478,7 +478,7 @@ async fn a_workspace_takes_no_more_than_its_share_of_the_seats() {
     all_wait(&mut second, &maps("b"), &max).await;
     drop(sending);
     assert_eq!(second.remove(0).await.status().as_u16(), 200);
-    // the objects of `default` are not those of a workspace, and a workspace begins with those of a new server
+    // a workspace does not begin with the objects of `default`, but with those of a new server
     let names = async |prefix: &str| {
         let (_, body) = server.get(&format!("{prefix}{flows}/flowschemas")).await;
         let list = machinery::value::decode(body.as_bytes()).unwrap();
@@ -644,7 +644,7 @@ async fn durable_workspaces_are_there_after_a_crash() {
         }
         assert_eq!(server.get("/clusters/gone/version").await.0, 404);
         assert_eq!(server.reported("f", "Failed").await, failed);
-        // of a, b, c, r, origin, unused, of-unused, and the empty APIs of three releases
+        // the branches of a, b, c, r, origin, unused and of-unused, and of the empty APIs of three releases
         assert_eq!(store.branches().len(), 10);
         server.stop.send_replace(true);
     }
@@ -728,7 +728,7 @@ async fn durable_forks_of_earlier_revisions_are_whole_once_they_are_there() {
     assert_eq!((again.put("e", "more").await, again.names("e").await.len()), (201, 2));
     assert_eq!(again.change("e", json!({"reset": "1"})).await.0, 200);
     assert_eq!(again.names("e").await, ["one"]);
-    // one that a crash has lost cannot be made again, since the history is gone
+    // a fork of an earlier revision that a crash has lost cannot be made again, since the history is gone
     let uid = again.workspaces.workspace("e").unwrap().uid.clone();
     let lost = copy(copied.path());
     drop(again);
@@ -740,7 +740,7 @@ async fn durable_forks_of_earlier_revisions_are_whole_once_they_are_there() {
     assert_eq!(without.get("/clusters/e/version").await.0, 403);
 }
 
-/// After a crash, the objects of workspaces can be ahead of the log of their branches, which has nothing after them.
+/// After a crash, Workspace objects can be ahead of the log of branches, which then lacks their latest changes.
 #[tokio::test]
 async fn forks_resets_and_deletions_that_a_crash_has_lost_are_made_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -790,7 +790,7 @@ async fn one_request_creates_and_returns_a_kubeconfig() {
     assert_eq!(server.put("a", "one").await, 201);
     assert_eq!(post(&admin(), "b", json!({"from": {"workspace": "a"}})).await.0, 201);
     assert_eq!(server.names("b").await, ["one"]);
-    // the kubeconfig of a workspace that ends is not one of the next workspace with that name
+    // the kubeconfig of an expiring workspace does not work for the next workspace with that name
     let (_, config) = post(&admin(), "t", json!({"ttl": "1h"})).await;
     let url = config.items_at(&["clusters"])[0].str_at(&["cluster", "server"]).to_owned();
     let path = format!("{}/api/v1/namespaces/default", url.strip_prefix("https://pintle.example.com").unwrap());
@@ -814,7 +814,7 @@ async fn one_request_creates_and_returns_a_kubeconfig() {
     }
 }
 
-/// An export has the objects of workspaces, and nothing of what they hold.
+/// An export contains the Workspace objects, but not the content of the workspaces.
 #[tokio::test]
 async fn imported_templates_say_that_they_are_empty() {
     let directory = tempfile::tempdir().unwrap();
@@ -833,7 +833,7 @@ async fn imported_templates_say_that_they_are_empty() {
         let status = server.reported(name, "Ready").await;
         status.str_at(&["message"]).contains("the template is empty")
     };
-    // the first report is of the time before it was a template
+    // the first report was made before it was a template
     while !is_empty("u").await {
         tokio::task::yield_now().await;
     }

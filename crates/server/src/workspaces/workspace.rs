@@ -1,4 +1,4 @@
-//! A workspace: what it is to be, its store, and its context while it is used.
+//! A workspace: its specification, its store, and its context while it is used.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,24 +17,26 @@ use super::label::{Label, WantedRevision, wanted_revision};
 use crate::http::{Edge, OpenCount};
 use crate::testing::KeptObservations;
 
-/// The store that a workspace begins from, and how it is to be read.
+/// A store that a workspace can begin from, and what is needed to read it.
 #[derive(Clone)]
 pub struct Origin {
     pub store: Arc<dyn Store>,
     pub layout: Layout,
     pub release: Release,
-    /// Whether the store has the objects of workspaces, which are to be seen in `default` only.
+    /// Whether the store contains Workspace objects. They are removed in forks, because only `default` has them.
     pub has_workspaces: bool,
     /// Whether the store has every object that this version of the server creates at its start.
     pub is_complete: bool,
-    /// The objects of the source, which has those of the store at its revision, as long as they are in memory.
+    /// The decoded objects of the source, as long as they are in memory. Their state at the revision `at` equals the
+    /// store's.
     pub objects: Weak<Objects>,
-    /// The revision of the source at which it was forked; `None` if it is the one that the store begins with.
+    /// The revision at which the source was forked; `None` if that is the revision that the store begins with.
     pub at: Option<Revision>,
 }
 
 impl Origin {
-    /// The objects of the store, if they need not be decoded. `default` shows its workspaces, so its forks decode their own.
+    /// The objects of the store, if the source has them decoded. Forks of `default` decode their own, because those
+    /// of `default` include the Workspace objects.
     pub async fn frozen(&self) -> Option<Frozen> {
         if self.has_workspaces {
             return None;
@@ -48,21 +50,21 @@ impl Origin {
     }
 }
 
-/// The newest revision of a store in memory, which responds at once.
+/// The newest revision of a store in memory. Such a store responds at once.
 pub fn revision_of(store: &dyn Store) -> Revision {
     store.head().now_or_never().and_then(Result::ok).unwrap_or_default()
 }
 
 /// The source of a new workspace.
 pub enum Fork {
-    /// An API without objects of users, which emulates this release, or that of the server.
+    /// An empty API that emulates this release, or the server's if there is none.
     Empty(Option<Release>),
     Of(Origin),
-    /// In the log of the store, where the fork has been made.
+    /// A fork that has already been made in the log of the store.
     Kept(Origin),
 }
 
-/// Where the store of a workspace is.
+/// Where the content of a workspace is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keeping {
     Memory,
@@ -72,40 +74,40 @@ pub enum Keeping {
 
 /// The content of a workspace.
 pub enum WorkspaceContent {
-    /// An API without objects of users, which has not been used yet, and the release of its source.
+    /// An empty API that has not been used yet, and the release that it inherits from its source.
     Pristine(Option<Release>),
     Begun {
         store: Arc<dyn Store>,
-        /// Whether the store has not changed since it was forked from that of the origin.
+        /// Whether the store is unchanged since it was forked from the origin's.
         is_fresh: bool,
-        /// The content at the beginning, for resets. A durable workspace has a store of its own for it.
+        /// The content to which resets return. Durable workspaces keep it in a store of its own instead.
         origin: Origin,
         keeping: Keeping,
     },
     /// A copy in a store that several servers share, and the release that it emulates.
     Copied { id: String, release: Release, store: Option<Arc<dyn Store>> },
-    /// In such a store: its copy is not whole yet.
+    /// In a shared store: the copy is not complete yet.
     Awaited,
-    /// It cannot begin, for this reason.
+    /// The workspace cannot begin, for this reason.
     Failed(String),
 }
 
-/// The stores of a workspace, which have the same layout.
+/// The stores of a workspace. Both have the same layout.
 pub struct KeptStores {
-    /// Its content.
+    /// The current content.
     pub content: Arc<dyn Store>,
-    /// Its content at the beginning, for resets.
+    /// The content to which resets return.
     pub origin: Option<OriginStore>,
     pub layout: Layout,
 }
 
 /// The store to which a reset returns.
 pub enum OriginStore {
-    /// It is written to as any other.
+    /// A store that is written to like any other.
     Writable(Arc<dyn Store>),
     /// The content of a branch at its beginning, which the log can rewrite.
     Branch(Arc<dyn Store>),
-    /// In memory, it stays as it was when the workspace began.
+    /// A store in memory, which cannot be rewritten.
     Fixed(Arc<dyn Store>),
 }
 
@@ -113,9 +115,9 @@ struct WorkspaceState {
     spec: Spec,
     content: WorkspaceContent,
     opened: Option<Arc<Opened>>,
-    /// Its usage when that was last written to its status.
+    /// The usage that was last noted for the status.
     usage: Option<WorkspaceUsage>,
-    /// Whether an earlier run of the server has reported it as ready, and its content is missing.
+    /// Whether its status says that it was ready, although its content is missing: the object was imported.
     is_imported: bool,
     /// Whether the workspace has been deleted.
     is_gone: bool,
@@ -126,24 +128,24 @@ pub struct Workspace {
     pub name: Text,
     pub uid: Text,
     state: Mutex<WorkspaceState>,
-    /// Notified when an awaited copy is whole, or never will be.
+    /// Notified when an awaited copy is complete, or has failed.
     settled: Notify,
-    /// Held while the context is being made.
+    /// Held while the context is being made, so that only one request makes it.
     pub turn: tokio::sync::Mutex<()>,
     /// Observations of the objects of `testing.pintle.dev`.
     pub kept: Arc<KeptObservations>,
 }
 
-/// The context of a workspace that is used.
+/// The context of a workspace in use.
 pub struct Opened {
     pub edge: Arc<Edge>,
     pub stop: watch::Sender<bool>,
-    /// WebSockets.
+    /// Counts open WebSockets.
     pub open: Arc<OpenCount>,
     pub used: Mutex<Instant>,
-    /// Cloned by each request and watch.
+    /// Each request and watch holds a clone; without one, the context may be dropped.
     pub requests: Arc<()>,
-    /// Cloned by each watch.
+    /// Each watch holds a clone.
     pub watches: Arc<()>,
     /// Names the workspace in the lines of the log.
     pub span: tracing::Span,
@@ -159,14 +161,15 @@ pub struct WorkspaceUsage {
 
 impl WorkspaceUsage {
     pub fn of(objects: &Objects) -> WorkspaceUsage {
-        // an engine that does not keep values in memory does not count them
+        // a store that does not keep values in memory does not know their size
         let bytes = objects.store().live_bytes().unwrap_or_else(|| objects.bytes());
         WorkspaceUsage { objects: objects.count(), bytes }
     }
 }
 
 impl Opened {
-    /// Limits what the workspace may use. History may take as many bytes as objects, so that it counts at most once more.
+    /// Applies the limits of the workspace. Its history may be as large as its objects may be, so it counts at most
+    /// as much as they do.
     pub fn limit_to(&self, limits: &Limits) {
         let context = &self.edge.context;
         context.flow.iter().for_each(|flow| flow.limit_to(limits.requests_in_flight));
@@ -177,19 +180,20 @@ impl Opened {
         WorkspaceUsage::of(&self.edge.context.objects)
     }
 
-    /// The number of watches. The request of one over a WebSocket ends when the WebSocket opens.
+    /// The number of watches. Open WebSockets are added, because the request of a watch over a WebSocket ends when
+    /// the WebSocket opens.
     pub fn watches(&self) -> usize {
         Arc::strong_count(&self.watches) - 1 + self.open.count()
     }
 
-    /// Whether it has not been used for some time, and no response is being sent.
+    /// Whether the context has not been used for the time `after`, and no response is being sent.
     fn is_idle(&self, after: Duration) -> bool {
         Arc::strong_count(&self.requests) == 1 && self.open.count() == 0 && self.used.lock().elapsed() >= after
     }
 }
 
 impl WorkspaceState {
-    /// The source of a fork whose store is `store`.
+    /// The origin of a fork of this workspace into `store`.
     fn fork_of(&self, origin: &Origin, store: Arc<dyn Store>, at: Option<Revision>) -> Origin {
         let objects = match (&self.opened, &self.content) {
             (Some(opened), _) => Arc::downgrade(&opened.edge.context.objects),
@@ -213,7 +217,8 @@ impl Workspace {
         }
     }
 
-    /// Takes another specification: seals a template, or resets the workspace if its text asks for it.
+    /// Adopts a changed specification: seals the workspace if it is a template now, and resets it if the text of
+    /// `reset` differs.
     pub fn change(&self, spec: Spec, log: Option<&dyn Branching>) {
         let mut state = self.state.lock();
         let is_reset = spec.reset != state.spec.reset;
@@ -231,7 +236,7 @@ impl Workspace {
         close(closed);
     }
 
-    /// Takes what the object says of a workspace in a shared store.
+    /// In a shared store: adopts the specification and the content that the Workspace object names.
     pub fn follow(&self, spec: Spec, content: WorkspaceContent) {
         let mut state = self.state.lock();
         let is_sealed = spec.template && !state.spec.template;
@@ -250,13 +255,14 @@ impl Workspace {
         close(closed);
     }
 
-    /// Whether its copy is not whole yet.
+    /// Whether the copy of the workspace is not complete yet.
     pub fn is_awaited(&self) -> bool {
         let state = self.state.lock();
         matches!(state.content, WorkspaceContent::Awaited) && !state.is_gone
     }
 
-    /// Waits until the workspace is whole, or never will be. Returns whether it is so in time.
+    /// Waits until the copy of the workspace is complete or has failed. Returns false if that takes longer than
+    /// `within`.
     pub async fn settled(&self, within: Duration) -> bool {
         if !self.is_awaited() {
             return true;
@@ -264,7 +270,7 @@ impl Workspace {
         let settled = async {
             loop {
                 let mut notified = std::pin::pin!(self.settled.notified());
-                // registered before the look, so that no change is missed
+                // registered before the check, so that no notification is missed
                 notified.as_mut().enable();
                 if !self.is_awaited() {
                     return;
@@ -275,7 +281,7 @@ impl Workspace {
         tokio::time::timeout(within, settled).await.is_ok()
     }
 
-    /// The copy that it is in a shared store, and the release that this emulates.
+    /// In a shared store: the id of the workspace's copy, and the release that it emulates.
     pub fn copy(&self) -> Option<(String, Release)> {
         match &self.state.lock().content {
             WorkspaceContent::Copied { id, release, .. } => Some((id.clone(), *release)),
@@ -283,7 +289,7 @@ impl Workspace {
         }
     }
 
-    /// Sets the opened store of a copy, unless another one has replaced the copy.
+    /// Remembers the opened store of a copy, unless another copy has replaced it.
     pub fn set_copy(&self, copy: &str, opened: &Arc<dyn Store>) {
         if let WorkspaceContent::Copied { id, store, .. } = &mut self.state.lock().content
             && id == copy
@@ -300,7 +306,7 @@ impl Workspace {
         self.state.lock().spec.clone()
     }
 
-    /// The release that the workspace emulates, unless it is that of the server, before it has begun.
+    /// The release that the workspace emulates; `None` for the server's, as long as the workspace has not begun.
     pub fn release(&self) -> Option<Release> {
         let state = self.state.lock();
         match state.content {
@@ -309,7 +315,7 @@ impl Workspace {
         }
     }
 
-    /// Why the workspace cannot be used, if so.
+    /// Why the workspace cannot be used, if it cannot.
     pub fn failure(&self) -> Option<String> {
         match &self.state.lock().content {
             WorkspaceContent::Failed(why) => Some(why.clone()),
@@ -317,18 +323,19 @@ impl Workspace {
         }
     }
 
-    /// Notes that an earlier run of the server has reported it as ready, and its content is missing.
+    /// Notes that the status says that the workspace was ready, although its content is missing: the object was
+    /// imported.
     pub fn note_import(&self) {
         self.state.lock().is_imported = true;
     }
 
-    /// Whether it is a template that holds nothing that was written to it.
+    /// Whether it is a template into which nothing was written before it was sealed.
     pub fn is_hollow(&self) -> bool {
         let state = self.state.lock();
         state.spec.template && (state.is_imported || matches!(state.content, WorkspaceContent::Pristine(_)))
     }
 
-    /// Waits until its store has begun. One that cannot begin makes the workspace fail.
+    /// Waits until the store of the workspace has begun. If the store cannot begin, the workspace fails.
     pub async fn begun(&self) {
         let begins = match &self.state.lock().content {
             WorkspaceContent::Begun { store, .. } => store.clone(),
@@ -360,7 +367,7 @@ impl Workspace {
         }
     }
 
-    /// The source for another workspace in memory that begins as this one began.
+    /// Forks the state in which this workspace began, for another workspace in memory.
     pub fn fork_origin(&self, log: Option<&dyn Branching>) -> Result<Fork, String> {
         let state = self.state.lock();
         let release = |of: Option<Release>| state.spec.release.or(of);
@@ -381,7 +388,7 @@ impl Workspace {
         }
     }
 
-    /// What a durable workspace begins from, which has this uid: a fork in the log. The error is one line.
+    /// Forks this workspace in the log, for the durable workspace with the given uid. Fails with a one-line message.
     pub fn fork_in_log(&self, log: &dyn Branching, uid: &Text, spec: &Spec) -> Result<Fork, String> {
         let state = self.state.lock();
         let not_forked = || "its store cannot be forked".to_owned();
@@ -389,7 +396,8 @@ impl Workspace {
         match &state.content {
             WorkspaceContent::Pristine(release) => {
                 let release = state.spec.release.or(*release);
-                // the source may have begun, or be gone, when this workspace is first used after a start of the server
+                // the label records the release, because after a restart the source may have begun, or may not exist
+                // any more
                 let label = Label { release, has_workspaces: false, has_begun: false, reset };
                 log.begin(uid.as_bytes(), BranchSource::Nothing, &label.encode()).ok_or_else(not_forked)?;
                 Ok(Fork::Empty(release))
@@ -426,8 +434,8 @@ impl Workspace {
         }
     }
 
-    /// The store, and how it is read; `None` if the workspace has to [begin](Self::begin). Objects that are in memory already are
-    /// returned once, since the store changes afterwards.
+    /// The store, and what is needed to read it; `None` if the workspace has to [begin](Self::begin). Only the first
+    /// call returns the decoded objects of the origin, because the store changes afterwards.
     pub fn content(&self) -> Result<Option<Origin>, String> {
         match &mut self.state.lock().content {
             WorkspaceContent::Pristine(_) => Ok(None),
@@ -442,7 +450,7 @@ impl Workspace {
         }
     }
 
-    /// The stores, which are about to be written to directly, unless the workspace has not begun or is a copy.
+    /// The stores, for direct writes; `None` if the workspace has not begun or is a copy.
     pub fn kept_stores(&self, log: Option<&dyn Branching>) -> Option<KeptStores> {
         match &mut self.state.lock().content {
             WorkspaceContent::Begun { store, is_fresh, origin, keeping } => {
@@ -457,7 +465,7 @@ impl Workspace {
         }
     }
 
-    /// Begins as a fork, unless it has been deleted.
+    /// Begins as the fork that `fork` makes, unless the workspace has begun or been deleted.
     pub fn begin(&self, fork: impl FnOnce(&Spec) -> Result<Fork, String>) {
         let mut state = self.state.lock();
         if let WorkspaceContent::Pristine(_) = state.content
@@ -467,7 +475,7 @@ impl Workspace {
         }
     }
 
-    /// The context, if there is one, with a guard for the time that it is used.
+    /// The context, if there is one. It is not dropped while the guard exists.
     pub fn enter(&self) -> Option<(Arc<Opened>, Arc<()>)> {
         let opened = self.state.lock().opened.clone()?;
         *opened.used.lock() = clock::instant();
@@ -480,7 +488,8 @@ impl Workspace {
         self.state.lock().opened.as_ref().map(|opened| opened.edge.context.objects.clone())
     }
 
-    /// Sets the context, unless the workspace has been deleted meanwhile, or reset: then `store` is not its own any more.
+    /// Sets the context. If the workspace has been deleted meanwhile, or reset so that `store` is no longer its own,
+    /// closes the context instead.
     pub fn set_opened(&self, opened: Arc<Opened>, store: &Arc<dyn Store>) {
         let mut state = self.state.lock();
         let is_current = match &state.content {
@@ -500,7 +509,7 @@ impl Workspace {
         }
     }
 
-    /// Ends the workspace.
+    /// Ends the workspace for good, and its context with it.
     pub fn close(&self) {
         let mut state = self.state.lock();
         state.is_gone = true;
@@ -510,7 +519,7 @@ impl Workspace {
         close(opened);
     }
 
-    /// Notes what the workspace holds, if it is in use. Returns whether that has changed.
+    /// Notes the usage of the workspace, if it is in use. Returns whether the usage has changed.
     pub fn note_usage(&self) -> bool {
         let mut state = self.state.lock();
         let Some(usage) = state.opened.as_ref().map(|opened| opened.usage()) else { return false };
@@ -522,32 +531,32 @@ impl Workspace {
         self.state.lock().usage
     }
 
-    /// Drops the context if no request uses it.
+    /// Drops the context if it has been idle for the time `after`.
     pub fn rest(&self, after: Duration) {
         let idle = self.state.lock().opened.take_if(|opened| opened.is_idle(after));
         close(idle);
     }
 }
 
-/// What a workspace held at an earlier revision, if its objects keep that. The error is one line.
+/// The content of a workspace at an earlier revision, if it still has that history. Fails with a one-line message.
 pub fn earlier(name: &str, objects: Option<&Arc<Objects>>, revision: Revision) -> Result<Snapshot, String> {
-    // a context that was dropped has taken the events with it
+    // the history is lost when an idle workspace drops its context
     let snapshot = objects.and_then(|objects| objects.snapshot_at(revision));
     snapshot.ok_or_else(|| not_kept(name, &revision.to_string()))
 }
 
-/// Looks up what a workspace held at an earlier revision when it is called, in the thread that calls it.
+/// Defers [`earlier`] until it is called, in the thread of the caller.
 pub fn later_earlier(name: &str, objects: Option<Arc<Objects>>, revision: Revision) -> store::Earlier {
     let name = name.to_owned();
     Box::new(move || earlier(&name, objects.as_ref(), revision))
 }
 
-/// Why an earlier revision cannot be forked.
+/// The message if an earlier revision is no longer in the history.
 pub fn not_kept(name: &str, revision: &str) -> String {
     format!("workspace {name:?} does not keep what it held at resourceVersion {revision}")
 }
 
-/// The error is one line.
+/// Fails with a one-line message unless the store has begun.
 fn require_begun(name: &str, store: &dyn Store) -> Result<(), String> {
     match store.head().now_or_never() {
         Some(Ok(_)) => Ok(()),
@@ -559,12 +568,12 @@ fn is_not_ready(name: &str) -> String {
     format!("workspace {name:?} is not ready")
 }
 
-/// Why a fork cannot be durable.
+/// The message if a durable fork of an ephemeral workspace is asked for.
 pub fn is_ephemeral(name: &str) -> String {
     format!("workspace {name:?} is ephemeral, so a fork of it has to be ephemeral too: set spec.ephemeral to true")
 }
 
-/// Ends watches and controllers.
+/// Ends the watches and controllers of a context.
 fn close(opened: Option<Arc<Opened>>) {
     if let Some(opened) = opened {
         opened.stop.send_replace(true);
@@ -572,7 +581,7 @@ fn close(opened: Option<Arc<Opened>>) {
 }
 
 impl WorkspaceContent {
-    /// What a workspace holds when it begins; the error is why it cannot.
+    /// The content of a workspace that begins as a fork, or the reason why it cannot begin.
     pub fn begin(fork: Result<Fork, String>) -> WorkspaceContent {
         let (store, origin, keeping) = match fork {
             Ok(Fork::Empty(release)) => return WorkspaceContent::Pristine(release),
@@ -586,8 +595,8 @@ impl WorkspaceContent {
         WorkspaceContent::Begun { store, is_fresh: true, origin, keeping }
     }
 
-    /// Goes back to the origin. Its revision is later than any that clients have seen, so that watches and continue tokens from
-    /// before have expired.
+    /// Returns to the origin. The next revision is later than any that clients have seen, so earlier watches and
+    /// continue tokens expire.
     fn reset(&mut self, uid: &Text, reset: String, log: Option<&dyn Branching>) {
         let WorkspaceContent::Begun { store, is_fresh, origin, keeping } = self else { return };
         let fresh = match keeping {
@@ -604,7 +613,7 @@ impl WorkspaceContent {
         if *keeping == Keeping::Log {
             origin.store = store.clone();
             if origin.at.is_none() {
-                // the store begins with another revision than its source had
+                // the revisions of the objects in memory differ from the store's, which begins at a later one
                 origin.objects = Weak::new();
             }
         }

@@ -1,5 +1,5 @@
-//! The branches of the committer, which alone begins, resets and ends them, so that their content and the order of the log
-//! agree.
+//! The branches, as the committer sees them. Only the committer begins, resets and ends branches, so that their
+//! content agrees with the order of the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use super::state::Shared;
 use crate::contract::Revision;
 use crate::contract::content::{Images, Map, Number};
 
-/// An entry that is not in the log yet. What depends on it comes later in the log, so it needs no sync of its own.
+/// An entry that is appended before the next writes. It needs no sync of its own: what depends on it comes later in
+/// the log, and is synced with it.
 struct Pending {
     position: Revision,
     kind: Kind,
@@ -24,7 +25,8 @@ struct Pending {
 
 /// Changes that take effect only once they are in the log.
 enum Unwritten {
-    /// A part of an earlier revision: what it begins with is nowhere else after a crash.
+    /// A fork of an earlier revision. After a crash, only its entry has the content that it begins with, so it must
+    /// be in the log first.
     Fork {
         branch: Arc<BranchState>,
         lineage: Lineage,
@@ -44,7 +46,7 @@ pub struct LiveBranches {
     all: BTreeMap<Number, Arc<BranchState>>,
     pending: Vec<Pending>,
     unwritten: Option<Unwritten>,
-    /// Operations that need a branch which has still to begin.
+    /// Operations on branches that have not begun yet.
     early: Vec<BranchOperation>,
     /// Whether the log has ever had branches.
     pub is_used: bool,
@@ -101,7 +103,7 @@ impl LiveBranches {
             Origin::Root => content(root),
             Origin::Branch(source) => content(&source.shared),
         };
-        // a source that could not begin has no number
+        // the source could not begin: its number is 0
         let is_missing = matches!(source, Origin::Branch(_)) && number == 0;
         if is_missing || matches!(share, Share::Newest(Some(at)) if at != newest) {
             return branch.end("the source of the branch has changed");
@@ -140,12 +142,13 @@ impl LiveBranches {
         branch.begin(lineage, head);
     }
 
-    /// Whether [`LiveBranches::entries`] have to be appended before anything else is done.
+    /// Whether a change waits for [`LiveBranches::entries`] to be appended. Nothing else may be done until then.
     pub fn has_unwritten(&self) -> bool {
         self.unwritten.is_some()
     }
 
-    /// Lets what had to be appended first take effect, or fails it and removes its entry, which is the last one.
+    /// Makes the waiting change take effect once its entry has been appended. If that failed, fails the change and
+    /// removes the entry, which is the last one.
     pub fn settle(&mut self, appended: Result<(), String>) {
         let Some(unwritten) = self.unwritten.take() else { return };
         if appended.is_err() {
@@ -171,7 +174,7 @@ impl LiveBranches {
         reply: oneshot::Sender<Result<(), String>>,
         log: Revision,
     ) {
-        // one after the other: they may be the same branch
+        // locked one after the other, because both may be the same branch
         let numbers = [&branch, on].map(|branch| branch.lineage.lock().number);
         if !numbers.iter().all(|number| self.all.contains_key(number)) {
             return drop(reply.send(Err("the branch has been replaced".to_owned())));
@@ -182,13 +185,13 @@ impl LiveBranches {
         self.unwritten = Some(Unwritten::Rebase { branch, base, base_bytes, reply });
     }
 
-    /// An operation whose branch is not waited for any more.
+    /// Takes an operation whose branch has begun, or has ended instead.
     pub fn next_early(&mut self) -> Option<BranchOperation> {
         let ready = self.early.iter().position(|operation| !operation.is_early())?;
         Some(self.early.remove(ready))
     }
 
-    /// Fails the operations that wait.
+    /// Fails the operations whose branches have not begun.
     pub fn stop(&mut self, why: &str) {
         self.early.drain(..).for_each(|operation| operation.fail(why));
     }
@@ -198,7 +201,7 @@ impl LiveBranches {
         if lineage.number == 0 {
             return new.end("the branch has not begun");
         }
-        // later than any revision that clients have seen
+        // a later revision than any client has seen, so that earlier watches and continue tokens expire
         let head = self.end(old) + 1;
         let number = self.push(&BranchEntry::Reset { number: lineage.number, head, label: new.label.clone() }, log);
         new.begin(Lineage { number, ..lineage }, head);
@@ -226,7 +229,7 @@ impl LiveBranches {
         log + self.pending.len() as Revision + 1
     }
 
-    /// The entries that precede the next ones.
+    /// The entries to append before the next writes.
     pub fn entries(&self) -> impl Iterator<Item = LogEntry<'_>> {
         self.pending.iter().map(|pending| {
             let Pending { position, kind, key, value } = pending;
@@ -239,7 +242,7 @@ impl LiveBranches {
         self.pending.clear();
     }
 
-    /// The branches as they are, for a checkpoint. `at` is the revision of the last entry of the log.
+    /// The state of all branches, for a checkpoint. `at` is the revision of the last entry of the log.
     pub fn images(&self, root: &Shared, at: Revision) -> Images {
         let state = root.lock();
         let of_root = (state.head, state.compacted);

@@ -1,4 +1,4 @@
-//! Priority: sets the priority of a Pod, or of a group of Pods, to that of its PriorityClass.
+//! Priority: sets the priority and the preemption policy of a Pod, or of a group of Pods, from its PriorityClass.
 
 use machinery::Value;
 
@@ -26,7 +26,7 @@ pub fn admit(call: &PluginRequest<'_>, object: &mut Value) -> Decision {
 struct Prioritized {
     /// Its name in messages.
     what: &'static str,
-    /// Whether its preemption policy depends on a feature gate.
+    /// Whether its preemption policy is set only with the feature gate `PodGroupPreemptionPolicy`.
     is_gated: bool,
 }
 
@@ -86,7 +86,8 @@ fn resolve(call: &PluginRequest<'_>, object: &mut Value, kind: &Prioritized) -> 
     Ok(())
 }
 
-/// The default class: of several, the one with the lowest value.
+/// The default class. Concurrent writes can pass [`validate`] together; of several defaults, the one with the lowest
+/// value counts.
 fn default_class(call: &PluginRequest<'_>) -> Option<Value> {
     let classes = call.all(API_GROUP, PLURAL).into_iter().map(|stored| stored.body.to_value(stored.revision));
     let defaults = classes.filter(|class| class.get("globalDefault").and_then(Value::as_bool) == Some(true));

@@ -1,7 +1,7 @@
 //! Mutating and validating webhooks.
 //!
-//! Mutating webhooks are called one after the other, in the order of their configurations' names, and those from
-//! manifests first. Validating webhooks are called in parallel.
+//! Mutating webhooks are called one after the other: first those from manifests, then those from the API, each in the
+//! order of their configurations' names. Validating webhooks are called in parallel.
 
 mod measure;
 mod review;
@@ -77,7 +77,7 @@ impl HookKind {
         }
     }
 
-    /// The layer of its calls in the annotations of audit events.
+    /// The layer under which audit events record the time of its calls.
     fn layer(self) -> Layer {
         match self {
             HookKind::Mutating => Layer::MutatingWebhooks,
@@ -97,7 +97,7 @@ impl HookKind {
 /// Webhooks by the name of their configuration.
 pub type Configurations = OrdMap<Text, Arc<[Hook]>>;
 
-/// All webhooks: those of configurations in the API, which events update, and those of manifests.
+/// All webhooks: those configured in the API, which events keep up to date, and those configured in manifests.
 #[derive(Default)]
 pub struct Webhooks {
     mutating: Sources<Configurations>,
@@ -271,7 +271,8 @@ impl Hook {
     }
 }
 
-/// The place of a webhook among the webhooks of a write: the round of the chain, and the index in it.
+/// Identifies a call in the audit annotations of a write: the round (0, or 1 for reinvocations), and the webhook's
+/// index in it.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub round: usize,
@@ -338,8 +339,8 @@ impl Webhooks {
         MutatingWebhooks { in_force: self.mutating.in_force(scope), client: &self.client }
     }
 
-    /// Calls the validating webhooks in parallel. An error of matching is returned before any of them is called; otherwise the error
-    /// is that of the first webhook, in order, that rejects the write.
+    /// Calls the validating webhooks in parallel. If matching fails for one of them, none is called. If several
+    /// reject the write, the error of the first one in order is returned.
     pub async fn validate(&self, attributes: &Attributes<'_>, scope: SourceScope) -> Result<(), Status> {
         let in_force = self.validating.in_force(scope);
         let mut calls = vec![];
@@ -367,7 +368,7 @@ impl MutatingWebhooks<'_> {
         self.in_force.hooks()
     }
 
-    /// Calls one of the webhooks; returns the patched object in the version of the request.
+    /// Calls a webhook if it wants the write, and returns the patched object in the version of the request.
     pub async fn call(&self, hook: &Hook, attributes: &Attributes<'_>, place: Place) -> Result<Option<Value>, Status> {
         let Some((version, objects)) = hook.wants(attributes).await? else { return Ok(None) };
         let patched = hook.call(self.client, attributes, version, &objects, place).await;

@@ -1,4 +1,5 @@
-//! The claims of tokens, with the types that go-jose gives them: a signed token whose claims have other types is refused.
+//! The claims of ServiceAccount tokens, parsed to go-jose's types: a token is refused if a claim has another type,
+//! even though its signature is valid.
 
 use base::metrics::METRICS;
 use machinery::value::quote_list;
@@ -7,11 +8,11 @@ use machinery::{Text, Value};
 use super::CredentialWarnings;
 use crate::limits;
 
-/// The claims of a verified token. Those of RFC 7519 are parsed, those of Kubernetes are kept as they are.
+/// The claims of a token whose signature is valid. The claims of RFC 7519 are parsed. Other claims are kept as JSON.
 pub struct AccountClaims {
     pub issuer: Text,
     pub subject: Text,
-    /// Empty for tokens that are for this server alone.
+    /// If empty, the token is for this server's own audiences.
     pub audiences: Vec<Text>,
     pub id: Text,
     expiry: Option<i64>,
@@ -22,7 +23,7 @@ pub struct AccountClaims {
 }
 
 impl AccountClaims {
-    /// Converts the claims to their types. The error is go-jose's, which TokenReviews show.
+    /// Parses the claims. An error has go-jose's text, because TokenReviews show it.
     pub fn parse(all: &Value) -> Result<AccountClaims, String> {
         let claims = AccountClaims {
             issuer: text(all, "iss")?,
@@ -38,17 +39,18 @@ impl AccountClaims {
         Ok(claims)
     }
 
-    /// The realm of the account; empty for an account of the server itself.
+    /// The realm (workspace) that issued the token; empty for the server's own API.
     pub fn realm(&self) -> &str {
         self.all.str_at(&[super::REALM_CLAIM])
     }
 
-    /// A claim of Kubernetes; null if there is none.
+    /// A claim that is not part of RFC 7519; null if there is none.
     pub fn private(&self, name: &str) -> &Value {
         self.all.get(name).unwrap_or(&Value::Null)
     }
 
-    /// The requested audiences that the token is for; `own` are those of this server.
+    /// The audiences in `wanted` that the token is for. If the token or the request names none, it means the server's
+    /// own.
     pub fn accepted_audiences(&self, wanted: &[Text], own: &[Text]) -> Result<Vec<Text>, String> {
         let given = if self.audiences.is_empty() { own } else { &self.audiences };
         let wanted = if wanted.is_empty() { own } else { wanted };
@@ -60,8 +62,8 @@ impl AccountClaims {
         Ok(accepted)
     }
 
-    /// Refuses a token that is not valid yet or has expired, and one that never expires: no API server issues such a
-    /// token.
+    /// Refuses a token that is not valid yet, has expired, or never expires: no API server issues a token without an
+    /// expiry.
     pub fn check_times(&self, now: i64) -> Result<(), String> {
         let (earliest, latest) = (now - limits::ACCOUNT_LEEWAY, now + limits::ACCOUNT_LEEWAY);
         let refused = if self.not_before.is_some_and(|begin| latest < begin) {
@@ -76,12 +78,13 @@ impl AccountClaims {
         Err(refused.to_owned())
     }
 
-    /// Whether the token has just been issued.
+    /// Whether the token is so new that the objects it refers to may not have arrived from another server yet.
     pub fn is_new(&self, now: i64) -> bool {
         self.issued_at.is_some_and(|issued| now.abs_diff(issued) <= limits::ACCOUNT_NEW)
     }
 
-    /// Counts an extended token, and annotates the request if its client should have renewed it.
+    /// Counts a token that is valid for longer than its client is expected to use it. If the client should have
+    /// renewed it by now, the audit event is annotated.
     pub fn remark_age(&self, now: i64, remarks: &mut CredentialWarnings) {
         match self.warn_after {
             None | Some(0) => {}

@@ -1,4 +1,5 @@
-//! Estimates of calls: applies the rows of the table of costs to the sizes of the arguments.
+//! Estimates the cost and the result size of calls: applies the overload's row in the table of costs to the sizes of
+//! the arguments.
 
 use super::{Entries, Estimator, Facts, ONE, Range};
 use crate::ast::{Expr, Kind, Literal};
@@ -11,7 +12,7 @@ use crate::library::costs::{Contained, CostFormula, Given, LIST_COST, Operand, R
 const ADDRESS: Range = Range { min: 4, max: 16 };
 /// The length of the names of formats.
 const FORMAT_NAME: Range = Range { min: 1, max: 64 };
-/// Requirements per character of a selector, and the cost of each.
+/// A selector has at most one requirement for every two characters; the cost of each requirement.
 const REQUIREMENTS_PER_CHARACTER: f64 = 0.5;
 const REQUIREMENT_COST: f64 = 50.0;
 const SELECTOR_COST: Range = Range::fixed(10);
@@ -40,7 +41,7 @@ impl<'c, 'd> EstimatedCall<'c, 'd> {
         }
     }
 
-    /// The size of an operand, unknown if it has none.
+    /// The size of an operand; unknown if the call has no such operand.
     fn size(&self, operand: Operand) -> Range {
         self.argument(operand).map_or(Range::UNKNOWN, known)
     }
@@ -53,7 +54,8 @@ impl<'c, 'd> EstimatedCall<'c, 'd> {
         }
     }
 
-    /// The entries of the result of a conditional or a concatenation, which come from either of the last two operands.
+    /// The entries of the result of a conditional or a concatenation: they can come from either of the last two
+    /// operands.
     pub(super) fn result_entries(&self, overload: &Overload) -> Option<Entries> {
         let (Size::Either | Size::Sum, [.., left, right]) = (&overload.definition.costs.size, self.args.as_slice())
         else {
@@ -65,7 +67,7 @@ impl<'c, 'd> EstimatedCall<'c, 'd> {
 }
 
 impl<'c, 'd> Estimator<'c, 'd> {
-    /// The cost of a call of one of its overloads, arguments included.
+    /// The cost of a call, arguments included, if it resolves to this overload.
     pub(super) fn overload_cost(
         &self,
         call: &EstimatedCall<'c, 'd>,
@@ -150,7 +152,7 @@ impl<'c, 'd> Estimator<'c, 'd> {
         })
     }
 
-    /// The items of a list or a map: the size that is declared for each, and their type.
+    /// The declared size and the type of the items of a list or a map.
     fn element(&self, list: &Argument<'c, 'd>) -> Option<(Range, &'c Type)> {
         let item = match list.t {
             Type::List(item) => &**item,
@@ -163,8 +165,8 @@ impl<'c, 'd> Estimator<'c, 'd> {
         Some((declared.unwrap_or(Range::UNKNOWN), item))
     }
 
-    /// One step per item, plus the steps through items that are strings or bytes. A string in place of the list costs
-    /// the steps through it.
+    /// The cost of traversing a list: a step per item, plus the traversal of items that are strings or bytes. If the
+    /// operand is a string, the cost of traversing that.
     fn traversal(&self, list: &Argument<'c, 'd>) -> Range {
         let count = known(list);
         match self.element(list) {
@@ -205,7 +207,7 @@ fn comparison(call: &EstimatedCall<'_, '_>) -> Range {
     Range { min: max.min(1), max }.by(STRING_FACTOR)
 }
 
-/// Two values of the same Kubernetes type are compared by its own rule.
+/// Comparing two values of a Kubernetes type has a cost of its own.
 fn equality(call: &EstimatedCall<'_, '_>) -> Range {
     let [left, right] = call.args.as_slice() else { return ONE };
     match left.t {
@@ -218,7 +220,7 @@ fn equality(call: &EstimatedCall<'_, '_>) -> Range {
     }
 }
 
-/// The sizes of the last two operands as one.
+/// The sizes of the last two operands, combined by `unite`.
 fn last_two(call: &EstimatedCall<'_, '_>, unite: fn(Range, Range) -> Range) -> Range {
     match call.args.as_slice() {
         [.., left, right] => unite(known(left), known(right)),
@@ -226,8 +228,8 @@ fn last_two(call: &EstimatedCall<'_, '_>, unite: fn(Range, Range) -> Range) -> R
     }
 }
 
-/// The size of a string in which each `old` is replaced by `new`: the minimum if nothing is found or every match shrinks,
-/// the maximum if nothing is found or every match grows.
+/// The size of a string in which each `old` is replaced by `new`. The minimum is the unchanged size unless `new` can
+/// be shorter than `old`, and the maximum unless it can be longer.
 fn replaced(text: Range, old: Range, new: Range) -> Range {
     let size = |text: u64, old: u64, new: u64, unchanged: bool| match old {
         // the empty string is found around every character
@@ -241,7 +243,7 @@ fn replaced(text: Range, old: Range, new: Range) -> Range {
     }
 }
 
-/// Rounds up; 2^64, which an unknown size rounds to, becomes 2^63 as in kube-apiserver.
+/// Rounds up. An unknown size rounds to 2^64, which becomes 2^63 as in kube-apiserver.
 fn float_up(x: f64) -> u64 {
     let up = x.ceil();
     if up >= 18_446_744_073_709_551_616.0 { 1 << 63 } else { up as u64 }

@@ -62,12 +62,12 @@ fn pod_term(term: At) {
     label_keys(term);
 }
 
-/// A selector of Nodes.
+/// Validates a node selector.
 pub fn node_selector(selector: At) {
     selector.items_of("nodeSelectorTerms").for_each(|term| selector_term(term, Values::OfLabels));
 }
 
-/// The values that the expressions of a term may use.
+/// Whether the values in the expressions of a term must be valid label values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     OfLabels,
@@ -140,12 +140,12 @@ fn label_keys(term: At) {
         keys.items().for_each(|key| key.check_text(names::qualified_name));
     }
     let mut given: HashSet<&str> = selector.entries_of("matchLabels").map(|(key, _)| key).collect();
-    // the requirements that were added for the keys come last
+    // in order: `take_label_keys` has appended the requirements for the keys after the given ones
     for requirement in selector.items_of("matchExpressions") {
         let key = requirement.text("key");
         let place = matched.items().rposition(|known| known.as_text() == key);
         if let Some(place) = place.filter(|_| given.contains(key)) {
-            // upstream leaves out the name of the list
+            // a quirk of upstream: the path lacks the name of the list
             term.item(place).shown_as_text(key).invalid("exists in both matchLabelKeys and labelSelector");
         }
         given.insert(key);
@@ -156,8 +156,8 @@ fn label_keys(term: At) {
     }
 }
 
-/// Affinities and constraints of a new Pod may name label keys. Adds the labels that the Pod has for these keys to
-/// their selectors.
+/// Adds a requirement for each of `matchLabelKeys` and `mismatchLabelKeys` of a new Pod to the selector beside them,
+/// with the Pod's own value of that label.
 pub fn take_label_keys(pod: &mut Value) {
     let labels = pod.at(&["metadata", "labels"]).cloned().unwrap_or_default();
     let required = "requiredDuringSchedulingIgnoredDuringExecution";

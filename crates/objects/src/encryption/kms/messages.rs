@@ -1,8 +1,9 @@
-//! The messages of KMS v2 plugins (`v2/api.proto`), and the form of values in the store: facts of the protocol.
+//! The messages of KMS v2 plugins (`v2/api.proto`), and the stored form of the values that they encrypt. The protocol
+//! fixes names and numbers.
 
 use std::collections::BTreeMap;
 
-/// Paths of the calls.
+/// The gRPC paths of the calls.
 pub const STATUS: &str = "/v2.KeyManagementService/Status";
 pub const ENCRYPT: &str = "/v2.KeyManagementService/Encrypt";
 pub const DECRYPT: &str = "/v2.KeyManagementService/Decrypt";
@@ -57,7 +58,7 @@ pub struct DecryptResponse {
     pub plaintext: Vec<u8>,
 }
 
-/// The source is the key of AES-GCM itself.
+/// The source is itself the AES-GCM key.
 pub const SOURCE_KEY: i32 = 0;
 /// Each value has a key of its own, which HKDF-SHA256 derives from the source and the first bytes of the value.
 pub const SOURCE_SEED: i32 = 1;
@@ -69,7 +70,7 @@ pub struct EncryptedObject {
     pub data: Vec<u8>,
     #[prost(string, tag = "2")]
     pub key_id: String,
-    /// The source of keys, encrypted by the plugin.
+    /// The source of the key, encrypted by the plugin.
     #[prost(bytes = "vec", tag = "3")]
     pub source: Vec<u8>,
     #[prost(btree_map = "string, bytes", tag = "4")]

@@ -16,7 +16,7 @@ const TEXTS: ValueKind = ValueKind::Each(&ValueKind::Text);
 const ANYS: ValueKind = ValueKind::Each(&ValueKind::Any);
 
 static DOCUMENT: Message = Message::of(
-    // decoders merge the components with the message of schemas
+    // schemas are written into `components` messages of their own, which decoders merge with this one
     &[
         ("openapi", 1, ValueKind::Text),
         ("info", 2, ValueKind::Message(&INFO)),

@@ -1,4 +1,4 @@
-//! Access to the containers of Pods, for checks.
+//! Accessors for the containers of a Pod, shared by the checks.
 
 use machinery::Value;
 
@@ -23,7 +23,8 @@ pub fn security<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
     owner.at(&["securityContext", field]).filter(|value| !value.is_null())
 }
 
-/// Whether an update changes images or the number of containers; other updates are not checked.
+/// Whether an update of a Pod has to be checked: it changes an image or the number of (init) containers, or adds an
+/// ephemeral container.
 pub fn images_differ(pod: &Value, old: &Value) -> bool {
     for list in ["containers", "initContainers"] {
         let (new, old) = (pod.items_at(&["spec", list]), old.items_at(&["spec", list]));
