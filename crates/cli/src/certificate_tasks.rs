@@ -63,7 +63,7 @@ pub enum CertificateTask {
     },
 }
 
-/// Runs a task. The error is one line.
+/// Runs a task. Fails with a one-line message.
 pub fn run(task: &CertificateTask) -> Result<(), String> {
     match task {
         CertificateTask::List { place, output } => list(&directory(place)?, *output),

@@ -34,7 +34,7 @@ struct Inner {
 }
 
 impl Credentials {
-    /// Reads the certificates or makes them. The error is one line.
+    /// Reads the certificates or makes them. Fails with a one-line message.
     pub fn start(flags: &Serve) -> Result<Credentials, String> {
         let mut files = vec![(flags.data_dir.join(ADMIN_FILE), 0o600)];
         files.extend(flags.write_kubeconfig.clone().map(|path| (path, flags.write_kubeconfig_mode)));

@@ -18,7 +18,7 @@ pub struct FirstStart {
 
 impl FirstStart {
     /// Refuses keys without a store, and marks a directory that has neither: a start that is interrupted may make keys before
-    /// its store is complete. The error is one line.
+    /// its store is complete. Fails with a one-line message.
     pub fn begin(directory: &Path, engine: Engine) -> Result<FirstStart, String> {
         let mark = directory.join(NEW);
         let keys: Vec<&str> = KEPT_FILES.into_iter().filter(|name| directory.join(name).exists()).collect();

@@ -67,7 +67,7 @@ fn is_plain_start(given: &[String]) -> bool {
 /// Why a command line cannot be used.
 enum Wrong {
     Line(clap::Error),
-    /// The file of `--config`. The error is one line.
+    /// The file of `--config`. Fails with a one-line message.
     File(String),
 }
 

@@ -39,7 +39,7 @@ impl Kubeconfig {
         Kubeconfig(json!({"apiVersion": "v1", "kind": "Config"}))
     }
 
-    /// Reads a file, if it is there. The error is one line.
+    /// Reads a file, if it is there. Fails with a one-line message.
     pub fn read(path: &Path) -> Result<Option<Kubeconfig>, String> {
         let text = match std::fs::read(path) {
             Ok(text) => text,
@@ -173,7 +173,7 @@ pub struct AdminFiles {
 }
 
 impl AdminFiles {
-    /// Checks that existing files can be changed. The error is one line.
+    /// Checks that existing files can be changed. Fails with a one-line message.
     pub fn check(&self) -> Result<(), String> {
         self.files.iter().try_for_each(|(path, _)| Kubeconfig::read(path).map(drop))
     }
@@ -199,7 +199,7 @@ fn has_mode(path: &Path, mode: u32) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o777 == mode)
 }
 
-/// Reads the URL and the credentials of a webhook from the current context of a kubeconfig. The error is one line.
+/// Reads the URL and the credentials of a webhook from the current context of a kubeconfig. Fails with a one-line message.
 pub fn read(path: &Path) -> Result<RemoteEndpoint, String> {
     let access = Access::read(path)?;
     Ok(RemoteEndpoint {

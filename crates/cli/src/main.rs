@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command. The error is one line.
+/// Runs a command. Fails with a one-line message.
 fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, String> {
     let done = match command {
         flags::Command::Run(task) => return run::run(&task),

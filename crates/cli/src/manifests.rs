@@ -27,7 +27,7 @@ pub struct Manifest {
     pub object: Object,
 }
 
-/// The objects of files, of directories, of a commit or of stdin, with their documents. The error is one line.
+/// The objects of files, of directories, of a commit or of stdin, with their documents. Fails with a one-line message.
 pub fn of_argument(argument: &str) -> Result<Vec<Manifest>, String> {
     let inputs = Inputs::of(&[argument.to_owned()]);
     if let Some((_, why)) = inputs.problems.into_iter().next() {
@@ -44,7 +44,7 @@ pub fn of_argument(argument: &str) -> Result<Vec<Manifest>, String> {
     Ok(found)
 }
 
-/// The objects of files, of directories, of a commit or of stdin. The error is one line.
+/// The objects of files, of directories, of a commit or of stdin. Fails with a one-line message.
 pub fn objects(argument: &str) -> Result<Vec<Value>, String> {
     Ok(of_argument(argument)?.into_iter().map(|manifest| manifest.object.into_value()).collect())
 }

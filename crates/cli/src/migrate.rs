@@ -34,7 +34,7 @@ const JSON: &str = "application/json";
 /// Lists of objects without their content.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Runs the migration and prints its progress line by line. The error is one line.
+/// Runs the migration and prints its progress line by line. Fails with a one-line message.
 pub fn run(task: &Migrate) -> Result<(), String> {
     let Migrate::ThirdPartyResource { name, dry_run, server } = task;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -52,7 +52,7 @@ pub struct WorkspaceCounts {
     pub needing_keys: Vec<String>,
 }
 
-/// Has the server write the values of all workspaces again, templates included. The error is one line.
+/// Has the server write the values of all workspaces again, templates included. Fails with a one-line message.
 pub async fn rewrite_workspaces(client: &mut JsonClient, resources: &[String]) -> Result<WorkspaceCounts, String> {
     let list = client.get(WORKSPACES).await?;
     let mut counts = WorkspaceCounts::default();

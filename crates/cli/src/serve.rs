@@ -29,7 +29,7 @@ use crate::reload::Files;
 use crate::sharing::{Role, Shared};
 use crate::{accounts, etcd, logs, memory, scrub};
 
-/// Serves until a signal. The error is one line.
+/// Serves until a signal. Fails with a one-line message.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
 pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let started = Instant::now();

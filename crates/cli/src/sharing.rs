@@ -63,7 +63,7 @@ pub enum Role {
 }
 
 impl SharingFlags {
-    /// Takes the socket, if one is named. The error is one line.
+    /// Takes the socket, if one is named. Fails with a one-line message.
     pub fn role(&self, ends: &mpsc::Sender<&'static str>) -> Result<Role, String> {
         let Some(socket) = &self.exit_with_users else { return Ok(Role::Serves(None)) };
         Ok(Shared::take(socket, ends)?.map_or(Role::Superfluous, |shared| Role::Serves(Some(shared))))

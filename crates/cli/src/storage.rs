@@ -18,7 +18,7 @@ use client::JsonClient;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Runs the migration and prints its progress line by line. The error is one line.
+/// Runs the migration and prints its progress line by line. Fails with a one-line message.
 pub fn run(task: &Storage) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;

@@ -14,7 +14,7 @@ use crate::transfer::{refuse_existing, write};
 use crate::values::TextOrJson;
 use crate::{limits, logs};
 
-/// Runs the task and prints its result. The error is one line.
+/// Runs the task and prints its result. Fails with a one-line message.
 pub fn run(task: &Store) -> Result<(), String> {
     match task {
         Store::Check { place, backup, salvage: Some(file), workspace, encryption, .. } => {
@@ -122,7 +122,7 @@ impl Workspaces {
     }
 }
 
-/// Exports what can be read from a damaged data directory or backup, and names what cannot. The error is one line.
+/// Exports what can be read from a damaged data directory or backup, and names what cannot. Fails with a one-line message.
 fn salvage(
     checked: &Checked<'_>,
     file: &Path,

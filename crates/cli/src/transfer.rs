@@ -157,7 +157,7 @@ pub fn refuse_existing(file: &Path) -> Result<(), String> {
     }
 }
 
-/// Writes the file and prints a summary. The error is one line.
+/// Writes the file and prints a summary. Fails with a one-line message.
 pub fn export(task: &Export) -> Result<(), String> {
     refuse_existing(&task.file)?;
     let StoreFlags { place, etcd, encryption } = &task.target;
@@ -184,7 +184,7 @@ pub fn export(task: &Export) -> Result<(), String> {
 const INTERRUPTED: &str =
     "the import is interrupted; objects that it has written stay: to continue, run it again with --conflict skip";
 
-/// Imports the file and prints a summary. The error is one line.
+/// Imports the file and prints a summary. Fails with a one-line message.
 pub fn import(task: &Import) -> Result<(), String> {
     let shown = task.file.display();
     let with_name = |error: std::io::Error| format!("cannot read {shown}: {error}");

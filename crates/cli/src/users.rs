@@ -52,7 +52,7 @@ pub struct KubeconfigFlags {
     pub place: CertificatePlace,
 }
 
-/// Creates it. The error is one line.
+/// Creates it. Fails with a one-line message.
 pub fn create(task: &KubeconfigFlags) -> Result<(), String> {
     let directory = task.place.directory();
     let authority = directory.authority()?.ok_or_else(|| {

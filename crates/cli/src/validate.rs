@@ -83,7 +83,7 @@ pub struct Validate {
 }
 
 impl Validate {
-    /// The form of the report. The error is one line.
+    /// The form of the report. Fails with a one-line message.
     fn style(&self) -> Result<Style, String> {
         let detail = match (self.quiet, self.summary) {
             (true, _) => Detail::Errors,

@@ -212,7 +212,7 @@ impl Client {
     }
 }
 
-/// A connection to a server of a kubeconfig. The error is one line.
+/// A connection to a server of a kubeconfig. Fails with a one-line message.
 pub async fn connect(access: &Access) -> Result<Connection, String> {
     let client = Client::new(access, Options::default());
     client.map_err(|why| format!("the kubeconfig: {why}"))?.connect().await

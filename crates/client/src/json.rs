@@ -38,12 +38,12 @@ impl JsonResponse {
 }
 
 impl JsonClient {
-    /// Connects to the server of the current context of kubeconfigs. The error is one line.
+    /// Connects to the server of the current context of kubeconfigs. Fails with a one-line message.
     pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<JsonClient, String> {
         JsonClient::of(&Access::read_all(kubeconfigs)?).await
     }
 
-    /// Connects to a server of a kubeconfig. The error is one line.
+    /// Connects to a server of a kubeconfig. Fails with a one-line message.
     pub async fn of(access: &Access) -> Result<JsonClient, String> {
         Ok(JsonClient { connection: connection::connect(access).await? })
     }

@@ -31,7 +31,7 @@ pub struct PortCredentials {
 }
 
 impl PortCredentials {
-    /// Makes a certificate for this machine, and a token. The error is one line.
+    /// Makes a certificate for this machine, and a token. Fails with a one-line message.
     pub fn make() -> Result<PortCredentials, String> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ impl PortCredentials {
     }
 }
 
-/// The configuration of a server, with the URL of its port if it has one, and its accounts. The error is one line.
+/// The configuration of a server, with the URL of its port if it has one, and its accounts. Fails with a one-line message.
 pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) -> Result<(Config, Accounts), String> {
     let (runtime, feature_gates) = features(wanted, wanted.release)?;
     let selection = EnabledPlugins::parse(&PluginFlags::default())?;

@@ -91,7 +91,7 @@ fn abandoned(threads: tokio::runtime::Runtime, error: Error) -> Error {
     error
 }
 
-/// Starts a server on the threads of this task. The error is one line.
+/// Starts a server on the threads of this task. Fails with a one-line message.
 async fn start(wanted: Wanted, port: Option<u16>) -> Result<(server::Server, Option<Port>), String> {
     let storage = server::Storage::own(Arc::new(store::Memory::default()));
     let Some(port) = port else {

@@ -53,7 +53,7 @@ fn of_file(path: &Path) -> Result<Vec<Value>, Error> {
     of_text(&text).map_err(failed)
 }
 
-/// The objects of a text: YAML documents, or one of JSON, which is YAML too. The error is one line.
+/// The objects of a text: YAML documents, or one of JSON, which is YAML too. Fails with a one-line message.
 fn of_text(text: &str) -> Result<Vec<Value>, String> {
     let mut objects = vec![];
     for document in yaml::documents(text) {

@@ -30,7 +30,7 @@ pub struct RuntimeConfig {
 impl RuntimeConfig {
     /// Parses `name=true`, `name=false`, or `name` for true. The name of a single API takes precedence over a name for
     /// several, and the name of a resource over that of its version; otherwise the last entry wins. A version whose
-    /// feature gate is off is never served. The error is one line.
+    /// feature gate is off is never served. Fails with a one-line message.
     pub fn parse(list: &[String], gates: &FeatureGates) -> Result<RuntimeConfig, String> {
         let mut entries = list.iter().map(|entry| Entry::parse(entry)).collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| (!SEVERAL.contains(&entry.name), version_of(entry.name) != entry.name));

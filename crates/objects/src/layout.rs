@@ -25,7 +25,7 @@ pub struct Opened {
     pub stale: bool,
 }
 
-/// One step between an object's stored form and the bytes in a store. Errors are one line.
+/// One step between an object's stored form and the bytes in a store. Fails with a one-line message.
 pub trait Transform: Send + Sync {
     fn seal(&self, place: &Place, value: Bytes) -> Result<Bytes, String>;
 
@@ -36,7 +36,7 @@ pub trait Transform: Send + Sync {
         0
     }
 
-    /// Whether services that the step depends on are healthy; `None` if it depends on none. The error is one line.
+    /// Whether services that the step depends on are healthy; `None` if it depends on none. Fails with a one-line message.
     fn health(&self) -> Option<Result<(), String>> {
         None
     }

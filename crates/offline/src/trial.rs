@@ -6,7 +6,7 @@ use schema::diff::{Change, checks};
 use crate::engine::{Engine, Options, Provenance, RequestOptions, Target};
 
 /// Tries a definition on objects that were stored under a former one: each is updated almost unchanged, with
-/// ratcheting, and then created as if it were new. Returns what breaks, by object. The error is one line.
+/// ratcheting, and then created as if it were new. Returns what breaks, by object. Fails with a one-line message.
 pub async fn on_objects(definition: &Value, objects: &[Value]) -> Result<Vec<Change>, String> {
     let engine = Engine::start(&Options::default()).await?;
     let target = engine.target(definition).ok_or("definitions are not served")?;

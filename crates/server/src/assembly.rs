@@ -102,7 +102,7 @@ pub struct Assembled {
 }
 
 impl Blueprint {
-    /// Loads a store, registers its resources and creates the objects that a new store lacks. The error is one line.
+    /// Loads a store, registers its resources and creates the objects that a new store lacks. Fails with a one-line message.
     pub async fn assemble(&self, beginning: Beginning) -> Result<Assembled, String> {
         let is_complete = beginning.is_complete;
         let assembled = self.load(beginning).await?;

@@ -50,7 +50,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Loads the store. The error is one line.
+    /// Loads the store. Fails with a one-line message.
     ///
     /// The futures are boxed here for the reason that [`crate::Server::start`] gives.
     pub fn start(storage: Storage, config: InProcessConfig) -> BoxFuture<'static, Result<InProcess, String>> {

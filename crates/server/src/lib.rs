@@ -213,7 +213,7 @@ pub struct Replacements {
     pub paths: Vec<PathBuf>,
     /// Reads all files. On an error, which is one line, the previous content stays in use.
     pub read: Box<dyn Fn() -> Result<Replacement, String> + Send + Sync>,
-    /// Called when the replacement is in use. The error is one line.
+    /// Called when the replacement is in use. Fails with a one-line message.
     pub applied: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
@@ -333,7 +333,7 @@ pub struct Server {
 
 impl Server {
     /// Loads the store and starts to serve. Until the store is loaded, only `/livez`, `/readyz` and `/healthz` are
-    /// served. `socket` has to be bound before anything is created. The error is one line.
+    /// served. `socket` has to be bound before anything is created. Fails with a one-line message.
     ///
     /// The future is boxed here, so that this crate compiles the code of all requests, once and with its own
     /// optimizations: an async function would be compiled, with everything that it spawns, by each crate that calls

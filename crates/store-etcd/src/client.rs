@@ -43,7 +43,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client; it does not connect yet. The error is one line.
+    /// Creates a client; it does not connect yet. Fails with a one-line message.
     pub fn new(options: &Options) -> Result<Client, String> {
         let members = options.endpoints()?;
         Ok(Client {

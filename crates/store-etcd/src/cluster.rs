@@ -17,7 +17,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the id of an earlier start, unless one is configured. The error is one line.
+    /// Reads the id of an earlier start, unless one is configured. Fails with a one-line message.
     pub fn new(options: &Options) -> Result<Cluster, String> {
         if let Some(id) = options.cluster {
             return Ok(Cluster { id: id.into(), since: "the id that is configured".to_owned(), file: None });
@@ -53,7 +53,7 @@ impl Cluster {
     }
 }
 
-/// Parses a cluster id, in hexadecimal digits as in etcd's log. The error is one line.
+/// Parses a cluster id, in hexadecimal digits as in etcd's log. Fails with a one-line message.
 pub fn parse_id(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text.trim(), 16)
         .map_err(|_| format!("{:?} is not a cluster id of up to 16 hexadecimal digits", text.trim()))

@@ -75,7 +75,7 @@ pub struct ImportMark {
 }
 
 impl Etcd {
-    /// Creates a store; it does not connect yet. The error is one line.
+    /// Creates a store; it does not connect yet. Fails with a one-line message.
     pub fn new(options: &Options) -> Result<Etcd, String> {
         let prefix = normalise(&options.prefix);
         let leases = options
@@ -110,7 +110,7 @@ impl Etcd {
         Ok(keys.map(|keys| Etcd::of(self.client.clone(), keys, self.leases.clone())))
     }
 
-    /// Checks that etcd responds. The error is one line.
+    /// Checks that etcd responds. Fails with a one-line message.
     pub async fn check(&self) -> Result<(), StoreError> {
         self.newest().await.map(drop)
     }

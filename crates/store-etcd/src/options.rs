@@ -40,7 +40,7 @@ pub fn normalise(prefix: &str) -> String {
 }
 
 impl Options {
-    /// The members' endpoints. The error is one line.
+    /// The members' endpoints. Fails with a one-line message.
     pub fn endpoints(&self) -> Result<Vec<(String, Endpoint)>, String> {
         if self.servers.is_empty() {
             return Err("no etcd server is named".to_owned());

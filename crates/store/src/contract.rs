@@ -261,7 +261,7 @@ pub enum BranchSource<'a> {
     Origin(&'a [u8]),
 }
 
-/// Returns what a source held at an earlier revision. The error is one line.
+/// Returns what a source held at an earlier revision. Fails with a one-line message.
 pub type Earlier = Box<dyn FnOnce() -> Result<Snapshot, String> + Send>;
 
 /// Branches: stores with keys and revisions of their own, which are as durable as the store that they belong to. Forks, resets and

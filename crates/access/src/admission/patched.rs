@@ -12,7 +12,7 @@ pub enum Unknown {
     Refused,
 }
 
-/// Decodes a patched object; a typed object without apiVersion and kind keeps its own. The error is one line.
+/// Decodes a patched object; a typed object without apiVersion and kind keeps its own. Fails with a one-line message.
 pub fn decoded(
     attributes: &Attributes<'_>,
     version: &Version,

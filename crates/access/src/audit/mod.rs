@@ -52,7 +52,7 @@ impl Audit {
         }
     }
 
-    /// Adds the log backend. The error is one line.
+    /// Adds the log backend. Fails with a one-line message.
     pub fn log(&mut self, options: LogOptions) -> Result<(), String> {
         self.sinks.push(Sink::Log(log::Log::open(options)?));
         Ok(())

@@ -47,7 +47,7 @@ impl TokenReviewer {
         TokenReviewer { remote, version, cache: ResponseCache::new(move |_| ttl) }
     }
 
-    /// Authenticates a token for one of `audiences`. `None` if the webhook does not know it. The error is one line.
+    /// Authenticates a token for one of `audiences`. `None` if the webhook does not know it. Fails with a one-line message.
     pub async fn review(&self, token: &str, audiences: &[Text]) -> Result<Option<Identity>, String> {
         let list: Value = audiences.iter().map(Value::from).collect();
         let spec = json!({"token": token, "audiences": list});

@@ -26,7 +26,7 @@ const KINDS: [&str; 4] = ["AlwaysAllow", "AlwaysDeny", "RBAC", "Webhook"];
 /// Creates the client of a kubeconfig; the error is one line.
 pub type Connect<'a> = &'a dyn Fn(&Path) -> Result<Remote, String>;
 
-/// The authorizers of a decoded AuthorizationConfiguration, in order. The error is one line.
+/// The authorizers of a decoded AuthorizationConfiguration, in order. Fails with a one-line message.
 pub fn parse(value: &Value, connect: Connect<'_>) -> Result<Vec<AuthorizationMode>, String> {
     let value = &KIND.read(value)?;
     let mut reader = AuthorizerReader { errors: ConfigurationErrors::default(), connect };

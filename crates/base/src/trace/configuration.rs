@@ -24,7 +24,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads a decoded TracingConfiguration. The error is one line.
+    /// Reads a decoded TracingConfiguration. Fails with a one-line message.
     pub fn parse(value: &Value) -> Result<Configuration, String> {
         let value = &KIND.read(value)?;
         let mut errors = ConfigurationErrors::default();

@@ -49,7 +49,7 @@ pub struct Span {
     status: u16,
 }
 
-/// Starts the export of spans, once in a process. The error is one line.
+/// Starts the export of spans, once in a process. Fails with a one-line message.
 pub fn start(configuration: &Configuration) -> Result<(), String> {
     let exporter = Exporter::start(&configuration.endpoint)?;
     let _ = TRACER.set(Tracer { per_million: configuration.per_million, exporter });

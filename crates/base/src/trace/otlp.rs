@@ -144,7 +144,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// The error is one line.
+    /// Fails with a one-line message.
     pub fn start(endpoint: &str) -> Result<Exporter, String> {
         let endpoint = Endpoint::from_shared(format!("http://{endpoint}")).map_err(|error| error.to_string())?;
         let channel = endpoint.timeout(limits::TRACE_TIMEOUT).connect_timeout(limits::TRACE_TIMEOUT).connect_lazy();

@@ -152,7 +152,7 @@ impl Client {
         Client { connector: Some(Connector::network()), services, endpoints: Mutex::default() }
     }
 
-    /// The right to open connections. The error is one line.
+    /// The right to open connections. Fails with a one-line message.
     fn connector(&self) -> Result<Connector, String> {
         self.connector.ok_or_else(|| "nothing is called without a server".to_owned())
     }

@@ -50,7 +50,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads PEM. The error is one line.
+    /// Reads PEM. Fails with a one-line message.
     pub fn parse(certificate: &[u8], key: &[u8]) -> Result<Identity, String> {
         let chain = certificates(certificate).map_err(|why| format!("the client certificate: {why}"))?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the client key: {error}"))?;
@@ -87,13 +87,13 @@ impl Remote {
         Remote { timeout, ..self }
     }
 
-    /// Requests the JSON at the URL. The error is one line.
+    /// Requests the JSON at the URL. Fails with a one-line message.
     pub async fn get(&self) -> Result<Value, String> {
         decoded(&self.call(None).await.map_err(|failed| failed.why)?)
     }
 
     /// Posts JSON and returns the JSON of a successful response. Retries with backoff after connection errors, timeouts, 429
-    /// and 5xx. The error is one line.
+    /// and 5xx. Fails with a one-line message.
     pub async fn post(&self, body: &Value) -> Result<Value, String> {
         decoded(&self.deliver(body).await?)
     }

@@ -35,7 +35,7 @@ pub struct Foreign {
 }
 
 impl Configuration {
-    /// Converts the result of an expression. The error is one line.
+    /// Converts the result of an expression. Fails with a one-line message.
     pub fn new(object: &Val<'_>) -> Result<Configuration, String> {
         let mut reading = Reading { left: NATIVE_VALUES_MAX, found: Configuration::default(), path: vec![] };
         let Val::Map(Map::Made(_, fields)) = object else {

@@ -11,7 +11,7 @@ use super::{Key, List, Map, Val};
 /// Greater integers are not exact as doubles, so `google.protobuf.Value` has them as text.
 const EXACT_MAX: u64 = (1 << 53) - 1;
 
-/// A value as a `google.protobuf.Value` has it in JSON. The error is one line.
+/// A value as a `google.protobuf.Value` has it in JSON. Fails with a one-line message.
 pub fn to_json(value: &Val<'_>) -> Result<Value, String> {
     protobuf(value, &mut NATIVE_VALUES_MAX.clone())
 }

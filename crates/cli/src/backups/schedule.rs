@@ -42,7 +42,7 @@ pub struct BackupPlan {
 
 impl ScheduleFlags {
     /// The plan for a store whose server has its keys in this directory; `None` without a schedule. Creates a target
-    /// directory, so that a path that cannot hold backups is found before the first of them. The error is one line.
+    /// directory, so that a path that cannot hold backups is found before the first of them. Fails with a one-line message.
     pub fn plan(&self, keys: &Directory, store: &Arc<dyn Store>) -> Result<Option<BackupPlan>, String> {
         let (Some(schedule), Some(target)) = (&self.backup_schedule, &self.backup_target) else { return Ok(None) };
         directory::create(target).map_err(|why| format!("--backup-target: {why}"))?;

@@ -11,7 +11,7 @@ pub const FLAG: &str = "config";
 /// How similar two names must be for a suggestion, from 0 to 1; as clap's.
 const SIMILAR: f64 = 0.7;
 
-/// Reads the fields of a file of a kind. The error is one line.
+/// Reads the fields of a file of a kind. Fails with a one-line message.
 pub fn read(path: &Path, kind: &str) -> Result<Map, String> {
     let text = std::fs::read(path).map_err(|error| format!("cannot read it: {error}"))?;
     let decoded = machinery::yaml::decode(&text).map_err(|error| error.to_string())?;

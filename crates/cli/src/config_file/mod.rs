@@ -25,7 +25,7 @@ pub struct Merged {
     pub file: Option<(String, BTreeSet<String>)>,
 }
 
-/// Adds the flags of the file that the command line names, or of that of the project. The error is one line.
+/// Adds the flags of the file that the command line names, or of that of the project. Fails with a one-line message.
 pub fn merge(command: &Command, arguments: Vec<String>) -> Result<Merged, String> {
     let file = match project::section(&arguments) {
         Some(section) => project::file(section)?,

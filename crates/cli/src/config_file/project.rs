@@ -33,7 +33,7 @@ pub fn section(arguments: &[String]) -> Option<&'static str> {
     SECTIONS.iter().map(|(name, _)| *name).find(|name| name == command)
 }
 
-/// Finds the file of the project, if there is one. The error is one line.
+/// Finds the file of the project, if there is one. Fails with a one-line message.
 pub fn file(section: &'static str) -> Result<Option<File>, String> {
     let here = std::env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
     let mut directory = PathBuf::new();

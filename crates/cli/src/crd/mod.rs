@@ -133,7 +133,7 @@ fn listed(runtime: &Runtime, kubeconfigs: &[PathBuf], path: &str) -> Result<Vec<
     runtime.block_on(async { Cluster::connect(kubeconfigs).await?.list(path).await })
 }
 
-/// The definitions of an argument. The error is one line.
+/// The definitions of an argument. Fails with a one-line message.
 fn normal(runtime: &Runtime, argument: &str) -> Result<Vec<NormalizedDefinition>, String> {
     let found: Vec<(Value, Option<Manifest>)> = match cluster::kubeconfigs(argument) {
         Some(kubeconfigs) => {

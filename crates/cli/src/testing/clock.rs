@@ -82,7 +82,7 @@ fn time(text: &str) -> Result<String, String> {
     parse_rfc3339(text).map(|_| text.to_owned()).ok_or_else(|| "wanted a time such as 2030-01-01T00:00:00Z".to_owned())
 }
 
-/// Runs a task. The error is one line.
+/// Runs a task. Fails with a one-line message.
 pub fn run(task: &ClockTask) -> Result<ExitCode, String> {
     block_on(async {
         let done = match task {

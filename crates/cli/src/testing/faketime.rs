@@ -40,7 +40,7 @@ const LIBRARIES: [&str; 5] = [
     "/usr/local/lib/faketime/libfaketimeMT.so.1",
 ];
 
-/// Runs the command, and exits with its status. The error is one line.
+/// Runs the command, and exits with its status. Fails with a one-line message.
 pub async fn run(task: &ExecWithClock) -> Result<ExitCode, String> {
     let Some((program, arguments)) = task.command.split_first() else { return Err("there is no command".to_owned()) };
     require_c_library(program)?;

@@ -261,7 +261,7 @@ impl CreateFault {
     }
 }
 
-/// Runs a task. The error is one line.
+/// Runs a task. Fails with a one-line message.
 pub fn run(task: &FaultTask) -> Result<(), String> {
     block_on(async {
         match task {

@@ -67,7 +67,7 @@ impl Order {
     }
 }
 
-/// Runs a task. The error is one line.
+/// Runs a task. Fails with a one-line message.
 pub fn run(task: &GateTask) -> Result<(), String> {
     block_on(async {
         match task {

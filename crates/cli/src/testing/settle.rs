@@ -39,7 +39,7 @@ pub struct Settle {
     target: TargetWorkspace,
 }
 
-/// Waits until the workspace has settled. The error is one line.
+/// Waits until the workspace has settled. Fails with a one-line message.
 pub fn run(task: &Settle) -> Result<ExitCode, String> {
     let mut spec = json!({"quiet": (task.quiet.as_str()), "timeout": (task.timeout.as_str()), "rounds": (task.rounds),
         "held": (if task.ignore_held { "Ignore" } else { "Await" })});

@@ -17,7 +17,7 @@ const MAINTAINED: [&str; 3] = ["resourceVersion", "generation", "managedFields"]
 /// The objects of a workspace by group, kind, namespace and name.
 type Objects = BTreeMap<[String; 4], Value>;
 
-/// Prints the differences. The error is one line.
+/// Prints the differences. Fails with a one-line message.
 pub async fn run(client: &mut JsonClient, old: &str, new: Option<&str>, output: DiffOutput) -> Result<(), String> {
     let (before, after) = match new {
         Some(new) => (objects(client, old).await?, objects(client, new).await?),

@@ -163,7 +163,7 @@ pub enum Created {
     Kubeconfig,
 }
 
-/// Runs a task. The error is one line.
+/// Runs a task. Fails with a one-line message.
 pub fn run(task: &WorkspaceTask) -> Result<ExitCode, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
@@ -238,7 +238,7 @@ async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Resul
     }
 }
 
-/// A new workspace, once it can be used. The error is one line.
+/// A new workspace, once it can be used. Fails with a one-line message.
 async fn ready(client: &mut JsonClient, name: &str) -> Result<Value, String> {
     let workspace = reported(client, name, |status| !status.str_at(&["phase"]).is_empty()).await?;
     match workspace.str_at(&["status", "phase"]) {
@@ -247,7 +247,7 @@ async fn ready(client: &mut JsonClient, name: &str) -> Result<Value, String> {
     }
 }
 
-/// The workspace, once its status is as wanted. The error is one line.
+/// The workspace, once its status is as wanted. Fails with a one-line message.
 async fn reported(client: &mut JsonClient, name: &str, is_it: impl Fn(&Value) -> bool) -> Result<Value, String> {
     for _ in 0..limits::WORKSPACE_LOOKS {
         let workspace = client.get(&path(name)).await?.ok()?;

@@ -8,7 +8,7 @@ use super::prepare;
 use crate::engine::{Content, Engine, Mapping, Options, RequestOptions};
 use crate::sources::Inputs;
 
-/// Explains a kind, such as `boats`, or a field of it, such as `boats.spec.length`. The error is one line.
+/// Explains a kind, such as `boats`, or a field of it, such as `boats.spec.length`. Fails with a one-line message.
 pub async fn explain(path: &str, crds: &[String], release: Release) -> Result<String, String> {
     let engines = [Engine::start(&Options { release, ..Options::default() }).await?];
     if !prepare(&engines, crds, &Inputs::default()).await?.is_empty() {

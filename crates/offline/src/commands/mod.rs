@@ -89,7 +89,7 @@ async fn stored(engine: &Engine, target: &Target, object: &Value) -> Result<Valu
     verdict.object().map_err(|status| format!("{} {}: {}", target.kind(), target.name(), status.message))
 }
 
-/// The objects with their defaults and without unknown fields. The error is one line.
+/// The objects with their defaults and without unknown fields. Fails with a one-line message.
 pub async fn defaulted(settings: &CommandInputs) -> Result<Vec<Value>, String> {
     let (engine, objects) = objects(settings).await?;
     let mut all = vec![];
@@ -101,7 +101,7 @@ pub async fn defaulted(settings: &CommandInputs) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-/// The objects without unknown fields. The error is one line.
+/// The objects without unknown fields. Fails with a one-line message.
 pub async fn pruned(settings: &CommandInputs) -> Result<Vec<Value>, String> {
     let (engine, objects) = objects(settings).await?;
     let mut all = vec![];
@@ -111,7 +111,7 @@ pub async fn pruned(settings: &CommandInputs) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-/// The objects in another version of their kinds. The error is one line.
+/// The objects in another version of their kinds. Fails with a one-line message.
 pub async fn converted(settings: &CommandInputs, version: &str) -> Result<Vec<Value>, String> {
     let (engine, objects) = objects(settings).await?;
     let mut all = vec![];

@@ -8,7 +8,7 @@ use crate::engine::Content;
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// The rows of the objects under the columns of their kinds, as `kubectl get` prints them. With `wide`, also the columns that it
-/// prints with `-o wide`. The error is one line.
+/// prints with `-o wide`. Fails with a one-line message.
 pub async fn table(settings: &CommandInputs, wide: bool) -> Result<String, String> {
     let (engine, objects) = objects(settings).await?;
     let mut out = String::new();

@@ -59,7 +59,7 @@ pub struct Engine {
 /// for only one core.
 type Namespaces = RwLock<HashMap<String, Arc<OnceCell<()>>>>;
 
-/// Makes the runtime of engines, with a thread for each core. The error is one line.
+/// Makes the runtime of engines, with a thread for each core. Fails with a one-line message.
 pub fn runtime() -> Result<tokio::runtime::Runtime, String> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let builder = builder.thread_stack_size(server::WORKER_STACK_BYTES).enable_all();
@@ -74,7 +74,7 @@ pub async fn reproducibly<T>(verdict: impl Future<Output = T>) -> T {
 }
 
 impl Engine {
-    /// Starts a server on an empty store, within a runtime. The error is one line.
+    /// Starts a server on an empty store, within a runtime. Fails with a one-line message.
     pub async fn start(options: &Options) -> Result<Engine, String> {
         let gates = FeatureGates::parse(&options.feature_gates, options.release)?;
         let runtime = RuntimeConfig::parse(&options.runtime_config, &gates)?;

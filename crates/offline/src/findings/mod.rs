@@ -212,7 +212,7 @@ pub struct Report<W: Write> {
 }
 
 impl<W: Write> Report<W> {
-    /// Begins a report. The error is one line.
+    /// Begins a report. Fails with a one-line message.
     pub fn begin(style: Style, mut out: W) -> Result<Report<W>, String> {
         let mut printer: Box<dyn Printer> = match style.form {
             Form::Text => Box::new(text::Text::new(style)),

@@ -26,12 +26,12 @@ pub fn kubeconfigs(argument: &str) -> Option<Vec<PathBuf>> {
 }
 
 impl Cluster {
-    /// Connects to the server of the current context. The error is one line.
+    /// Connects to the server of the current context. Fails with a one-line message.
     pub async fn connect(kubeconfigs: &[PathBuf]) -> Result<Cluster, String> {
         Ok(Cluster { client: JsonClient::connect(kubeconfigs).await? })
     }
 
-    /// Reads an object or a list; `None` if it does not exist. The error is one line.
+    /// Reads an object or a list; `None` if it does not exist. Fails with a one-line message.
     pub async fn get(&mut self, path: &str) -> Result<Option<Value>, String> {
         let response = self.client.get(path).await?;
         if response.code == 404 {

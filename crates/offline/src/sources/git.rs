@@ -30,7 +30,7 @@ impl Revision {
     }
 
     /// The files of the commit at or below the path, by their paths relative to the working directory. `is_wanted` selects
-    /// them by their path. The error is one line.
+    /// them by their path. Fails with a one-line message.
     pub fn files(&self, is_wanted: impl Fn(&Path) -> bool) -> Result<BTreeMap<String, Part>, String> {
         if self.reference.starts_with('-') || self.reference.is_empty() {
             return Err(format!("git: {:?} is not a commit", self.reference));

@@ -9,7 +9,7 @@ pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// The files that a pattern matches, sorted. The error is one line.
+/// The files that a pattern matches, sorted. Fails with a one-line message.
 pub fn matches(pattern: &str) -> Result<Vec<PathBuf>, String> {
     let parts: Vec<&str> = pattern.split('/').collect();
     let fixed = parts.iter().take_while(|part| !is_pattern(part)).count().min(parts.len() - 1);

@@ -23,7 +23,7 @@ struct Pattern {
 }
 
 impl Patterns {
-    /// Those of `.pintleignore`, if there is one, and then those of flags. The error is one line.
+    /// Those of `.pintleignore`, if there is one, and then those of flags. Fails with a one-line message.
     pub fn read(given: &[String]) -> Result<Patterns, String> {
         let text = text_of(Path::new(FILE)).map_err(|why| format!("cannot read {FILE}: {why}"))?;
         Ok(Patterns::of(text.lines().chain(given.iter().map(String::as_str))))

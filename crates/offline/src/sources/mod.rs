@@ -70,7 +70,7 @@ impl Input {
         }
     }
 
-    /// Its documents. The error is one line.
+    /// Its documents. Fails with a one-line message.
     pub fn documents(&self) -> Result<Documents, String> {
         let reader: Box<dyn BufRead + Send> = match self {
             Input::File(path) => Box::new(BufReader::new(File::open(path).map_err(|error| self.unreadable(&error))?)),
@@ -96,7 +96,7 @@ impl Input {
         found || is_empty
     }
 
-    /// A document at a place that [`Document::place`] has named. The error is one line.
+    /// A document at a place that [`Document::place`] has named. Fails with a one-line message.
     pub fn document(&self, place: TextPlace) -> Result<Document, String> {
         let TextPlace { offset, length } = place;
         let read = |path: &Path| {

@@ -88,7 +88,7 @@ impl Files {
         }
     }
 
-    /// The definitions that a suite tests, each with the suite's version only. The error is one line.
+    /// The definitions that a suite tests, each with the suite's version only. Fails with a one-line message.
     pub fn of_suite(&self, suite: &Suite) -> Result<Vec<TestedDefinition>, String> {
         if suite.is_of_policies() {
             return Ok(vec![TestedDefinition::none(&suite.file)]);
@@ -135,7 +135,7 @@ impl Files {
         files
     }
 
-    /// The objects that exist in every case of a suite. The error is one line.
+    /// The objects that exist in every case of a suite. Fails with a one-line message.
     pub fn given(&self, suite: &Suite) -> Result<Vec<Value>, String> {
         let directory = suite.file.parent().unwrap_or(Path::new(""));
         let mut given = vec![];

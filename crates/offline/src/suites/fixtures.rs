@@ -14,7 +14,7 @@ const OBJECTS: [&str; 7] = ["initial", "updated", "expected", "create", "update"
 /// The fields that have lists of objects.
 const LISTS: [&str; 2] = ["given", "objects"];
 
-/// Puts the objects of files in the places that name them. The error is one line.
+/// Puts the objects of files in the places that name them. Fails with a one-line message.
 pub fn insert(suite: &Path, value: &mut Value) -> Result<(), String> {
     let directory = suite.parent().unwrap_or(Path::new(""));
     if let Some(given) = value.get_mut("given") {

@@ -129,7 +129,7 @@ const SUITE: [&str; 12] = [
 ];
 const COMMON: [&str; 4] = ["name", "namespace", "given", "as"];
 
-/// Reads a suite. The error is one line.
+/// Reads a suite. Fails with a one-line message.
 pub fn read(file: &Path, text: &[u8]) -> Result<Suite, String> {
     let mut value = yaml::decode(text).map_err(|error| error.to_string())?.value;
     if value.get("tests").is_some() {

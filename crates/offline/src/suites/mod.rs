@@ -99,7 +99,7 @@ pub struct Task {
     pub options: Options,
 }
 
-/// Runs suites. The error is one line.
+/// Runs suites. Fails with a one-line message.
 pub fn test(task: &Task) -> Result<Results, String> {
     let mut results = Results::default();
     let files = find::suites(&task.paths, &mut results.problems);

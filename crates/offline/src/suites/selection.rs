@@ -15,7 +15,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Patterns are regular expressions, of which a part of the text has to match. The error is one line.
+    /// Patterns are regular expressions, of which a part of the text has to match. Fails with a one-line message.
     pub fn new(run: Option<&str>, skip: Option<&str>) -> Result<Selection, String> {
         let pattern = |flag: &str, text: Option<&str>| {
             let compiled = text.map(|text| Regex::new(text).map(Arc::new)).transpose();

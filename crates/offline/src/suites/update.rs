@@ -17,7 +17,7 @@ struct Edit {
 }
 
 /// Writes what the outcomes have stored. A case that is run with several definitions gets the object of the first. A case
-/// whose object is written no longer fails, unless another definition stores another object. The error is one line.
+/// whose object is written no longer fails, unless another definition stores another object. Fails with a one-line message.
 pub fn write(
     suites: &[Suite],
     outcomes: &mut [(usize, usize, Vec<CaseOutcome>)],

@@ -27,7 +27,7 @@ const KINDS: [&str; 7] = [
 /// The path of all CRDs of a server.
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The inputs of `--crds` and `--policies`. The error is one line.
+/// The inputs of `--crds` and `--policies`. Fails with a one-line message.
 pub async fn environment(settings: &Settings) -> Result<Inputs, String> {
     let mut found = Inputs::default();
     for argument in settings.crds.iter().chain(&settings.policies) {

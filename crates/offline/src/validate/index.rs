@@ -132,7 +132,7 @@ impl Index {
     }
 
     /// The former state of an object of an input. The same file counts most; then a file from which the object has been
-    /// moved. The error is one line.
+    /// moved. Fails with a one-line message.
     pub fn find(&self, object: &Value, scope: Scope, input: Option<usize>) -> Result<Counterpart, String> {
         if text(object, &["metadata", "name"]).is_empty() {
             return Ok(Counterpart::None);

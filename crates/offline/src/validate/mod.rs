@@ -135,7 +135,7 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
     Ok(Outcome { summary: report.end()?, is_incomplete })
 }
 
-/// The inputs that are checked, and the names of those that are left out. The error is one line.
+/// The inputs that are checked, and the names of those that are left out. Fails with a one-line message.
 fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), String> {
     let patterns = Patterns::read(&settings.ignored)?;
     let Inputs { inputs, places, problems } = Inputs::of(&settings.inputs);
@@ -153,7 +153,7 @@ fn selected(settings: &Settings) -> Result<(Inputs, Vec<Arc<str>>), String> {
     Ok((kept, ignored))
 }
 
-/// Creates the definitions that objects of the inputs depend on, and returns the findings about them. The error is one line.
+/// Creates the definitions that objects of the inputs depend on, and returns the findings about them. Fails with a one-line message.
 pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Result<Vec<Checked>, String> {
     let settings = Settings { crds: crds.to_vec(), ..Settings::default() };
     let environment = definitions::environment(&settings).await?;

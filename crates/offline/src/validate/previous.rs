@@ -21,7 +21,7 @@ pub enum Previous {
 }
 
 impl Previous {
-    /// Reads the argument of `--old`. The error is one line.
+    /// Reads the argument of `--old`. Fails with a one-line message.
     pub async fn read(argument: Option<&str>, inputs: &Arc<Inputs>) -> Result<Previous, String> {
         let Some(argument) = argument else { return Ok(Previous::None) };
         if let Some(kubeconfigs) = cluster::kubeconfigs(argument) {

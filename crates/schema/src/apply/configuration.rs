@@ -8,7 +8,7 @@ use machinery::value::Paths;
 use machinery::{Text, Value};
 
 /// Merges `configuration` into `object` as an apply does, but without ownership. The configuration must not contain
-/// atomic values, since each would replace the whole value. The error is one line.
+/// atomic values, since each would replace the whole value. Fails with a one-line message.
 pub fn merge_configuration(types: &TypeSchema, object: &Value, configuration: &Configuration) -> Result<Value, String> {
     let Configuration { value, empty, foreign } = configuration;
     let unfit = |what: &'static str| {

@@ -63,7 +63,7 @@ impl Controllers {
     }
 
     /// Parses the list of the flag: `*` stands for all that are on by default, `name` enables one, `-name` disables one; an
-    /// empty list is `*`. The error is one line.
+    /// empty list is `*`. Fails with a one-line message.
     pub fn parse(list: &[String]) -> Result<Controllers, String> {
         let resolve = |given: &String| {
             let (sign, name) = given.strip_prefix('-').map_or(("", given.as_str()), |name| ("-", name));

@@ -306,7 +306,7 @@ pub fn duration(value: &Value, name: &str) -> Option<Duration> {
     machinery::time::parse_duration(value.get(name)?.as_str()?).ok()
 }
 
-/// The rules of a specification. The error is one line.
+/// The rules of a specification. Fails with a one-line message.
 fn rules(spec: &Value) -> Result<Vec<Rule>, String> {
     let matcher = Matcher::read(spec.get("match").unwrap_or(&Value::Null))?;
     let choice = spec.get("when").map(Choice::read);

@@ -50,7 +50,7 @@ impl Matchable<'_> {
 }
 
 impl Matcher {
-    /// Reads a `match` that its schema has validated. The error is one line.
+    /// Reads a `match` that its schema has validated. Fails with a one-line message.
     pub fn read(value: &Value) -> Result<Matcher, String> {
         let texts = |name: &str| -> Vec<Text> {
             value.items_at(&[name]).iter().filter_map(Value::as_str).map(Text::from).collect()

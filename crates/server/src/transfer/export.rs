@@ -73,7 +73,7 @@ pub fn choose_readable<'a>(snapshot: &'a Snapshot, layout: &Layout) -> (Chosen<'
     (Chosen { entries, revision: snapshot.revision }, failed)
 }
 
-/// Writes objects to `out` and flushes it. The error is one line.
+/// Writes objects to `out` and flushes it. Fails with a one-line message.
 pub fn export(
     chosen: &Chosen<'_>,
     layout: &Layout,

@@ -196,7 +196,7 @@ impl Committer {
         }
     }
 
-    /// Appends the entries of branches, as durably as writes. The error is one line.
+    /// Appends the entries of branches, as durably as writes. Fails with a one-line message.
     fn append_unwritten(&mut self) -> Result<(), String> {
         if let Some(why) = self.shared.lock().poisoned.clone() {
             return Err(why);

@@ -34,7 +34,7 @@ use subject::Subject;
 
 use crate::workspace;
 
-/// Runs the measurements, prints the results and writes them to a file. The error is one line.
+/// Runs the measurements, prints the results and writes them to a file. Fails with a one-line message.
 pub fn run(flags: &Flags) -> Result<(), String> {
     let root = workspace::root()?;
     if flags.measures() == [Measure::Cel] {

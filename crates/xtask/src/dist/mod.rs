@@ -71,7 +71,7 @@ struct Release {
     time: u64,
 }
 
-/// Builds and packages. The error is one line.
+/// Builds and packages. Fails with a one-line message.
 pub fn run(flags: &DistFlags) -> Result<(), String> {
     let root = crate::workspace::root()?;
     let first = *flags.architecture.first().ok_or("--architecture: wanted at least one")?;

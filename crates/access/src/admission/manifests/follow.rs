@@ -12,7 +12,7 @@ use super::{ManifestFile, ManifestPlugin, Manifests, hash};
 use crate::admission::Admission;
 use crate::limits;
 
-/// Reads the files of a directory, in order of their names. The error is one line.
+/// Reads the files of a directory, in order of their names. Fails with a one-line message.
 type Reading = Box<dyn Fn() -> Result<Vec<ManifestFile>, String> + Send + Sync>;
 
 /// A directory of manifests that is followed.

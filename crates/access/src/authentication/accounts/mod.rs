@@ -132,7 +132,7 @@ impl Accounts {
         self.realm.as_ref().map_or("", |realm| &realm.id)
     }
 
-    /// Creates the authenticator without a signing key, see [`Accounts::set_signing_key`]. The error is one line.
+    /// Creates the authenticator without a signing key, see [`Accounts::set_signing_key`]. Fails with a one-line message.
     pub fn new(options: AccountOptions) -> Result<Accounts, String> {
         let texts = |list: Vec<String>| -> Vec<Text> { list.into_iter().map(Text::from).collect() };
         let mut issuers = texts(options.issuers);

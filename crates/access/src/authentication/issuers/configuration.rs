@@ -50,7 +50,7 @@ struct IssuerReader {
 
 impl AuthenticationConfiguration {
     /// Reads a decoded AuthenticationConfiguration. In addition to upstream's fields, an issuer may have `jwks`, a JSON Web
-    /// Key Set that is used instead of discovery. The error is one line.
+    /// Key Set that is used instead of discovery. Fails with a one-line message.
     pub fn parse(value: &Value, algorithms: &[Algorithm]) -> Result<AuthenticationConfiguration, String> {
         let value = &KIND.read(value)?;
         let mut reader = IssuerReader::default();

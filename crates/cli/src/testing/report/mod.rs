@@ -111,7 +111,7 @@ impl Verdict {
     }
 }
 
-/// Prints the report. The error is one line.
+/// Prints the report. Fails with a one-line message.
 pub fn run(task: &ReportTask) -> Result<ExitCode, String> {
     let mut spec = json!({"reset": (task.reset)});
     set_texts(&mut spec, "userAgents", &task.user_agent);

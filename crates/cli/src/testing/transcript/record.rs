@@ -32,7 +32,7 @@ pub struct RecordTask {
     command: Vec<OsString>,
 }
 
-/// Records until the command, or this process, is ended. The error is one line.
+/// Records until the command, or this process, is ended. Fails with a one-line message.
 pub fn run(task: &RecordTask) -> Result<ExitCode, String> {
     block_on(async {
         // a mistake in the name should not show only at the end

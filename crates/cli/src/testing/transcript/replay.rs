@@ -33,7 +33,7 @@ pub struct ReplayTask {
     target: TargetWorkspace,
 }
 
-/// Sends the requests of a transcript, and prints how the responses differ. The error is one line.
+/// Sends the requests of a transcript, and prints how the responses differ. Fails with a one-line message.
 pub fn run(task: &ReplayTask) -> Result<ExitCode, String> {
     let name = task.file.display();
     let bytes = std::fs::read(&task.file).map_err(|error| format!("cannot read {name}: {error}"))?;

@@ -25,7 +25,7 @@ pub struct PodSecurity {
 }
 
 impl PodSecurity {
-    /// Reads a PodSecurityConfiguration. The error is one line.
+    /// Reads a PodSecurityConfiguration. Fails with a one-line message.
     pub fn parse(value: &Value) -> Result<PodSecurity, String> {
         let value = &KIND.read(value)?;
         let mode = |mode: &str| -> Result<LevelVersion, String> {
