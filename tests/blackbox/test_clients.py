@@ -171,14 +171,14 @@ def on_path(launch, directory):
 
 
 def test_documented_python(launch, tmp_path):
-    """The examples of README and of the page on tests run as they are printed."""
+    """The examples of the pages on tests and on clients run as they are printed."""
     interpreter, environment = built("python")[0], on_path(launch, tmp_path)
-    fixture = documentation.files(ROOT / "docs" / "src" / "testing-operators.md")["test_boats.py"]
+    fixture = documentation.files(ROOT / "docs" / "src" / "guides" / "test-an-operator.md")["test_boats.py"]
     # a stand-in for pytest, which the environment of the client does not have
     (tmp_path / "pytest.py").write_text("import contextlib\nfixture = contextlib.contextmanager\n")
     (tmp_path / "test_boats.py").write_text(fixture + "\n\nwith api() as api:\n    test_namespaces(api)\n")
     subprocess.run([interpreter, tmp_path / "test_boats.py"], check=True, cwd=tmp_path, env=environment, timeout=60)
-    (tmp_path / "watch.py").write_text(documentation.files(ROOT / "README.md")["watch.py"])
+    (tmp_path / "watch.py").write_text(documentation.files(ROOT / "docs" / "src" / "reference" / "clients.md")["watch.py"])
     with launch(data_dir=tmp_path / ".pintle") as server:
         definition, crontab = ((ROOT / "examples" / name).read_bytes() for name in ("crontab.yaml", "my-crontab.yaml"))
         server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, headers=YAML)
@@ -193,7 +193,7 @@ def test_documented_python(launch, tmp_path):
 def test_documented_setup_of_vitest(launch, tmp_path):
     """The server is ready after the setup, and gone after the teardown."""
     require("node")
-    (tmp_path / "setup.mjs").write_text(documentation.files(ROOT / "docs" / "src" / "testing-operators.md")["setup.mjs"])
+    (tmp_path / "setup.mjs").write_text(documentation.files(ROOT / "docs" / "src" / "guides" / "test-an-operator.md")["setup.mjs"])
     (tmp_path / "main.mjs").write_text("""
 import setup from "./setup.mjs";
 import { existsSync } from "node:fs";

@@ -133,7 +133,7 @@ def test_colours_on_terminals(tmp_path, launch):
 
 
 def test_page_shows_the_steps_of_the_workflow():
-    shown = PAGE.read_text().split("## In continuous integration", 1)[1].split("```yaml\n", 1)[1].split("```", 1)[0]
+    shown = PAGE.read_text().split("## Run it in continuous integration", 1)[1].split("```yaml\n", 1)[1].split("```", 1)[0]
     assert shown in (CI / "github.yaml").read_text()
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^<!-- run(: serve)? -->\n+```console\n(.*?)^```$", re.M | re.S)
-FILE = re.compile(r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$", re.M | re.S)
+FILE = re.compile(r"^<!-- file: (\S+) -->\n+```\w+\n(.*?)^```$", re.M | re.S)
 # blocks of commands, executed or not, and the program's commands in them
 PRINTED = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.M | re.S)
 # what differs between two runs: ports, times, ages in tables
