@@ -159,7 +159,7 @@ impl Source {
         &self.text
     }
 
-    /// Line and column, both from 1; `None` for [`NOWHERE`].
+    /// Line and column, both from 1; `None` for `NOWHERE`.
     pub fn place(&self, offset: Offset) -> Option<(usize, usize)> {
         if offset == NOWHERE {
             return None;

@@ -26,7 +26,7 @@ pub struct Traced {
 }
 
 /// Evaluates the parts of an expression on their own: those that decide its value, the whole first. In loops, the body is
-/// evaluated for the first items. There are at most [`TRACED_PARTS_MAX`] parts, and each costs at most `cost_max`.
+/// evaluated for the first items. There are at most `TRACED_PARTS_MAX` parts, and each costs at most `cost_max`.
 pub fn trace(env: &Environment, checked: &Checked, variables: &[(&str, Val<'_>)], cost_max: u64) -> Vec<Traced> {
     let mut tracer = Tracer { checked, cost_max, found: vec![] };
     tracer.part(&TraceScope { env: env.clone(), values: variables.to_vec() }, &checked.ast.root, 0);

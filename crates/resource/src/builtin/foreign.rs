@@ -23,7 +23,7 @@ impl Catalogue {
         listed || UNVERSIONED.contains(&kind) || (OPTIONS.contains(&kind) && self.is_group_version(api_version))
     }
 
-    /// As [`is_known`], for a server whose scheme has only the types of one group.
+    /// As [`Catalogue::is_known`], for a server whose scheme has only the types of one group.
     pub fn is_known_in_scheme_of(&'static self, group: &str, api_version: &str, kind: &str) -> bool {
         let of_group =
             || api_version.rsplit_once('/').is_some_and(|(of, _)| of == group) && self.is_group_version(api_version);

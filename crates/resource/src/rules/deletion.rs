@@ -165,7 +165,7 @@ pub fn begin_deletion(object: &mut Value, now: &str) {
     }
 }
 
-/// As [`begin_deletion`], without a grace period. Returns whether the object was not being deleted before.
+/// As `begin_deletion`, without a grace period. Returns whether the object was not being deleted before.
 pub fn set_deletion_time(object: &mut Value, now: &str) -> bool {
     if is_deleting(object) {
         return false;

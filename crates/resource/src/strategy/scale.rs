@@ -96,7 +96,7 @@ impl ScaleView {
         TYPES.get_or_init(ScaleTypes::new)
     }
 
-    /// The Scale of an object for changes, with [`UNSET`] for absent replicas.
+    /// The Scale of an object for changes, with `UNSET` for absent replicas.
     pub fn editable(&self, old: &Value) -> Result<Value, Status> {
         let paths = self.paths(old)?;
         let replicas = integer(old, &paths.spec_replicas)?.unwrap_or(UNSET);

@@ -284,7 +284,7 @@ impl<'a> FieldsReader<'a> {
     }
 }
 
-/// As [`Fields::parse`], for the set alone.
+/// As `Fields::parse`, for the set alone.
 pub fn parse(value: &Value) -> Result<FieldSet, ManagedFieldsError> {
     match value {
         Value::Encoded(_) => Fields::parse(value).map(Fields::into_set),

@@ -1,6 +1,6 @@
 //! Breaking changes between two versions of a CustomResourceDefinition, for stored objects, writers and readers.
 //!
-//! Invariants: pure functions over two definitions in the v1 form that [`definition::decode`](crate::definition::decode)
+//! Invariants: pure functions over two definitions in the v1 form that [`crate::definition::decode`]
 //! makes; equal definitions have no changes; changes are in the order of the definition. A bound that is tightened counts as
 //! breaking although ratcheting lets unchanged values of stored objects pass: new objects and changed values are refused.
 

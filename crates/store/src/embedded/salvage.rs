@@ -25,7 +25,7 @@ use crate::limits;
 pub struct Salvaged {
     /// The live keys, at the newest revision that was found.
     pub snapshot: Snapshot,
-    /// One line for each loss, at most [`limits::LOSSES_MAX`]; empty if the store is whole.
+    /// One line for each loss, at most `limits::LOSSES_MAX`; empty if the store is whole.
     pub losses: Vec<String>,
     /// The number of further losses.
     pub more: usize,

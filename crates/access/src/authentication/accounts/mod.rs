@@ -42,7 +42,7 @@ const ALGORITHMS: [Algorithm; 4] = [Algorithm::Rs256, Algorithm::Es256, Algorith
 /// How tokens of ServiceAccounts are issued and accepted.
 #[derive(Default)]
 pub struct AccountOptions {
-    /// The first issuer signs, tokens of all are accepted; empty for [`DEFAULT_ISSUER`].
+    /// The first issuer signs, tokens of all are accepted; empty for `DEFAULT_ISSUER`.
     pub issuers: Vec<String>,
     /// The audiences of this server; empty for the issuers.
     pub audiences: Vec<String>,
