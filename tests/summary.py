@@ -18,18 +18,20 @@ SLOWER, SECONDS_MORE = 1.2, 10
 
 
 def outcomes(directory):
-    """The (section, outcome, seconds) of each section, in the order in which they ended."""
+    """The (section, outcome, seconds, seconds of the processor) of each section, in the order in which they ended."""
     file = directory / "outcomes"
     lines = file.read_text().splitlines() if file.exists() else []
-    return [(section, outcome, int(seconds)) for section, outcome, seconds in map(str.split, lines)]
+    split = (line.split() for line in lines)
+    return [(section, outcome, int(seconds), round(sum(map(float, cpu)))) for section, outcome, seconds, *cpu in split]
 
 
 def print_sections(sections, whole):
     recorded = json.loads(RECORDED.read_text())
-    for name, outcome, seconds in [*sections, ("in all", "", whole)]:
+    print(f"{'':8} {'time':>5}    {'cpu':>5}")
+    for name, outcome, seconds, cpu in [*sections, ("in all", "", whole, sum(cpu for *_, cpu in sections))]:
         before = recorded.get(name)
         slow = before is not None and seconds > before * SLOWER + SECONDS_MORE
-        print(f"{outcome:8} {seconds:5} s  {name}{f'  SLOWER: {before} s are recorded' if slow else ''}")
+        print(f"{outcome:8} {seconds:5} s  {cpu:5} s  {name}{f'  SLOWER: {before} s are recorded' if slow else ''}")
 
 
 def print_skipped(directory):
@@ -42,7 +44,7 @@ def print_skipped(directory):
         for case in ElementTree.parse(results).iter("testcase"):
             skipped = case.find("skipped")
             if skipped is not None:
-                reasons[skipped.get("message")].append(f"{case.get('classname').rsplit('.', 1)[-1]}::{case.get('name')}")
+                reasons[skipped.get("message")].append(f"{case.get('classname', '').rsplit('.', 1)[-1]}::{case.get('name')}")
     for reason, names in sorted(reasons.items()):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         print(f"SKIPPED  {', '.join(names[:3])}{more}: {reason}")
@@ -53,9 +55,9 @@ def main():
     sections = outcomes(directory)
     print_sections(sections, whole)
     print_skipped(directory)
-    seconds = {name: seconds for name, _, seconds in sections} | {"in all": whole}
+    seconds = {name: seconds for name, _, seconds, _ in sections} | {"in all": whole}
     (directory / "times.json").write_text(json.dumps(seconds, indent=1) + "\n")
-    sys.exit(any(outcome == "FAILED" for _, outcome, _ in sections) or not sections)
+    sys.exit(any(outcome == "FAILED" for _, outcome, *_ in sections) or not sections)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Backend:
                 super().setup()
                 backend.connections += 1
 
-            def log_message(self, *_):
+            def log_message(self, format, *args):
                 pass
 
             def body(self):

@@ -180,7 +180,7 @@ def test_policies_and_webhooks_add_annotations(launch):
         client = hooks.on("/note", lambda _: {"allowed": True, "auditAnnotations": {"seen": "yes"}})
         closed = {"url": "https://127.0.0.1:1/none"}
         change = hooks.on("/change", lambda _: patch({"value": "1", "path": "/data/more", "op": "add"}))
-        webhooks = [
+        webhooks: list[dict] = [
             {
                 "name": name,
                 "clientConfig": config,

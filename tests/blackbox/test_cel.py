@@ -49,7 +49,7 @@ def cost(launch, definition):
 
 
 def with_max_items(items):
-    definition = copy.deepcopy(DEFINITION)
+    definition: dict = copy.deepcopy(DEFINITION)
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["list"]["maxItems"] = items
     return definition

@@ -315,7 +315,7 @@ class RetryingWriter(Writer):
         super().__init__(number, seed)
         self.servers, self.failures = servers, 0
 
-    def run(self, stop):
+    def run_on_any(self, stop):
         client = None
         while not stop.is_set():
             try:
@@ -344,7 +344,7 @@ def test_outages(launch):
         start = one.ok("GET", MAPS)
         watches = [FollowingWatch(start, servers, number) for number in range(2)]
         stop = threading.Event()
-        threads = [threading.Thread(target=each.run, args=(stop,)) for each in [*writers, *watches]]
+        threads = [threading.Thread(target=each.run_on_any, args=(stop,)) for each in [*writers, *watches]]
         [thread.start() for thread in threads]
         try:
             for number in range(rounds):
@@ -405,7 +405,7 @@ class FollowingWatch(ResumingWatch):
         self.state = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in start["items"]}
         self.servers, self.number, self.ended = servers, number, False
 
-    def run(self, stop):
+    def run_on_any(self, stop):
         while not self.ended and not self.failure:
             self.number += 1
             self.watch(self.servers[self.number % 2])

@@ -48,7 +48,7 @@ def postgres_programs():
     if found:
         return found[-1].parent
     require("initdb", "postgres")
-    return pathlib.Path(shutil.which("initdb")).parent
+    return pathlib.Path(str(shutil.which("initdb"))).parent
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def postgres(directory):
     """A database cluster without passwords that listens on a Unix socket only. Yields kine's address of it."""
     programs, data = postgres_programs(), directory / "postgres"
     # PostgreSQL refuses to run as root
-    user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    user: dict = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
     data.mkdir()
     if user:
         directory.chmod(0o755)

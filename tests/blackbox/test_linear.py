@@ -234,6 +234,9 @@ class Worker(threading.Thread):
         super().__init__()
         self.setting, self.stop, self.random, self.failure, self.client = setting, stop, random.Random(seed), None, None
 
+    def step(self):
+        raise NotImplementedError
+
     def run(self):
         while not self.stop.is_set() and self.failure is None:
             try:

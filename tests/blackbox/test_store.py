@@ -406,11 +406,11 @@ def test_history_is_bounded_in_bytes(launch):
     """Updates of a large object leave neither the log nor the memory larger than history may be, and a watch of the last ones continues."""
     mebibyte = 1 << 20
     with launch(f"--history-bytes={4 * mebibyte}", storage="embedded") as server:
-        large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"text": "x" * 900_000}}
+        large: dict = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"text": "x" * 900_000}}
         first = server.ok("POST", MAPS, large)["metadata"]["resourceVersion"]
         # several times as much as segments, checkpoints and history together
         for number in range(130):
-            large["data"]["number"] = str(number)
+            large["data"] = {**large["data"], "number": str(number)}
             last = server.ok("PUT", MAPS + "/large", large)["metadata"]["resourceVersion"]
         log = server.dir / "log"
         eventually(lambda: sum(len(content) for content in contents(log).values()) < 60 * mebibyte, seconds=60)
@@ -488,7 +488,7 @@ def test_read_only_directories(launch):
     before = contents(data)
     binary = data / "pintle"
     shutil.copy(launch.binary, binary)
-    other_user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    other_user: dict = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     paths = [path for path in (data, *data.rglob("*")) if path != binary]
     [path.chmod(0o555 if path.is_dir() else 0o444) for path in paths]
     binary.chmod(0o555)

@@ -44,6 +44,7 @@ class Sweep:
         command = [self.launch.binary, "serve", "--secure-port", "0", "--data-dir", str(data)]
         environment = {**os.environ, **self.disk.environment}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        assert process.stdout
         select.select([process.stdout], [], [], START_SECONDS)
         process.terminate()
         out, errors = process.communicate(timeout=60)

@@ -22,9 +22,9 @@ class TlsServer(http.server.ThreadingHTTPServer):
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def handle_error(self, request, address):
+    def handle_error(self, request, client_address):
         if not isinstance(sys.exc_info()[1], OSError):  # the client closed the connection, or does not trust the certificate
-            super().handle_error(request, address)
+            super().handle_error(request, client_address)
 
 
 class Hooks:
@@ -48,7 +48,7 @@ class Hooks:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def log_message(self, *_):
+            def log_message(self, format, *args):
                 pass
 
             def do_POST(self):

@@ -29,10 +29,10 @@ class Operation:
     key: str
     start: float
     end: float = NEVER
-    value: str = None
-    expected: int = None
-    outcome: str = None
-    version: int = None
+    value: str | None = None
+    expected: int | None = None
+    outcome: str | None = None
+    version: int | None = None
 
 
 @dataclass

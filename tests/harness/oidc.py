@@ -28,7 +28,7 @@ class Provider:
         documents = {"/keys": {"keys": [key]}}
 
         class Handler(http.server.BaseHTTPRequestHandler):
-            def log_message(self, *_):
+            def log_message(self, format, *args):
                 pass
 
             def do_GET(self):

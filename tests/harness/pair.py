@@ -35,15 +35,13 @@ SAVED_MIN = 6
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
 
 
-class EqualNames:
+class EqualNames(replay.RecordedNames):
     """Names for `replay.normalize` that make all uids equal, and all resourceVersions."""
 
-    @staticmethod
-    def uid(_):
+    def uid(self, text):
         return "<uid>"
 
-    @staticmethod
-    def version(text):
+    def version(self, text):
         return "<rv>" if text.isdigit() and text != "0" else text
 
 
@@ -144,7 +142,7 @@ class Side:
 
     def __init__(self, server, scenario):
         self.replay = replay.Replay(scenario, server, record=True)
-        self.replay.names = EqualNames
+        self.replay.names = EqualNames()
         self.connection = None
 
     def perform(self, step):
@@ -206,7 +204,7 @@ class Side:
             replay.drop(value, path)
             # of a table, the objects of its rows
             replay.drop(value, "rows.*.object." + path)
-        return normalize(replay.hide_descriptions(replay.normalize(value, EqualNames), ""))
+        return normalize(replay.hide_descriptions(replay.normalize(value, EqualNames()), ""))
 
 
 def compared_headers(response):

@@ -70,6 +70,7 @@ class Pintle:
         if self not in STARTED:
             STARTED.append(self)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True, preexec_fn=self.before, env=self.environment)
+        assert self.process.stdout
         readable, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if readable else "nothing"
         match = READY.search(line)

@@ -599,7 +599,7 @@ class Definition:
     def body(self, schemas):
         versions = []
         for i, (version, schema) in enumerate(schemas.items()):
-            entry = {"name": version, "served": True, "storage": i == 0, "schema": {"openAPIV3Schema": schema}}
+            entry: dict = {"name": version, "served": True, "storage": i == 0, "schema": {"openAPIV3Schema": schema}}
             if self.status:
                 entry["subresources"] = {"status": {}}
             if self.scale:
@@ -623,7 +623,7 @@ class Definition:
 
     def object(self, version, name, odd):
         schema = self.schemas[version]
-        value = {"apiVersion": f"{self.group}/{version}", "kind": "Thing", "metadata": {"name": name}, **self.maker.fields(schema, odd)}
+        value: dict = {"apiVersion": f"{self.group}/{version}", "kind": "Thing", "metadata": {"name": name}, **self.maker.fields(schema, odd)}
         value["metadata"] = {"name": name}
         if self.maker.maybe(0.3):
             value["metadata"]["labels"] = {"l": self.chance.choice(["a", "b"])}
