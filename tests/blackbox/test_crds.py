@@ -10,7 +10,7 @@ import time
 import pytest
 
 from legacy import V1
-from replay import hide_descriptions
+from steps import hide_descriptions
 
 pytestmark = pytest.mark.crds
 

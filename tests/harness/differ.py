@@ -27,12 +27,12 @@ import traceback
 import etcd
 import manifests
 import mutate
-import replay
 import shrink
 import transcripts
 from classes import KNOWN, Known, signature
 from pair import Pair
 from pintle import TOKEN, Pintle
+from steps import Server
 from upstream import Upstream
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -224,7 +224,7 @@ def one_pass(args, scenarios, report, seed, end):
     chance.shuffle(scenarios)
     emulation = (f"--emulated-version={args.release}",) if args.release else ()
     with etcd.Etcd() as store, Upstream(store, *REFERENCE_FLAGS, release=args.release) as reference, Pintle(args.binary, *FLAGS, *emulation) as pintle:
-        servers = [replay.Server(server.url, TOKEN) for server in (reference, pintle)]
+        servers = [Server(server.url, TOKEN) for server in (reference, pintle)]
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
 
             def perform(scenario, seed):

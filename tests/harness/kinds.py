@@ -9,7 +9,7 @@
   kinds.py keep --server URL --token TOKEN --bytes N DIR OUT
       Copies recorded scenarios with the steps whose responses are equal on a server, at most N bytes of steps per scenario.
 
-Scenarios are recorded on kube-apiserver by `replay.py --record`. A scenario creates a full and a minimal object, and then
+Scenarios are recorded on kube-apiserver by `pintle replay --record`. A scenario creates a full and a minimal object, and then
 sends, mostly as dry runs: the full object with each field dropped, of a wrong type and out of range, and with each field that
 it lacks; updates that change each field; applies by two managers; writes of status and scale; reads as table, as
 metadata and in protobuf; deletions.
@@ -23,8 +23,10 @@ import json
 import os
 import re
 
-import replay
+import player
 from kind_samples import SAMPLES
+from programs import ROOT
+from steps import Server, write
 
 JSON = {"Content-Type": "application/json"}
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -371,14 +373,14 @@ class Generator:
 
 
 def generate(args):
-    server = replay.Server(args.server, args.token)
+    server = Server(args.server, args.token)
     schemas = Schemas(server)
     os.makedirs(args.dir, exist_ok=True)
     for sample in SAMPLES:
         if args.only and sample["plural"] != args.only:
             continue
         scenario = Generator(schemas, sample).scenario()
-        replay.write(os.path.join(args.dir, scenario["name"] + ".json"), scenario)
+        write(os.path.join(args.dir, scenario["name"] + ".json"), scenario)
         print(scenario["name"], len(scenario["steps"]))
 
 
@@ -390,17 +392,17 @@ def shape_of(difference):
 
 
 def share(args):
-    server = replay.Server(args.server, args.token)
     classes, rows, examples = collections.Counter(), [], {}
     for file in sorted(os.listdir(args.dir)):
         if not file.endswith(".json") or (args.only and args.only not in file):
             continue
-        outcome = replay.run(os.path.join(args.dir, file), server, fast=True)
-        rows.append((outcome.name.removeprefix("kinds-"), outcome.steps, len(outcome.failures)))
-        for _step, request, difference in outcome.failures:
-            key = shape_of(difference)
+        [outcome] = player.play(args.binary, args.server, [os.path.join(args.dir, file)], token=args.token)
+        name = file.removesuffix(".json").removeprefix("kinds-")
+        rows.append((name, outcome["steps"], len(outcome["different"])))
+        for step in outcome["different"]:
+            key = shape_of(step["difference"].splitlines())
             classes[key] += 1
-            examples.setdefault(key, []).append(f"{outcome.name} {request}")
+            examples.setdefault(key, []).append(f"{name} {step['id']}: {step['request']}")
     for name, steps, failed in rows:
         print(f"| {name} | {steps} | {steps - failed} | {(steps - failed) * 1000 // steps / 10} % |")
     steps, failed = sum(row[1] for row in rows), sum(row[2] for row in rows)
@@ -412,11 +414,11 @@ def share(args):
 
 
 def keep(args):
-    server = replay.Server(args.server, args.token)
     os.makedirs(args.out, exist_ok=True)
     for file in sorted(os.listdir(args.dir)):
         path = os.path.join(args.dir, file)
-        failed = {step for step, _, _ in replay.run(path, server, fast=True).failures}
+        [outcome] = player.play(args.binary, args.server, [path], token=args.token)
+        failed = {step["id"] for step in outcome["different"]}
         with open(path, encoding="utf-8") as source:
             scenario = json.load(source)
         steps = [step for step in scenario["steps"] if step["id"] not in failed]
@@ -433,7 +435,7 @@ def keep(args):
                 kept.add(i)
                 total += sizes[i]
         scenario["steps"] = [step for i, step in enumerate(steps) if i in kept]
-        replay.write(os.path.join(args.out, file), scenario)
+        write(os.path.join(args.out, file), scenario)
 
 
 def main():
@@ -445,6 +447,7 @@ def main():
         command.add_argument("--server", required=True)
         command.add_argument("--token", required=True)
         command.add_argument("--only")
+        command.add_argument("--binary", default=ROOT / "target" / "debug" / "pintle", help="the pintle whose replay plays the scenarios")
         command.add_argument("dir")
         if name == "share":
             command.add_argument("--classes")

@@ -18,10 +18,10 @@ import random
 import sys
 import time
 
-import replay
 from kind_samples import ODD_SAMPLES, SAMPLES
 from kinds import DROP, DRY, JSON, MERGE, Schemas, changed, name_of, synthetic
 from pair import Pair
+from steps import Server, parse
 from union_samples import UNION_SAMPLES
 
 WORKERS = 4
@@ -285,7 +285,7 @@ def ask_all(asker, steps, servers, counts, end):
     pair = Pair(servers, {"name": "odd", "about": "", "steps": []})
     orders = [None, None]
     for side, asked in enumerate(pair.sides):
-        asked.body = lambda raw, step, side=side, of=asked.body: (orders.__setitem__(side, ordered(replay.parse(raw))), of(raw, step))[1]
+        asked.body = lambda raw, step, side=side, of=asked.body: (orders.__setitem__(side, ordered(parse(raw))), of(raw, step))[1]
     try:
         for one in asker.before():
             for asked in pair.sides:
@@ -331,7 +331,7 @@ def comparison(about, seconds):
 
 
 def servers_of(args):
-    return [replay.Server(url, args.token) for url in (args.reference, args.server)]
+    return [Server(url, args.token) for url in (args.reference, args.server)]
 
 
 def main():

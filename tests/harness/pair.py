@@ -8,8 +8,9 @@ import threading
 
 import yaml
 
-import replay
 from classes import TEXT
+from steps import UID, EqualNames, Scenario, drop, hide_descriptions, parse
+from steps import normalize as without_random_values
 
 AGE = re.compile(r"^(\d+[smhdy])+$|^<invalid>$|^<unknown>$")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -33,16 +34,6 @@ PREFIX_MAX = 58
 SAVED_MIN = 6
 # the headers that are compared
 HEADERS = ("content-type", "warning", "retry-after", "location", "allow", "accept-patch", "cache-control")
-
-
-class EqualNames(replay.RecordedNames):
-    """Names for `replay.normalize` that make all uids equal, and all resourceVersions."""
-
-    def uid(self, text):
-        return "<uid>"
-
-    def version(self, text):
-        return "<rv>" if text.isdigit() and text != "0" else text
 
 
 def parsed_yaml(text):
@@ -110,14 +101,14 @@ def has_causes(value):
 
 
 def normalize(value, key=""):
-    """Replaces ages, times, addresses and resourceVersions within longer text, which `replay.normalize` does not."""
+    """Replaces ages, times, addresses and resourceVersions within longer text, which `steps.normalize` does not."""
     if isinstance(value, dict) and str(value.get("base64", "")).startswith(PROTOBUF):
         return "<protobuf>"
     if isinstance(value, dict):
         out = {name: normalize(item, name) for name, item in value.items()}
         if has_causes(value):
-            # `replay.normalize` has sorted the words of the message, but with their uids
-            out["message"] = " ".join(sorted(replay.UID.sub("<uid>", out["message"]).split(" ")))
+            # `steps.normalize` has sorted the words of the message, but with their uids
+            out["message"] = " ".join(sorted(UID.sub("<uid>", out["message"]).split(" ")))
         return out
     if isinstance(value, list):
         return [normalize(item, key) for item in value]
@@ -141,25 +132,24 @@ class Side:
     """One of the two servers, and the variables of the scenario, whose values come from its responses."""
 
     def __init__(self, server, scenario):
-        self.replay = replay.Replay(scenario, server, record=True)
-        self.replay.names = EqualNames()
+        self.scenario = Scenario(scenario, server)
         self.connection = None
 
     def perform(self, step):
-        return normalize(replay.hide_descriptions(self.replay.perform(step), ""))
+        return normalize(hide_descriptions(self.scenario.perform(step), ""))
 
     def send(self, step):
         """Sends a request. Returns the normalized status, headers and body."""
-        headers, body = self.replay.encode(step)
+        headers, body = self.scenario.encode(step)
         try:
-            response, raw = self.exchange(step["method"], self.replay.substitute(step["path"]), headers, body)
+            response, raw = self.exchange(step["method"], self.scenario.substitute(step["path"]), headers, body)
         except OSError as error:
             return {"error": type(error).__name__}
         return {"status": response.status, "headers": compared_headers(response), "body": self.body(raw, step)}
 
     def exchange(self, method, path, headers, body):
         """Sends a request on the connection of this scenario, or on a new one if that has been closed. Returns response and body."""
-        server = self.replay.server
+        server = self.scenario.server
         if self.connection is not None:
             try:
                 self.connection.request(method, path, body=body, headers=server.headers_of(headers))
@@ -176,10 +166,10 @@ class Side:
     def close(self):
         if self.connection is not None:
             self.connection.close()
-        self.replay.close()
+        self.scenario.close()
 
     def body(self, raw, step):
-        value = replay.parse(raw)
+        value = parse(raw)
         for names in filter(None, (generated(step), self.saved())):
             value = replaced(value, names)
         if raw.startswith(b"k8s\0") or isinstance(value, dict) and "base64" in value:
@@ -194,17 +184,17 @@ class Side:
 
     def saved(self):
         """A pattern for the texts that the scenario has saved, such as generated names; None if there are none."""
-        texts = {value for value in self.replay.saved.values() if isinstance(value, str) and len(value) >= SAVED_MIN}
+        texts = {value for value in self.scenario.saved.values() if isinstance(value, str) and len(value) >= SAVED_MIN}
         return re.compile("()(?:" + "|".join(sorted(map(re.escape, texts))) + ")") if texts else None
 
     @staticmethod
     def comparable(value, ignored):
         """The normalized body without the ignored paths."""
         for path in ignored:
-            replay.drop(value, path)
+            drop(value, path)
             # of a table, the objects of its rows
-            replay.drop(value, "rows.*.object." + path)
-        return normalize(replay.hide_descriptions(replay.normalize(value, EqualNames()), ""))
+            drop(value, "rows.*.object." + path)
+        return normalize(hide_descriptions(without_random_values(value, EqualNames()), ""))
 
 
 def compared_headers(response):

@@ -3,7 +3,7 @@
 
   tests/record [--release 1.36] [--no-record] FILE.json...
 
-Write a scenario without answers (the format is at the top of tests/harness/replay.py) and name it here. The first run builds etcd
+Write a scenario without answers (the format is in docs/src/reference/recordings.md) and name it here. The first run builds etcd
 and kube-apiserver below target, which takes some minutes; later ones take seconds. Each file gets the recorded answers. The exit
 status is 1 if Pintle's responses differ.
 """
@@ -12,24 +12,21 @@ import argparse
 import pathlib
 import sys
 
-import replay
+import player
 import transcripts
 from etcd import Etcd
-from pintle import TOKEN, Pintle
+from pintle import Pintle
 from programs import ROOT
 from upstream import Upstream
 
 
-def run(files, server, record):
-    """Records or replays the files. Returns the number of steps that failed."""
-    failed = 0
-    for file in files:
-        outcome = replay.run(file, replay.Server(server.url, TOKEN), record=record, fast=not record)
-        failed += len(outcome.failures)
-        print(f"{file}: {outcome.steps} steps {'recorded' if record else 'replayed'}, {len(outcome.failures)} {'failed' if record else 'differ'}")
-        if outcome.failures:
-            print(outcome.text())
-    return failed
+def play(binary, files, server, options, what):
+    """Records or replays the files. Returns the number of steps that differ."""
+    outcomes = player.play(binary, server.url, files, options)
+    for outcome in outcomes:
+        print(f"{outcome['file']}: {outcome['steps']} steps {what}, {len(outcome['different'])} differ")
+        print(player.text(outcome["file"], outcome["different"]), end="")
+    return sum(len(outcome["different"]) for outcome in outcomes)
 
 
 def main():
@@ -43,12 +40,11 @@ def main():
         parser.error(f"{args.binary} does not exist: cargo build")
     if not args.no_record:
         with Etcd() as store, Upstream(store, release=args.release) as server:
-            if run(args.files, server, record=True):
-                return 1
+            play(args.binary, args.files, server, ["--record"], "recorded")
     emulation = (f"--emulated-version={args.release}",) if args.release else ()
     with Pintle(str(args.binary), "--controllers=*,-namespace-controller", *emulation) as server:
         transcripts.wait_until_settled(server)
-        return 1 if run(args.files, server, record=False) else 0
+        return 1 if play(args.binary, args.files, server, player.EXACT, "replayed") else 0
 
 
 if __name__ == "__main__":

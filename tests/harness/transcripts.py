@@ -6,8 +6,8 @@ import pathlib
 import time
 import tomllib
 
-import replay
-from pintle import TOKEN, eventually
+import player
+from pintle import eventually
 
 # scenarios for corner cases, recorded from the kube-apiserver that tests/upstream builds
 OWN = pathlib.Path(__file__).resolve().parents[1] / "transcripts"
@@ -67,9 +67,9 @@ def wait_until_settled(server):
 
 def check(server, path):
     """Replays one scenario. Returns the number of its steps; fails if a step differs that is not listed in exceptions.toml."""
-    outcome = replay.run(path, replay.Server(server.url, TOKEN), fast=True)
-    assert outcome.steps, "the scenario has no steps"
+    [outcome] = player.play(server.binary, server.url, [path])
+    assert outcome["steps"], "the scenario has no steps"
     listed = exceptions(release_of(path))
-    outcome.failures = [failure for failure in outcome.failures if (path.stem, failure[0]) not in listed]
-    assert not outcome.failures, f"{len(outcome.failures)} of {outcome.steps} steps differ\n{outcome.text()}"
-    return outcome.steps
+    different = [step for step in outcome["different"] if (path.stem, step["id"]) not in listed]
+    assert not different, f"{len(different)} of {outcome['steps']} steps differ\n{player.text(path.stem, different)}"
+    return outcome["steps"]

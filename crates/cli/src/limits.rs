@@ -79,6 +79,8 @@ pub const REPLAY_SLEEP: Duration = Duration::from_secs(600);
 /// events.
 pub const REPLAY_UNTIL: Duration = Duration::from_secs(20);
 pub const REPLAY_EVENTS: Duration = Duration::from_secs(3);
+/// How long a fast replay waits for more events than were recorded.
+pub const REPLAY_QUIET: Duration = Duration::from_millis(500);
 /// Interval of looks at the Clock that a command follows.
 pub const CLOCK_LOOK: Duration = Duration::from_millis(100);
 /// Interval of looks at a fault that is waited for.

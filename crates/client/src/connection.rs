@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use hyper::Method;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio_rustls::client::TlsStream;
 
 use crate::access::Access;
@@ -238,10 +238,10 @@ impl Streamed {
         i64::from(self.response.status().as_u16())
     }
 
-    /// The values of a header.
+    /// The values of a header, read as ISO 8859-1, as clients in most languages do.
     pub fn headers(&self, name: &str) -> Vec<String> {
         let values = self.response.headers().get_all(name).iter();
-        values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
+        values.map(|value| value.as_bytes().iter().map(|byte| char::from(*byte)).collect()).collect()
     }
 
     /// Whether the server closes the connection after this response.
@@ -275,12 +275,15 @@ impl Connection {
     pub async fn exchange(&mut self, request: Request) -> Result<Streamed, String> {
         let mut call =
             self.client.request(Call { method: request.method, body: request.body, ..Call::get(request.path) })?;
-        call.headers_mut().remove("accept");
+        let mut headers = HeaderMap::new();
         for (name, value) in request.headers {
             let wrong = |what: &str| format!("{what} of the header {name:?} is wrong");
-            let value = value.parse().map_err(|_| wrong("the value"))?;
-            call.headers_mut().insert(name.parse::<HeaderName>().map_err(|_| wrong("the name"))?, value);
+            let value = value.parse::<HeaderValue>().map_err(|_| wrong("the value"))?;
+            headers.append(name.parse::<HeaderName>().map_err(|_| wrong("the name"))?, value);
         }
+        call.headers_mut().remove("accept");
+        // replaces those of the client
+        call.headers_mut().extend(headers);
         Ok(Streamed { response: self.request(call).await? })
     }
 

@@ -1,7 +1,9 @@
 //! `pintle record` and `pintle replay`: transcripts of the requests and responses of a workspace.
 
+mod file;
 mod names;
 mod normal;
+mod protobuf;
 mod record;
 mod replay;
 mod saving;

@@ -7,7 +7,22 @@ use super::names::Placeholders;
 /// Lists whose order does not matter.
 const UNORDERED: [&str; 8] =
     ["causes", "conditions", "managedFields", "resources", "groups", "verbs", "shortNames", "categories"];
-const UID_BYTES: usize = 36;
+/// Length of a uid.
+pub const UID_BYTES: usize = 36;
+
+/// Sorts the lists whose order does not matter.
+pub fn sort_unordered(value: &mut Value, key: &str) {
+    match value {
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| sort_unordered(field, name)),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| sort_unordered(item, key));
+            if UNORDERED.contains(&key) {
+                items.sort_by_cached_key(Value::to_json);
+            }
+        }
+        _ => {}
+    }
+}
 
 /// A value, found under `key`: with placeholders for uids, resourceVersions, times, continue tokens and
 /// generated names.
@@ -23,7 +38,7 @@ pub fn normalized(value: &Value, names: &mut Placeholders, key: &str) -> Value {
         }
         Value::String(text) if is_time(text) => Value::from("<time>"),
         Value::String(text) => {
-            let text = without_uids(&without_echoes(text), names);
+            let text = without_uids(&without_etcd_revisions(&without_echoes(text)), names);
             Value::from(names.without_generated(text))
         }
         other => other.clone(),
@@ -33,10 +48,14 @@ pub fn normalized(value: &Value, names: &mut Placeholders, key: &str) -> Value {
 fn object(fields: &Map, names: &mut Placeholders) -> Value {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let (prefix, name) = (text("generateName"), text("name"));
-    if !prefix.is_empty() && name.len() > prefix.len() && name.starts_with(prefix) {
+    let is_generated = !prefix.is_empty() && name.starts_with(prefix);
+    if is_generated && name.len() > prefix.len() {
         names.generated(prefix, name);
     }
     let mut out: Map = fields.iter().map(|(name, value)| (name.clone(), field(name, value, names))).collect();
+    if is_generated {
+        out.insert("name", Value::from(format!("{prefix}<generated>")));
+    }
     let causes = fields.get("details").map_or(0, |details| details.items_at(&["causes"]).len());
     if causes > 1 && fields.get("message").is_some() {
         // the message of a Status joins its causes in their order
@@ -125,6 +144,16 @@ fn without_echoes(text: &str) -> String {
     out + rest
 }
 
+/// The text with a placeholder for each revision of etcd that it names, as errors of requests for old versions do.
+fn without_etcd_revisions(text: &str) -> String {
+    let mut parts = text.split("revision=");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| match part.trim_start_matches(|digit: char| digit.is_ascii_digit()) {
+        rest if rest.len() < part.len() => out + "revision=<n>" + rest,
+        _ => out + "revision=" + part,
+    })
+}
+
 fn is_varying_value(text: &str) -> bool {
     is_time(text) || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -202,6 +231,7 @@ mod tests {
                 r#"{"continue":"<continue>","resourceVersion":"<rv:1>"}"#,
             ),
             (json!({"at": "2026-01-02T03:04:05.6Z", "time": "then"}), r#"{"at":"<time>","time":"<time>"}"#),
+            (json!(["at revision=17 of etcd"]), r#"["at revision=<n> of etcd"]"#),
             (json!({"generateName": "a-", "name": "a-x7k2p"}), r#"{"generateName":"a-","name":"a-<generated>"}"#),
             (
                 json!([{"generateName": "a-", "name": "a-x7k2p"}, {"message": "no a-x7k2p"}]),

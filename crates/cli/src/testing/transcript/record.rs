@@ -1,7 +1,6 @@
 //! `pintle record`.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -9,6 +8,7 @@ use clap::Args;
 use machinery::{Value, json};
 
 use super::super::{Objects, TargetWorkspace, block_on};
+use super::file;
 use super::saving::transcript;
 use crate::child::{Forwarded, exit_code};
 use crate::count::counted;
@@ -42,7 +42,7 @@ pub fn run(task: &RecordTask) -> Result<ExitCode, String> {
         let status = created(&task.target, json!({"end": true, "secrets": (task.secrets)})).await?;
         let steps = status.items_at(&["steps"]);
         let name = task.output.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let text = text(&transcript(&name, steps));
+        let text = file::text(&transcript(&name, steps));
         std::fs::write(&task.output, text).map_err(|error| unwritable(&task.output, &error))?;
         logs::print_error(&format!("{} in {}", counted(steps.len(), "request"), task.output.display()));
         if status.at(&["truncated"]) == Some(&Value::Bool(true)) {
@@ -72,42 +72,4 @@ async fn wait(command: &[OsString]) -> Result<ExitCode, String> {
     let child = Command::new(program).args(arguments).spawn();
     let child = child.map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     signals.forward_until_end(child).await.map(exit_code)
-}
-
-/// The file of a transcript: one step per line.
-fn text(transcript: &Value) -> String {
-    let field = |name: &str| transcript.get(name).map(Value::to_json).unwrap_or_default();
-    let mut out = format!("{{\"name\": {}, \"about\": {}, \"steps\": [\n", field("name"), field("about"));
-    let steps = transcript.items_at(&["steps"]);
-    for (index, step) in steps.iter().enumerate() {
-        let _ = writeln!(out, "  {}{}", line(step), if index + 1 == steps.len() { "" } else { "," });
-    }
-    out + "]}\n"
-}
-
-/// A step, with what it is first and the response last.
-fn line(step: &Value) -> String {
-    const FIRST: [&str; 5] = ["id", "method", "watch", "collect", "path"];
-    let fields = step.as_object();
-    let first = FIRST.iter().filter_map(|name| Some((*name, step.get(name)?)));
-    let rest = fields.into_iter().flat_map(machinery::Map::iter).map(|(name, value)| (name.as_str(), value));
-    let rest = rest.filter(|(name, _)| !FIRST.contains(name) && *name != "answer");
-    let last = step.get("answer").map(|response| ("answer", response));
-    let texts = first.chain(rest).chain(last).map(|(name, value)| format!("\"{name}\": {}", value.to_json()));
-    format!("{{{}}}", texts.collect::<Vec<_>>().join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_step_is_a_line_that_begins_with_its_name() {
-        let steps = json!([{"answer": [], "body": {"b": 1}, "id": "x", "method": "POST"}]);
-        let written = text(&json!({"name": "n", "about": "a", "steps": (steps)}));
-        let wanted = "{\"name\": \"n\", \"about\": \"a\", \"steps\": [\n  \
-                      {\"id\": \"x\", \"method\": \"POST\", \"body\": {\"b\":1}, \"answer\": []}\n]}\n";
-        assert_eq!(written, wanted);
-        assert!(machinery::value::decode(written.as_bytes()).is_ok());
-    }
 }

@@ -1,7 +1,7 @@
 //! `pintle replay`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,44 +14,95 @@ use machinery::{Map, Value, difflines, json, yaml};
 
 use super::super::{TargetWorkspace, block_on};
 use super::names::{Bindings, Placeholders};
-use super::normal::{normalized, without_descriptions, without_moments};
+use super::normal::{normalized, sort_unordered, without_descriptions, without_moments};
 use super::saving::is_bookmark;
+use super::{file, protobuf};
 use crate::count::counted;
+use crate::values::TextOrJson;
 use crate::{limits, logs};
 
 #[derive(Args)]
 pub struct ReplayTask {
-    /// Transcript, as pintle record writes it.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Transcripts, as pintle record writes them.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
 
     /// URL of the server, in place of the one in the kubeconfig, whose credentials it gets.
     #[arg(long, value_name = "URL", conflicts_with = "workspace")]
     server: Option<String>,
 
+    /// Also compare what depends on the moment and on other clients: ages in tables, versions of lists, bookmarks; and the fields of
+    /// bodies in protobuf.
+    #[arg(long)]
+    exact: bool,
+
+    /// Skip the pauses, and don't wait for more events than were recorded. kube-apiserver needs the time, Pintle does not.
+    #[arg(long)]
+    fast: bool,
+
+    /// Write the responses into the files instead of comparing them.
+    #[arg(long, conflicts_with = "fast")]
+    record: bool,
+
+    /// Output format. JSON has an object for each file, one per line: its steps, and those that differ.
+    #[arg(short, long, value_enum, default_value_t = TextOrJson::Text)]
+    output: TextOrJson,
+
     #[command(flatten)]
     target: TargetWorkspace,
 }
 
-/// Sends the requests of a transcript, and prints how the responses differ. Fails with a one-line message.
+/// Sends the requests of transcripts, and prints how the responses differ. Fails with a one-line message.
 pub fn run(task: &ReplayTask) -> Result<ExitCode, String> {
-    let name = task.file.display();
-    let bytes = std::fs::read(&task.file).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let of_kubeconfig = task.target.access()?;
+    let access = Access { server: task.server.clone().unwrap_or(of_kubeconfig.server), ..of_kubeconfig };
+    let (mut compared, mut different) = (0, 0);
+    for file in &task.files {
+        let outcome = block_on(replayed(task, &access, file))?;
+        compared += outcome.compared;
+        different += outcome.different.len();
+        if task.output == TextOrJson::Json {
+            let line = json!({"file": (file.display().to_string()), "steps": (outcome.compared),
+                "different": (Value::Array(outcome.different))});
+            logs::print(format!("{}\n", line.to_json()).as_bytes())?;
+        }
+    }
+    if task.output == TextOrJson::Text {
+        let responses = counted(usize::try_from(compared).unwrap_or_default(), "response");
+        let end = if task.record {
+            format!("{responses} recorded")
+        } else {
+            format!("{responses} compared, {different} different")
+        };
+        logs::print(format!("{end}\n").as_bytes())?;
+    }
+    Ok(if different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The steps of a transcript that were compared or recorded.
+struct Outcome {
+    compared: i64,
+    /// Those that differ: their ids and requests, and the differences as text.
+    different: Vec<Value>,
+}
+
+async fn replayed(task: &ReplayTask, access: &Access, path: &Path) -> Result<Outcome, String> {
+    let name = path.display();
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {name}: {error}"))?;
     let scenario = machinery::value::decode(&bytes).map_err(|error| format!("{name}: {error}"))?;
     let steps = scenario.get("steps").and_then(Value::as_array).ok_or(format!("{name}: it has no steps"))?;
-    let (compared, different) = block_on(async {
-        let of_kubeconfig = task.target.access()?;
-        let access = Access { server: task.server.clone().unwrap_or(of_kubeconfig.server), ..of_kubeconfig };
-        let mut replay = Replay::begin(access, &String::from_utf8_lossy(&bytes), steps).await?;
-        for step in steps {
-            let id = step.str_at(&["id"]);
-            replay.perform(step).await.map_err(|why| format!("{name}: step {id:?}: {why}"))?;
-        }
-        Ok((replay.compared, replay.different))
-    })?;
-    let responses = counted(compared, "response");
-    logs::print(format!("{responses} compared, {different} different\n").as_bytes())?;
-    Ok(if different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let text = String::from_utf8_lossy(&bytes);
+    let bodies = file::raw_bodies(&text, file::Layout::of(&scenario));
+    let mut replay = Replay::begin(task, access, bodies, steps).await?;
+    for step in steps {
+        let id = step.str_at(&["id"]);
+        replay.perform(step).await.map_err(|why| format!("{name}: step {id:?}: {why}"))?;
+    }
+    if task.record {
+        let written = file::with_responses(&text, &replay.recorded);
+        std::fs::write(path, written).map_err(|error| format!("cannot write {name}: {error}"))?;
+    }
+    Ok(replay.outcome)
 }
 
 /// A watch, and the events that have not been compared yet.
@@ -60,71 +111,116 @@ struct Events {
     _connection: Connection,
     stream: Streamed,
     received: Vec<u8>,
+    /// Whether the end of the watch has been compared.
+    has_ended: bool,
 }
 
 /// A transcript in progress.
-struct Replay {
+struct Replay<'t> {
+    task: &'t ReplayTask,
     access: Access,
     connection: Connection,
     saved: BTreeMap<String, String>,
     watches: BTreeMap<String, Events>,
+    /// The responses to watches that are errors, and have not been compared yet.
+    refused: BTreeMap<String, Value>,
     bindings: Bindings,
     names: Placeholders,
     /// Bodies as the file has them, by step: in errors, the order of fields matters.
     raw_bodies: BTreeMap<String, String>,
     /// Everything that the transcript sends.
     sent: String,
-    compared: usize,
-    different: usize,
+    outcome: Outcome,
+    /// With `--record`, the responses by step.
+    recorded: BTreeMap<String, Value>,
 }
 
-impl Replay {
-    async fn begin(access: Access, file: &str, steps: &[Value]) -> Result<Replay, String> {
+impl Replay<'_> {
+    async fn begin<'t>(
+        task: &'t ReplayTask,
+        access: &Access,
+        raw_bodies: BTreeMap<String, String>,
+        steps: &[Value],
+    ) -> Result<Replay<'t>, String> {
         let text = |step: &Value| match step.get("body") {
             Some(body) => body.to_json(),
             None => step.str_at(&["text"]).to_owned(),
         };
         let sent = steps.iter().map(text).collect::<Vec<_>>().join("\n");
-        let connection = client::connect(&access).await?;
-        let (saved, watches, bindings) = Default::default();
-        let raw_bodies = raw_bodies(file);
-        let names = Placeholders::marked();
-        Ok(Replay { access, connection, saved, watches, bindings, names, raw_bodies, sent, compared: 0, different: 0 })
+        Ok(Replay {
+            task,
+            access: access.clone(),
+            connection: client::connect(access).await?,
+            saved: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            bindings: Bindings::default(),
+            names: if task.record { Placeholders::numbered() } else { Placeholders::marked() },
+            raw_bodies,
+            sent,
+            outcome: Outcome { compared: 0, different: vec![] },
+            recorded: BTreeMap::new(),
+        })
     }
 
     async fn perform(&mut self, step: &Value) -> Result<(), String> {
         if let Some(seconds) = step.get("sleep") {
-            tokio::time::sleep(seconds_of(seconds)).await;
+            let pause = if self.task.fast { Duration::ZERO } else { seconds_of(seconds) };
+            tokio::time::sleep(pause).await;
             return Ok(());
         }
         let watch = step.str_at(&["watch"]);
         if !watch.is_empty() {
             return self.open(watch, step).await;
         }
-        let found = match step.str_at(&["collect"]) {
-            "" => self.send(step).await?,
-            watch => self.collect(watch, step).await?,
+        let found = match (step.str_at(&["collect"]), self.missing_variable(step)) {
+            (_, Some(variable)) => no_response(&variable),
+            ("", None) => self.send(step).await?,
+            (watch, None) => self.collect(watch, step).await?,
         };
+        let mut found = without_descriptions(&found, &self.sent, "");
+        self.outcome.compared += 1;
+        if self.task.record {
+            self.recorded.insert(step.str_at(&["id"]).to_owned(), found);
+            return Ok(());
+        }
         let of_file = step.get("answer").cloned().unwrap_or_default();
         let mut recorded = without_descriptions(&of_file, &self.sent, "");
-        for path in step.items_at(&["ignore"]).iter().filter_map(Value::as_str) {
+        sort_unordered(&mut recorded, "");
+        for path in ignored(step) {
             remove(if recorded.get("body").is_some() { recorded.get_mut("body") } else { Some(&mut recorded) }, path);
         }
-        let mut found = without_descriptions(&found, &self.sent, "");
-        [&mut recorded, &mut found].into_iter().for_each(without_moments);
-        let found = self.bindings.rename(&recorded, &found);
-        self.compared += 1;
-        if recorded != found {
-            self.different += 1;
-            let difference = difflines::unified(&yaml::encode(&recorded), &yaml::encode(&found));
-            let id = step.str_at(&["id"]);
-            let difference: Vec<&str> = difference.lines().take(limits::REPLAY_DIFFERENCE_LINES).collect();
-            let code = |of: &Value| of.get("status").map(|code| format!(" {}", code.to_json())).unwrap_or_default();
-            let (before, now) = (code(&recorded), code(&found));
-            let head = format!("{id}: recorded{before} (-), this server{now} (+)");
-            logs::print(format!("{head}\n{}\n", difference.join("\n")).as_bytes())?;
+        if !self.task.exact {
+            [&mut recorded, &mut found].into_iter().for_each(without_moments);
         }
+        let found = self.bindings.rename(&recorded, &found);
+        let have_none = recorded.get("error").is_some() && found.get("error").is_some();
+        if recorded != found && !have_none { self.differs(step, &recorded, &found) } else { Ok(()) }
+    }
+
+    /// Notes and prints a difference.
+    fn differs(&mut self, step: &Value, recorded: &Value, found: &Value) -> Result<(), String> {
+        let difference = difflines::unified(&yaml::encode(recorded), &yaml::encode(found));
+        let difference = difference.lines().take(limits::REPLAY_DIFFERENCE_LINES).collect::<Vec<_>>().join("\n");
+        let [id, method, path] = ["id", "method", "path"].map(|field| step.str_at(&[field]));
+        if self.task.output == TextOrJson::Text {
+            let code = |of: &Value| of.get("status").map(|code| format!(" {}", code.to_json())).unwrap_or_default();
+            let (before, now) = (code(recorded), code(found));
+            let head = format!("{id}: recorded{before} (-), this server{now} (+)");
+            logs::print(format!("{head}\n{difference}\n").as_bytes())?;
+        }
+        let request = format!("{method} {path}");
+        self.outcome.different.push(json!({"id": id, "request": (request.trim()), "difference": difference}));
         Ok(())
+    }
+
+    /// The variable of a request that no response had, if there is one.
+    fn missing_variable(&self, step: &Value) -> Option<String> {
+        let mut texts = vec![step.str_at(&["path"]).to_owned(), step.str_at(&["text"]).to_owned()];
+        texts.extend(["headers", "body"].iter().filter_map(|field| Some(step.get(field)?.to_json())));
+        let names = texts.iter().flat_map(|text| text.split("${").skip(1).filter_map(|rest| rest.split_once('}')));
+        let mut names = names.map(|(name, _)| name);
+        names.find(|name| is_variable(name) && !self.saved.contains_key(*name)).map(str::to_owned)
     }
 
     fn substituted(&self, text: &str) -> String {
@@ -155,10 +251,12 @@ impl Replay {
             let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
             headers.push(("Content-Type".to_owned(), kind.to_owned()));
         }
-        for (name, value) in step.get("headers").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
-            headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        let of_step = || step.get("headers").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        headers.retain(|(default, _)| !of_step().any(|(name, _)| default.eq_ignore_ascii_case(name)));
+        // names that differ in case are one header with several values
+        for (name, value) in of_step() {
             let value = self.substituted(value.as_str().unwrap_or_default());
-            if !value.is_empty() {
+            if !(value.is_empty() && name.eq_ignore_ascii_case("content-type")) {
                 headers.push((name.to_string(), value));
             }
         }
@@ -194,19 +292,30 @@ impl Replay {
     }
 
     fn response(&mut self, step: &Value, response: &Streamed, bytes: &[u8]) -> Result<Value, String> {
-        let mut body = decoded(bytes);
+        let (mut body, mut absent) = (decoded(bytes), None);
         for (variable, path) in step.get("save").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
             let path = path.as_str().unwrap_or_default();
-            let value = lookup(&body, path).map(|value| value.as_str().map_or_else(|| value.to_json(), str::to_owned));
-            // an absent value becomes empty, and shows as a difference from the recorded response
-            self.saved.insert(variable.to_string(), value.unwrap_or_default());
+            match lookup(&body, path) {
+                Some(value) => {
+                    let text = value.as_str().map_or_else(|| value.to_json(), str::to_owned);
+                    self.saved.insert(variable.to_string(), text);
+                }
+                // later steps miss the variable as well
+                None => absent = Some(variable),
+            }
         }
-        for path in step.items_at(&["ignore"]).iter().filter_map(Value::as_str) {
-            remove(Some(&mut body), path);
+        if let Some(absent) = absent
+            && (self.task.exact || self.task.record)
+        {
+            return Ok(no_response(absent));
         }
-        if step.get("protobuf").is_some() && bytes.starts_with(b"k8s\0") {
-            // fields of types that this command does not know
-            body = step.at(&["answer", "body"]).cloned().unwrap_or_default();
+        ignored(step).for_each(|path| remove(Some(&mut body), path));
+        if step.get("protobuf").is_some()
+            && let Some(fields) = protobuf::comparable(bytes)
+        {
+            // without --exact, fields of types that this command does not know count as the recorded ones
+            let recorded = || step.at(&["answer", "body"]).cloned().unwrap_or_default();
+            body = if self.task.exact || self.task.record { fields } else { recorded() };
         }
         let mut headers = Value::object();
         for name in server::COMPARED_HEADERS {
@@ -225,26 +334,47 @@ impl Replay {
     async fn open(&mut self, watch: &str, step: &Value) -> Result<(), String> {
         let request = self.request(step)?;
         let mut connection = client::connect(&self.access).await?;
-        let stream = connection.exchange(request).await?;
-        self.watches.insert(watch.to_owned(), Events { _connection: connection, stream, received: vec![] });
+        let mut stream = connection.exchange(request).await?;
+        if stream.code() != 200 {
+            let body = decoded(&stream.rest().await?);
+            self.refused.insert(watch.to_owned(), json!({"status": (stream.code()), "body": body}));
+        }
+        let events = Events { _connection: connection, stream, received: vec![], has_ended: false };
+        self.watches.insert(watch.to_owned(), events);
         Ok(())
     }
 
     /// The next events of a watch: as many as were asked for, or those of the time that is given.
     async fn collect(&mut self, watch: &str, step: &Value) -> Result<Value, String> {
+        if let Some(mut response) = self.refused.remove(watch) {
+            ignored(step).for_each(|path| remove(Some(&mut response), path));
+            return Ok(json!([(normalized(&response, &mut self.names, ""))]));
+        }
         let events = self.watches.get_mut(watch).ok_or_else(|| format!("there is no watch {watch:?}"))?;
         let wanted = step.get("events").and_then(Value::as_int).and_then(|count| usize::try_from(count).ok());
-        let until = clock::instant() + step.get("seconds").map_or(limits::REPLAY_EVENTS, seconds_of);
-        let with_bookmarks = step.items_at(&["answer"]).iter().any(is_bookmark);
+        let mut until = clock::instant() + step.get("seconds").map_or(limits::REPLAY_EVENTS, seconds_of);
+        let recorded = step.items_at(&["answer"]);
+        let with_end = self.task.exact || self.task.record;
+        let with_bookmarks = with_end || recorded.iter().any(is_bookmark);
         let mut found = vec![];
         while wanted.is_none_or(|wanted| found.len() < wanted) {
-            let Ok(Some(line)) = tokio::time::timeout_at(until, events.line()).await else { break };
-            let event = decoded(&line?);
+            if self.task.fast && found.len() == recorded.len() {
+                until = until.min(clock::instant() + limits::REPLAY_QUIET);
+            }
+            let Ok(line) = tokio::time::timeout_at(until, events.line()).await else { break };
+            // lines of a watch that is printed prettily are no events, and end it for clients
+            let event = line.transpose()?.and_then(|line| machinery::value::decode(&line).ok());
+            let Some(event) = event else {
+                if with_end && !std::mem::replace(&mut events.has_ended, true) {
+                    found.push(Value::from("<closed>"));
+                }
+                break;
+            };
             if with_bookmarks || !is_bookmark(&event) {
                 found.push(event);
             }
         }
-        for path in step.items_at(&["ignore"]).iter().filter_map(Value::as_str) {
+        for path in ignored(step) {
             found.iter_mut().for_each(|event| remove(Some(event), path.trim_start_matches("*.")));
         }
         Ok(found.iter().map(|event| normalized(event, &mut self.names, "")).collect())
@@ -268,6 +398,20 @@ impl Events {
     }
 }
 
+/// The paths of a step that are not compared.
+fn ignored(step: &Value) -> impl Iterator<Item = &str> {
+    step.items_at(&["ignore"]).iter().filter_map(Value::as_str)
+}
+
+/// The response to a step that needs a value which no response had: it is not sent.
+fn no_response(variable: &str) -> Value {
+    json!({"error": (format!("no response had the value of ${{{variable}}}"))})
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 fn seconds_of(value: &Value) -> Duration {
     let seconds = value.to_json().parse::<f64>().unwrap_or_default();
     Duration::try_from_secs_f64(seconds).unwrap_or_default().min(limits::REPLAY_SLEEP)
@@ -279,43 +423,6 @@ fn decoded(bytes: &[u8]) -> Value {
         Ok(text) => Value::from(text),
         Err(_) => json!({"base64": (STANDARD.encode(bytes))}),
     })
-}
-
-/// The bodies of the steps of a file that has one step per line, by the ids of the steps.
-fn raw_bodies(file: &str) -> BTreeMap<String, String> {
-    let lines = file.lines().map(|line| line.trim().trim_end_matches(','));
-    let of_line = |line: &str| {
-        let step = machinery::value::decode(line.as_bytes()).ok()?;
-        Some((step.str_at(&["id"]).to_owned(), raw_field(line, "body")?.to_owned()))
-    };
-    lines.filter(|line| line.starts_with('{')).filter_map(of_line).collect()
-}
-
-/// The text of a field of an object of JSON.
-fn raw_field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let (mut depth, mut in_text, mut is_escaped) = (0_i32, false, false);
-    // where the last text has begun, and the value of the field
-    let (mut text_begins, mut begins) = (0, None);
-    for (at, byte) in text.bytes().enumerate() {
-        let is_outer = depth == 1 && !in_text;
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_text => is_escaped = true,
-            b'"' => {
-                in_text = !in_text;
-                text_begins = if in_text { at + 1 } else { text_begins };
-            }
-            _ if in_text => {}
-            b':' if is_outer && text[text_begins..at].trim_end().strip_suffix('"') == Some(name) => {
-                begins = Some(at + 1)
-            }
-            b',' | b'}' if is_outer && begins.is_some() => return text.get(begins?..at).map(str::trim),
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
 }
 
 /// The value at a path with dots.
@@ -347,16 +454,6 @@ fn remove(value: Option<&mut Value>, path: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bodies_are_sent_as_the_file_has_them() {
-        let line =
-            r#"  {"id": "x", "save": {"body": 1}, "body": {"b": "\"}", "a": [1.0, {}]}, "answer": {"body": 2}},"#;
-        let file = format!("{{\"steps\": [\n{line}\n]}}");
-        assert_eq!(raw_bodies(&file), BTreeMap::from([("x".to_owned(), r#"{"b": "\"}", "a": [1.0, {}]}"#.to_owned())]));
-        assert_eq!(raw_field(r#"{"a": "body", "body": 5}"#, "body"), Some("5"));
-        assert_eq!(raw_field(r#"{"a": {"body": 5}}"#, "body"), None);
-    }
 
     #[test]
     fn paths_name_values() {

@@ -1,42 +1,17 @@
-#!/usr/bin/env python3
-"""Replays recorded HTTP scenarios against a Kubernetes-compatible API server and compares the responses.
+"""Sends the steps of scenarios, and normalizes the responses, for the differential testers, which compare two servers.
 
-  replay.py --server URL [--token TOKEN | --cert FILE --key FILE] [--fast] [--record] [-v] FILE.json...
-
-A scenario file is {"name", "about", "compact"?, "steps": [...]}, one step per line; "compact" sends JSON without blanks. A step is one of
-
-  {"id", "method", "path", "headers"?, "body"? (JSON) | "text"? | "base64"?, "until"?, "ignore"?, "save"?, "protobuf"?, "answer"}
-      One request. "answer" is the recorded response: {"status", "headers", "body"}. "until" repeats the request until the response
-      has a "status", or "has" or "lacks" a text, for at most "seconds" (20). "protobuf" compares the fields of an object in
-      protobuf, except its metadata. "save" maps a variable to a path in the response body.
-  {"id", "watch": NAME, "path", "headers"?}
-      Opens a watch.
-  {"id", "collect": NAME, "events": N, "seconds"? (3), "answer": [...]}
-      Reads up to N events of that watch.
-  {"id", "sleep": SECONDS}
-      A pause that kube-apiserver needs after a change of a CRD. --fast skips it, and shortens the wait for more events than
-      were recorded.
-
-"${variable}" in a path, a header or a body is replaced by the saved value. The "answer" of each step was recorded from a
-kube-apiserver by --record. A replay compares status, the headers in COMPARED_HEADERS, and body, after `normalize` has
-replaced what differs between two correct servers: uids and resourceVersions (which must be equal wherever the recorded
-ones were), times, continue tokens, generated names, and the order of unordered lists. Of a description that the scenario did
-not send, only the presence is compared. "ignore" lists body paths that are not compared
-("metadata.managedFields", "items.*.metadata.managedFields", "message").
-
-The exit status is 1 if any step differs. The last line is "N passed, N failed".
+`pintle replay` records and replays the scenarios themselves; the format is in docs/src/reference/recordings.md. `normalize` replaces
+what differs between two correct servers: uids and resourceVersions, times, continue tokens, generated names, and the order of unordered
+lists. Of a description that the scenario did not send, only the presence is compared.
 """
 
-import argparse
 import base64
-import difflib
 import http.client
 import json
 import queue
 import re
 import socket
 import ssl
-import sys
 import threading
 import time
 from urllib.parse import urlparse
@@ -47,65 +22,18 @@ RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 ECHOED = re.compile(r'(\\*"(?:resourceVersion|time|[a-zA-Z]*Timestamp|[a-zA-Z]*Time)\\*":\\*")(?:\d+|\d{4}-\d\d-\d\dT[0-9:.]+Z)(?=\\*")')
 ETCD_REVISION = re.compile(r"\brevision=\d+")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-TOKEN = re.compile(r"<(?:uid|rv):\d+>")
-MARK = re.compile(r"<(?:uid|rv)=[^>]*>")
-DIFF_LINES = 24
 READ_SECONDS = 90
 POLL_SECONDS = 0.02
-# how long a fast replay waits for more events than were recorded
-QUIET_SECONDS = 0.5
 
 
-class RecordedNames:
-    """Numbers uids and resourceVersions in the order of their first appearance: `<uid:1>`, `<rv:2>`."""
+class EqualNames:
+    """Names for `normalize` that make all uids equal, and all resourceVersions."""
 
-    def __init__(self):
-        self.uids, self.versions = {}, {}
-
-    def uid(self, text):
-        return self.uids.setdefault(text, f"<uid:{len(self.uids) + 1}>")
+    def uid(self, _):
+        return "<uid>"
 
     def version(self, text):
-        return text if text in ("", "0") else self.versions.setdefault(text, f"<rv:{len(self.versions) + 1}>")
-
-
-class MarkedNames:
-    """Marks uids and resourceVersions of a replay as `<uid=...>`; `Bindings` replaces the marks by recorded tokens."""
-
-    def uid(self, text):
-        return f"<uid={text}>"
-
-    def version(self, text):
-        return text if text in ("", "0") else f"<rv={text}>"
-
-
-class Bindings:
-    """A bijection between recorded tokens and marked values. An unbound token and an unbound mark at the same place are bound."""
-
-    def __init__(self):
-        self.bound, self.token_of = set(), {}
-
-    def rename(self, want, got):
-        """Returns `got` with every bound mark replaced by its token."""
-        if isinstance(got, dict):
-            return {key: self.rename(want.get(key) if isinstance(want, dict) else None, value) for key, value in got.items()}
-        if isinstance(got, list):
-            pairs = want if isinstance(want, list) and len(want) == len(got) else [None] * len(got)
-            return [self.rename(a, b) for a, b in zip(pairs, got)]
-        if not isinstance(got, str) or "=" not in got:
-            return got
-        tokens = TOKEN.findall(want) if isinstance(want, str) else []
-        marks = MARK.findall(got)
-        if len(tokens) == len(marks):
-            for token, mark in zip(tokens, marks):
-                self.bind(token, mark)
-        return MARK.sub(lambda found: self.token_of.get(found.group(0), found.group(0)), got)
-
-    def bind(self, token, mark):
-        same_kind = token[:3] == mark[:3]
-        if same_kind and token not in self.bound and mark not in self.token_of:
-            self.bound.add(token)
-            self.token_of[mark] = token
+        return "<rv>" if text.isdigit() and text != "0" else text
 
 
 def normalize(value, names, key=""):
@@ -273,13 +201,12 @@ class Server:
         return {"User-Agent": "replay/1", **self.headers, **headers}
 
 
-class Replay:
-    """A run of a scenario: its variables, its watches, and the bindings of names so far."""
+class Scenario:
+    """A run of a scenario: its variables and its watches."""
 
-    def __init__(self, scenario, server, record=False, fast=False):
-        self.scenario, self.server, self.record, self.fast = scenario, server, record, fast
-        self.names = RecordedNames() if record else MarkedNames()
-        self.bindings, self.saved, self.watches, self.connections = Bindings(), {}, {}, []
+    def __init__(self, scenario, server):
+        self.scenario, self.server = scenario, server
+        self.names, self.saved, self.watches, self.connections = EqualNames(), {}, {}, []
         self.sent = sent_text(scenario)
 
     def substitute(self, text):
@@ -288,8 +215,7 @@ class Replay:
     def perform(self, step):
         """Performs a step. Returns the normalized response, or None if the step has none."""
         if "sleep" in step:
-            if not self.fast:
-                time.sleep(step["sleep"])
+            time.sleep(step["sleep"])
             return None
         if "watch" in step:
             self.open_watch(step)
@@ -327,10 +253,7 @@ class Replay:
     def collect(self, step):
         source, events = self.watches[step["collect"]], []
         end = time.time() + step.get("seconds", 3)
-        recorded = len(step.get("answer", [])) if self.fast else step["events"]
         while len(events) < step["events"] and time.time() < end:
-            if len(events) == recorded:
-                end = min(end, time.time() + QUIET_SECONDS)
             try:
                 events.append(source.get(timeout=max(0.01, end - time.time())))
             except queue.Empty:
@@ -384,17 +307,6 @@ class Replay:
             del headers["Content-Type"]
         return headers, body
 
-    def compare(self, step, got):
-        """Returns the lines of a unified diff; empty if the response equals the recorded one."""
-        want = hide_descriptions(step.get("answer"), self.sent)
-        for path in step.get("ignore", []):
-            drop(want.get("body") if isinstance(want, dict) else want, path)
-        got = self.bindings.rename(want, got)
-        if canonical(got) == canonical(want):
-            return []
-        a, b = (json.dumps(value, indent=1, sort_keys=True).splitlines() for value in (want, got))
-        return list(difflib.unified_diff(a, b, "recorded", "this server", n=1, lineterm=""))
-
 
 def read_all(response):
     """The body of a response. A stream that does not end, in which each event comes in time, is an error after READ_SECONDS."""
@@ -411,46 +323,6 @@ def fulfils(until, status, text):
     return status == until.get("status", status) and until.get("has", "") in text and ("lacks" not in until or until["lacks"] not in text)
 
 
-class Outcome:
-    """The outcome of a scenario: the number of compared steps, and the differences by step."""
-
-    def __init__(self, name):
-        self.name, self.steps, self.failures = name, 0, []
-
-    def text(self, lines=DIFF_LINES):
-        """The differences, at most `lines` lines of each."""
-        return "\n".join(
-            f"--- {self.name}: {request}\n" + "\n".join("    " + line[:300] for line in difference[:lines]) for _, request, difference in self.failures
-        )
-
-
-def run(path, server, record=False, fast=False):
-    """Replays one file, or records it. Returns the outcome."""
-    with open(path, encoding="utf-8") as file:
-        scenario = json.load(file)
-    replay, outcome = Replay(scenario, server, record, fast), Outcome(scenario["name"])
-    for step in scenario["steps"]:
-        try:
-            got = replay.perform(step)
-        except Exception as error:  # a dead server or a missing variable is a failed step
-            got = {"error": f"{type(error).__name__}: {error}"}
-        if got is None:
-            continue
-        outcome.steps += 1
-        if record:
-            step["answer"] = got
-            difference = [got["error"]] if "error" in got else []
-        else:
-            difference = replay.compare(step, got)
-        if difference:
-            request = f"{step.get('id')}: {step.get('method', '')} {step.get('path', '')}"
-            outcome.failures.append((step.get("id"), request, difference))
-    replay.close()
-    if record:
-        write(path, scenario)
-    return outcome
-
-
 def write(path, scenario):
     """Writes a scenario with one step per line, so that a changed step is a changed line."""
 
@@ -461,31 +333,3 @@ def write(path, scenario):
     steps = ",\n".join(compact(step) for step in scenario["steps"])
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'{compact(head)[:-1]},"steps":[\n{steps}\n]}}\n')
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", required=True, help="URL of the server")
-    parser.add_argument("--token", help="bearer token")
-    parser.add_argument("--cert", help="client certificate")
-    parser.add_argument("--key", help="key of the client certificate")
-    parser.add_argument("--record", action="store_true", help="write the responses into the files")
-    parser.add_argument("--fast", action="store_true", help="skip the pauses that only kube-apiserver needs")
-    parser.add_argument("-v", action="store_true", help="print whole differences")
-    parser.add_argument("files", nargs="+")
-    args = parser.parse_args()
-    server = Server(args.server, args.token, args.cert, args.key)
-    passed = failed = 0
-    for file in args.files:
-        outcome = run(file, server, args.record, args.fast)
-        if outcome.failures:
-            print(outcome.text(None if args.v else DIFF_LINES))
-        passed += outcome.steps - len(outcome.failures)
-        failed += len(outcome.failures)
-        print(f"{file}: {outcome.steps - len(outcome.failures)} of {outcome.steps} steps")
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-if __name__ == "__main__":
-    main()

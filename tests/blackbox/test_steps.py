@@ -1,16 +1,13 @@
-"""The comparison of responses in replays."""
+"""The comparison of responses of two servers."""
 
 import unittest
 
 import pytest
 
-import replay
-from replay import Bindings, MarkedNames, RecordedNames, drop, fulfils, hide_descriptions, normalize
+import steps
+from steps import EqualNames, drop, fulfils, hide_descriptions, normalize
 
 pytestmark = pytest.mark.replay
-
-ONE = "11111111-2222-3333-4444-555555555555"
-TWO = "66666666-7777-8888-9999-000000000000"
 
 
 class Normalization(unittest.TestCase):
@@ -26,48 +23,25 @@ class Normalization(unittest.TestCase):
             ({"generateName": "a-", "name": "b"}, {"generateName": "a-", "name": "b"}),
             ("at revision=17 of etcd", "at revision=<n> of etcd"),
         ):
-            self.assertEqual(normalize(value, RecordedNames()), want)
-
-    def test_recorded_names_are_numbered_by_first_appearance(self):
-        names = RecordedNames()
-        got = normalize([{"uid": TWO}, {"uid": ONE}, {"uid": TWO}, {"resourceVersion": "9"}, {"resourceVersion": "0"}], names)
-        self.assertEqual(got, [{"uid": "<uid:1>"}, {"uid": "<uid:2>"}, {"uid": "<uid:1>"}, {"resourceVersion": "<rv:1>"}, {"resourceVersion": "0"}])
+            self.assertEqual(normalize(value, EqualNames()), want)
 
     def test_only_unordered_lists_are_sorted(self):
-        self.assertEqual(normalize({"verbs": ["b", "a"], "items": ["b", "a"]}, RecordedNames()), {"verbs": ["a", "b"], "items": ["b", "a"]})
+        self.assertEqual(normalize({"verbs": ["b", "a"], "items": ["b", "a"]}, EqualNames()), {"verbs": ["a", "b"], "items": ["b", "a"]})
 
     def test_messages_that_join_causes_ignore_their_order(self):
         def status(message):
             return {"message": message, "details": {"causes": [{"field": "b"}, {"field": "a"}]}}
 
-        a, b = (normalize(status(text), RecordedNames()) for text in ("x is invalid: [b: no, a: no]", "x is invalid: [a: no, b: no]"))
+        a, b = (normalize(status(text), EqualNames()) for text in ("x is invalid: [b: no, a: no]", "x is invalid: [a: no, b: no]"))
         self.assertEqual(a, b)
-
-
-class Binding(unittest.TestCase):
-    def rename(self, want, got):
-        return Bindings().rename(want, normalize(got, MarkedNames()))
-
-    def test_names_must_be_equal_where_the_recorded_names_are_equal(self):
-        want = [{"uid": "<uid:1>"}, {"uid": "<uid:1>"}]
-        self.assertEqual(self.rename(want, [{"uid": ONE}, {"uid": ONE}]), want)
-        self.assertNotEqual(self.rename(want, [{"uid": ONE}, {"uid": TWO}]), want)
-
-    def test_names_must_differ_where_the_recorded_names_differ(self):
-        want = [{"resourceVersion": "<rv:1>"}, {"resourceVersion": "<rv:2>"}]
-        self.assertEqual(self.rename(want, [{"resourceVersion": "7"}, {"resourceVersion": "9"}]), want)
-        self.assertNotEqual(self.rename(want, [{"resourceVersion": "7"}, {"resourceVersion": "7"}]), want)
-
-    def test_a_uid_is_not_bound_to_a_resource_version(self):
-        self.assertNotEqual(self.rename({"x": "<rv:1>"}, {"x": ONE}), {"x": "<rv:1>"})
 
 
 class Comparison(unittest.TestCase):
     def test_numbers_and_booleans_are_distinguished(self):
-        self.assertEqual(len({replay.canonical(value) for value in (1, 1.0, True, "1")}), 4)
+        self.assertEqual(len({steps.canonical(value) for value in (1, 1.0, True, "1")}), 4)
 
     def test_descriptions_are_compared_only_if_the_scenario_sent_them(self):
-        sent = replay.sent_text({"steps": [{"body": {"description": 'mine "quoted"'}}, {"text": "description: plain"}]})
+        sent = steps.sent_text({"steps": [{"body": {"description": 'mine "quoted"'}}, {"text": "description: plain"}]})
         for text, want in (('mine "quoted"', 'mine "quoted"'), ("plain", "plain"), ("theirs", "<text>"), ("", "")):
             self.assertEqual(hide_descriptions([{"description": text}], sent), [{"description": want}])
 
