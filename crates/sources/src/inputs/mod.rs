@@ -1,16 +1,11 @@
-//! Inputs: files, directories, globs, stdin, commits, and a server; and the documents and objects in them.
+//! Inputs: files, directories, globs, stdin and commits.
 //!
 //! An input that cannot be read is a problem of one line; the other inputs are still read.
 
-mod document;
+mod git;
 mod glob;
 mod ignore;
 mod place;
-mod split;
-mod spool;
-
-pub mod cluster;
-pub mod git;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,13 +15,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
+use crate::document::{Document, Documents, TextPlace, check_text, is_wide};
+use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
+use crate::spool::{self, Part};
 pub use git::Revision;
 pub use ignore::Patterns;
 pub use place::InputPlace;
-pub use spool::{Part, Writer};
-
-use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
 
 /// The endings of the names of manifests.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -128,7 +122,7 @@ fn once(name: &str, shown: &str, reader: &mut impl std::io::Read) -> Result<Inpu
     let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
     let mut text = vec![];
     reader.by_ref().take(STDIN_IN_MEMORY_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
-    document::check_text(&text, document::is_wide(&text)).map_err(failed)?;
+    check_text(&text, is_wide(&text)).map_err(failed)?;
     if text.len() as u64 <= STDIN_IN_MEMORY_BYTES {
         return Ok(Input::Read(name.into(), text.into()));
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 
-use super::document::TextPlace;
+use crate::document::TextPlace;
 
 /// A part of a file.
 #[derive(Clone, Debug)]

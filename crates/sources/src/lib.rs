@@ -1,0 +1,15 @@
+//! Sources of objects: files, directories, commits, archives, captures of clusters, and a server.
+//!
+//! Start with [`Inputs::of`], which finds the texts that an argument names; [`Input::documents`] reads the objects in them.
+
+pub mod cluster;
+mod document;
+mod inputs;
+mod limits;
+mod split;
+mod spool;
+
+pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
+pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision};
+pub use limits::DOCUMENT_BYTES_MAX;
+pub use spool::{Part, Writer};
