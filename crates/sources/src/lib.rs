@@ -2,14 +2,17 @@
 //!
 //! Start with [`Inputs::of`], which finds the texts that an argument names; [`Input::documents`] reads the objects in them.
 
+mod archive;
 pub mod cluster;
 mod document;
 mod inputs;
 mod limits;
+mod problems;
 mod split;
 mod spool;
 
 pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
 pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision};
 pub use limits::DOCUMENT_BYTES_MAX;
+pub use problems::Problems;
 pub use spool::{Part, Writer};

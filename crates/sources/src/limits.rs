@@ -16,3 +16,22 @@ pub const PRELOADED_FILE_BYTES_MAX: u64 = 256 << 10;
 
 /// Bytes of `.pintleignore`.
 pub const IGNORE_FILE_BYTES: u64 = 1 << 20;
+
+/// Bytes of all entries of an archive, and of one of them. Bundles of large clusters have some GiB, most of it logs.
+pub const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
+pub const ENTRY_BYTES_MAX: u64 = 1 << 30;
+
+/// How many times larger than itself an archive may become, once it has become larger than [`EXPANSION_FREE_BYTES`]. Logs
+/// become 10 to 40 times larger, and a bomb 1,000 times.
+pub const EXPANSION_MAX: u64 = 200;
+pub const EXPANSION_FREE_BYTES: u64 = 64 << 20;
+
+/// Entries of an archive with those in it. A bundle of a cluster with 100,000 objects, each in a file of its own, has fewer.
+pub const ENTRIES_MAX: usize = 1_000_000;
+
+/// Bytes of the headers of an entry, which include long names, and of its path.
+pub const HEADER_BYTES_MAX: u64 = 1 << 20;
+pub const PATH_BYTES_MAX: usize = 4096;
+
+/// Different problems of a source that are reported, each in a line with their number.
+pub const PROBLEMS_SHOWN: usize = 20;
