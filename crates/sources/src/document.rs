@@ -260,6 +260,21 @@ impl Document {
         }
     }
 
+    /// The values of the document: the items of a list, or of an array, or the document itself.
+    pub(crate) fn values(&self) -> Result<Vec<Value>, Undecodable> {
+        let (Decoded { mut value, .. }, _) = self.decode()?;
+        let items = match value.str_at(&["kind"]).ends_with("List") {
+            true => value.remove_at(&["items"]),
+            false => None,
+        };
+        match (items, value) {
+            (Some(Value::Array(items)), list) => Ok(items.into_iter().map(|item| typed_by(&list, item)).collect()),
+            (Some(_), _) => Ok(vec![]),
+            (None, Value::Array(items)) => Ok(items),
+            (None, value) => Ok(vec![value]),
+        }
+    }
+
     /// Decodes JSON as JSON and everything else as YAML. Returns whether it is JSON.
     fn decode(&self) -> Result<(Decoded, bool), Undecodable> {
         if self.text.trim_ascii_start().starts_with(b"{")

@@ -35,3 +35,9 @@ pub const PATH_BYTES_MAX: usize = 4096;
 
 /// Different problems of a source that are reported, each in a line with their number.
 pub const PROBLEMS_SHOWN: usize = 20;
+
+/// Threads that read the files of a source.
+pub const READERS_MAX: usize = 16;
+
+/// Bytes of a captured log that are served.
+pub const LOG_BYTES_MAX: u64 = 256 << 20;

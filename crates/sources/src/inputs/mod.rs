@@ -76,6 +76,17 @@ impl Input {
         Ok(Documents::new(self.name(), reader))
     }
 
+    /// Its text, or the beginning of it. Fails with a one-line message.
+    pub fn text(&self, bytes_max: u64) -> Result<Bytes, String> {
+        let mut text = vec![];
+        let read = match self {
+            Input::Read(_, text) => return Ok(text.clone()),
+            Input::File(path) => File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut text)),
+            Input::Part(_, part) => part.clone().take(bytes_max).read_to_end(&mut text),
+        };
+        read.map(|_| text.into()).map_err(|error| self.unreadable(&error))
+    }
+
     /// Whether the input has an object of Kubernetes, or what may be one: something that cannot be read or decoded.
     pub fn is_manifest(&self) -> bool {
         let name = self.name();
