@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use machinery::{Value, yaml};
-use offline::sources::{Document, Inputs, Object};
+use sources::{Document, Inputs, Object};
 
 /// The endings of files that are read in a directory, as by kubectl.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];

@@ -7,7 +7,6 @@ pub mod commands;
 pub mod engine;
 pub mod findings;
 mod limits;
-pub mod sources;
 pub mod suites;
 pub mod trial;
 pub mod validate;

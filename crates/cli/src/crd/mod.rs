@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use machinery::Value;
 use offline::engine;
-use offline::sources::cluster::{self, Cluster};
 use offline::trial;
 use schema::definition::{self, ApiVersion};
 use schema::diff::{self, Severity};
+use sources::cluster::{self, Cluster};
 use tokio::runtime::Runtime;
 
 use crate::logs;

@@ -6,7 +6,7 @@ use machinery::{Map, Release, Value};
 
 use super::prepare;
 use crate::engine::{Content, Engine, Mapping, Options, RequestOptions};
-use crate::sources::Inputs;
+use sources::Inputs;
 
 /// Explains a kind, such as `boats`, or a field of it, such as `boats.spec.length`. Fails with a one-line message.
 pub async fn explain(path: &str, crds: &[String], release: Release) -> Result<String, String> {

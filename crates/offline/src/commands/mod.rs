@@ -8,8 +8,8 @@ use machinery::{Map, Release, Value};
 
 use crate::engine::{Engine, Options, Patch, RequestOptions, Target};
 use crate::findings::{Report, Style};
-use crate::sources::{Input, Inputs, Object};
 use crate::validate::prepare;
+use sources::{Input, Inputs, Object};
 
 pub use apply::{Applied, apply};
 pub use explain::explain;

@@ -7,6 +7,7 @@ use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use machinery::{Text, Value};
 use server::{Caller, InPlaceOfStored, InProcess, Mapping, StandIn, VerdictOnly};
+use sources::Object;
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -156,6 +157,15 @@ impl Content {
     /// A JSON document, decoded by the server.
     pub fn json(bytes: impl Into<Bytes>) -> Content {
         Content::new(bytes, JSON)
+    }
+
+    /// An object of a source.
+    pub fn of(object: &Object) -> Content {
+        match object.json() {
+            json if object.is_sendable() => Content::decoded(object.value.clone(), json.cloned()),
+            Some(text) => Content::json(text.clone()),
+            None => Content::from(&*object.value),
+        }
     }
 
     /// A short object, which the server does not decode again. It must equal what a JSON decoder makes of `text`

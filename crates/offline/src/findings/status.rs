@@ -4,7 +4,7 @@ use machinery::yaml::FieldStep;
 use machinery::{Status, Value};
 
 use super::{Finding, Place, Severity, caret, path};
-use crate::sources::{Document, Object, RepeatedKey, RepeatedPlace};
+use sources::{Document, Object, RepeatedKey, RepeatedPlace};
 
 const STRICT: &str = "strict decoding error: ";
 

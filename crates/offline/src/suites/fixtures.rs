@@ -4,7 +4,7 @@ use std::path::Path;
 
 use machinery::Value;
 
-use crate::sources::{Input, Object};
+use sources::{Input, Object};
 
 /// A file with the objects in it; the error of a file that cannot be read is one line.
 pub type Read = Result<Vec<Value>, String>;

@@ -25,10 +25,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::{self, Options};
-use crate::limits::DOCUMENT_BYTES_MAX;
 use definitions::Files;
 use format::Suite;
 use run::{CaseOutcome, Job};
+use sources::DOCUMENT_BYTES_MAX;
 
 pub use coverage::CoveredExpression;
 pub use report::{SuiteReport, print};

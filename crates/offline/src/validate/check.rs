@@ -10,10 +10,10 @@ use super::index::Counterpart;
 use super::previous::Previous;
 use super::removed;
 use super::{Done, Number};
-use crate::engine::{self, Engine, FieldValidation, RequestOptions, Target, Verdict};
+use crate::engine::{self, Content, Engine, FieldValidation, RequestOptions, Target, Verdict};
 use crate::findings::{self, Checked, Finding, Severity};
 use crate::limits;
-use crate::sources::{Document, Object, RepeatedKey};
+use sources::{Document, Object, RepeatedKey};
 
 /// Checks documents. It is shared by all tasks.
 pub struct Checker {
@@ -102,7 +102,7 @@ impl Checker {
         let ask = async |options: &RequestOptions| match &old {
             Some(old) if self.previous.is_live() => engine.apply_to(target, old, value, options).await,
             Some(old) => engine.update_of(target, (old, Previous::origin(old)), value, options).await,
-            None => engine.create(target, object.content(), options).await,
+            None => engine.create(target, Content::of(object), options).await,
         };
         let verdict = ask(&RequestOptions::verdict()).await;
         if let Some(found) = decoding::findings(engine, target, (document, object), &verdict).await {

@@ -9,7 +9,7 @@ use machinery::yaml::FieldStep;
 use crate::engine::{Engine, RequestOptions, Target, Verdict};
 use crate::findings::{self, Finding, Severity};
 use crate::limits::{DECODE_ERRORS_MAX, DECODE_PROBES_MAX};
-use crate::sources::{Document, Object};
+use sources::{Document, Object};
 
 const UNDECODABLE: &str = "cannot be handled as a";
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use machinery::Value;
 use parking_lot::Mutex;
 
-use crate::sources::{Document, Input, InputPlace, Inputs, Object, TextPlace, Writer};
+use sources::{Document, Input, InputPlace, Inputs, Object, TextPlace, Writer};
 
 /// Whether objects of a kind are in namespaces. The namespace of a cluster-scoped object is ignored, as by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

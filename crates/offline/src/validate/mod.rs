@@ -20,10 +20,10 @@ use tokio::task::JoinHandle;
 use crate::engine::{Engine, Options};
 use crate::findings::{Checked, Finding, Place, Report, Severity, Style, Summary};
 use crate::limits::{CHUNK_BYTES, CHUNKS_PER_CORE};
-use crate::sources::{Document, Inputs, Patterns};
 use check::Checker;
 use definitions::Definitions;
 use previous::Previous;
+use sources::{Document, Inputs, Patterns};
 
 /// What is checked, and against what.
 #[derive(Clone, Debug, Default)]
@@ -167,7 +167,7 @@ pub async fn prepare(engines: &[Engine], crds: &[String], inputs: &Inputs) -> Re
     let defined = definitions.define(engines, &Previous::None).await;
     let of_inputs = defined.of_inputs.into_iter().filter(|(_, findings)| !findings.is_empty());
     let of_inputs = of_inputs.map(|(((input, _), _), findings)| {
-        let file = inputs.inputs.get(input).map_or_else(|| "".into(), crate::sources::Input::name);
+        let file = inputs.inputs.get(input).map_or_else(|| "".into(), sources::Input::name);
         Checked { file, object: String::new(), findings }
     });
     Ok(defined.of_environment.into_iter().chain(of_inputs).collect())

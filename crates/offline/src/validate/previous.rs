@@ -7,8 +7,8 @@ use tokio::sync::Mutex;
 
 use super::index::{Counterpart, Index, Scope};
 use crate::engine::{Engine, Provenance, Target};
-use crate::sources::Inputs;
-use crate::sources::cluster::{self, Cluster};
+use sources::Inputs;
+use sources::cluster::{self, Cluster};
 
 /// Where the previous objects are.
 #[derive(Default)]

@@ -10,9 +10,8 @@ use machinery::value::{Decoded, decode_strict, float_text};
 use machinery::yaml::{self, FieldStep, Located, Position, Positions};
 use machinery::{DecodeError, Value};
 
-use super::split;
-use crate::engine::Content;
 use crate::limits::{DECODED_BYTES_MAX, DOCUMENT_BYTES_MAX};
+use crate::split;
 
 /// A document of an input.
 #[derive(Clone, Debug)]
@@ -64,10 +63,7 @@ pub struct Object {
     pub value: Arc<Value>,
     /// The index in the items of its list.
     pub item: Option<usize>,
-    /// The text of a JSON document, so that the server sees numbers as they were written. YAML is converted first,
-    /// as by kubectl.
     json: Option<Bytes>,
-    /// Whether the value is short and equals what a JSON decoder would make of its encoding.
     is_sendable: bool,
 }
 
@@ -86,13 +82,15 @@ impl Object {
         Arc::unwrap_or_clone(self.value)
     }
 
-    /// The body of a request with the object.
-    pub fn content(&self) -> Content {
-        match &self.json {
-            json if self.is_sendable => Content::decoded(self.value.clone(), json.clone()),
-            Some(text) => Content::json(text.clone()),
-            None => Content::from(&*self.value),
-        }
+    /// The text of a JSON document, so that the server sees numbers as they were written. `None` for YAML, which is converted
+    /// first, as by kubectl.
+    pub fn json(&self) -> Option<&Bytes> {
+        self.json.as_ref()
+    }
+
+    /// Whether the value is short and equals what a JSON decoder would make of its encoding, so that it needs no decoding.
+    pub fn is_sendable(&self) -> bool {
+        self.is_sendable
     }
 }
 
@@ -153,7 +151,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    pub(super) fn new(file: Arc<str>, reader: Box<dyn BufRead + Send>) -> Documents {
+    pub(crate) fn new(file: Arc<str>, reader: Box<dyn BufRead + Send>) -> Documents {
         let (begun, ready) = (vec![], VecDeque::new());
         Documents { file, reader, begun, lines_before: 0, bytes_before: 0, ready, has_ended: false, is_wide: false }
     }
@@ -229,7 +227,7 @@ impl Iterator for Documents {
 
 impl Document {
     /// A document whose place in its input does not matter.
-    pub(super) fn alone(file: Arc<str>, text: Bytes) -> Document {
+    pub(crate) fn alone(file: Arc<str>, text: Bytes) -> Document {
         Document { file, text, lines_before: 0, bytes_before: 0 }
     }
 
@@ -259,6 +257,21 @@ impl Document {
                 items.into_iter().for_each(|items| value.set_at(&["items"], items));
                 Ok((vec![Object::new(value, None, json)], repeated))
             }
+        }
+    }
+
+    /// The values of the document: the items of a list, or of an array, or the document itself.
+    pub(crate) fn values(&self) -> Result<Vec<Value>, Undecodable> {
+        let (Decoded { mut value, .. }, _) = self.decode()?;
+        let items = match value.str_at(&["kind"]).ends_with("List") {
+            true => value.remove_at(&["items"]),
+            false => None,
+        };
+        match (items, value) {
+            (Some(Value::Array(items)), list) => Ok(items.into_iter().map(|item| typed_by(&list, item)).collect()),
+            (Some(_), _) => Ok(vec![]),
+            (None, Value::Array(items)) => Ok(items),
+            (None, value) => Ok(vec![value]),
         }
     }
 

@@ -1,16 +1,11 @@
-//! Inputs: files, directories, globs, stdin, commits, and a server; and the documents and objects in them.
+//! Inputs: files, directories, globs, stdin, commits and archives.
 //!
 //! An input that cannot be read is a problem of one line; the other inputs are still read.
 
-mod document;
+mod git;
 mod glob;
 mod ignore;
 mod place;
-mod split;
-mod spool;
-
-pub mod cluster;
-pub mod git;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,13 +15,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
+use crate::archive;
+use crate::document::{Document, Documents, TextPlace, check_text, is_wide};
+use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
+use crate::problems::Problems;
+use crate::spool::{self, Part};
 pub use git::Revision;
 pub use ignore::Patterns;
 pub use place::InputPlace;
-pub use spool::{Part, Writer};
-
-use crate::limits::{PRELOADED_BYTES, PRELOADED_FILE_BYTES_MAX, STDIN_IN_MEMORY_BYTES};
 
 /// The endings of the names of manifests.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -80,6 +76,17 @@ impl Input {
         Ok(Documents::new(self.name(), reader))
     }
 
+    /// Its text, or the beginning of it. Fails with a one-line message.
+    pub fn text(&self, bytes_max: u64) -> Result<Bytes, String> {
+        let mut text = vec![];
+        let read = match self {
+            Input::Read(_, text) => return Ok(text.clone()),
+            Input::File(path) => File::open(path).and_then(|file| file.take(bytes_max).read_to_end(&mut text)),
+            Input::Part(_, part) => part.clone().take(bytes_max).read_to_end(&mut text),
+        };
+        read.map(|_| text.into()).map_err(|error| self.unreadable(&error))
+    }
+
     /// Whether the input has an object of Kubernetes, or what may be one: something that cannot be read or decoded.
     pub fn is_manifest(&self) -> bool {
         let name = self.name();
@@ -123,12 +130,24 @@ impl Input {
     }
 }
 
+/// A file of a source.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Its path in the source.
+    pub path: String,
+    pub input: Input,
+    /// When it was written, in seconds since the Unix epoch, if its archive says so.
+    pub modified: Option<i64>,
+}
+
 /// An input that can be read only once, such as stdin or a pipe. It is needed twice, so a long text is copied to a file.
 fn once(name: &str, shown: &str, reader: &mut impl std::io::Read) -> Result<Input, String> {
     let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
     let mut text = vec![];
     reader.by_ref().take(STDIN_IN_MEMORY_BYTES + 1).read_to_end(&mut text).map_err(failed)?;
-    document::check_text(&text, document::is_wide(&text)).map_err(failed)?;
+    if !archive::is_archive(&text) {
+        check_text(&text, is_wide(&text)).map_err(failed)?;
+    }
     if text.len() as u64 <= STDIN_IN_MEMORY_BYTES {
         return Ok(Input::Read(name.into(), text.into()));
     }
@@ -150,12 +169,15 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Resolves arguments: `-`, files, directories with everything below them, globs, `git:REF` and `git:REF:PATH`. Inputs are in
-    /// the order of the arguments, and sorted by name in a directory.
+    /// Resolves arguments: `-`, files, archives and directories with everything below them, globs, `git:REF` and `git:REF:PATH`.
+    /// Inputs are in the order of the arguments, and sorted by name in a directory.
     pub fn of(arguments: &[String]) -> Inputs {
         let mut found = Inputs::default();
         for argument in arguments {
-            match resolve(argument) {
+            let mut problems = Problems::default();
+            let resolved = resolve(argument, &mut problems);
+            found.problems.extend(problems.lines().into_iter().map(|line| (argument.clone(), line)));
+            match resolved {
                 Ok(inputs) => {
                     found.places.extend(inputs.iter().map(|input| InputPlace::of(argument, input)));
                     found.inputs.extend(inputs);
@@ -186,7 +208,74 @@ impl Inputs {
     }
 }
 
-fn resolve(argument: &str) -> Result<Vec<Input>, String> {
+/// Every file of a source: of a directory or an archive all that is in it, else the inputs that the argument names. Adds to
+/// `problems` what cannot be read of an archive. Fails with a one-line message.
+pub fn files(argument: &str, problems: &mut Problems) -> Result<Vec<SourceFile>, String> {
+    let path = Path::new(argument);
+    if path.is_dir() {
+        let mut files = vec![];
+        walk(path, &mut |file| {
+            let below = file.strip_prefix(path).unwrap_or(file).to_string_lossy().into_owned();
+            files.push(SourceFile { path: below, input: Input::File(file.to_owned()), modified: None });
+        })?;
+        return Ok(files);
+    }
+    let mut files = vec![];
+    for input in named(argument)? {
+        match entries(&input, problems)? {
+            Some(entries) => files.extend(entries),
+            None => files.push(SourceFile { path: input.name().to_string(), input, modified: None }),
+        }
+    }
+    Ok(files)
+}
+
+/// The files of an input that is an archive.
+fn entries(input: &Input, problems: &mut Problems) -> Result<Option<Vec<SourceFile>>, String> {
+    let name = input.name();
+    let part = match input {
+        Input::Part(_, part) => part.clone(),
+        Input::File(path) => match File::open(path).and_then(Part::whole) {
+            Ok(part) => part,
+            // the reader of its documents reports it
+            Err(_) => return Ok(None),
+        },
+        Input::Read(_, text) if archive::is_archive(text) => {
+            spool::copied(text, &mut std::io::empty()).map_err(|error| input.unreadable(&error))?
+        }
+        Input::Read(..) => return Ok(None),
+    };
+    if !part.head(archive::HEAD_BYTES).is_ok_and(|head| archive::is_archive(&head)) {
+        return Ok(None);
+    }
+    let entries = archive::read(&name, &part, problems)?;
+    let file = |archive::Entry { path, part, modified }| {
+        let input = Input::Part(format!("{name}/{path}").into(), part);
+        SourceFile { path, input, modified }
+    };
+    Ok(Some(entries.into_iter().map(file).collect()))
+}
+
+/// The manifests that an argument names, also those in archives.
+fn resolve(argument: &str, problems: &mut Problems) -> Result<Vec<Input>, String> {
+    let mut inputs = vec![];
+    for input in named(argument)? {
+        let Some(entries) = entries(&input, problems)? else {
+            inputs.push(input);
+            continue;
+        };
+        let manifests = entries.into_iter().filter(|file| is_manifest(Path::new(&file.path)));
+        let before = inputs.len();
+        inputs.extend(manifests.map(|file| file.input));
+        if inputs.len() == before {
+            return Err(format!("{}: the archive has no manifests (*.yaml, *.yml, *.json)", input.name()));
+        }
+    }
+    Ok(inputs)
+}
+
+/// The inputs that an argument names: archives as they are.
+fn named(argument: &str) -> Result<Vec<Input>, String> {
     if argument == STDIN {
         return Ok(vec![stdin()?]);
     }
@@ -261,11 +350,16 @@ mod tests {
             std::fs::write(path, "a: 1").unwrap();
         }
         std::fs::create_dir(directory.path().join("empty")).unwrap();
+        let mut archive = tar::Builder::new(vec![]);
+        archive.append_path_with_name(at("a.json"), "in/d.json").unwrap();
+        archive.append_path_with_name(at("notes.txt"), "notes.txt").unwrap();
+        std::fs::write(at("bundle"), archive.into_inner().unwrap()).unwrap();
         let no_such = at("none.yaml");
         for (argument, want) in [
             (at(""), vec![at("a.json"), at("b.yaml"), at("sub/c.yml")]),
             (at("notes.txt"), vec![at("notes.txt")]),
             (at("*/*.yml"), vec![at("sub/c.yml")]),
+            (at("bundle"), vec![at("bundle/in/d.json")]),
             (at("**/*.y*ml"), vec![at("b.yaml"), at("sub/c.yml"), at("sub/kustomization.yaml")]),
             (at("?.{json"), vec![]),
             (at("empty"), vec![]),
@@ -276,6 +370,12 @@ mod tests {
             assert_eq!(names, want, "{argument}: {:?}", found.problems);
             assert_eq!(found.problems.len(), usize::from(want.is_empty()), "{argument}");
         }
+        let all = |argument: &str| -> Vec<String> {
+            let files = files(argument, &mut Problems::default()).unwrap();
+            files.into_iter().map(|file| file.path).collect()
+        };
+        assert_eq!(all(&at("bundle")), ["in/d.json", "notes.txt"]);
+        assert_eq!(all(&at("sub")), ["c.yml", "kustomization.yaml"]);
         let why = Input::File(no_such.clone().into()).documents().map(drop).unwrap_err();
         assert!(why.starts_with(&format!("cannot read {no_such}: No such file")), "{why}");
     }

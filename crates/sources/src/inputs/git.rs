@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::spool::{self, Part};
+use crate::spool::{self, Part};
 
 /// The prefix of inputs that name a commit: `git:REF`, or `git:REF:PATH`.
 pub const PREFIX: &str = "git:";

@@ -6,7 +6,10 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 
-use super::document::TextPlace;
+use crate::document::TextPlace;
+
+/// Bytes that are copied at once.
+const COPIED_BYTES: usize = 64 << 10;
 
 /// A part of a file.
 #[derive(Clone, Debug)]
@@ -32,6 +35,29 @@ pub fn copied(begun: &[u8], rest: &mut impl Read) -> Result<Part> {
 }
 
 impl Part {
+    /// All of a file.
+    pub fn whole(file: File) -> Result<Part> {
+        let length = file.metadata()?.len();
+        Ok(Part { file: Arc::new(file), bytes: 0..length })
+    }
+
+    /// The first bytes, or fewer if the part is shorter.
+    pub fn head(&self, length: usize) -> Result<Vec<u8>> {
+        let mut head = vec![];
+        self.clone().take(length as u64).read_to_end(&mut head)?;
+        Ok(head)
+    }
+
+    /// A part of this part. Fails if it ends behind it.
+    pub fn within(&self, offset: u64, length: u64) -> Result<Part> {
+        let start = self.bytes.start.saturating_add(offset);
+        let end = start.saturating_add(length);
+        match end <= self.bytes.end {
+            true => Ok(Part { file: self.file.clone(), bytes: start..end }),
+            false => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
     /// Reads a range of the part.
     pub fn slice(&self, offset: u64, length: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; length];
@@ -67,6 +93,21 @@ impl Writer {
         self.file.write_all_at(text, place.offset)?;
         self.length += u64::from(length);
         Ok(Some(place))
+    }
+
+    /// Adds what a reader has, and returns its place. What was copied before an error is overwritten by the next text.
+    pub fn copy(&mut self, mut reader: impl Read) -> Result<Part> {
+        let (mut buffer, mut end) = (vec![0; COPIED_BYTES], self.length);
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => break,
+                read => {
+                    self.file.write_all_at(&buffer[..read], end)?;
+                    end += read as u64;
+                }
+            }
+        }
+        Ok(Part { file: self.file.clone(), bytes: std::mem::replace(&mut self.length, end)..end })
     }
 
     /// What has been written.

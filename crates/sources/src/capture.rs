@@ -1,0 +1,331 @@
+//! The content of a source: its objects as they were captured, its logs, and the moment of the capture.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::clock;
+use bytes::Bytes;
+use machinery::Value;
+use machinery::time::parse_rfc3339;
+
+use crate::inputs::{Input, SourceFile, files};
+pub use crate::layouts::{LogKey, Run};
+use crate::limits::{DOCUMENT_BYTES_MAX, READERS_MAX};
+use crate::problems::Problems;
+use crate::{layouts, limits};
+
+/// The mark of a text with the logs of containers between objects, as `kubectl cluster-info dump` writes it.
+const DUMPED_LOG: &[u8] = b"==== START logs for container ";
+const DUMPED_END: &[u8] = b"==== END logs for container ";
+
+/// An object of a source.
+#[derive(Debug)]
+pub struct Captured {
+    pub value: Value,
+    /// The path of its file, which may name its kind.
+    pub path: Arc<str>,
+    /// The plural of its kind, if the source says so.
+    pub plural: Option<String>,
+}
+
+/// A log of a container.
+#[derive(Clone, Debug)]
+pub struct CapturedLog(Input);
+
+impl CapturedLog {
+    /// Reads it. Fails with a one-line message.
+    pub fn read(&self) -> Result<Bytes, String> {
+        self.0.text(limits::LOG_BYTES_MAX)
+    }
+}
+
+/// The content of a source.
+#[derive(Debug, Default)]
+pub struct Capture {
+    pub name: String,
+    pub objects: Vec<Captured>,
+    pub logs: BTreeMap<LogKey, CapturedLog>,
+    /// The newest time in it that is not in the future, in seconds since the Unix epoch.
+    pub moment: Option<i64>,
+    pub problems: Problems,
+}
+
+/// What a file has.
+#[derive(Default)]
+struct Content {
+    objects: Vec<Captured>,
+    logs: Vec<(LogKey, CapturedLog)>,
+    problems: Vec<String>,
+}
+
+impl Capture {
+    /// Reads a source: a file, a directory, an archive, stdin, or a commit. Fails with a one-line message if it has no objects.
+    pub fn read(source: &str) -> Result<Capture, String> {
+        let mut problems = Problems::default();
+        let files = files(source, &mut problems)?;
+        let name = source.trim_end_matches('/');
+        let name = name.rsplit('/').next().unwrap_or(name).to_owned();
+        let mut capture = Capture { name, problems, ..Capture::default() };
+        let is_alone = files.len() == 1;
+        let now = clock::now_seconds();
+        for (file, content) in files.iter().zip(contents(&files, is_alone)) {
+            let is_empty = content.objects.is_empty() && content.logs.is_empty();
+            let written = file.modified.filter(|_| !is_empty);
+            let times = content.objects.iter().filter_map(|object| newest(&object.value, now));
+            let times = times.chain(written.filter(|time| *time <= now));
+            capture.moment = times.chain(capture.moment).max();
+            capture.objects.extend(content.objects);
+            capture.logs.extend(content.logs);
+            content.problems.iter().for_each(|why| capture.problems.add(&file.path, why));
+        }
+        match capture.objects.is_empty() && capture.logs.is_empty() {
+            true => {
+                let lines = capture.problems.lines();
+                Err(format!(
+                    "{source}: no objects are found in it{}",
+                    lines.first().map_or(String::new(), |line| format!(" ({line})"))
+                ))
+            }
+            false => Ok(capture),
+        }
+    }
+}
+
+/// The contents of files, in their order, read by as many threads as there are cores.
+fn contents(files: &[SourceFile], is_alone: bool) -> Vec<Content> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(READERS_MAX);
+    let each = files.len().div_ceil(cores).max(1);
+    std::thread::scope(|scope| {
+        let read = |chunk: &[SourceFile]| chunk.iter().map(|file| content(file, is_alone)).collect::<Vec<_>>();
+        let threads: Vec<_> = files
+            .chunks(each)
+            .map(|chunk| {
+                (
+                    chunk,
+                    std::thread::Builder::new()
+                        .stack_size(base::limits::WORKER_STACK_BYTES)
+                        .spawn_scoped(scope, move || read(chunk)),
+                )
+            })
+            .collect();
+        // without a thread, the files are read here
+        let joined = threads.into_iter().map(|(chunk, thread)| {
+            thread.map(|thread| thread.join()).map_or_else(|_| read(chunk), |read| read.unwrap_or_default())
+        });
+        joined.flatten().collect()
+    })
+}
+
+fn content(file: &SourceFile, is_alone: bool) -> Content {
+    let mut content = Content::default();
+    if let Some(key) = layouts::log(&file.path) {
+        content.logs.push((key, CapturedLog(file.input.clone())));
+        return content;
+    }
+    let ending = file.path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_manifest = ["yaml", "yml", "json"].contains(&ending.as_str());
+    if !is_manifest && !is_alone && !file.path.ends_with("/logs.txt") {
+        return content;
+    }
+    match dumped(&file.input) {
+        Ok(None) => content.documents(&file.input, &file.path),
+        Ok(Some((rest, logs))) => {
+            content.documents(&Input::Read(file.input.name(), rest), &file.path);
+            content.logs.extend(logs);
+        }
+        Err(why) => content.problems.push(why),
+    }
+    content
+}
+
+impl Content {
+    fn documents(&mut self, input: &Input, path: &str) {
+        let path: Arc<str> = path.into();
+        let documents = match input.documents() {
+            Ok(documents) => documents,
+            Err(why) => return self.problems.push(why),
+        };
+        for document in documents {
+            let document = match document {
+                Ok(document) => document,
+                Err(why) => return self.problems.push(why),
+            };
+            match document.values() {
+                Err(undecodable) => self.problems.push(undecodable.why),
+                Ok(values) => self.objects.extend(values.into_iter().filter_map(|value| captured(value, &path))),
+            }
+        }
+    }
+}
+
+/// An object, or a line of an export with one. `None` for other values, such as configurations of tools.
+fn captured(mut value: Value, path: &Arc<str>) -> Option<Captured> {
+    let mut plural = None;
+    if value.str_at(&["kind"]).is_empty() && !value.str_at(&["resource"]).is_empty() && value.at(&["object"]).is_some()
+    {
+        plural = Some(value.str_at(&["resource"]).to_owned());
+        value = value.remove_at(&["object"])?;
+    }
+    if value.str_at(&["kind"]).is_empty()
+        && value.at(&["metadata", "name"]).is_some()
+        && let Some((version, kind)) = layouts::kind(path)
+    {
+        value.set_at(&["apiVersion"], Value::from(version));
+        value.set_at(&["kind"], Value::from(kind));
+    }
+    let is_object = !value.str_at(&["apiVersion"]).is_empty() && !value.str_at(&["kind"]).is_empty();
+    (is_object && value.at(&["metadata"]).is_some()).then(|| Captured { value, path: path.clone(), plural })
+}
+
+/// The logs in a text, and the text without them.
+fn dumped(input: &Input) -> Result<Option<(Bytes, Vec<(LogKey, CapturedLog)>)>, String> {
+    let text = input.text(DOCUMENT_BYTES_MAX as u64)?;
+    let Some(first) = memchr::memmem::find(&text, DUMPED_LOG) else { return Ok(None) };
+    let (mut rest, mut logs, mut at) = (text[..first].to_vec(), vec![], first);
+    while let Some(start) = memchr::memmem::find(&text[at..], DUMPED_LOG).map(|start| at + start) {
+        rest.extend_from_slice(&text[at..start]);
+        let head_end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |end| start + end + 1);
+        let end = memchr::memmem::find(&text[head_end..], DUMPED_END).map_or(text.len(), |end| head_end + end);
+        let head = String::from_utf8_lossy(&text[start + DUMPED_LOG.len()..head_end]);
+        let words: Vec<&str> = head.split(' ').collect();
+        if let [container, "of", "pod", pod, ..] = words[..]
+            && let Some((namespace, pod)) = pod.split_once('/')
+        {
+            let (namespace, pod, container) = (namespace.to_owned(), pod.to_owned(), container.to_owned());
+            let key = LogKey { namespace, pod, container, run: Run::Current };
+            logs.push((key, CapturedLog(Input::Read(input.name(), text.slice(head_end..end)))));
+        }
+        at = memchr::memchr(b'\n', &text[end..]).map_or(text.len(), |line| end + line + 1);
+    }
+    rest.extend_from_slice(&text[at..]);
+    Ok(Some((rest.into(), logs)))
+}
+
+/// The newest time that an object records, up to `now`: those of Leases and Events are the nearest to the capture.
+fn newest(object: &Value, now: i64) -> Option<i64> {
+    let conditions = object.items_at(&["status", "conditions"]).iter();
+    let of_conditions = conditions.flat_map(|condition| {
+        ["lastHeartbeatTime", "lastTransitionTime", "lastUpdateTime"].map(|field| condition.str_at(&[field]))
+    });
+    let managers = object.items_at(&["metadata", "managedFields"]).iter().map(|manager| manager.str_at(&["time"]));
+    let own: [&[&str]; 5] = [
+        &["metadata", "creationTimestamp"],
+        &["spec", "renewTime"],
+        &["lastTimestamp"],
+        &["eventTime"],
+        &["series", "lastObservedTime"],
+    ];
+    let times = own.into_iter().map(|path| object.str_at(path)).chain(of_conditions).chain(managers);
+    times.filter_map(|text| parse_rfc3339(text).map(|(seconds, _)| seconds)).filter(|time| *time <= now).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture(files: &[(&str, &str)]) -> (Capture, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        (Capture::read(&directory.path().to_string_lossy()).unwrap(), directory)
+    }
+
+    fn names(capture: &Capture) -> Vec<String> {
+        let name = |object: &Captured| {
+            format!("{} {}", object.value.str_at(&["kind"]), object.value.str_at(&["metadata", "name"]))
+        };
+        let logs = capture.logs.iter().map(|(key, log)| {
+            format!(
+                "{}/{}/{} {}",
+                key.namespace,
+                key.pod,
+                key.container,
+                String::from_utf8_lossy(&log.read().unwrap()).trim_end()
+            )
+        });
+        capture.objects.iter().map(name).chain(logs).collect()
+    }
+
+    #[test]
+    fn layouts_of_tools_are_read() {
+        let pod = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}";
+        let list = format!("{{\"apiVersion\":\"v1\",\"kind\":\"PodList\",\"items\":[{pod}]}}");
+        let bare = "[{\"metadata\":{\"name\":\"p\"}}]";
+        let typed = "{\"kind\":\"NodeList\",\"apiVersion\":\"v1\",\"items\":[{\"metadata\":{\"name\":\"a\"}}]}";
+        let log =
+            "==== START logs for container c of pod n/p ====\nline\n==== END logs for container c of pod n/p ====\n";
+        let export = format!(
+            "{{\"format\":\"pintle objects 1\"}}\n{{\"group\":\"\",\"resource\":\"pods\",\"path\":\"n/p\",\"object\":{pod}}}\n{{\"sha256\":\"\"}}\n"
+        );
+        let log_of_dump = format!("{list}\n{log}");
+        let cases: [(&str, &[(&str, &str)], &[&str]); 9] = [
+            (
+                "must-gather",
+                &[
+                    ("q/namespaces/n/core/pods.yaml", &list),
+                    ("q/namespaces/n/pods/p/c/c/logs/current.log", "line\n"),
+                    ("q/version", "x"),
+                ],
+                &["Pod p", "n/p/c line"],
+            ),
+            (
+                "troubleshoot",
+                &[
+                    ("b/cluster-resources/pods/n.json", bare),
+                    ("b/cluster-resources/nodes.json", typed),
+                    ("b/cluster-resources/pods/logs/n/p/c.log", "line"),
+                    ("b/version.yaml", "a: 1"),
+                ],
+                &["Node a", "Pod p", "n/p/c line"],
+            ),
+            (
+                "rancher",
+                &[("s/yamls/namespaced/n/kubernetes/v1/pods.yaml", &list), ("s/logs/n/p/c.log", "line")],
+                &["Pod p", "n/p/c line"],
+            ),
+            (
+                "crust-gather",
+                &[("namespaces/n/v1/pod/p.yaml", pod), ("namespaces/n/pods/p/c/current.log", "line")],
+                &["Pod p", "n/p/c line"],
+            ),
+            ("velero", &[("resources/pods/namespaces/n/p.json", pod), ("metadata/version", "1.1.0")], &["Pod p"]),
+            ("dump directory", &[("d/n/pods.json", &list), ("d/n/p/logs.txt", log)], &["Pod p", "n/p/c line"]),
+            ("dump", &[("dump.json", &log_of_dump)], &["Pod p", "n/p/c line"]),
+            ("export", &[("export.jsonl", &export)], &["Pod p"]),
+            (
+                "manifests",
+                &[
+                    (
+                        "a.yaml",
+                        "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: A\napiVersion: b/v1\nmetadata: {name: b}\n",
+                    ),
+                    ("values.yaml", "a: [1]"),
+                ],
+                &["Pod a", "A b"],
+            ),
+        ];
+        for (layout, files, want) in cases {
+            let (found, _directory) = capture(files);
+            assert_eq!(names(&found), want, "{layout}");
+            assert_eq!(found.problems.lines(), Vec::<String>::new(), "{layout}");
+        }
+    }
+
+    #[test]
+    fn the_newest_time_that_has_passed_is_the_moment() {
+        let (found, _directory) = capture(&[
+            (
+                "a.yaml",
+                "{kind: Lease, apiVersion: coordination.k8s.io/v1, metadata: {name: a, creationTimestamp: \"2020-01-01T00:00:00Z\"}, spec: {renewTime: \"2021-01-01T00:00:00.5Z\"}}",
+            ),
+            ("b.yaml", "{kind: Event, apiVersion: v1, metadata: {name: b}, lastTimestamp: \"2999-01-01T00:00:00Z\"}"),
+            ("c.yaml", "a: [\n"),
+        ]);
+        assert_eq!(found.moment.map(machinery::time::rfc3339).as_deref(), Some("2021-01-01T00:00:00Z"));
+        assert_eq!(found.problems.count(), 1);
+        assert!(Capture::read("/no/such/source").is_err());
+    }
+}

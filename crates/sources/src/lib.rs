@@ -1,0 +1,23 @@
+//! Sources of objects: files, directories, commits, archives, captures of clusters, and a server.
+//!
+//! Start with [`Inputs::of`], which finds the texts that an argument names; [`Input::documents`] reads the objects in them.
+
+mod archive;
+mod capture;
+pub mod cluster;
+mod document;
+mod inputs;
+mod layouts;
+mod limits;
+mod plan;
+mod problems;
+mod split;
+mod spool;
+
+pub use capture::{Capture, CapturedLog, LogKey};
+pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
+pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision};
+pub use limits::DOCUMENT_BYTES_MAX;
+pub use plan::{INFERRED, Known, Plan, Planned, plan};
+pub use problems::Problems;
+pub use spool::{Part, Writer};

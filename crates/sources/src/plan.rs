@@ -1,0 +1,397 @@
+//! Where the objects of sources belong in a store, and the definitions of kinds that no source defines.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use base::clock;
+use machinery::time::rfc3339;
+use machinery::{Value, json};
+
+use crate::capture::{Capture, Captured, CapturedLog, LogKey};
+use crate::layouts;
+use crate::problems::Problems;
+
+/// The annotation of definitions that were inferred from objects.
+pub const INFERRED: &str = "sources.pintle.dev/inferred";
+
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+
+/// What a server knows of a kind by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    Kind(KnownKind),
+    /// The kind, but not this version of it.
+    OtherVersions,
+    Nothing,
+}
+
+/// The resource of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownKind {
+    pub group: String,
+    pub plural: String,
+    pub namespaced: bool,
+}
+
+/// An object, and where it belongs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    pub group: String,
+    pub plural: String,
+    /// `namespace/name`, or `name` for objects of the cluster.
+    pub path: String,
+    pub value: Value,
+}
+
+/// The content of all sources together.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// In the order of their resourceVersions.
+    pub objects: Vec<Planned>,
+    /// The number of kinds, and of those whose definition was inferred.
+    pub kinds: usize,
+    pub inferred: usize,
+    pub logs: BTreeMap<LogKey, CapturedLog>,
+    /// The latest moment of a capture.
+    pub moment: Option<i64>,
+    pub problems: Problems,
+    names: Vec<String>,
+}
+
+impl Plan {
+    /// The line at the start: "3 objects of 2 kinds from bundle.tar.gz; 1 skipped, 1 kind without a definition".
+    pub fn summary(&self) -> String {
+        let mut text = format!(
+            "{} of {} from {}",
+            counted(self.objects.len() - self.inferred, "object"),
+            counted(self.kinds, "kind"),
+            self.names.join(", ")
+        );
+        let without = format!("{} without a definition", counted(self.inferred, "kind"));
+        let skipped = format!("{} skipped", thousands(self.problems.count()));
+        let notes = [(self.problems.count(), skipped), (self.inferred, without)];
+        let notes: Vec<String> = notes.into_iter().filter(|(count, _)| *count > 0).map(|(_, note)| note).collect();
+        if !notes.is_empty() {
+            text += &format!("; {}", notes.join(", "));
+        }
+        text
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// A number with commas.
+fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A kind whose definition no source has.
+struct Inferred {
+    plural: String,
+    versions: BTreeSet<String>,
+    namespaced: bool,
+}
+
+/// Group and kind.
+type GroupKind = (String, String);
+
+fn group_kind(object: &Value) -> (&str, &str, &str) {
+    let (group, version) =
+        object.str_at(&["apiVersion"]).split_once('/').unwrap_or(("", object.str_at(&["apiVersion"])));
+    (group, version, object.str_at(&["kind"]))
+}
+
+/// The kinds that the definitions of sources define.
+fn defined(captures: &[Capture]) -> HashMap<GroupKind, KnownKind> {
+    let objects = captures.iter().flat_map(|capture| &capture.objects).map(|captured| &captured.value);
+    let definitions = objects.filter(|object| {
+        let (group, _, kind) = group_kind(object);
+        (group, kind) == (DEFINITIONS.0, "CustomResourceDefinition")
+    });
+    definitions
+        .map(|definition| {
+            let text = |path: &[&str]| definition.str_at(path).to_owned();
+            let kind = KnownKind {
+                group: text(&["spec", "group"]),
+                plural: text(&["spec", "names", "plural"]),
+                namespaced: definition.str_at(&["spec", "scope"]) != "Cluster",
+            };
+            ((kind.group.clone(), text(&["spec", "names", "kind"])), kind)
+        })
+        .collect()
+}
+
+/// Plans the content of a store. Of two objects with one name, that of the later source wins, or the newer one of the same.
+pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan {
+    let defined = defined(&captures);
+    let mut inferred = inferred(&captures, &defined, known);
+    let mut plan = Plan::default();
+    let mut chosen: HashMap<(String, String, String), (usize, u64, Value)> = HashMap::new();
+    for (source, capture) in captures.into_iter().enumerate() {
+        plan.moment = plan.moment.max(capture.moment);
+        plan.names.push(capture.name);
+        plan.logs.extend(capture.logs);
+        plan.problems = if source == 0 { capture.problems } else { joined(plan.problems, &capture.problems) };
+        for Captured { mut value, path, .. } in capture.objects {
+            let (group, _, kind) = group_kind(&value);
+            let of_group = (group.to_owned(), kind.to_owned());
+            let resource = match known(value.str_at(&["apiVersion"]), kind) {
+                Known::Kind(kind) => kind,
+                Known::OtherVersions => {
+                    let why = format!("{} {kind} is not served", value.str_at(&["apiVersion"]));
+                    plan.problems.add(&path, &why);
+                    continue;
+                }
+                Known::Nothing => match (defined.get(&of_group), inferred.get(&of_group)) {
+                    (Some(kind), _) => kind.clone(),
+                    (None, Some(Inferred { plural, namespaced, .. })) => {
+                        KnownKind { group: of_group.0, plural: plural.clone(), namespaced: *namespaced }
+                    }
+                    (None, None) => {
+                        plan.problems.add(&path, &format!("{} {kind} is not a kind", value.str_at(&["apiVersion"])));
+                        continue;
+                    }
+                },
+            };
+            let revision = value.str_at(&["metadata", "resourceVersion"]).parse().unwrap_or_default();
+            let at = match completed(&mut value, &resource) {
+                Ok(at) => at,
+                Err(why) => {
+                    plan.problems.add(&path, why);
+                    continue;
+                }
+            };
+            let key = (resource.group, resource.plural, at);
+            match chosen.get(&key) {
+                Some((of, other, _)) if *of == source && *other > revision => {}
+                _ => drop(chosen.insert(key, (source, revision, value))),
+            }
+        }
+    }
+    let kinds: BTreeSet<(&str, &str)> =
+        chosen.keys().map(|(group, plural, _)| (group.as_str(), plural.as_str())).collect();
+    plan.kinds = kinds.len();
+    inferred.retain(|(group, _), kind| kinds.contains(&(group.as_str(), kind.plural.as_str())));
+    plan.inferred = inferred.len();
+    let mut objects: Vec<((usize, u64), Planned)> = chosen
+        .into_iter()
+        .map(|((group, plural, path), (source, revision, value))| {
+            ((source, revision), Planned { group, plural, path, value })
+        })
+        .collect();
+    // those without a resourceVersion have an order that does not vary from run to run
+    objects.sort_by(|(a, one), (b, other)| {
+        (a, &one.group, &one.plural, &one.path).cmp(&(b, &other.group, &other.plural, &other.path))
+    });
+    let moment = plan.moment.unwrap_or_else(clock::now_seconds);
+    plan.objects = inferred.iter().map(|((group, kind), inferred)| definition(group, kind, inferred)).collect();
+    plan.objects.extend(objects.into_iter().map(|(_, planned)| planned));
+    plan.objects.iter_mut().for_each(|planned| identify(&mut planned.value, moment));
+    plan
+}
+
+fn joined(mut problems: Problems, others: &Problems) -> Problems {
+    for line in others.lines() {
+        let (place, why) = line.split_once(": ").unwrap_or(("", &line));
+        problems.add(place, why);
+    }
+    problems
+}
+
+/// The kinds of objects that neither the server nor a source defines.
+fn inferred(
+    captures: &[Capture],
+    defined: &HashMap<GroupKind, KnownKind>,
+    known: &dyn Fn(&str, &str) -> Known,
+) -> BTreeMap<GroupKind, Inferred> {
+    let mut found: BTreeMap<GroupKind, Inferred> = BTreeMap::new();
+    for captured in captures.iter().flat_map(|capture| &capture.objects) {
+        let (group, version, kind) = group_kind(&captured.value);
+        let key = (group.to_owned(), kind.to_owned());
+        if group.is_empty()
+            || defined.contains_key(&key)
+            || known(captured.value.str_at(&["apiVersion"]), kind) != Known::Nothing
+        {
+            continue;
+        }
+        let is_name = |name: &str| machinery::names::dns1123_subdomain(name).is_empty();
+        if !is_name(group) || !is_name(version) || !is_name(&kind.to_ascii_lowercase()) {
+            continue;
+        }
+        let plural = || captured.plural.clone().unwrap_or_else(|| layouts::plural(&captured.path, kind));
+        let inferred = found.entry(key).or_insert_with(|| Inferred {
+            plural: plural(),
+            versions: BTreeSet::new(),
+            namespaced: false,
+        });
+        inferred.versions.insert(version.to_owned());
+        inferred.namespaced |= !captured.value.str_at(&["metadata", "namespace"]).is_empty();
+    }
+    found
+}
+
+/// The definition of a kind that was inferred. Its objects have any fields.
+fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }: &Inferred) -> Planned {
+    let name = format!("{plural}.{group}");
+    let newest = versions.last().cloned().unwrap_or_default();
+    let of_version = |version: &String| {
+        json!({
+            "name": (version.as_str()),
+            "served": true,
+            "storage": (*version == newest),
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+        })
+    };
+    let mut value = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": (name.as_str()), "annotations": {"sources.pintle.dev/inferred": "true"}},
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": kind,
+                "listKind": (format!("{kind}List")),
+                "plural": (plural.as_str()),
+                "singular": (kind.to_ascii_lowercase())
+            },
+            "scope": (if *namespaced { "Namespaced" } else { "Cluster" })
+        }
+    });
+    value.set_at(&["spec", "versions"], Value::Array(versions.iter().map(of_version).collect()));
+    Planned { group: DEFINITIONS.0.to_owned(), plural: DEFINITIONS.1.to_owned(), path: name, value }
+}
+
+/// Gives an object the namespace of its scope, and returns its path.
+fn completed(value: &mut Value, resource: &KnownKind) -> Result<String, &'static str> {
+    value.remove_at(&["metadata", "resourceVersion"]);
+    let is_plain = |name: &str| {
+        !name.is_empty() && name.len() <= 253 && !name.contains(['/', '\0', '%']) && name != "." && name != ".."
+    };
+    let name = value.str_at(&["metadata", "name"]).to_owned();
+    if !is_plain(&name) {
+        return Err("an object has no valid name");
+    }
+    if !resource.namespaced {
+        value.remove_at(&["metadata", "namespace"]);
+        return Ok(name);
+    }
+    let namespace = match value.str_at(&["metadata", "namespace"]) {
+        "" => "default".to_owned(),
+        namespace if !is_plain(namespace) => return Err("an object has no valid namespace"),
+        namespace => namespace.to_owned(),
+    };
+    value.set_at(&["metadata", "namespace"], Value::from(namespace.as_str()));
+    Ok(format!("{namespace}/{name}"))
+}
+
+/// Gives an object that never was in a cluster what clients identify it by.
+fn identify(value: &mut Value, moment: i64) {
+    for (field, text) in [("uid", clock::uuid as fn() -> String), ("creationTimestamp", String::new)] {
+        if value.str_at(&["metadata", field]).is_empty() {
+            let text = if field == "uid" { text() } else { rfc3339(moment) };
+            value.set_at(&["metadata", field], Value::from(text));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(value: Value, path: &str) -> Captured {
+        Captured { value, path: path.into(), plural: None }
+    }
+
+    fn known(version: &str, kind: &str) -> Known {
+        let kind_of = |group: &str, plural: &str, namespaced| {
+            Known::Kind(KnownKind { group: group.to_owned(), plural: plural.to_owned(), namespaced })
+        };
+        match (version, kind) {
+            ("v1", "Pod") => kind_of("", "pods", true),
+            ("v1", "Node") => kind_of("", "nodes", false),
+            ("apiextensions.k8s.io/v1", _) => kind_of(DEFINITIONS.0, DEFINITIONS.1, false),
+            ("policy/v1beta1", _) => Known::OtherVersions,
+            _ => Known::Nothing,
+        }
+    }
+
+    fn object(version: &str, kind: &str, namespace: &str, name: &str, revision: u64) -> Captured {
+        let metadata =
+            json!({"name": name, "namespace": namespace, "uid": "u", "resourceVersion": (revision.to_string())});
+        captured(json!({"apiVersion": version, "kind": kind, "metadata": metadata}), "x/gizmoes.yaml")
+    }
+
+    #[test]
+    fn objects_find_their_places() {
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "as.g.io"},
+            "spec": {"group": "g.io", "scope": "Cluster", "names": {"plural": "as", "kind": "A"}}});
+        let first = Capture {
+            name: "first".to_owned(),
+            moment: Some(5),
+            objects: vec![
+                object("v1", "Pod", "n", "late", 20),
+                object("v1", "Pod", "n", "p", 9),
+                object("v1", "Pod", "n", "p", 7),
+                object("v1", "Node", "n", "node", 1),
+                object("v1", "Pod", "", "in-default", 2),
+                object("v1", "Pod", "n", "a/../b", 2),
+                object("v1", "Unknown", "n", "p", 2),
+                object("policy/v1beta1", "PodDisruptionBudget", "n", "p", 2),
+                object("g.io/v1", "A", "", "a", 3),
+                object("h.io/v1", "Gizmo", "n", "g", 4),
+                object("h.io/v2", "Gizmo", "n", "h", 5),
+                captured(definition, "crd.yaml"),
+            ],
+            ..Capture::default()
+        };
+        let mut newer = object("v1", "Pod", "n", "p", 1);
+        newer.value.set_at(&["spec"], json!({"nodeName": "x"}));
+        let second = Capture { name: "second".to_owned(), objects: vec![newer], ..Capture::default() };
+        let plan = plan(vec![first, second], &known);
+        let places: Vec<String> =
+            plan.objects.iter().map(|one| format!("{}/{}/{}", one.group, one.plural, one.path)).collect();
+        assert_eq!(
+            places,
+            [
+                "apiextensions.k8s.io/customresourcedefinitions/gizmoes.h.io",
+                "apiextensions.k8s.io/customresourcedefinitions/as.g.io",
+                "/nodes/node",
+                "/pods/default/in-default",
+                "g.io/as/a",
+                "h.io/gizmoes/n/g",
+                "h.io/gizmoes/n/h",
+                "/pods/n/late",
+                "/pods/n/p",
+            ]
+        );
+        assert_eq!(plan.summary(), "8 objects of 5 kinds from first, second; 3 skipped, 1 kind without a definition");
+        assert_eq!(plan.objects[8].value.str_at(&["spec", "nodeName"]), "x");
+        let inferred = &plan.objects[0].value;
+        assert_eq!(inferred.str_at(&["metadata", "annotations", INFERRED]), "true");
+        assert_eq!(inferred.str_at(&["metadata", "creationTimestamp"]), "1970-01-01T00:00:05Z");
+        assert_eq!(inferred.items_at(&["spec", "versions"]).len(), 2);
+        let all = plan.problems.lines().join("|");
+        assert!(
+            all.contains("v1 Unknown is not a kind")
+                && all.contains("policy/v1beta1 PodDisruptionBudget is not served"),
+            "{all}"
+        );
+        assert!(all.contains("an object has no valid name"), "{all}");
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        for (number, want) in [(0, "0"), (999, "999"), (48_312, "48,312"), (1_000_000, "1,000,000")] {
+            assert_eq!(thousands(number), want);
+        }
+    }
+}
