@@ -6,6 +6,7 @@ mod archive;
 mod capture;
 pub mod cluster;
 mod document;
+mod etcd;
 mod inputs;
 mod layouts;
 mod limits;

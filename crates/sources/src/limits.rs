@@ -33,6 +33,12 @@ pub const ENTRIES_MAX: usize = 1_000_000;
 pub const HEADER_BYTES_MAX: u64 = 1 << 20;
 pub const PATH_BYTES_MAX: usize = 4096;
 
+/// Depth of the trees in a snapshot of etcd: one of 8 GiB has 6 levels.
+pub const BBOLT_DEPTH_MAX: usize = 32;
+
+/// Bytes of a value of etcd with its key. Requests have at most 1.5 MiB by default.
+pub const ETCD_VALUE_BYTES_MAX: usize = 64 << 20;
+
 /// Different problems of a source that are reported, each in a line with their number.
 pub const PROBLEMS_SHOWN: usize = 20;
 
