@@ -10,6 +10,7 @@ use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _
 use server::EgressNetwork;
 
 use crate::backups::ScheduleFlags;
+use crate::captures::ClockFlag;
 use crate::certificate_tasks::CertificateTask;
 use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
@@ -459,9 +460,13 @@ pub enum Engine {
 }
 
 impl Serve {
-    /// The storage engine: etcd if its servers are given.
+    /// The storage engine: etcd if its servers are given, memory if the objects are those of a source.
     pub fn engine(&self) -> Engine {
-        if self.etcd.etcd_servers.is_empty() { self.storage } else { Engine::Etcd }
+        match self.etcd.etcd_servers.is_empty() {
+            true if self.from.is_empty() => self.storage,
+            true => Engine::Memory,
+            false => Engine::Etcd,
+        }
     }
 
     /// The domain of the host names of workspaces.
@@ -480,6 +485,15 @@ pub struct Serve {
     /// Directory for objects, certificates and the administrator's kubeconfig.
     #[arg(long, value_name = "DIR", default_value = ".pintle", env = "PINTLE_DATA_DIR", help_heading = "Storage")]
     pub data_dir: PathBuf,
+
+    /// Objects to begin with: a file, a directory, an archive, - for stdin, git:REF[:PATH], or a capture of a cluster, such as a
+    /// support bundle. They are served as they are; changes are kept in memory. May be repeated; later ones win.
+    #[arg(long, value_name = "SOURCE", help_heading = "Storage")]
+    pub from: Vec<String>,
+
+    /// With --from, the time of the server: that of the capture, where the clock stands, or now.
+    #[arg(long, value_enum, default_value = "capture", help_heading = "Storage")]
+    pub clock: ClockFlag,
 
     /// Storage engine.
     #[arg(long, value_enum, default_value = "embedded", env = "PINTLE_STORAGE", help_heading = "Storage")]

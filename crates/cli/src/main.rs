@@ -5,6 +5,7 @@ mod accounts;
 mod admission;
 mod audit;
 mod backups;
+mod captures;
 mod cel;
 mod cel_eval;
 mod certificate_tasks;

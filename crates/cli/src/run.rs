@@ -6,11 +6,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 use client::Method;
 use machinery::Value;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::captures::ClockFlag;
 use crate::child::{Forwarded, exit_code};
 use crate::kubeconfig::ADMIN_FILE;
 use crate::{envtest, manifests};
@@ -26,8 +27,16 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// The command with its arguments.
-    #[arg(value_name = "CMD", last = true, required = true)]
+    /// Objects to begin with, and the time of the server, as for pintle serve. May be repeated; later ones win.
+    #[arg(long, value_name = "SOURCE")]
+    pub from: Vec<String>,
+
+    /// With --from, the time of the server: that of the capture, where the clock stands, or now.
+    #[arg(long, value_enum, default_value = "capture")]
+    pub clock: ClockFlag,
+
+    /// The command with its arguments [default with --from: a shell].
+    #[arg(value_name = "CMD", last = true, required_unless_present = "from")]
     pub command: Vec<OsString>,
 }
 
@@ -42,13 +51,19 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
     let status = runtime.block_on(async {
         let signals = Forwarded::listen()?;
         let place = Ephemeral::create()?;
-        let server = ServerProcess::start(&place.0.join("data"), task.config.as_deref())?;
+        let server = ServerProcess::start(&place.0.join("data"), task)?;
         create(&definitions, &server.kubeconfig).await?;
         let assets = place.0.join("assets");
         envtest::link_programs(&assets)?;
-        let (program, arguments) = task.command.split_first().ok_or("a command is required")?;
-        let mut command = Command::new(program);
-        command.args(arguments).env("KUBECONFIG", &server.kubeconfig).env("KUBEBUILDER_ASSETS", &assets);
+        let (program, mut command) = match task.command.split_first() {
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                (program.clone(), command)
+            }
+            None => shell(&task.from, &place.0)?,
+        };
+        command.env("KUBECONFIG", &server.kubeconfig).env("KUBEBUILDER_ASSETS", &assets);
         let child = command.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
         signals.forward_until_end(child).await
     })?;
@@ -68,6 +83,25 @@ async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<(), String> 
         created.map_err(|why| format!("cannot create CustomResourceDefinition {name:?}: {why}"))?;
     }
     Ok(())
+}
+
+/// The user's shell, with the names of the sources in its prompt. What it reads at its start may set another prompt, so bash reads a
+/// file in `place` behind it.
+fn shell(from: &[String], place: &Path) -> Result<(OsString, Command), String> {
+    let program = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    let names = from.iter().map(|source| source.trim_end_matches('/').rsplit('/').next().unwrap_or(source));
+    // a prompt is expanded by the shell
+    let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | ' ');
+    let names: String = names.collect::<Vec<_>>().join(" ").chars().filter(is_plain).collect();
+    let mut command = Command::new(&program);
+    command.env("PS1", format!("({names}) $ "));
+    if Path::new(&program).file_name().is_some_and(|name| name == "bash") {
+        let file = place.join("bashrc");
+        let text = format!("[ -f ~/.bashrc ] && . ~/.bashrc\nPS1=\"({names}) $PS1\"\n");
+        std::fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        command.arg("--rcfile").arg(file);
+    }
+    Ok((program, command))
 }
 
 /// A directory that is removed when this is dropped.
@@ -95,17 +129,23 @@ struct ServerProcess {
 
 impl ServerProcess {
     /// Returns when the server is ready. A server that cannot start reports the reason itself.
-    fn start(data_dir: &Path, config: Option<&Path>) -> Result<ServerProcess, String> {
+    fn start(data_dir: &Path, task: &Run) -> Result<ServerProcess, String> {
         let program =
             std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
         let mut command = Command::new(program);
         command.arg0("pintle").args(["serve", "--storage=memory", "--secure-port=0", "--exit-with-parent"]);
         command.arg("--data-dir").arg(data_dir);
-        if let Some(path) = config {
+        if let Some(path) = &task.config {
             command.arg("--config").arg(path);
         }
+        if !task.from.is_empty() {
+            let clock = task.clock.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+            command.args(task.from.iter().flat_map(|source| ["--from", source])).arg(format!("--clock={clock}"));
+        }
         // Ctrl-C is for the command, which may still need the server
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        let is_stdin = task.from.iter().any(|source| source == "-");
+        let input = if is_stdin { Stdio::inherit() } else { Stdio::null() };
+        command.process_group(0).stdin(input).stdout(Stdio::piped());
         let mut process = command.spawn().map_err(|error| format!("cannot start the server: {error}"))?;
         let output = process.stdout.take();
         let server = ServerProcess { process, kubeconfig: data_dir.join(ADMIN_FILE) };

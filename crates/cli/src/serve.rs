@@ -13,6 +13,7 @@ use server::{
     Address, Config, Controllers, CustomForm, Egress, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
     WorkspaceConfig,
 };
+use sources::Plan;
 
 use crate::accounts::KeyToMake;
 use crate::backups::BackupPlan;
@@ -27,7 +28,7 @@ use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
 use crate::sharing::{Role, Shared};
-use crate::{accounts, etcd, logs, memory, scrub};
+use crate::{accounts, captures, etcd, logs, memory, scrub};
 
 /// Serves until a signal. Fails with a one-line message.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
@@ -38,6 +39,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let (reasons, ends) = watched(flags.exit_with_parent, flags.exit_with_stdin);
     let Role::Serves(mut shared) = flags.sharing.role(&reasons)? else { return Ok(()) };
     let (release, compatible_minor) = flags.emulation.releases()?;
+    let plan = planned_capture(flags)?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(&flags.feature_gates, &flags.runtime_config, release)?;
     let admission = flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
@@ -57,6 +59,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let (accounts, mut key) = accounts::load(flags, credentials.directory())?;
     authentication.accounts = accounts;
     let workspaces = workspaces(flags, &socket)?;
+    let loaded = plan.map(|plan| threads.block_on(captures::load(plan, flags.clock, &storage)));
     let config = Config {
         descriptors: raise_descriptor_limit(),
         tls: files.tls()?,
@@ -79,10 +82,12 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         runtime,
         compaction_interval: flags.etcd_compaction_interval,
         request_timeout: flags.request_timeout,
-        priority_and_fairness: flags.enable_priority_and_fairness,
+        // without the default FlowSchemas, which a capture need not have, nothing would be shared in a sensible way
+        priority_and_fairness: flags.enable_priority_and_fairness && flags.from.is_empty(),
         inflight_max: in_flight_max(flags),
         workspaces,
         testing: flags.testing,
+        capture: loaded.transpose()?,
         audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
@@ -276,6 +281,15 @@ fn log_start(flags: &Serve, changed: &[String], server: &Server, address: Socket
     tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
 }
 
+/// The objects of `--from`.
+fn planned_capture(flags: &Serve) -> Result<Option<Plan>, String> {
+    match flags.engine() {
+        _ if flags.from.is_empty() => Ok(None),
+        Engine::Etcd => Err("--from: the objects of a source are kept in memory, not in etcd".to_owned()),
+        _ => captures::read(&flags.from).map(Some).map_err(|why| format!("--from: {why}")),
+    }
+}
+
 fn service_ranges(flags: &Serve) -> Result<ServiceRanges, String> {
     ServiceRanges::parse(flags.service_cluster_ip_range.as_deref(), flags.service_node_port_range.as_deref())
 }
@@ -409,7 +423,12 @@ fn service_addresses(flags: &Serve) -> Result<HashMap<String, Address>, String> 
 
 fn controllers(flags: &Serve) -> Result<Controllers, String> {
     let mut controllers = Controllers::parse(&flags.controllers).map_err(|error| format!("--controllers: {error}"))?;
-    controllers.event_ttl = flags.event_ttl;
+    // nothing may collect or expire what was captured, unless it is asked for
+    match flags.from.is_empty() {
+        true => controllers.event_ttl = flags.event_ttl,
+        false if flags.controllers.is_empty() => controllers = Controllers::none(),
+        false => {}
+    }
     controllers.alone = !flags.leader_elect;
     Ok(controllers)
 }

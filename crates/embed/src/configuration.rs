@@ -109,6 +109,7 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
             egress: Egress::All,
         }),
         testing: wanted.testing,
+        capture: None,
         audit: Audit::default(),
         tracing: None,
         shutdown_delay: std::time::Duration::ZERO,

@@ -38,6 +38,8 @@ pub enum Outgoing {
     Network,
     /// Nothing is called: the objects come from files whose author may be a stranger.
     None,
+    /// As `None`, and the objects of aggregated API servers are served from the store, where they were captured.
+    Captured,
 }
 
 /// The parts that all contexts of a server share.
@@ -139,6 +141,7 @@ impl Blueprint {
             aggregation: aggregation.clone(),
             derived: derived.clone(),
             runtime: self.runtime.clone(),
+            outgoing: self.outgoing,
         };
         let series = if realm.is_some() { KindSeries::Workspaces } else { KindSeries::Each };
         let observer = move |objects: &Objects, key: &Key, event: &Event| {
@@ -227,7 +230,7 @@ impl Blueprint {
     /// The client of webhooks, which resolves services from stored objects once they are loaded. Cluster IPs are not used if
     /// they cannot be reached.
     fn webhook_client(&self, objects: Arc<OnceLock<Weak<Objects>>>) -> webhook::Client {
-        if self.outgoing == Outgoing::None {
+        if self.outgoing != Outgoing::Network {
             return webhook::Client::default();
         }
         let routed = self.service_ranges.are_routed();
@@ -285,6 +288,7 @@ struct Followers {
     aggregation: Arc<Aggregation>,
     derived: Arc<ControllerManager>,
     runtime: RuntimeConfig,
+    outgoing: Outgoing,
 }
 
 impl Followers {
@@ -292,7 +296,9 @@ impl Followers {
         self.rbac.observe(key, event);
         self.admission.observe(key, event);
         self.flow.iter().for_each(|flow| flow.observe(key, event));
-        self.aggregation.observe(key, event);
+        if self.outgoing != Outgoing::Captured {
+            self.aggregation.observe(key, event);
+        }
         if let Some((group, plural)) = kinds::defined_by(key) {
             let client = self.admission.client();
             let defined = kinds::defined(objects, client, &self.runtime, self.registry.gates(), &group, &plural);

@@ -92,6 +92,7 @@ impl InProcess {
             interceptor: None,
             clock: None,
             room: None,
+            logs: None,
             prefix: Default::default(),
         });
         Ok(InProcess { edge: Arc::new(edge), _stop: stop })

@@ -56,7 +56,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::sync::watch;
 
-pub use self::http::{Body, InFlightMax, InPlaceOfStored, ProxyAuthority, Tls, TlsError, VerdictOnly};
+pub use self::http::{
+    Body, CapturedLogs, InFlightMax, InPlaceOfStored, LogOf, LogRun, ProxyAuthority, Tls, TlsError, VerdictOnly,
+};
 pub use self::in_process::{Caller, InProcess, InProcessConfig, Mapping};
 pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint, Outgoing};
@@ -118,6 +120,8 @@ pub struct Config {
     pub workspaces: Option<WorkspaceConfig>,
     /// Whether objects of `testing.pintle.dev` can make requests fail.
     pub testing: bool,
+    /// The capture whose objects the storage has, if it was loaded from one.
+    pub capture: Option<ServedCapture>,
     /// The audit policy and backends.
     pub audit: Audit,
     /// The export of traces.
@@ -126,6 +130,14 @@ pub struct Config {
     pub shutdown_delay: Duration,
     /// Time limit of requests that are in flight when the server stops.
     pub grace: Duration,
+}
+
+/// A capture of a cluster that is served. Nothing changes its objects but clients: the server adds none of its own, calls nothing,
+/// and does not publish itself.
+pub struct ServedCapture {
+    /// The time at which the clock stands, in seconds since the Unix epoch. `None` for the clock of the machine.
+    pub moment: Option<i64>,
+    pub logs: Arc<dyn CapturedLogs>,
 }
 
 impl Config {
@@ -137,11 +149,15 @@ impl Config {
         let seats = if is_unlimited { 0 } else { read_only.saturating_add(mutating) };
         let hostname = std::mem::take(&mut self.hostname);
         // clients of other processes cannot reach a server without a socket
-        let control_plane =
-            port.map(|port| ControlPlane { port, address: self.advertise_address, hostname, run: Some(clock::uuid()) });
+        let control_plane = port.filter(|_| self.capture.is_none()).map(|port| ControlPlane {
+            port,
+            address: self.advertise_address,
+            hostname,
+            run: Some(clock::uuid()),
+        });
         Blueprint {
             plugins: Arc::new(std::mem::take(&mut self.plugins)),
-            outgoing: Outgoing::Network,
+            outgoing: if self.capture.is_some() { Outgoing::Captured } else { Outgoing::Network },
             service_addresses: std::mem::take(&mut self.service_addresses),
             egress: Egress::All,
             authentication: self.authentication.clone(),
@@ -372,7 +388,10 @@ impl Server {
         let listening =
             socket.map(|socket| Listening::begin(socket, &config, door.clone(), stop.subscribe())).transpose()?;
         let address = listening.as_ref().map(|listening| listening.address);
-        let trust = listening.as_ref().map(|_| trust(&config.tls, &config.authentication.proxy));
+        let trust = listening
+            .as_ref()
+            .filter(|_| config.capture.is_none())
+            .map(|_| trust(&config.tls, &config.authentication.proxy));
         let blueprint = Arc::new(config.blueprint(address.map(|address| address.port())));
         let manifests = std::mem::take(&mut config.manifests);
         let audit = Arc::new(std::mem::take(&mut config.audit));
@@ -381,7 +400,14 @@ impl Server {
         let observers =
             workspaces.iter().map(Workspaces::observer).chain(testing.iter().map(Testing::observer)).collect();
         let clock = testing.as_ref().map(|testing| testing.clock().clone());
-        let beginning = Beginning { observers, ..Beginning::of(storage) };
+        let capture = config.capture.take();
+        let moment = capture.as_ref().and_then(|capture| capture.moment);
+        let clock = clock.or_else(|| moment.map(|_| Arc::default()));
+        if let (Some(clock), Some(moment)) = (&clock, moment) {
+            let shown = moment.saturating_mul(1_000_000);
+            clock.set(Some(clock::Reading { shown, since: None }));
+        }
+        let beginning = Beginning { observers, is_complete: capture.is_some(), ..Beginning::of(storage) };
         let assembled = clock::within(clock.clone(), blueprint.assemble(beginning)).await?;
         let (context, derived) = (assembled.context.clone(), assembled.controllers.clone());
         let identity = blueprint.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
@@ -418,6 +444,7 @@ impl Server {
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),
             room: None,
+            logs: capture.map(|capture| capture.logs),
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);

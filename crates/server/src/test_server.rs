@@ -89,6 +89,7 @@ pub fn parts(context: Arc<Context>, health: Arc<Health>, stop: &watch::Sender<bo
         interceptor: None,
         clock: None,
         room: None,
+        logs: None,
         prefix: Default::default(),
     }
 }

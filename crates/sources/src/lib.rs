@@ -15,10 +15,10 @@ mod problems;
 mod split;
 mod spool;
 
-pub use capture::{Capture, CapturedLog, LogKey};
+pub use capture::{Capture, CapturedLog, LogKey, Run};
 pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
 pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision};
 pub use limits::DOCUMENT_BYTES_MAX;
-pub use plan::{INFERRED, Known, Plan, Planned, plan};
+pub use plan::{INFERRED, Known, KnownKind, Plan, Planned, plan};
 pub use problems::Problems;
 pub use spool::{Part, Writer};

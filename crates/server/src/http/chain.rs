@@ -19,6 +19,7 @@ use objects::Stored;
 
 use super::arrival::Arrival;
 use super::body::Body;
+use super::captured_log::CapturedLogs;
 use super::client::Client;
 use super::health::Health;
 use super::inflight::{InFlight, InFlightMax};
@@ -66,6 +67,8 @@ pub struct Edge {
     pub(super) clock: Option<Arc<WorkspaceClock>>,
     /// The limit of what the API holds, if it has one.
     pub(super) room: Option<Arc<dyn Room>>,
+    /// See [`EdgeParts::logs`].
+    pub(super) logs: Option<Arc<dyn CapturedLogs>>,
     /// The prefix of the paths of the API, such as `/clusters/NAME`.
     prefix: Text,
 }
@@ -87,6 +90,8 @@ pub struct EdgeParts {
     pub clock: Option<Arc<WorkspaceClock>>,
     /// The limit of what the API holds, if it has one.
     pub room: Option<Arc<dyn Room>>,
+    /// The captured logs of containers, if the objects are those of a capture.
+    pub logs: Option<Arc<dyn CapturedLogs>>,
     /// The prefix of the paths of the API, such as `/clusters/NAME`.
     pub prefix: Text,
 }
@@ -134,6 +139,7 @@ impl Edge {
             interceptor: parts.interceptor,
             clock: parts.clock,
             room: parts.room,
+            logs: parts.logs,
             prefix: parts.prefix,
         }
     }

@@ -3,6 +3,7 @@
 mod arrival;
 mod backup;
 mod body;
+mod captured_log;
 mod chain;
 mod chunks;
 mod client;
@@ -40,6 +41,7 @@ mod window;
 mod zpages;
 
 pub use body::Body;
+pub use captured_log::{CapturedLogs, LogOf, LogRun};
 pub use chain::{Edge, EdgeParts, HttpResponse, InPlaceOfStored, VerdictOnly};
 pub use client::Client;
 pub use door::{BRANCHES, Branches, Door};

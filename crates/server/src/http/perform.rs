@@ -14,6 +14,7 @@ use machinery::{Release, Status};
 use resource::builtin::{Connect, OwnEndpoint};
 
 use super::body::Body;
+use super::captured_log::{CapturedLogs, Lines, LogOf, LogRun, Times, select};
 use super::chain::{Edge, HttpResponse};
 use super::measure::RunningWatch;
 use super::negotiate::{self, Accepted, Media};
@@ -25,6 +26,42 @@ use crate::limits;
 use crate::verbs::{self, Document, Format, Outcome, PatchKind, Request, ResponseObject};
 
 impl Edge {
+    /// The log of a container from a capture. It does not grow, so that following it ends at its end.
+    async fn captured_log(
+        &self,
+        logs: Arc<dyn CapturedLogs>,
+        request: &Request,
+        reply: &Reply,
+    ) -> Result<HttpResponse, Status> {
+        let (container, lines) = verbs::container_log(request)?;
+        check_shape_of_log(reply)?;
+        let (namespace, pod) = (request.namespace().to_string(), request.name().to_string());
+        let is_set = |name: &str| request.query().get(name).is_some_and(|value| !matches!(value, "false" | "0"));
+        let run = if is_set("previous") { LogRun::Previous } else { LogRun::Current };
+        let lines = Lines {
+            last: lines.tail.map(|tail| usize::try_from(tail).unwrap_or(usize::MAX)),
+            since: lines.since,
+            bytes_max: lines.bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+            times: if is_set("timestamps") { Times::Shown } else { Times::Hidden },
+        };
+        let what = match run {
+            LogRun::Previous => format!("previous terminated container {container:?} in pod {pod:?} not found"),
+            LogRun::Current => format!("the log of container {container:?} in pod {pod:?} was not captured"),
+        };
+        let read = move || {
+            let log = LogOf { namespace: &namespace, pod: &pod, container: &container, run };
+            logs.read(log).map(|read| read.map(|text| select(&text, lines)))
+        };
+        let text = match base::task::blocking(read) {
+            Some(Ok(text)) => text,
+            Some(Err(why)) => return Err(Status::internal("the captured log cannot be read").caused_by(why)),
+            None => return Err(Status::bad_request(what)),
+        };
+        let mut response = Response::new(Body::Full(text.into()));
+        set(response.headers_mut(), "content-type", "text/plain");
+        Ok(response)
+    }
+
     /// Runs the verb of a request. The body is read only after the verb, the patch type and Accept have been checked.
     pub(super) async fn perform(
         self: Arc<Self>,
@@ -37,6 +74,9 @@ impl Edge {
         if let Some(OwnEndpoint::Connect(connect)) = request.endpoint() {
             if connect == Connect::Log {
                 check_accept_of_log(headers, reply)?;
+            }
+            if let (Connect::Log, Some(logs)) = (connect, &self.logs) {
+                return self.captured_log(logs.clone(), &request, reply).await;
             }
             verbs::connect(&self.context, &request, connect).await?;
             if connect == Connect::Log {

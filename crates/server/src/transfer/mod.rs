@@ -1,9 +1,10 @@
-//! Export of the objects of a store to a file, and import into any other store.
+//! Export of the objects of a store to a file, and import into any other store; and loading of captured objects.
 //!
 //! A file consists of lines of JSON: `{"format":…,"objects":n,"revision":r}`, then one line per object with its group,
 //! resource, path and stored form, then `{"sha256":…}` of all preceding lines. An import checks the whole file before it
 //! writes, then reads everything back and compares it. Revisions are not preserved: the new store assigns its own.
 
+mod capture;
 mod export;
 mod import;
 mod selection;
@@ -13,6 +14,7 @@ mod tests;
 use objects::Place;
 use store::Revision;
 
+pub use capture::{BuiltInKind, CapturedObject, built_in_kind, load};
 pub use export::{Chosen, choose, choose_readable, export};
 pub use import::{Checked, Conflict, Imported, check, import};
 pub use selection::ObjectSelection;

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock;
 use base::request::parse_int;
 use machinery::field::{FieldError, FieldPath};
 use machinery::status::Reason;
+use machinery::time::parse_rfc3339;
 use machinery::{Release, Status, Value};
 use objects::Stored;
 use resource::builtin::Connect;
@@ -51,6 +53,26 @@ pub async fn connect(context: &Context, request: &Request, connect: Connect) -> 
             Err(unreachable(&host, &port).await)
         }
     }
+}
+
+/// How much of a log a request wants.
+pub struct WantedLog {
+    /// Lines at its end.
+    pub tail: Option<i64>,
+    /// The time of its first line, in seconds since the Unix epoch.
+    pub since: Option<i64>,
+    pub bytes: Option<i64>,
+}
+
+/// Checks a request for a log, and returns its container and how much is wanted.
+pub fn container_log(request: &Request) -> Result<(String, WantedLog), Status> {
+    check_key(request.resource.namespaced.then(|| request.namespace().as_str()), request.name())?;
+    check_log_options(request)?;
+    let pod = find(request, request.name())?;
+    let number = |name: &str| request.query().get(name).map(parse_int).transpose();
+    let time = request.query().get("sinceTime").and_then(parse_rfc3339).map(|(seconds, _)| seconds);
+    let since = number("sinceSeconds")?.map(|seconds| clock::now_seconds().saturating_sub(seconds)).or(time);
+    Ok((container(request, &pod)?, WantedLog { tail: number("tailLines")?, since, bytes: number("limitBytes")? }))
 }
 
 fn find(request: &Request, name: &str) -> Result<Value, Status> {

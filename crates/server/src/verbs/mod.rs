@@ -52,7 +52,7 @@ pub use as_server::{CONTROLLERS, SERVER, change_as, path_in, path_of};
 pub use bootstrap::{
     TOKEN_TRACKING, bootstrap, create_namespaces, publish_trust, restore_registration, token_tracking,
 };
-pub use connect::connect;
+pub use connect::{connect, container_log};
 pub use context::{Context, NeededRight, WriteRules};
 pub use definitions::{PendingCrdDeletions, finalize};
 pub use delete::{check_selection, delete, delete_as_server, delete_collection, empty_namespace};

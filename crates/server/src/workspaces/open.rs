@@ -130,6 +130,7 @@ impl Workspaces {
             interceptor: testing.map(Testing::interceptor),
             clock,
             room: Some(Arc::new(room)),
+            logs: None,
             prefix,
         });
         let (requests, watches) = Default::default();

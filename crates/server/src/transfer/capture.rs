@@ -1,0 +1,93 @@
+//! Loading of captured objects into a new store, before a server opens it.
+
+use kinds::CATALOGUE;
+use machinery::{Text, Value};
+use objects::{Body, Key, Storage};
+use resource::builtin::{BuiltIn, DEFINITION_GROUP};
+use store::{Expected, Refused, Write as Put};
+
+use super::unreadable;
+
+/// What the server knows of a kind without a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuiltInKind {
+    /// Where its objects are stored.
+    Stored {
+        group: &'static str,
+        plural: &'static str,
+        namespaced: bool,
+    },
+    /// The kind is built-in, but this version of it is not.
+    OtherVersions,
+    None,
+}
+
+/// An object, and where it belongs.
+pub struct CapturedObject {
+    pub group: Text,
+    pub plural: Text,
+    /// `namespace/name`, or `name` for objects of the cluster.
+    pub path: Text,
+    pub value: Value,
+}
+
+fn row(api_version: &str, kind: &str) -> Option<&'static BuiltIn> {
+    CATALOGUE.rows().iter().find(|row| row.api_version == api_version && row.kind == kind)
+}
+
+/// The built-in kind of an object.
+pub fn built_in_kind(api_version: &str, kind: &str) -> BuiltInKind {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_served = |row: &BuiltIn| {
+        let place = (row.storage_group(), row.plural);
+        CATALOGUE.kinds().any(|other| (other.storage_group(), other.plural) == place)
+    };
+    match row(api_version, kind).filter(|row| is_served(row)) {
+        Some(row) => BuiltInKind::Stored { group: row.storage_group(), plural: row.plural, namespaced: row.namespaced },
+        None if CATALOGUE.rows().iter().any(|row| row.group == group && row.kind == kind) => BuiltInKind::OtherVersions,
+        None => BuiltInKind::None,
+    }
+}
+
+/// The stored form of an object. Where that is the form that clients see, nothing is changed.
+fn to_stored(object: Value) -> Value {
+    match row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
+        Some(row) if row.stored_as.is_some() || row.group == DEFINITION_GROUP => row.to_stored(object),
+        _ => object,
+    }
+}
+
+/// Writes objects to a store without any, in their order: neither admitted, validated nor defaulted. Fails with a one-line message.
+pub async fn load(storage: &Storage, objects: impl IntoIterator<Item = CapturedObject>) -> Result<(), String> {
+    for CapturedObject { group, plural, path, value } in objects {
+        let place = storage.layout.place(&Key { group, plural, path });
+        let plain = Body::encode(&to_stored(value)).bytes;
+        let sealed = storage.layout.seal(&place, plain).map_err(|why| unreadable(&place, &why))?;
+        let put = Put { key: place.bytes, expected: Expected::Absent, value: Some(sealed) };
+        storage.store.commit(put).await.map_err(|refused| match refused {
+            Refused::Conflict(_) => format!("{} is there twice", place.key.path),
+            Refused::Failed(error) => error.to_string(),
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_kinds_are_known_by_their_versions() {
+        let stored = |group, plural, namespaced| BuiltInKind::Stored { group, plural, namespaced };
+        for (version, kind, want) in [
+            ("v1", "Pod", stored("", "pods", true)),
+            ("v1", "Node", stored("", "nodes", false)),
+            ("events.k8s.io/v1", "Event", stored("", "events", true)),
+            ("autoscaling/v1", "HorizontalPodAutoscaler", stored("autoscaling", "horizontalpodautoscalers", true)),
+            ("batch/v7", "CronJob", BuiltInKind::OtherVersions),
+            ("example.com/v1", "Widget", BuiltInKind::None),
+        ] {
+            assert_eq!(built_in_kind(version, kind), want, "{version} {kind}");
+        }
+    }
+}

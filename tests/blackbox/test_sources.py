@@ -1,0 +1,166 @@
+"""`--from`: captures of clusters and manifests, served as they are."""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import tarfile
+
+import pytest
+
+from programs import ROOT
+
+pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
+
+MOMENT = "2024-05-01T10:10:00Z"
+
+
+def item(version, kind, name, namespace=None, revision=1, created="2024-05-01T10:00:00Z", **fields):
+    metadata = {"name": name, "uid": f"uid-of-{name}", "resourceVersion": str(revision), "creationTimestamp": created}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata | ({"namespace": namespace} if namespace else {}), **fields}
+
+
+POD = item("v1", "Pod", "web-0", "shop", 20, spec={"nodeName": "gone", "containers": [{"name": "app", "image": "app"}]}, status={"phase": "Failed"})
+POD["metadata"] |= {"deletionTimestamp": "2024-05-01T10:05:00Z", "finalizers": ["example.com/hold"]}
+POD["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "no-such", "uid": "gone"}]
+SCALE = {"scaleTargetRef": {"kind": "Deployment", "name": "a"}, "maxReplicas": 3, "targetCPUUtilizationPercentage": 50}
+LOG = "".join(f"2024-05-01T10:0{minute}:00.000000000Z line {minute}\n" for minute in range(4))
+SERVICE = {"name": "metrics", "namespace": "kube-system"}
+
+# a must-gather, with objects that no server accepts, kinds without definitions, and a group of an aggregated API server
+FILES = {
+    "namespaces/shop/core/pods.yaml": {"apiVersion": "v1", "kind": "PodList", "items": [POD]},
+    "namespaces/shop/pods/web-0/web-0.yaml": POD,
+    "namespaces/shop/pods/web-0/app/app/logs/current.log": LOG,
+    "namespaces/shop/pods/web-0/app/app/logs/previous.log": LOG.replace("line", "before"),
+    "namespaces/shop/core/events.yaml": item("v1", "Event", "e", "shop", 30, reason="Killed", lastTimestamp=MOMENT, involvedObject={"name": "web-0"}),
+    "namespaces/shop/autoscaling/hpa.yaml": item("autoscaling/v1", "HorizontalPodAutoscaler", "h", "shop", 4, spec=SCALE),
+    "namespaces/shop/example.com/gadgetry.yaml": item("example.com/v1", "Gadget", "g", "shop", 5, spec={"free": ["form"]}),
+    "cluster-scoped-resources/core/namespaces/shop.yaml": item("v1", "Namespace", "shop", None, 2, status={"phase": "Active"}),
+    "cluster-scoped-resources/apiregistration.k8s.io/apiservices.yaml": item(
+        "apiregistration.k8s.io/v1", "APIService", "v1beta1.metrics.k8s.io", spec={"service": SERVICE, "group": "metrics.k8s.io", "version": "v1beta1"}
+    ),
+    "namespaces/shop/metrics.k8s.io/pods.yaml": item(
+        "metrics.k8s.io/v1beta1", "PodMetrics", "web-0", "shop", containers=[{"name": "app", "usage": {"cpu": "5m", "memory": "7Mi"}}], window="30s", timestamp=MOMENT
+    ),
+    "namespaces/shop/core/broken.yaml": "a: [",
+}
+
+
+def archive(files):
+    """A tar.gz, with entries that are left out."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, content in [*files.items(), ("../outside.yaml", "a: 1")]:
+            data = (content if isinstance(content, str) else json.dumps(content)).encode()
+            entry = tarfile.TarInfo(name if name.startswith("..") else f"must-gather.local/quay-io/{name}")
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+        link = tarfile.TarInfo("must-gather.local/link.yaml")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    return packed.getvalue()
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    path = tmp_path / "bundle.tar.gz"
+    path.write_bytes(archive(FILES))
+    return path
+
+
+def run(launch, kubectl_binary, *arguments, script, **options):
+    environment = {**os.environ, "PATH": f"{os.path.dirname(kubectl_binary)}:{os.environ['PATH']}"}
+    command = [launch.binary, "run", *arguments, "--", "bash", "-ec", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, **options)
+    assert done.returncode == 0, done
+    return done
+
+
+def test_a_bundle_is_served_as_it_was(launch, kubectl_binary, bundle):
+    before = bundle.read_bytes()
+    done = run(
+        launch,
+        kubectl_binary,
+        "--from",
+        str(bundle),
+        script="""
+kubectl get pods,events -A
+kubectl get pod -n shop web-0 -o json | tee /dev/stderr | grep -c example.com/hold
+kubectl get gadgets -n shop g -o jsonpath='{.spec.free[0]} '
+kubectl get crd gadgets.example.com -o jsonpath='{.metadata.annotations.sources\\.pintle\\.dev/inferred}' 2>/dev/null || kubectl get crd
+kubectl get hpa.v2.autoscaling -n shop h -o jsonpath=' {.spec.metrics[0].resource.target.averageUtilization}'
+echo; kubectl top pod -n shop --use-protocol-buffers=false
+kubectl get ns
+kubectl create configmap -n shop new
+kubectl get configmap -n shop new -o jsonpath='{.metadata.creationTimestamp}'
+""",
+    )
+    summary, *rest = [line for line in done.stderr.splitlines() if not line.startswith((" ", "{", "}"))]
+    assert summary == "7 objects of 7 kinds from bundle.tar.gz; 3 skipped, 2 kinds without a definition", done.stderr
+    assert "skipped: ../outside.yaml: its path leaves the archive" in rest, rest
+    assert "skipped: must-gather.local/link.yaml: links are not followed" in rest, rest
+    assert "changes are kept in memory; the source is never written" in rest, rest
+    pod = json.loads(done.stderr[done.stderr.index("{\n") : done.stderr.rindex("}\n") + 2])
+    assert pod["metadata"].pop("resourceVersion").isdigit()
+    assert pod == POD | {"metadata": {key: value for key, value in POD["metadata"].items() if key != "resourceVersion"}}
+    out = done.stdout
+    assert "form true 50" in " ".join(out.split()), out
+    assert any(line.split()[-1] == "10m" and "web-0" in line for line in out.splitlines()), out
+    assert "5m" in out and "7Mi" in out and out.endswith(MOMENT), out
+    names = [line.split()[0] for line in out.split("NAME", 3)[-1].splitlines() if "Active" in line]
+    assert names == ["shop"], out
+    assert bundle.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        ("", "line 0\nline 1\nline 2\nline 3\n"),
+        ("-f --tail=1", "line 3\n"),
+        ("-p --tail=1", "before 3\n"),
+        ("-c app --since-time=2024-05-01T10:02:00Z", "line 2\nline 3\n"),
+        ("--timestamps --tail=1", "2024-05-01T10:03:00.000000000Z line 3\n"),
+        ("--all-containers --prefix --limit-bytes=6", "[pod/web-0/app] line 0\n"),
+    ],
+)
+def test_logs_are_those_of_the_bundle(launch, kubectl_binary, bundle, options, want):
+    done = run(launch, kubectl_binary, "--from", str(bundle), script=f"kubectl logs -n shop web-0 {options}")
+    assert done.stdout.rstrip("\n") == want.rstrip("\n"), done
+
+
+def test_later_sources_win_and_manifests_are_sources(launch, kubectl_binary, tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other.yaml.gz"
+    one.mkdir()
+    (one / "a.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {from: one}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: default}\n")
+    (one / "crd.yaml").write_text((ROOT / "examples" / "crontab.yaml").read_text())
+    other.write_bytes(gzip.compress(b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {from: other}\n"))
+    script = f"kubectl get cm a -o jsonpath='{{.data.from}}{{.metadata.uid}}'; kubectl apply -f {ROOT}/examples/my-crontab.yaml"
+    done = run(launch, kubectl_binary, "--from", str(one), "--from", str(other), script=script)
+    assert done.stdout.startswith("other") and len(done.stdout.split("crontab")[0]) == len("other") + 36, done
+    assert done.stdout.endswith("my-new-cron-object created\n"), done
+    assert done.stderr.splitlines()[0] == "3 objects of 3 kinds from one, other.yaml.gz", done
+
+
+def test_the_shell_names_the_source(launch, bundle):
+    environment = {**os.environ, "SHELL": "/bin/sh"}
+    done = subprocess.run(
+        [launch.binary, "run", "--from", str(bundle)], input='echo "$PS1"\n[ -f "$KUBECONFIG" ] && echo there\n', capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.stdout == "(bundle.tar.gz) $ \nthere\n", done
+
+
+def test_failures_are_one_line(launch, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text").write_text("a: 1\n")
+    for source, why in (("empty", "no objects are found"), ("text", "no objects are found"), ("none", "cannot read")):
+        done = subprocess.run([launch.binary, "run", "--from", str(tmp_path / source), "--", "true"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and why in done.stderr, done
+
+
+def test_manifests_in_archives_are_validated(launch, tmp_path):
+    path = tmp_path / "chart.tgz"
+    path.write_bytes(archive({"a.yaml": item("v1", "ConfigMap", "UPPER", "shop")}))
+    done = subprocess.run([launch.binary, "validate", str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "chart.tgz/must-gather.local/quay-io/a.yaml" in done.stdout, done
