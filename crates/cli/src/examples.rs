@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 61] = [
+const EXAMPLES: [(&str, &[&str]); 62] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
     (
@@ -92,6 +92,14 @@ const EXAMPLES: [(&str, &[&str]); 61] = [
     ("clock show", &["clock show", "clock show -o json"]),
     ("clock delete", &["clock delete"]),
     ("clock exec", &["clock exec -- python3 controller.py", "clock exec --workspace test-1 -- java -jar operator.jar"]),
+    (
+        "capture",
+        &[
+            "capture cluster.tar.gz",
+            "capture --from kubeconfig:prod.yaml#admin prod.tar.gz",
+            "capture --from etcd.db objects",
+        ],
+    ),
     ("record", &["record -o bug.json -- kubectl apply -f boat.yaml", "record -o bug.json --workspace test-1"]),
     (
         "replay",

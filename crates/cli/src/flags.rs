@@ -167,6 +167,11 @@ pub enum Command {
     ///
     /// May run while servers are running. Keys in etcd that do not belong to Pintle are skipped.
     Export(Export),
+    /// Write the objects of a cluster, or of another source, to an archive that pintle run --from serves.
+    ///
+    /// Sends get and list requests only. The archive has a file for each object, which kubectl apply -R -f accepts, and no data of
+    /// Secrets unless --secrets is given.
+    Capture(crate::capture::CaptureTask),
     /// Import objects of an exported file into a data directory or etcd, and verify the result.
     ///
     /// The whole file is checked before anything is written. Objects get new resourceVersions, so clients have to list

@@ -5,6 +5,7 @@ mod accounts;
 mod admission;
 mod audit;
 mod backups;
+mod capture;
 mod captures;
 mod cel;
 mod cel_eval;
@@ -92,6 +93,7 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
         flags::Command::Serve(flags) => serve::run(&flags, given),
         flags::Command::Store(task) => store_tasks::run(&task),
         flags::Command::Export(place) => transfer::export(&place),
+        flags::Command::Capture(task) => capture::run(&task),
         flags::Command::Import(place) => transfer::import(&place),
         flags::Command::Cel(task) => cel::run(&task),
         flags::Command::Migrate(task) => migrate::run(&task),

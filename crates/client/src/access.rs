@@ -43,6 +43,11 @@ impl Access {
     /// The same for several files, as in `KUBECONFIG`: the first file with an entry, or with a current context, counts, and
     /// files that do not exist are skipped unless none of them does.
     pub fn read_all(kubeconfigs: &[PathBuf]) -> Result<Access, String> {
+        Access::read_context(kubeconfigs, None)
+    }
+
+    /// The same for a context; `None` is the current one.
+    pub fn read_context(kubeconfigs: &[PathBuf], context: Option<&str>) -> Result<Access, String> {
         let (mut found, mut missing) = (vec![], vec![]);
         for path in kubeconfigs {
             match std::fs::read(path) {
@@ -59,7 +64,7 @@ impl Access {
             return Err(format!("cannot read {}: {error}", path.display()));
         }
         let names: Vec<String> = kubeconfigs.iter().map(|path| path.display().to_string()).collect();
-        of_current_context(&found).map_err(|why| format!("{}: {why}", names.join(":")))
+        of_context(&found, context).map_err(|why| format!("{}: {why}", names.join(":")))
     }
 }
 
@@ -118,9 +123,10 @@ fn content(value: &Value, key: &str, directory: &Path) -> Result<Vec<u8>, String
     }
 }
 
-fn of_current_context(configs: &[Config]) -> Result<Access, String> {
+fn of_context(configs: &[Config], context: Option<&str>) -> Result<Access, String> {
     let mut names = configs.iter().map(|config| config.content.str_at(&["current-context"]));
-    let name = names.find(|name| !name.is_empty()).ok_or("the kubeconfig has no current-context")?;
+    let current = || names.find(|name| !name.is_empty());
+    let name = context.or_else(current).ok_or("the kubeconfig has no current-context")?;
     let (context, _) = named(configs, "contexts", name, "context")?;
     let (cluster, beside_cluster) = named(configs, "clusters", context.str_at(&["cluster"]), "cluster")?;
     let anonymous = Value::object();
@@ -175,7 +181,7 @@ mod tests {
                     current-context: ";
         let read = |context: &str| {
             let content = machinery::yaml::decode(format!("{text}{context}\n").as_bytes()).unwrap().value;
-            of_current_context(&[Config { content, directory: Path::new(".") }])
+            of_context(&[Config { content, directory: Path::new(".") }], None)
         };
         let with_token = Access {
             server: "https://x".to_owned(),

@@ -8,11 +8,14 @@ use bytes::Bytes;
 use machinery::Value;
 use machinery::time::parse_rfc3339;
 
+use crate::etcd::StoredObject;
 use crate::inputs::{Input, SourceFile, files};
 pub use crate::layouts::{LogKey, Run};
 use crate::limits::{DOCUMENT_BYTES_MAX, READERS_MAX};
+use crate::live::{ListedObject, LiveCluster};
 use crate::problems::Problems;
-use crate::{layouts, limits};
+use crate::spool::Part;
+use crate::{etcd, layouts, limits};
 
 /// The mark of a text with the logs of containers between objects, as `kubectl cluster-info dump` writes it.
 const DUMPED_LOG: &[u8] = b"==== START logs for container ";
@@ -61,6 +64,9 @@ struct Content {
 impl Capture {
     /// Reads a source: a file, a directory, an archive, stdin, or a commit. Fails with a one-line message if it has no objects.
     pub fn read(source: &str) -> Result<Capture, String> {
+        if let Some(cluster) = LiveCluster::parse(source) {
+            return Capture::of_cluster(source, &cluster);
+        }
         let mut problems = Problems::default();
         let files = files(source, &mut problems)?;
         let name = source.trim_end_matches('/');
@@ -88,6 +94,18 @@ impl Capture {
             }
             false => Ok(capture),
         }
+    }
+}
+
+impl Capture {
+    fn of_cluster(source: &str, cluster: &LiveCluster) -> Result<Capture, String> {
+        let listed = cluster.list()?;
+        let mut capture = Capture { name: source.to_owned(), moment: Some(clock::now_seconds()), ..Capture::default() };
+        listed.problems.iter().for_each(|(list, why)| capture.problems.add(list, why));
+        let captured =
+            |ListedObject { value, list, plural }| Captured { value, path: list.into(), plural: Some(plural) };
+        capture.objects.extend(listed.objects.into_iter().map(captured));
+        Ok(capture)
     }
 }
 
@@ -122,6 +140,10 @@ fn content(file: &SourceFile, is_alone: bool) -> Content {
         content.logs.push((key, CapturedLog(file.input.clone())));
         return content;
     }
+    if let Some(snapshot) = file.input.part().filter(is_snapshot) {
+        content.snapshot(&snapshot);
+        return content;
+    }
     let ending = file.path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     let is_manifest = ["yaml", "yml", "json"].contains(&ending.as_str());
     if !is_manifest && !is_alone && !file.path.ends_with("/logs.txt") {
@@ -138,7 +160,22 @@ fn content(file: &SourceFile, is_alone: bool) -> Content {
     content
 }
 
+fn is_snapshot(part: &Part) -> bool {
+    part.head(etcd::HEAD_BYTES).is_ok_and(|head| etcd::is_database(&head))
+}
+
 impl Content {
+    fn snapshot(&mut self, snapshot: &Part) {
+        let read = etcd::read(snapshot, &mut |key, stored| match stored {
+            Ok(StoredObject { value, plural }) => self.objects.push(Captured { value, path: key.into(), plural }),
+            // of values that cannot be read, a line for each folder is enough
+            Err(why) => {
+                self.problems.push(format!("{}: {why}", key.rsplit_once('/').map_or(key, |(folder, _)| folder)))
+            }
+        });
+        self.problems.extend(read.err().map(|error| error.to_string()));
+    }
+
     fn documents(&mut self, input: &Input, path: &str) {
         let path: Arc<str> = path.into();
         let documents = match input.documents() {

@@ -3,6 +3,7 @@
 //! Start with [`Inputs::of`], which finds the texts that an argument names; [`Input::documents`] reads the objects in them.
 
 mod archive;
+mod archived;
 mod capture;
 pub mod cluster;
 mod document;
@@ -10,11 +11,13 @@ mod etcd;
 mod inputs;
 mod layouts;
 mod limits;
+mod live;
 mod plan;
 mod problems;
 mod split;
 mod spool;
 
+pub use archived::{Secrets, write};
 pub use capture::{Capture, CapturedLog, LogKey, Run};
 pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
 pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision};

@@ -10,6 +10,8 @@ use crate::limits::BBOLT_DEPTH_MAX;
 use crate::spool::Part;
 
 const MAGIC: [u8; 4] = 0xED0C_DAED_u32.to_le_bytes();
+/// Bytes at the beginning of a file that show what it is.
+pub const HEAD_BYTES: usize = 20;
 const PAGE_HEADER: usize = 16;
 const ELEMENT: usize = 16;
 /// Bytes of the meta page that its checksum covers, which follows them.

@@ -6,17 +6,15 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 
 use machinery::protobuf::{self, Field, fields};
 use machinery::{Value, cbor};
 
-use crate::capture::Captured;
 use crate::limits::ETCD_VALUE_BYTES_MAX;
 use crate::spool::Part;
 use bbolt::{Database, ValuePlace};
 
-pub use bbolt::is_database;
+pub use bbolt::{HEAD_BYTES, is_database};
 
 /// The bucket of all revisions of all keys.
 const REVISIONS: &[u8] = b"key";
@@ -24,6 +22,17 @@ const REVISIONS: &[u8] = b"key";
 const REVISION_BYTES: usize = 17;
 /// The beginning of values that kube-apiserver has encrypted; the provider and the name of its key follow.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
+
+/// The kind in which kube-apiserver keeps the cluster IPs and node ports that are allocated. It serves none.
+const RANGES: &str = "RangeAllocation";
+
+/// An object of a snapshot.
+pub struct StoredObject {
+    /// With the revision as resourceVersion.
+    pub value: Value,
+    /// The plural of a custom resource.
+    pub plural: Option<String>,
+}
 
 /// The newest revision of a key.
 struct Newest {
@@ -33,7 +42,7 @@ struct Newest {
 
 /// Reads the objects of a snapshot in the order of their revisions, and passes them, or why one cannot be read, to `found`, with
 /// its key. Memory is that of the keys. Fails if the file is damaged.
-pub fn read(snapshot: &Part, found: &mut dyn FnMut(&str, Result<Captured, String>)) -> io::Result<()> {
+pub fn read(snapshot: &Part, found: &mut dyn FnMut(&str, Result<StoredObject, String>)) -> io::Result<()> {
     let database = Database::open(snapshot)?;
     let mut newest: HashMap<Box<[u8]>, Newest> = HashMap::new();
     // revisions are visited in their order
@@ -61,7 +70,7 @@ pub fn read(snapshot: &Part, found: &mut dyn FnMut(&str, Result<Captured, String
             Err(why) => found(&key, Err(why)),
             Ok(Some(mut value)) => {
                 value.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
-                found(&key, Ok(Captured { value, path: Arc::from(&*key), plural: plural(&key) }));
+                found(&key, Ok(StoredObject { value, plural: plural(&key) }));
             }
         }
     }
@@ -91,8 +100,8 @@ fn object(value: &[u8]) -> Result<Option<Value>, String> {
         [b'{', ..] => machinery::value::decode(value).map_err(|error| error.to_string())?,
         _ => return Ok(None),
     };
-    let has_name = !decoded.str_at(&["metadata", "name"]).is_empty();
-    Ok(has_name.then_some(decoded))
+    let is_served = !decoded.str_at(&["metadata", "name"]).is_empty() && decoded.str_at(&["kind"]) != RANGES;
+    Ok(is_served.then_some(decoded))
 }
 
 /// The plural in a key `PREFIX/GROUP/PLURAL/…` of a custom resource.

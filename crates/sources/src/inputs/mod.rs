@@ -66,6 +66,15 @@ impl Input {
         }
     }
 
+    /// It as a part of a file; `None` if it is in memory, or cannot be opened.
+    pub fn part(&self) -> Option<Part> {
+        match self {
+            Input::File(path) => File::open(path).and_then(Part::whole).ok(),
+            Input::Part(_, part) => Some(part.clone()),
+            Input::Read(..) => None,
+        }
+    }
+
     /// Its documents. Fails with a one-line message.
     pub fn documents(&self) -> Result<Documents, String> {
         let reader: Box<dyn BufRead + Send> = match self {
@@ -234,16 +243,14 @@ pub fn files(argument: &str, problems: &mut Problems) -> Result<Vec<SourceFile>,
 fn entries(input: &Input, problems: &mut Problems) -> Result<Option<Vec<SourceFile>>, String> {
     let name = input.name();
     let part = match input {
-        Input::Part(_, part) => part.clone(),
-        Input::File(path) => match File::open(path).and_then(Part::whole) {
-            Ok(part) => part,
-            // the reader of its documents reports it
-            Err(_) => return Ok(None),
-        },
         Input::Read(_, text) if archive::is_archive(text) => {
             spool::copied(text, &mut std::io::empty()).map_err(|error| input.unreadable(&error))?
         }
-        Input::Read(..) => return Ok(None),
+        _ => match input.part() {
+            Some(part) => part,
+            // if it cannot be opened, the reader of its documents reports that
+            None => return Ok(None),
+        },
     };
     if !part.head(archive::HEAD_BYTES).is_ok_and(|head| archive::is_archive(&head)) {
         return Ok(None);

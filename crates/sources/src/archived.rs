@@ -1,0 +1,180 @@
+//! Archives of captures: a file for each object, as `kubectl apply -R -f` and `git diff` take them.
+//!
+//! `cluster/GROUP/PLURAL/NAME.yaml` and `namespaces/NAMESPACE/GROUP/PLURAL/NAME.yaml`, where the core group is `core`, and
+//! `namespaces/NAMESPACE/pods/POD/CONTAINER/current.log`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use machinery::{Value, yaml};
+
+use crate::capture::{Capture, Captured, Run};
+use crate::layouts;
+
+/// The annotation in which `kubectl apply` keeps a copy of an object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// `REDACTED` in base64.
+const REDACTED: &str = "UkVEQUNURUQ=";
+
+/// Whether the data of Secrets is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    Kept,
+    Redacted,
+}
+
+/// Writes a capture to a directory that does not exist or is empty, or to a compressed archive if the name ends in `.tar.gz` or `.tgz`.
+/// Returns the number of objects. Fails with a one-line message, and then leaves no archive.
+pub fn write(capture: &Capture, to: &Path, secrets: Secrets) -> Result<usize, String> {
+    let failed = |error: io::Error| format!("cannot write {}: {error}", to.display());
+    let name = to.to_string_lossy();
+    if !name.ends_with(".tar.gz") && !name.ends_with(".tgz") {
+        let is_used = std::fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some());
+        if is_used || to.is_file() {
+            return Err(format!("{name} exists: name a new or empty directory, or a file that ends in .tar.gz"));
+        }
+        return files(capture, secrets, &mut Directory(to.to_owned())).map_err(failed);
+    }
+    // a reader of the name never sees a part of the archive
+    let unfinished = to.with_extension("gz.part");
+    let written = archive(capture, secrets, &unfinished).and_then(|count| {
+        std::fs::rename(&unfinished, to)?;
+        Ok(count)
+    });
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&unfinished);
+        failed(error)
+    })
+}
+
+fn archive(capture: &Capture, secrets: Secrets, path: &Path) -> io::Result<usize> {
+    // Secrets may be in it
+    let mut options = File::options();
+    std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
+    let file = options.open(path)?;
+    let encoder = GzEncoder::new(BufWriter::new(file), Compression::default());
+    let mut tar = Tar { builder: tar::Builder::new(encoder), moment: capture.moment.unwrap_or_default() };
+    let count = files(capture, secrets, &mut tar)?;
+    let file = tar.builder.into_inner()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(count)
+}
+
+/// Where files are written.
+trait Files {
+    fn add(&mut self, path: &str, text: &[u8]) -> io::Result<()>;
+}
+
+struct Directory(PathBuf);
+
+impl Files for Directory {
+    fn add(&mut self, path: &str, text: &[u8]) -> io::Result<()> {
+        let path = self.0.join(path);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, text)
+    }
+}
+
+struct Tar<W: Write> {
+    builder: tar::Builder<W>,
+    moment: i64,
+}
+
+impl<W: Write> Files for Tar<W> {
+    fn add(&mut self, path: &str, text: &[u8]) -> io::Result<()> {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o600);
+        header.set_mtime(self.moment.unsigned_abs());
+        self.builder.append_data(&mut header, path, text)
+    }
+}
+
+fn files(capture: &Capture, secrets: Secrets, to: &mut dyn Files) -> io::Result<usize> {
+    let mut objects: Vec<(String, &Captured)> =
+        capture.objects.iter().filter_map(|object| Some((path(object)?, object))).collect();
+    objects.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (path, object) in &objects {
+        let is_redacted = secrets == Secrets::Redacted && object.value.str_at(&["kind"]) == "Secret";
+        let text = if is_redacted { yaml::encode(&redacted(&object.value)) } else { yaml::encode(&object.value) };
+        to.add(path, text.as_bytes())?;
+    }
+    for (key, log) in &capture.logs {
+        let run = if key.run == Run::Previous { "previous" } else { "current" };
+        let path = format!("namespaces/{}/pods/{}/{}/{run}.log", key.namespace, key.pod, key.container);
+        to.add(&path, &log.read().map_err(io::Error::other)?)?;
+    }
+    Ok(objects.len())
+}
+
+/// The path of an object's file; `None` if its name cannot be one.
+fn path(Captured { value, path, plural }: &Captured) -> Option<String> {
+    let (group, kind) = (value.str_at(&["apiVersion"]).rsplit_once('/'), value.str_at(&["kind"]));
+    let group = group.map_or("core", |(group, _)| group);
+    let plural = plural.clone().unwrap_or_else(|| layouts::plural(path, kind));
+    let (namespace, name) = (value.str_at(&["metadata", "namespace"]), value.str_at(&["metadata", "name"]));
+    let names = [group, &plural, namespace, name];
+    let is_plain = |name: &&str| !name.contains(['/', '\0']) && !["..", "."].contains(name);
+    // file names have at most 255 bytes
+    if name.is_empty() || !names.iter().all(is_plain) || names.iter().any(|name| name.len() > 250) {
+        return None;
+    }
+    let scope = if namespace.is_empty() { "cluster".to_owned() } else { format!("namespaces/{namespace}") };
+    Some(format!("{scope}/{group}/{plural}/{name}.yaml"))
+}
+
+/// A Secret with its keys and without their values.
+fn redacted(secret: &Value) -> Value {
+    let mut secret = secret.clone();
+    for (_, value) in secret.get_mut("data").and_then(Value::as_object_mut).into_iter().flat_map(|data| data.iter_mut())
+    {
+        *value = Value::from(REDACTED);
+    }
+    secret.remove_at(&["stringData"]);
+    secret.remove_at(&["metadata", "annotations", LAST_APPLIED]);
+    secret
+}
+
+#[cfg(test)]
+mod tests {
+    use machinery::json;
+
+    use super::*;
+
+    #[test]
+    fn captures_are_written_and_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let object = |value: Value, plural: &str| Captured { value, path: "x".into(), plural: Some(plural.to_owned()) };
+        let named = |name: &str| json!({"name": name, "namespace": "n", "uid": "u", "resourceVersion": "7"});
+        let mut secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": (named("s")), "data": {"k": "c2VjcmV0"}});
+        secret.set_at(&["metadata", "annotations", LAST_APPLIED], Value::from("c2VjcmV0"));
+        let capture = Capture {
+            objects: vec![
+                object(secret, "secrets"),
+                object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}), "nodes"),
+                object(json!({"apiVersion": "g.io/v1", "kind": "W", "metadata": (named("w:1"))}), "ws"),
+                object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "../a"}}), "nodes"),
+            ],
+            ..Capture::default()
+        };
+        for (to, secrets) in [("a.tar.gz", Secrets::Redacted), ("b.tgz", Secrets::Kept), ("c", Secrets::Redacted)] {
+            let to = directory.path().join(to);
+            assert_eq!(write(&capture, &to, secrets), Ok(3));
+            let read = Capture::read(&to.to_string_lossy()).unwrap();
+            let paths: Vec<&str> = read.objects.iter().map(|object| &*object.path).collect();
+            let want =
+                ["cluster/core/nodes/a.yaml", "namespaces/n/core/secrets/s.yaml", "namespaces/n/g.io/ws/w:1.yaml"];
+            assert_eq!(paths, want);
+            let text = read.objects[1].value.to_json();
+            assert_eq!(text.contains("c2VjcmV0"), secrets == Secrets::Kept, "{text}");
+            assert!(text.contains("\"k\":") && text.contains("\"uid\":\"u\""), "{text}");
+        }
+        let again = write(&capture, &directory.path().join("c"), Secrets::Kept).unwrap_err();
+        assert!(again.ends_with("name a new or empty directory, or a file that ends in .tar.gz"), "{again}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
+    }
+}

@@ -1,0 +1,198 @@
+//! All objects of a running cluster, read with `get` and `list` only.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use client::{Access, JsonClient, JsonResponse};
+use machinery::Value;
+
+use crate::cluster::kubeconfigs;
+use crate::limits::{LIST_ITEMS, LISTS_IN_FLIGHT, THROTTLED_PAUSE, THROTTLED_TRIES};
+
+/// Resources whose objects other lists have as well, or that are computed.
+const LEFT_OUT: [(&str, &str); 2] = [("", "componentstatuses"), ("events.k8s.io", "events")];
+
+/// A cluster, as an argument names it: `kubeconfig[:FILE][#CONTEXT]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveCluster {
+    kubeconfigs: Vec<PathBuf>,
+    context: Option<String>,
+}
+
+/// An object of a cluster.
+#[derive(Debug)]
+pub struct ListedObject {
+    pub value: Value,
+    /// The path of its list, such as `apis/apps/v1/deployments`.
+    pub list: String,
+    pub plural: String,
+}
+
+/// What a cluster has, and the lists that could not be read, each with the reason.
+#[derive(Debug, Default)]
+pub struct Listed {
+    pub objects: Vec<ListedObject>,
+    pub problems: Vec<(String, String)>,
+}
+
+/// A resource that can be listed.
+struct Resource {
+    path: String,
+    api_version: String,
+    kind: String,
+    plural: String,
+}
+
+impl LiveCluster {
+    /// The cluster that an argument names; `None` for other arguments.
+    pub fn parse(argument: &str) -> Option<LiveCluster> {
+        let (place, context) = match argument.split_once('#') {
+            Some((place, context)) => (place, Some(context.to_owned())),
+            None => (argument, None),
+        };
+        Some(LiveCluster { kubeconfigs: kubeconfigs(place)?, context })
+    }
+
+    /// Lists all objects, in pages, with some lists in flight. Fails with a one-line message if the server cannot be asked what it
+    /// serves.
+    pub fn list(&self) -> Result<Listed, String> {
+        let access = Access::read_context(&self.kubeconfigs, self.context.as_deref())?;
+        let (resources, problems) = on_thread(|| blocking(resources(&access)))??;
+        let queue = Mutex::new(VecDeque::from(resources));
+        let listed = Mutex::new(Listed { objects: vec![], problems });
+        std::thread::scope(|scope| {
+            for _ in 0..LISTS_IN_FLIGHT {
+                scope.spawn(|| blocking(list_queued(&access, &queue, &listed)));
+            }
+        });
+        Ok(listed.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Calls a function on a thread of its own, since this one may belong to a runtime.
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    std::thread::scope(|scope| scope.spawn(work).join()).map_err(|_| "a thread has panicked".to_owned())
+}
+
+fn blocking<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start: {error}"))?.block_on(task)
+}
+
+/// Reads a path. A server that is busy is asked again after the pause that it names.
+async fn get(client: &mut JsonClient, path: &str) -> Result<JsonResponse, String> {
+    for _ in 0..THROTTLED_TRIES {
+        let response = client.get(path).await?;
+        if response.code != 429 {
+            return Ok(response);
+        }
+        let seconds = response.body.at(&["details", "retryAfterSeconds"]).and_then(Value::as_int);
+        let pause = seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+        tokio::time::sleep(pause.unwrap_or_default().clamp(THROTTLED_PAUSE, 30 * THROTTLED_PAUSE)).await;
+    }
+    Err(format!("GET {path}: the server is too busy"))
+}
+
+/// The resources of all groups, each in the version that its group prefers, and the group versions that could not be read.
+async fn resources(access: &Access) -> Result<(Vec<Resource>, Vec<(String, String)>), String> {
+    let mut client = JsonClient::of(access).await?;
+    let groups = get(&mut client, "/apis").await?.ok().map_err(|why| format!("GET /apis: {why}"))?;
+    let mut versions = vec!["v1".to_owned()];
+    for group in groups.items_at(&["groups"]) {
+        let preferred = group.str_at(&["preferredVersion", "groupVersion"]);
+        let others = group.items_at(&["versions"]).iter().map(|version| version.str_at(&["groupVersion"]));
+        versions
+            .extend(std::iter::once(preferred).chain(others.filter(|other| *other != preferred)).map(str::to_owned));
+    }
+    let (mut found, mut problems, mut known) = (vec![], vec![], BTreeSet::new());
+    for version in versions {
+        let root = if version.contains('/') { format!("apis/{version}") } else { format!("api/{version}") };
+        let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
+        let list = match get(&mut client, &format!("/{root}")).await?.ok() {
+            Ok(list) => list,
+            Err(why) => {
+                problems.push((root, why));
+                continue;
+            }
+        };
+        for resource in list.items_at(&["resources"]) {
+            let plural = resource.str_at(&["name"]);
+            let can_be_listed = resource.items_at(&["verbs"]).iter().any(|verb| verb.as_str() == Some("list"));
+            let is_left_out = plural.contains('/') || LEFT_OUT.contains(&(group.as_str(), plural));
+            if !can_be_listed || is_left_out || !known.insert((group.clone(), plural.to_owned())) {
+                continue;
+            }
+            found.push(Resource {
+                path: format!("{root}/{plural}"),
+                api_version: version.clone(),
+                kind: resource.str_at(&["kind"]).to_owned(),
+                plural: plural.to_owned(),
+            });
+        }
+    }
+    Ok((found, problems))
+}
+
+/// Lists resources until none is left, over a connection of its own.
+async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed: &Mutex<Listed>) -> Result<(), String> {
+    let mut client = JsonClient::of(access).await?;
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(resource) = next else { return Ok(()) };
+        let found = list(&mut client, &resource).await;
+        let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Ok(objects) => listed.objects.extend(objects),
+            Err(why) => listed.problems.push((resource.path, why)),
+        }
+    }
+}
+
+async fn list(client: &mut JsonClient, resource: &Resource) -> Result<Vec<ListedObject>, String> {
+    let (mut objects, mut token) = (vec![], String::new());
+    loop {
+        let path = format!("/{}?limit={LIST_ITEMS}&continue={token}", resource.path);
+        let response = get(client, &path).await?;
+        // the page is no longer kept: the token in the error continues with newer objects
+        if response.code == 410 && !response.body.str_at(&["metadata", "continue"]).is_empty() {
+            token = response.body.str_at(&["metadata", "continue"]).to_owned();
+            continue;
+        }
+        let mut page = response.ok()?;
+        token = page.str_at(&["metadata", "continue"]).to_owned();
+        let items = page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+        objects.extend(items.into_iter().map(|mut value| {
+            value.set_at(&["apiVersion"], Value::from(resource.api_version.as_str()));
+            value.set_at(&["kind"], Value::from(resource.kind.as_str()));
+            ListedObject { value, list: resource.path.clone(), plural: resource.plural.clone() }
+        }));
+        if token.is_empty() {
+            return Ok(objects);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_name_clusters() {
+        let of = |argument: &str| {
+            let cluster = LiveCluster::parse(argument)?;
+            let paths: Vec<String> = cluster.kubeconfigs.iter().map(|path| path.display().to_string()).collect();
+            Some(format!("{} {}", paths.join(":"), cluster.context.unwrap_or_default()))
+        };
+        for (argument, want) in [
+            ("kubeconfig:a/b.yaml", Some("a/b.yaml ")),
+            ("kubeconfig:b#prod#1", Some("b prod#1")),
+            ("kubeconfigs", None),
+            ("bundle.tar.gz", None),
+        ] {
+            assert_eq!(of(argument).as_deref(), want, "{argument}");
+        }
+        assert_eq!(LiveCluster::parse("kubeconfig#prod").and_then(|cluster| cluster.context).as_deref(), Some("prod"));
+    }
+}

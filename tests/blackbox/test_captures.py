@@ -1,0 +1,121 @@
+"""Snapshots of etcd and running clusters as sources, and `pintle capture`."""
+
+import base64
+import json
+import os
+import subprocess
+import urllib.request
+
+import pytest
+
+from etcd import Etcd
+from metrics import metrics_of
+
+pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
+
+WIDGETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+        ],
+    },
+}
+CONTAINERS = [{"name": "app", "image": "app:1"}]
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def fill(server):
+    """Writes objects of some kinds. Returns the Pod and the Widget, as the server shows them."""
+    server.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGETS)
+    server.ok("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}, "data": {"k": base64.b64encode(b"hidden").decode()}})
+    server.ok("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "gone"}})
+    server.ok("DELETE", "/api/v1/namespaces/default/configmaps/gone")
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
+    widget = server.ok("POST", "/apis/example.com/v1/namespaces/default/widgets", widget)
+    server.ok("POST", PODS, {"metadata": {"name": "p", "labels": {"a": "1"}}, "spec": {"containers": CONTAINERS}})
+    pod = server.ok("PATCH", PODS + "/p", {"metadata": {"labels": {"a": "2"}}})
+    return pod, widget
+
+
+def served(launch, source, kubectl_binary, *arguments):
+    """What kubectl prints on a server with the objects of a source."""
+    command = [launch.binary, "run", "--from", source, "--", kubectl_binary, *arguments]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def without_version(found):
+    found["metadata"].pop("resourceVersion")
+    return found
+
+
+def assert_served(launch, source, kubectl_binary, pod, widget):
+    output, notes = served(launch, source, kubectl_binary, "get", "pods/p", "widgets/w", "-o", "json", "--show-managed-fields")
+    found = [without_version(found) for found in json.loads(output)["items"]]
+    assert found == [without_version(dict(of, metadata=dict(of["metadata"]))) for of in (pod, widget)], notes
+    output, _ = served(launch, source, kubectl_binary, "get", "configmaps", "-n", "default", "-o", "name")
+    assert "gone" not in output
+    return notes
+
+
+def snapshot(etcd):
+    """A snapshot, as `etcdctl snapshot save` writes it."""
+    request = urllib.request.Request(etcd.members[0].url + "/v3/maintenance/snapshot", data=b"{}", method="POST")
+    with urllib.request.urlopen(request, timeout=30) as response:
+        parts = [json.loads(line)["result"] for line in response if line.strip()]
+    return b"".join(base64.b64decode(part.get("blob", "")) for part in parts)
+
+
+def test_snapshot_of_etcd(launch, tmp_path, kubectl_binary, etcd_binary):
+    file = tmp_path / "snapshot.db"
+    with Etcd() as etcd:
+        with launch("--etcd-servers", etcd.urls, storage="etcd") as server:
+            pod, widget = fill(server)
+        etcd.put("/registry/secrets/default/sealed", b"k8s:enc:aescbc:v1:key1:" + os.urandom(40))
+        etcd.put("/registry/ranges/other", b"\x00\x01")
+        file.write_bytes(snapshot(etcd))
+    notes = assert_served(launch, file, kubectl_binary, pod, widget)
+    assert "/registry/secrets/default: it is encrypted (aescbc:v1:key1)" in notes, notes
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(file.read_bytes()[:20000])
+    done = subprocess.run([launch.binary, "run", "--from", damaged, "--", "true"], capture_output=True, text=True, timeout=30)
+    assert done.returncode != 0 and "the database is damaged" in done.stderr, done
+
+
+def test_running_cluster(launch, tmp_path, kubectl_binary):
+    """A cluster is read in pages, with get and list only, and captured to an archive."""
+    archive = tmp_path / "cluster.tar.gz"
+    with launch() as server:
+        pod, widget = fill(server)
+        for number in range(1200):
+            server.ok("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"m{number:04}"}})
+        before = counts(server)
+        notes = assert_served(launch, f"kubeconfig:{server.kubeconfig}", kubectl_binary, pod, widget)
+        assert "skipped" not in notes, notes
+        done = subprocess.run([launch.binary, "capture", archive, "--from", f"kubeconfig:{server.kubeconfig}#no-such"], capture_output=True, text=True)
+        assert done.returncode == 1 and "there is no context" in done.stderr, done
+        subprocess.run([launch.binary, "capture", archive, "--from", f"kubeconfig:{server.kubeconfig}"], check=True, timeout=60)
+        asked = {verb for verb, count in counts(server).items() if count != before.get(verb, 0)}
+        assert asked <= {"GET", "LIST"}, asked
+    assert_served(launch, archive, kubectl_binary, pod, widget)
+    output, _ = served(launch, archive, kubectl_binary, "get", "configmaps", "-n", "default", "-o", "name")
+    assert sum("configmap/m" in line for line in output.splitlines()) == 1200
+    output, _ = served(launch, archive, kubectl_binary, "get", "secret", "s", "-o", "jsonpath={.data.k}")
+    assert base64.b64decode(output) == b"REDACTED"
+
+
+def counts(server):
+    """The number of requests by verb, but for those of the test."""
+    samples, _, _ = metrics_of(server)
+    found = {}
+    for name, labels, value in samples:
+        if name == "apiserver_request_total":
+            found[labels["verb"]] = found.get(labels["verb"], 0) + value
+    return found
