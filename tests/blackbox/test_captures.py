@@ -111,6 +111,23 @@ def test_running_cluster(launch, tmp_path, kubectl_binary):
     assert base64.b64decode(output) == b"REDACTED"
 
 
+def test_logs_of_a_running_cluster(launch, tmp_path, kubectl_binary):
+    """The cluster is a capture itself, since Pintle alone has no logs."""
+    status = {"containerStatuses": [{"name": "app", "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": CONTAINERS}, "status": status}
+    source = tmp_path / "source"
+    logs = source / "namespaces" / "n" / "pods" / "p" / "app"
+    logs.mkdir(parents=True)
+    (source / "pod.json").write_text(json.dumps(pod))
+    for name, line in (("current", "second run"), ("previous", "first run")):
+        (logs / f"{name}.log").write_text(f"2024-05-01T10:00:00.000000000Z {line}\n")
+    archive = tmp_path / "cluster.tgz"
+    script = f"{launch.binary} capture {archive} --logs --from kubeconfig:$KUBECONFIG"
+    subprocess.run([launch.binary, "run", "--from", source, "--", "bash", "-ec", script], check=True, timeout=60)
+    for flags, line in (((), "second run\n"), (("-p",), "first run\n")):
+        assert served(launch, archive, kubectl_binary, "logs", "-n", "n", "p", *flags)[0] == line
+
+
 def counts(server):
     """The number of requests by verb, but for those of the test."""
     samples, _, _ = metrics_of(server)

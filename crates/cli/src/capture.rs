@@ -21,11 +21,18 @@ pub struct CaptureTask {
     /// Write the data of Secrets. Without this, each value is replaced by "REDACTED".
     #[arg(long)]
     secrets: bool,
+
+    /// Also read the logs of all containers of a cluster.
+    #[arg(long)]
+    logs: bool,
 }
 
 /// Reads the source and writes the archive. Fails with a one-line message.
 pub fn run(task: &CaptureTask) -> Result<(), String> {
-    let capture = Capture::read(&task.from)?;
+    let mut capture = Capture::read(&task.from)?;
+    if task.logs {
+        capture.add_logs(&task.from)?;
+    }
     capture.problems.lines().iter().for_each(|line| logs::print_error(&format!("skipped: {line}")));
     let secrets = if task.secrets { Secrets::Kept } else { Secrets::Redacted };
     let count = sources::write(&capture, &task.file, secrets)?;

@@ -95,7 +95,7 @@ const EXAMPLES: [(&str, &[&str]); 62] = [
     (
         "capture",
         &[
-            "capture cluster.tar.gz",
+            "capture cluster.tar.gz --logs",
             "capture --from kubeconfig:prod.yaml#admin prod.tar.gz",
             "capture --from etcd.db objects",
         ],

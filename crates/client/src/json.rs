@@ -52,6 +52,16 @@ impl JsonClient {
         self.call(Method::GET, path, "application/json", None).await
     }
 
+    /// Reads a text, such as a log. Fails with a one-line message.
+    pub async fn text(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        let response = self.connection.send(Call { accept: "*/*", ..Call::get(path) }).await?;
+        let message = |body: Value| JsonResponse { code: response.status, body }.message();
+        match response.is_success() {
+            true => Ok(response.body),
+            false => Err(message(machinery::value::decode(&response.body).unwrap_or_default())),
+        }
+    }
+
     /// Sends a request with a JSON body, a merge patch for PATCH; `accept` is the media type of the response.
     pub async fn call(
         &mut self,

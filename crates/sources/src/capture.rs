@@ -109,6 +109,41 @@ impl Capture {
     }
 }
 
+impl Capture {
+    /// Adds the logs of all containers that have run, if the source is a cluster; those of other sources have been read. Fails with
+    /// a one-line message.
+    pub fn add_logs(&mut self, source: &str) -> Result<(), String> {
+        let Some(cluster) = LiveCluster::parse(source) else { return Ok(()) };
+        let pods = self.objects.iter().map(|object| &object.value);
+        let pods = pods.filter(|value| (value.str_at(&["apiVersion"]), value.str_at(&["kind"])) == ("v1", "Pod"));
+        let logs = cluster.logs(pods.flat_map(logs_of).collect())?;
+        logs.problems.iter().for_each(|(log, why)| self.problems.add(log, why));
+        let named = |(key, part): (LogKey, Part)| {
+            let name = format!("{}/{}/{}", key.namespace, key.pod, key.container);
+            (key, CapturedLog(Input::Part(name.into(), part)))
+        };
+        self.logs.extend(logs.read.into_iter().map(named));
+        Ok(())
+    }
+}
+
+/// The logs that the containers of a Pod have: those of a run before are there after a restart.
+fn logs_of(pod: &Value) -> Vec<LogKey> {
+    let statuses = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+    let statuses = statuses.iter().flat_map(|list| pod.items_at(&["status", list]));
+    let has_run =
+        |status: &&Value| ["running", "terminated"].iter().any(|state| status.at(&["state", state]).is_some());
+    let key = |status: &Value, run| LogKey {
+        namespace: pod.str_at(&["metadata", "namespace"]).to_owned(),
+        pod: pod.str_at(&["metadata", "name"]).to_owned(),
+        container: status.str_at(&["name"]).to_owned(),
+        run,
+    };
+    let current = statuses.clone().filter(has_run).map(|status| key(status, Run::Current));
+    let restarted = statuses.filter(|status| status.at(&["lastState", "terminated"]).is_some());
+    current.chain(restarted.map(|status| key(status, Run::Previous))).collect()
+}
+
 /// The contents of files, in their order, read by as many threads as there are cores.
 fn contents(files: &[SourceFile], is_alone: bool) -> Vec<Content> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(READERS_MAX);

@@ -9,7 +9,9 @@ use client::{Access, JsonClient, JsonResponse};
 use machinery::Value;
 
 use crate::cluster::kubeconfigs;
-use crate::limits::{LIST_ITEMS, LISTS_IN_FLIGHT, THROTTLED_PAUSE, THROTTLED_TRIES};
+use crate::layouts::{LogKey, Run};
+use crate::limits::{LIST_ITEMS, LISTS_IN_FLIGHT, LOG_BYTES_MAX, THROTTLED_PAUSE, THROTTLED_TRIES};
+use crate::spool::{Part, Writer};
 
 /// Resources whose objects other lists have as well, or that are computed.
 const LEFT_OUT: [(&str, &str); 2] = [("", "componentstatuses"), ("events.k8s.io", "events")];
@@ -68,6 +70,52 @@ impl LiveCluster {
             }
         });
         Ok(listed.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl LiveCluster {
+    /// Reads the logs of containers, with the time of each line, into a file without a name. Those that cannot be read have a
+    /// problem. Fails with a one-line message.
+    pub fn logs(&self, wanted: Vec<LogKey>) -> Result<Logs, String> {
+        let access = Access::read_context(&self.kubeconfigs, self.context.as_deref())?;
+        let writer = Writer::new().map_err(|error| format!("cannot create a temporary file: {error}"))?;
+        let (queue, read) = (Mutex::new(VecDeque::from(wanted)), Mutex::new((writer, Logs::default())));
+        std::thread::scope(|scope| {
+            for _ in 0..LISTS_IN_FLIGHT {
+                scope.spawn(|| blocking(read_queued(&access, &queue, &read)));
+            }
+        });
+        Ok(read.into_inner().unwrap_or_else(PoisonError::into_inner).1)
+    }
+}
+
+/// Logs that were read, and why others could not be.
+#[derive(Debug, Default)]
+pub struct Logs {
+    pub read: Vec<(LogKey, Part)>,
+    pub problems: Vec<(String, String)>,
+}
+
+/// Reads logs until none is left, over a connection of its own.
+async fn read_queued(
+    access: &Access,
+    queue: &Mutex<VecDeque<LogKey>>,
+    read: &Mutex<(Writer, Logs)>,
+) -> Result<(), String> {
+    let mut client = JsonClient::of(access).await?;
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(key) = next else { return Ok(()) };
+        let LogKey { namespace, pod, container, run } = &key;
+        let previous = if *run == Run::Previous { "&previous=true" } else { "" };
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}");
+        let path = format!("{path}&timestamps=true&limitBytes={LOG_BYTES_MAX}{previous}");
+        let text = client.text(&path).await;
+        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+        match text.and_then(|text| read.0.copy(&*text).map_err(|error| error.to_string())) {
+            Ok(part) => read.1.read.push((key, part)),
+            Err(why) => read.1.problems.push((format!("log of {namespace}/{pod}/{container}"), why)),
+        }
     }
 }
 
