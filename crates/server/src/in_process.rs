@@ -91,7 +91,7 @@ impl InProcess {
             audit: Arc::new(Audit::default()),
             interceptor: None,
             clock: None,
-            room: None,
+            capacity: None,
             prefix: Default::default(),
         });
         Ok(InProcess { edge: Arc::new(edge), _stop: stop })

@@ -417,7 +417,7 @@ impl Server {
             audit: audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),
-            room: None,
+            capacity: None,
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);

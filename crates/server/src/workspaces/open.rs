@@ -129,7 +129,7 @@ impl Workspaces {
             audit: self.parts.audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock,
-            room: Some(Arc::new(room)),
+            capacity: Some(Arc::new(room)),
             prefix,
         });
         let (requests, watches) = Default::default();

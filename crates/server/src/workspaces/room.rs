@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::workspace::{Workspace, WorkspaceUsage};
 use crate::limits;
-use crate::verbs::{Growth, Room};
+use crate::verbs::{Capacity, Growth};
 
 /// The limits of a workspace, which may change while it is in use.
 ///
@@ -51,7 +51,7 @@ impl Bucket {
     }
 }
 
-impl Room for WorkspaceRoom {
+impl Capacity for WorkspaceRoom {
     fn check(&self, growth: Growth) -> Result<(), Status> {
         let (Some(workspace), Some(objects)) = (self.workspace.upgrade(), self.objects.upgrade()) else {
             return Ok(());
