@@ -180,7 +180,7 @@ impl Config {
             url,
             domain,
             names_hosts,
-            durable: storage.store.size().is_some(),
+            storage: Storage { store: storage.store.clone(), layout: storage.layout.clone() },
             testing: self.testing,
         }))
     }

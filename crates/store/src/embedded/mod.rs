@@ -356,7 +356,7 @@ impl Store for Embedded {
         Some(Arc::new(Memory::of(self.shared.lock().fork(after))))
     }
 
-    fn branching(&self) -> Option<&dyn Branching> {
+    fn branching(self: Arc<Self>) -> Option<Arc<dyn Branching>> {
         Some(self)
     }
 
