@@ -91,7 +91,7 @@ impl InProcess {
             audit: Arc::new(Audit::default()),
             interceptor: None,
             clock: None,
-            room: None,
+            capacity: None,
             logs: None,
             prefix: Default::default(),
         });

@@ -196,7 +196,7 @@ impl Config {
             url,
             domain,
             names_hosts,
-            durable: storage.store.size().is_some(),
+            storage: Storage { store: storage.store.clone(), layout: storage.layout.clone() },
             testing: self.testing,
         }))
     }
@@ -443,7 +443,7 @@ impl Server {
             audit: audit.clone(),
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),
-            room: None,
+            capacity: None,
             logs: capture.map(|capture| capture.logs),
             prefix: Default::default(),
         });

@@ -88,7 +88,7 @@ pub fn parts(context: Arc<Context>, health: Arc<Health>, stop: &watch::Sender<bo
         audit: Arc::new(Audit::default()),
         interceptor: None,
         clock: None,
-        room: None,
+        capacity: None,
         logs: None,
         prefix: Default::default(),
     }

@@ -399,8 +399,8 @@ impl Store for Etcd {
         Box::pin(async move { self.compact_in_turn(before).await.map_err(|failure| failure.into_error(before)) })
     }
 
-    fn copying(&self) -> Option<&dyn Copying> {
-        self.keys.begun.is_none().then_some(self)
+    fn copying(self: Arc<Self>) -> Option<Arc<dyn Copying>> {
+        if self.keys.begun.is_none() { Some(self) } else { None }
     }
 
     fn is_shared(&self) -> bool {

@@ -170,12 +170,12 @@ pub trait Store: Send + Sync {
     }
 
     /// The branches of this store, if the engine keeps any.
-    fn branching(&self) -> Option<&dyn Branching> {
+    fn branching(self: Arc<Self>) -> Option<Arc<dyn Branching>> {
         None
     }
 
     /// The copies of this store, if the engine makes any.
-    fn copying(&self) -> Option<&dyn Copying> {
+    fn copying(self: Arc<Self>) -> Option<Arc<dyn Copying>> {
         None
     }
 

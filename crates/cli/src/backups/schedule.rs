@@ -88,7 +88,7 @@ impl BackupPlan {
 
     /// Makes a backup and removes old ones.
     async fn make(&self) -> Result<(), String> {
-        let content = match self.store.branching() {
+        let content = match self.store.clone().branching() {
             Some(log) => log.content().await,
             None => self.store.snapshot().await.map(Content::from),
         };

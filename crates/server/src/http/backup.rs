@@ -49,7 +49,7 @@ pub async fn backup(store: &Arc<dyn Store>) -> Result<Body, Status> {
     if store.is_shared() {
         return Err(Status::bad_request("back up etcd itself, with etcdctl snapshot save"));
     }
-    let content = match store.branching() {
+    let content = match store.clone().branching() {
         Some(log) => log.content().await,
         None => store.snapshot().await.map(Content::from),
     };

@@ -36,7 +36,7 @@ use super::websocket;
 use super::zpages::ZPages;
 use crate::discovery::Discovery;
 use crate::openapi::OpenApi;
-use crate::verbs::{Context, Room};
+use crate::verbs::{Capacity, Context};
 
 /// The state that all connections share.
 pub struct Edge {
@@ -66,7 +66,7 @@ pub struct Edge {
     /// The clock of the API, unless it is that of the machine.
     pub(super) clock: Option<Arc<WorkspaceClock>>,
     /// The limit of what the API holds, if it has one.
-    pub(super) room: Option<Arc<dyn Room>>,
+    pub(super) capacity: Option<Arc<dyn Capacity>>,
     /// See [`EdgeParts::logs`].
     pub(super) logs: Option<Arc<dyn CapturedLogs>>,
     /// The prefix of the paths of the API, such as `/clusters/NAME`.
@@ -89,7 +89,7 @@ pub struct EdgeParts {
     /// The clock of the API, unless it is that of the machine.
     pub clock: Option<Arc<WorkspaceClock>>,
     /// The limit of what the API holds, if it has one.
-    pub room: Option<Arc<dyn Room>>,
+    pub capacity: Option<Arc<dyn Capacity>>,
     /// The captured logs of containers, if the objects are those of a capture.
     pub logs: Option<Arc<dyn CapturedLogs>>,
     /// The prefix of the paths of the API, such as `/clusters/NAME`.
@@ -138,7 +138,7 @@ impl Edge {
             impersonation: Impersonation::new(gates.constrained_impersonation()),
             interceptor: parts.interceptor,
             clock: parts.clock,
-            room: parts.room,
+            capacity: parts.capacity,
             logs: parts.logs,
             prefix: parts.prefix,
         }

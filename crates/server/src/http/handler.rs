@@ -54,7 +54,7 @@ impl Edge {
         }
         request.stand_in.clone_from(&reply.stand_in);
         let request = request.posted_to(route.posted_to).audited(reply.audit_context.clone()).lagging(reply.lag);
-        let request = Arc::new(request.completed_by(completion).limited_by(self.room.clone()));
+        let request = Arc::new(request.completed_by(completion).limited_by(self.capacity.clone()));
         let is_routed = !request.resource.serving.routes || reply.named && is_served(self.served, &request, headers);
         if let Some(text) = deprecation.filter(|_| is_routed) {
             measure::deprecated(&self.context, &request);

@@ -11,7 +11,7 @@ use super::measure::RunningWatch;
 use super::negotiate::{Accepted, Media, Shape};
 use super::table::{self, Table};
 use super::window::chunk_bytes;
-use crate::verbs::{ResponseObject, Watch, WatchEvent};
+use crate::verbs::{BookmarkKind, ResponseObject, Watch, WatchEvent};
 
 /// A watch that is sent as a response body.
 pub struct Stream {
@@ -68,7 +68,7 @@ impl Stream {
             let before = chunks.len();
             self.write(&event, &mut chunks);
             self.running.sent(chunks.len() - before);
-            if let WatchEvent::Bookmark(_, true) = event {
+            if let WatchEvent::Bookmark(_, BookmarkKind::InitialEventsEnd) = event {
                 self.running.listed();
             }
         }
@@ -90,8 +90,8 @@ impl Stream {
                 self.object(shown, out);
                 out.copy(b"}\n");
             }
-            WatchEvent::Bookmark(revision, end) => {
-                let object = self.watch.bookmark_object(*revision, *end);
+            WatchEvent::Bookmark(revision, kind) => {
+                let object = self.watch.bookmark_object(*revision, *kind);
                 out.copy(b"{\"type\":\"BOOKMARK\",\"object\":");
                 match self.accepted.shape {
                     Shape::Whole => json(&object, out),
@@ -128,7 +128,7 @@ impl Stream {
     fn kind_and_object(&self, event: &WatchEvent) -> (&'static str, Value) {
         let (kind, object) = match event {
             WatchEvent::Object(kind, shown) => (*kind, shown.to_value()),
-            WatchEvent::Bookmark(revision, end) => ("BOOKMARK", self.watch.bookmark_object(*revision, *end)),
+            WatchEvent::Bookmark(revision, kind) => ("BOOKMARK", self.watch.bookmark_object(*revision, *kind)),
             WatchEvent::Error(status) => return ("ERROR", status.to_value()),
         };
         match self.accepted.shape {

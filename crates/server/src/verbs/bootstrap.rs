@@ -130,14 +130,14 @@ async fn write_trust(
     let (namespace, name) = TRUST;
     let Some(existing) = resource.collection.get(&resource.key(namespace, name).path) else {
         let object = machinery::json!({
-            "metadata": {"name": name, "namespace": namespace}, "data": (trust_beside(&Value::Null, data))
+            "metadata": {"name": name, "namespace": namespace}, "data": (merged_trust(&Value::Null, data))
         });
         let request =
             context.server_request(resource, &http::Method::POST, &path_of(resource, namespace, ""), Subresource::None);
         return create(context, &request, &Document::json(&object)).await.map(drop);
     };
     let before = existing.body.to_value(existing.revision);
-    let wanted = trust_beside(&before, data);
+    let wanted = merged_trust(&before, data);
     if before.get("data") == Some(&wanted) {
         return Ok(());
     }
@@ -149,7 +149,7 @@ async fn write_trust(
 }
 
 /// The data to publish: certificate authorities are added to those in the ConfigMap, and anything else is replaced.
-fn trust_beside(before: &Value, data: &[(&'static str, String)]) -> Value {
+fn merged_trust(before: &Value, data: &[(&'static str, String)]) -> Value {
     let mut wanted = Value::object();
     for (key, text) in data {
         let known = before.str_at(&["data", key]);

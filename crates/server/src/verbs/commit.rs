@@ -1,15 +1,17 @@
-//! The end of the pipeline: the storage form of an object, its commit, and the response.
+//! The end of the pipeline: the validation of an object, its storage form, its commit, and the response.
 
 use std::pin::pin;
 use std::sync::Arc;
 
+use base::deadline;
 use base::request::parse_uint;
 use base::trace::{self, Kind};
 use machinery::{Status, Value};
 use objects::{Body, Encoded, Key, Meta, Stored};
-use resource::Subresource;
 use resource::rules::{grace_seconds, is_deleting};
+use resource::strategy::Validity;
 use resource::timestamps::Uncoerced;
+use resource::{Strategy, Subresource, TypeMeta, timestamps};
 use store::Revision;
 
 use super::admit::Admit;
@@ -17,7 +19,7 @@ use super::change::{Change, Live, Write};
 use super::outcome::{Effect, Outcome};
 use super::request::{Growth, Request};
 use super::response::ResponseObject;
-use super::{hooks, meta, stored};
+use super::{hooks, meta, quota, stored};
 use crate::limits;
 
 impl Write<'_> {
@@ -59,6 +61,53 @@ impl Write<'_> {
             object.remove_at(&["metadata", "name"]);
             meta::generate_name(&mut object);
         }
+    }
+
+    /// Prepares an object. Fails unless it is valid and validating admission allows it. For `uncoerced`, see
+    /// [`Changed`].
+    pub async fn validate(
+        &self,
+        admit: &Admit<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+        uncoerced: Uncoerced,
+    ) -> Result<(), Status> {
+        let (request, strategy) = (self.request, &*self.request.strategy);
+        let submitted = TypeMeta::of(object);
+        let validity = deadline::long(|| prepare_and_validate(strategy, object, old)).await;
+        validity.warnings.into_iter().for_each(|warning| request.warn(warning));
+        let errors = [hooks::errors(self, object, old), validity.errors].concat();
+        if !errors.is_empty() {
+            return Err(strategy.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors));
+        }
+        if let Some(completion) = &request.completion {
+            completion.complete(object, old)?;
+        }
+        let warnings = match old {
+            None => strategy.warnings_on_create(object),
+            Some(old) => strategy.warnings_on_update(object, old),
+        };
+        warnings.into_iter().for_each(|warning| request.warn(warning));
+        match old {
+            None => hooks::check_create(self, object).await?,
+            Some(old) => {
+                hooks::check_update(self, object, old).await?;
+                match uncoerced {
+                    Uncoerced::Same => timestamps::restore(strategy.storage_codec(), object, old),
+                    Uncoerced::Differs => {}
+                    Uncoerced::Counts => timestamps::count_generation(object, old),
+                }
+            }
+        }
+        self.validating_admission(admit, object, old).await?;
+        quota::charge(admit, object, old).await?;
+        Ok(())
+    }
+
+    async fn validating_admission(&self, admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+        let Some(view) = self.request.strategy.view() else { return admit.validate(Some(object), old).await };
+        let old = old.map(|old| view.of(old)).transpose()?;
+        admit.validate(Some(&view.of(object)?), old.as_ref()).await
     }
 
     /// Whether an object exists and can be read. As in kube-apiserver, a dry run does not find objects that cannot be
@@ -126,9 +175,9 @@ impl Write<'_> {
         {
             return Ok(Some(stored.clone()));
         }
-        if let Some(room) = self.request.room.as_ref().filter(|_| !ends && !self.is_unlimited(&object, live)) {
-            growth(&object, live).map_or(Ok(()), |growth| room.check(growth))?;
-            room.spend(object.body.bytes.len())?;
+        if let Some(capacity) = self.request.capacity.as_ref().filter(|_| !ends && !self.is_unlimited(&object, live)) {
+            growth(&object, live).map_or(Ok(()), |growth| capacity.check(growth))?;
+            capacity.spend(object.body.bytes.len())?;
         }
         let name = if live.is_some() { "GuaranteedUpdate etcd3" } else { "Create etcd3" };
         let span_attributes =
@@ -201,6 +250,22 @@ impl Write<'_> {
         }
         hooks::after_write(self, &stored).await;
         Ok(Outcome::Object(effect, self.request.show(stored).await?))
+    }
+}
+
+fn prepare_and_validate(strategy: &dyn Strategy, object: &mut Value, old: Option<&Value>) -> Validity {
+    match old {
+        None => {
+            let mut warnings = strategy.early_warnings(object);
+            strategy.prepare_for_create(object);
+            let validity = strategy.validate(object);
+            warnings.extend(validity.warnings);
+            Validity { warnings, ..validity }
+        }
+        Some(old) => {
+            strategy.prepare_for_update(object, old);
+            strategy.validate_update(object, old)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use resource::{Document, Resource, Subresource, type_text, unknown_kind};
 use super::change::{Change, Write};
 use super::context::Context;
 use super::items::Items;
-use super::list::Page;
+use super::list::{Page, reach};
 use super::outcome::{ListOutcome, Outcome};
 use super::request::{Request, check_namespace};
 use super::response::ResponseObject;
@@ -134,8 +134,8 @@ pub async fn delete_collection(
     options.check_collection()?;
     advise(request, &options);
     let selection = Selection::new(request, &list_options)?;
-    super::list::reach(context, request, &selection).await?;
-    let page = selection.page(context, request, &list_options).await?;
+    let start = reach(context, request, &selection).await?;
+    let page = selection.page(context, request, start).await?;
     if page.items.len() > 0 {
         check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
     }

@@ -9,9 +9,17 @@ use super::response::ResponseObject;
 /// One event of a stream.
 pub enum WatchEvent {
     Object(&'static str, ResponseObject),
-    /// A bookmark. True if it marks the end of the initial events.
-    Bookmark(Revision, bool),
+    Bookmark(Revision, BookmarkKind),
     Error(Status),
+}
+
+/// What a bookmark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BookmarkKind {
+    /// The watch has sent all events up to the revision.
+    Progress,
+    /// It has sent all initial events.
+    InitialEventsEnd,
 }
 
 /// Decides when, and in which order, the events of one watch are delivered.

@@ -113,7 +113,7 @@ impl Image {
                 let (time, shown_in) = (time.clone(), shown_in(context, &resource));
                 kind.iter().filter_map(move |recorded| {
                     let (namespace, name) = recorded.path.rsplit_once('/').unwrap_or(("", recorded.path));
-                    let uid = clock::uid(|| meta::named_in(&resource.group, &resource.kind, namespace, name));
+                    let uid = clock::uid(|| meta::seed_key(&resource.group, &resource.kind, namespace, name));
                     let text = stamp(recorded.template, &uid, &time);
                     let Stored { body, meta, .. } = Stored::parse(0, &text.into())?;
                     Some((resource.key(namespace, name), Encoded { body, meta, shown_in }))

@@ -110,8 +110,9 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
 }
 
 impl Selection {
-    pub async fn page(&self, context: &Context, request: &Request, options: &ListOptions) -> Result<Page, Status> {
-        let (state, revision, after) = self.snapshot(context, request, options).await?;
+    pub async fn page(&self, context: &Context, request: &Request, start: ListStart) -> Result<Page, Status> {
+        let options = &self.options;
+        let (state, revision, after) = self.snapshot(context, request, start).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let whole = Scan::new(state.root.clone(), &self.scope, after.as_deref());
         let scan = self.indexed(&request.resource.collection, &state, &whole);
@@ -280,7 +281,7 @@ impl Selection {
         &self,
         context: &Context,
         request: &Request,
-        options: &ListOptions,
+        start: ListStart,
     ) -> Result<(CollectionState, Revision, Option<String>), Status> {
         let collection = &request.resource.collection;
         let latest = || {
@@ -288,36 +289,29 @@ impl Selection {
             let (state, newest) = collection.state();
             (state, revision.max(newest))
         };
-        if !options.continue_token.is_empty() {
-            let token = Continue::decode(&options.continue_token)?;
-            if !matches!(options.resource_version.as_str(), "" | "0") {
-                let message = "specifying resource version is not allowed when using continue";
-                return Err(Status::bad_request(message));
-            }
-            if token.revision < 0 {
+        match start {
+            ListStart::Continued(token) if token.revision < 0 => {
                 let (state, revision) = latest();
-                return Ok((state, revision, Some(token.path_in(scope_of(request)))));
+                Ok((state, revision, Some(token.path_in(scope_of(request)))))
             }
-            let revision = token.revision.unsigned_abs();
-            context.objects.reach_back(revision).await;
-            return match collection.at(revision) {
-                Ok(state) => Ok((state, revision, Some(token.path_in(scope_of(request))))),
-                Err(Expired { .. }) => Err(expired_token(token)),
-            };
+            ListStart::Continued(token) => {
+                let revision = token.revision.unsigned_abs();
+                context.objects.reach_back(revision).await;
+                match collection.at(revision) {
+                    Ok(state) => Ok((state, revision, Some(token.path_in(scope_of(request))))),
+                    Err(Expired { .. }) => Err(expired_token(token)),
+                }
+            }
+            ListStart::Exact(version) => {
+                context.objects.reach_back(version).await;
+                let too_old = |_| Status::expired("The resourceVersion for the provided list is too old.");
+                Ok((collection.at(version).map_err(too_old)?, version, None))
+            }
+            ListStart::Newest => {
+                let (state, revision) = request.lagging_state().unwrap_or_else(latest);
+                Ok((state, revision, None))
+            }
         }
-        let version = parse_version(&options.resource_version)
-            .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
-        let exact = options.version_match == Some(VersionMatch::Exact)
-            || (options.version_match.is_none() && options.limit > 0 && version > 0);
-        if exact && version > 0 {
-            context.objects.reach_back(version).await;
-            let state = collection
-                .at(version)
-                .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))?;
-            return Ok((state, version, None));
-        }
-        let (state, revision) = request.lagging_state().unwrap_or_else(latest);
-        Ok((state, revision, None))
     }
 }
 
@@ -374,20 +368,41 @@ pub fn check_options(request: &Request) -> Result<(), Status> {
     }
 }
 
-/// Waits until the resourceVersion that the options of a list require is visible. Fails at once if no such version
-/// can exist, or if the namespace can contain no objects.
-pub async fn reach(context: &Context, request: &Request, selection: &Selection) -> Result<(), Status> {
+/// The state that a list returns.
+pub enum ListStart {
+    /// The state of the list that the token continues.
+    Continued(Continue),
+    /// The state at a revision.
+    Exact(Revision),
+    /// The newest state that is visible.
+    Newest,
+}
+
+/// Determines where a list starts, and waits until that is visible. Fails at once if no such state can exist, or if the
+/// namespace can contain no objects.
+pub async fn reach(context: &Context, request: &Request, selection: &Selection) -> Result<ListStart, Status> {
     let options = &selection.options;
     if !options.continue_token.is_empty() {
         let token = Continue::decode(&options.continue_token)?;
         selection.check_path(request)?;
         // another server may have written this revision, so it may not have arrived yet
-        return wait_until(context, Revision::try_from(token.revision).unwrap_or(0)).await;
+        wait_until(context, Revision::try_from(token.revision).unwrap_or(0)).await?;
+        return match options.resource_version.as_str() {
+            "" | "0" => Ok(ListStart::Continued(token)),
+            _ => Err(Status::bad_request("specifying resource version is not allowed when using continue")),
+        };
     }
     let version = parse_version(&options.resource_version)
         .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
     selection.check_path(request)?;
-    if options.resource_version.is_empty() { catch_up(context).await } else { wait_until(context, version).await }
+    if options.resource_version.is_empty() {
+        catch_up(context).await?
+    } else {
+        wait_until(context, version).await?
+    }
+    let is_exact =
+        options.version_match == Some(VersionMatch::Exact) || (options.version_match.is_none() && options.limit > 0);
+    Ok(if is_exact && version > 0 { ListStart::Exact(version) } else { ListStart::Newest })
 }
 
 pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Status> {
@@ -405,8 +420,8 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
         }));
     }
     let selection = Selection::new(request, &options)?;
-    reach(context, request, &selection).await?;
-    let page = selection.page(context, request, &options).await?;
+    let start = reach(context, request, &selection).await?;
+    let page = selection.page(context, request, start).await?;
     let of = context.objects.series.of(&request.resource.group, &request.resource.plural);
     METRICS.reads.listed(&of, page.fetched, page.items.len());
     Ok(Outcome::List(ListOutcome {

@@ -27,19 +27,19 @@ pub fn wipe_system_fields(request: &Request, object: &mut Value) -> Result<(), S
 /// Sets the system fields of a new object. Called after mutating admission, which must not see them.
 pub fn fill_system_fields(object: &mut Value) {
     object.remove_at(&["metadata", "selfLink"]);
-    let uid = clock::uid(|| named(object, object.str_at(&["metadata", "name"])));
+    let uid = clock::uid(|| seed_key_of(object, object.str_at(&["metadata", "name"])));
     object.set_at(&["metadata", "uid"], Value::from(uid));
     object.set_at(&["metadata", "creationTimestamp"], Value::from(clock::now_rfc3339()));
 }
 
 /// The key under which a seed's counter for an object is kept: group, kind, namespace and name.
-fn named(object: &Value, name: &str) -> String {
+fn seed_key_of(object: &Value, name: &str) -> String {
     let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
-    named_in(group, object.str_at(&["kind"]), object.str_at(&["metadata", "namespace"]), name)
+    seed_key(group, object.str_at(&["kind"]), object.str_at(&["metadata", "namespace"]), name)
 }
 
 /// The key under which a seed's counter for an object is kept, from its parts.
-pub fn named_in(group: &str, kind: &str, namespace: &str, name: &str) -> String {
+pub fn seed_key(group: &str, kind: &str, namespace: &str, name: &str) -> String {
     format!("{group}/{kind}/{namespace}/{name}")
 }
 
@@ -86,7 +86,7 @@ pub fn generate_name(object: &mut Value) -> bool {
     }
     let cut = base.char_indices().map(|(i, _)| i).take_while(|i| *i <= BASE_MAX).last().unwrap_or_default();
     let base = if base.len() > BASE_MAX { &base[..cut] } else { base.as_str() };
-    let suffix = clock::name_suffix(|| named(object, base));
+    let suffix = clock::name_suffix(|| seed_key_of(object, base));
     object.set_at(&["metadata", "name"], Value::from(format!("{base}{suffix}")));
     true
 }

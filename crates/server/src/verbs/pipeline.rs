@@ -8,20 +8,18 @@
 use std::sync::Arc;
 
 use access::admission::Operation;
-use base::deadline;
 use base::request::parse_uint;
 use machinery::{FieldError, FieldPath, Status, Text, Value};
 use objects::Stored;
-use resource::strategy::Validity;
-use resource::timestamps::Uncoerced;
-use resource::{Outline, Strategy, TypeMeta, timestamps, with_empty_schemas};
+use resource::{Outline, with_empty_schemas};
 use store::Revision;
 
 use super::admit::{self, Admit};
 use super::change::{Change, Changed, Live, Write};
 use super::list::catch_up;
 use super::outcome::{Effect, Outcome};
-use super::{hooks, meta, quota};
+use super::request::Decoding;
+use super::{hooks, meta};
 use crate::limits;
 
 impl Write<'_> {
@@ -113,8 +111,9 @@ impl Write<'_> {
             object.set_at(&["metadata", "resourceVersion"], Value::from(stored.revision.to_string()));
             return Ok(Live { stored, object, view: None, outline: Some(outline) });
         }
-        let as_get = self.options.dry_run || matches!(self.change, Change::Delete(_));
-        let object = request.read_for_write(&stored, as_get).await?;
+        let is_got = self.options.dry_run || matches!(self.change, Change::Delete(_));
+        let decoding = if is_got { Decoding::AsGet } else { Decoding::ForUpdate };
+        let object = request.read_for_write(&stored, decoding).await?;
         let view = request.strategy.view().map(|view| view.editable(&object)).transpose()?;
         Ok(Live { stored, object, view, outline: None })
     }
@@ -181,69 +180,6 @@ impl Write<'_> {
             }
             version if version == revision => Ok(()),
             _ => Err(resource.modified(name)),
-        }
-    }
-
-    /// Prepares an object. Fails unless it is valid and validating admission allows it. For `uncoerced`, see
-    /// [`Changed`].
-    pub async fn validate(
-        &self,
-        admit: &Admit<'_>,
-        object: &mut Value,
-        old: Option<&Value>,
-        uncoerced: Uncoerced,
-    ) -> Result<(), Status> {
-        let (request, strategy) = (self.request, &*self.request.strategy);
-        let submitted = TypeMeta::of(object);
-        let validity = deadline::long(|| prepare_and_validate(strategy, object, old)).await;
-        validity.warnings.into_iter().for_each(|warning| request.warn(warning));
-        let errors = [hooks::errors(self, object, old), validity.errors].concat();
-        if !errors.is_empty() {
-            return Err(strategy.invalid(&submitted, object.str_at(&["metadata", "name"]), &errors));
-        }
-        if let Some(completion) = &request.completion {
-            completion.complete(object, old)?;
-        }
-        let warnings = match old {
-            None => strategy.warnings_on_create(object),
-            Some(old) => strategy.warnings_on_update(object, old),
-        };
-        warnings.into_iter().for_each(|warning| request.warn(warning));
-        match old {
-            None => hooks::check_create(self, object).await?,
-            Some(old) => {
-                hooks::check_update(self, object, old).await?;
-                match uncoerced {
-                    Uncoerced::Same => timestamps::restore(strategy.storage_codec(), object, old),
-                    Uncoerced::Differs => {}
-                    Uncoerced::Counts => timestamps::count_generation(object, old),
-                }
-            }
-        }
-        self.validating_admission(admit, object, old).await?;
-        quota::charge(admit, object, old).await?;
-        Ok(())
-    }
-
-    async fn validating_admission(&self, admit: &Admit<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
-        let Some(view) = self.request.strategy.view() else { return admit.validate(Some(object), old).await };
-        let old = old.map(|old| view.of(old)).transpose()?;
-        admit.validate(Some(&view.of(object)?), old.as_ref()).await
-    }
-}
-
-fn prepare_and_validate(strategy: &dyn Strategy, object: &mut Value, old: Option<&Value>) -> Validity {
-    match old {
-        None => {
-            let mut warnings = strategy.early_warnings(object);
-            strategy.prepare_for_create(object);
-            let validity = strategy.validate(object);
-            warnings.extend(validity.warnings);
-            Validity { warnings, ..validity }
-        }
-        Some(old) => {
-            strategy.prepare_for_update(object, old);
-            strategy.validate_update(object, old)
         }
     }
 }

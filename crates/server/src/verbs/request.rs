@@ -35,7 +35,7 @@ pub struct Request {
     /// If the request reads from an old cache: how far that is behind.
     pub lag: Option<Lag>,
     /// The limit on the content of the API, for requests of clients.
-    pub room: Option<Arc<dyn Room>>,
+    pub capacity: Option<Arc<dyn Capacity>>,
     /// Completes the object that the request writes, if a higher layer asks for that.
     pub completion: Option<Box<dyn Completion>>,
     /// The object that a dry run uses in place of the stored one.
@@ -48,6 +48,14 @@ pub trait Completion: Send + Sync {
     fn complete(&self, object: &mut Value, old: Option<&Value>) -> Result<(), Status>;
 }
 
+/// How a write decodes the object that it changes, which decides the text of errors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decoding {
+    /// As a get does: dry runs and deletions.
+    AsGet,
+    ForUpdate,
+}
+
 /// How much an API grows by a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
@@ -58,8 +66,8 @@ pub enum Growth {
 }
 
 /// A limit on the content of an API, which applies to the writes of its clients.
-pub trait Room: Send + Sync {
-    /// Fails if there is no room for the growth.
+pub trait Capacity: Send + Sync {
+    /// Fails if there is no capacity for the growth.
     fn check(&self, growth: Growth) -> Result<(), Status>;
 
     /// Counts bytes that are about to be written. Fails if too many have been written lately.
@@ -136,7 +144,7 @@ impl Request {
             warnings: Default::default(),
             audit_context: None,
             lag: None,
-            room: None,
+            capacity: None,
             completion: None,
             stand_in: None,
         }
@@ -159,8 +167,8 @@ impl Request {
     }
 
     /// This request, in an API whose content is limited.
-    pub fn limited_by(self, room: Option<Arc<dyn Room>>) -> Request {
-        Request { room, ..self }
+    pub fn limited_by(self, capacity: Option<Arc<dyn Capacity>>) -> Request {
+        Request { capacity, ..self }
     }
 
     /// This request, whose object a higher layer completes.
@@ -285,13 +293,16 @@ impl Request {
         self.show(stored.clone()).await.map_err(unreadable)
     }
 
-    /// The object that a write changes, in the version of the endpoint. Dry runs and deletions (`as_get`) decode it
-    /// as a get does, whose errors have another text.
-    pub(super) async fn read_for_write(&self, stored: &Arc<Stored>, as_get: bool) -> Result<Value, Status> {
+    /// The object that a write changes, in the version of the endpoint.
+    pub(super) async fn read_for_write(&self, stored: &Arc<Stored>, decoding: Decoding) -> Result<Value, Status> {
         let (resource, version) = (&self.resource, &self.version);
-        match as_get {
-            true => resource.read_converted(stored, version).await.map_err(|why| resource.unreadable(stored, why)),
-            false => resource.read_managed(stored, version).await.map_err(|why| resource.undecodable(stored, why)),
+        match decoding {
+            Decoding::AsGet => {
+                resource.read_converted(stored, version).await.map_err(|why| resource.unreadable(stored, why))
+            }
+            Decoding::ForUpdate => {
+                resource.read_managed(stored, version).await.map_err(|why| resource.undecodable(stored, why))
+            }
         }
     }
 

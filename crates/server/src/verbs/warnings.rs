@@ -47,7 +47,7 @@ fn hash(text: &str) -> u64 {
 }
 
 /// Truncates a text, and returns its length in characters.
-fn cut(text: &mut String) -> usize {
+fn truncate(text: &mut String) -> usize {
     match text.char_indices().nth(WARNING_RUNES_EACH) {
         Some((end, _)) => {
             text.truncate(end);
@@ -64,12 +64,12 @@ impl Recorder {
         if is_full || text.is_empty() || text.chars().any(char::is_control) || !self.seen.insert(hash(&text)) {
             return;
         }
-        let runes = if self.cuts { cut(&mut text) } else { text.chars().count() };
+        let runes = if self.cuts { truncate(&mut text) } else { text.chars().count() };
         self.texts.push(text);
         self.runes += runes;
         if self.runes > WARNING_RUNES_MAX && !self.cuts && !self.is_whole {
             self.cuts = true;
-            self.runes = self.texts.iter_mut().map(cut).sum();
+            self.runes = self.texts.iter_mut().map(truncate).sum();
         }
     }
 }

@@ -12,9 +12,9 @@ use store::Revision;
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::deliveries::{self, Deliveries, Passed, WatchEvent};
+use super::deliveries::{self, BookmarkKind, Deliveries, Passed, WatchEvent};
 use super::items::Items;
-use super::list::{catch_up, too_large, wait_until};
+use super::list::{ListStart, catch_up, too_large, wait_until};
 use super::request::Request;
 use super::request::parse_version;
 use super::response::ResponseObject;
@@ -74,6 +74,8 @@ pub async fn watch(
     if !name.is_empty() {
         select_name(&mut options, name)?;
     }
+    // the initial state is sent as a whole
+    options.limit = 0;
     let selection = Selection::new(&request, &options)?;
     selection.check_path(&request)?;
     let version = parse_version(&options.resource_version).map_err(|why| Status::untyped(500, why))?;
@@ -153,10 +155,8 @@ async fn initial_state(
     if wait_until(context, version).await.is_err() {
         return Err(too_large(version, context.objects.revision()));
     }
-    let options = ListOptions { limit: 0, continue_token: Default::default(), ..selection.options.clone() };
-    let options = ListOptions { resource_version: Default::default(), version_match: None, ..options };
     // from an old cache, if the request reads from one
-    let page = selection.page(context, request, &options).await?;
+    let page = selection.page(context, request, ListStart::Newest).await?;
     Ok((page.revision, page.items))
 }
 
@@ -254,7 +254,9 @@ impl Watch {
             }
         };
         match items.next(&self.request).await {
-            Ok(shown) if shown.is_empty() => Some(vec![WatchEvent::Bookmark(bookmark?, true)]),
+            Ok(shown) if shown.is_empty() => {
+                Some(vec![WatchEvent::Bookmark(bookmark?, BookmarkKind::InitialEventsEnd)])
+            }
             Ok(shown) => {
                 self.initial = Some(Initial::State(items, bookmark));
                 Some(shown.into_iter().map(|shown| WatchEvent::Object("ADDED", shown)).collect())
@@ -285,7 +287,7 @@ impl Watch {
         // the cursor delivers events in batches, and a bookmark must not be ahead of events in a later batch
         let delivered = if self.cursor.is_behind() { self.cursor.after() } else { revision.max(self.cursor.after()) };
         self.sent = self.sent.max(delivered);
-        shown.push(WatchEvent::Bookmark(self.sent, false));
+        shown.push(WatchEvent::Bookmark(self.sent, BookmarkKind::Progress));
         shown
     }
 
@@ -343,14 +345,14 @@ impl Watch {
     }
 
     /// The object of a bookmark.
-    pub fn bookmark_object(&self, revision: Revision, end_of_initial: bool) -> Value {
+    pub fn bookmark_object(&self, revision: Revision, kind: BookmarkKind) -> Value {
         let mut object: Value = [
             ("apiVersion", Value::String(self.request.api_version())),
             ("kind", Value::String(self.request.resource.kind.clone())),
         ]
         .into();
         object.set_at(&["metadata", "resourceVersion"], Value::from(revision.to_string()));
-        if end_of_initial {
+        if kind == BookmarkKind::InitialEventsEnd {
             object.set_at(&["metadata", "annotations", "k8s.io/initial-events-end"], Value::from("true"));
         }
         // built-in kinds print some fields even if they have their zero values

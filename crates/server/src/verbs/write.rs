@@ -7,17 +7,18 @@ use resource::{Document, Subresource};
 use super::change::{Change, Write};
 use super::context::Context;
 use super::list::catch_up;
+use super::meta;
 use super::outcome::Outcome;
 use super::patch::{self, Patch, PatchKind, decode_configuration};
-use super::request::Request;
-use super::{meta, review};
+use super::request::{Decoding, Request};
+use super::review::respond;
 
 /// Creates the object in the body.
 pub async fn create(context: &Context, request: &Request, document: &Document) -> Result<Outcome, Status> {
     let options = WriteOptions::parse(request.query(), WriteVerb::Create)?;
     let object = request.decode(document, options.field_validation)?;
     if let Some(review) = request.resource.review() {
-        return review::respond(context, request, review, object, &options).await;
+        return respond(context, request, review, object, &options).await;
     }
     Write::new(context, request, Change::Create(object), &options).run().await
 }
@@ -58,7 +59,8 @@ pub async fn patch(
         && let Some(stored) = request.target()?
     {
         // kube-apiserver reads the object before it decodes the patch
-        request.read_for_write(&stored, options.dry_run).await?;
+        let decoding = if options.dry_run { Decoding::AsGet } else { Decoding::ForUpdate };
+        request.read_for_write(&stored, decoding).await?;
     }
     let change = change?;
     Write::new(context, request, change, &options).run().await

@@ -7,18 +7,18 @@ use base::clock::{self, Follower};
 use base::task;
 use futures_util::FutureExt as _;
 use machinery::{Status, Text, Value, json};
-use resource::Resource;
+use objects::Stored;
 use tokio::sync::watch;
 
-use super::Workspaces;
-use super::definition::{self, GROUP, PLURAL};
+use super::definition;
+use super::manager::Workspaces;
 use super::workspace::Workspace;
 use crate::assembly::keep_definitions;
 use crate::limits;
-use crate::verbs::{self, Context, SERVER, Subresource};
+use crate::verbs::{self, Context};
 
 /// The status message of a template without content. A template cannot be unsealed, so it stays true.
-const HOLLOW: &str =
+const EMPTY_TEMPLATE: &str =
     "the template is empty: it was imported without its content, or sealed before anything was written to it";
 
 /// Creates the CRD of workspaces in `default`, or brings it up to date.
@@ -28,8 +28,8 @@ pub async fn create_definition(context: &Context) -> Result<(), Status> {
 }
 
 /// Runs until `stop` becomes true.
-pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
-    workspaces.delete_lost().await;
+pub async fn run(workspaces: Arc<Workspaces>, lost: Vec<Arc<Stored>>, mut stop: watch::Receiver<bool>) {
+    workspaces.delete_lost(lost).await;
     let mut sweep = tokio::time::interval(limits::WORKSPACE_SWEEP);
     let mut follower = Follower::new();
     loop {
@@ -39,7 +39,7 @@ pub async fn run(workspaces: Arc<Workspaces>, mut stop: watch::Receiver<bool>) {
             () = tokio::time::sleep(expiry) => {}
             () = follower.changed() => {}
             _ = sweep.tick() => {
-                workspaces.rest();
+                workspaces.mark(workspaces.drop_idle());
                 workspaces.report_changed().await;
             }
             _ = stop.changed() => return workspaces.close(),
@@ -58,8 +58,8 @@ pub async fn run_copied(workspaces: Arc<Workspaces>, leads: watch::Receiver<bool
                 }
                 if !*leads.borrow() {
                     // a server that begins to lead processes all workspaces anyway
-                    workspaces.changed.lock().clear();
-                    workspaces.gone.lock().clear();
+                    workspaces.state.lock().changed.clear();
+                    workspaces.copies.iter().for_each(|copies| copies.deleted.lock().clear());
                 }
             }
             _ = stop.changed() => return workspaces.close(),
@@ -68,17 +68,9 @@ pub async fn run_copied(workspaces: Arc<Workspaces>, leads: watch::Receiver<bool
 }
 
 impl Workspaces {
-    pub(super) fn kind(&self) -> Option<(Arc<Context>, Arc<Resource>)> {
-        let context = self.home()?.context.clone();
-        let resource = context.registry.get(GROUP, PLURAL)?;
-        Some((context, resource))
-    }
-
     /// Deletes the ephemeral workspaces of an earlier run of the server: their content was in its memory.
-    async fn delete_lost(&self) {
+    async fn delete_lost(&self, lost: Vec<Arc<Stored>>) {
         let Some((context, resource)) = self.kind() else { return };
-        let lost = std::mem::take(&mut *self.lost.lock());
-        let lost = lost.into_iter().filter_map(|name| resource.collection.get(&name)).collect();
         if let Err(status) = verbs::delete_as_server(&context, &resource, lost).await {
             tracing::warn!(error = %status, "workspaces of the previous run of the server cannot be deleted");
         }
@@ -89,9 +81,9 @@ impl Workspaces {
         let Some((context, resource)) = self.kind() else { return limits::WORKSPACE_SWEEP };
         let now = clock::now_micros() / 1000;
         let over = {
-            let mut ends = self.ends.lock();
+            let ends = &mut self.state.lock().ends;
             let later = ends.split_off(&(now + 1, Text::default()));
-            std::mem::replace(&mut *ends, later)
+            std::mem::replace(ends, later)
         };
         let is_over = |name: &Text| self.workspace(name)?.spec().end.filter(|end| *end <= now);
         let over = over.iter().filter(|(_, name)| is_over(name).is_some());
@@ -99,15 +91,15 @@ impl Workspaces {
         if let Err(status) = verbs::delete_as_server(&context, &resource, over.clone()).await {
             tracing::warn!(error = %status, "workspaces whose time is over cannot be deleted; will retry");
             let again = now + i64::try_from(limits::WORKSPACE_SWEEP.as_millis()).unwrap_or(i64::MAX);
-            self.ends.lock().extend(over.iter().map(|stored| (again, stored.meta.name.as_str().into())));
+            self.state.lock().ends.extend(over.iter().map(|stored| (again, stored.meta.name.as_str().into())));
         }
-        let next = self.ends.lock().first().map(|(end, _)| end.saturating_sub(now));
+        let next = self.state.lock().ends.first().map(|(end, _)| end.saturating_sub(now));
         let next = next.and_then(|left| u64::try_from(left).ok()).map(Duration::from_millis);
         next.map_or(limits::WORKSPACE_SWEEP, |left| left.min(limits::WORKSPACE_SWEEP))
     }
 
     pub(super) async fn report_changed(self: &Arc<Self>) {
-        let changed = std::mem::take(&mut *self.changed.lock());
+        let changed = std::mem::take(&mut self.state.lock().changed);
         for name in changed {
             let workspace = self.workspace(&name);
             if workspace.as_ref().is_none_or(|workspace| workspace.begun().now_or_never().is_some()) {
@@ -123,16 +115,15 @@ impl Workspaces {
         if let Some(workspace) = self.workspace(&name) {
             workspace.begun().await;
         }
-        self.changed.lock().insert(name);
-        self.has_changed.notify_one();
+        self.mark([name]);
     }
 
     /// Writes the status of a workspace.
     async fn report(&self, name: &str) {
-        let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
+        let Some(workspace) = self.workspace(name) else { return };
         let url = self.url_of(name);
         let mut status = match workspace.failure() {
-            None if workspace.is_hollow() => json!({"phase": "Ready", "message": HOLLOW, "url": url}),
+            None if workspace.is_empty_template() => json!({"phase": "Ready", "message": EMPTY_TEMPLATE, "url": url}),
             None => json!({"phase": "Ready", "url": url}),
             Some(why) => json!({"phase": "Failed", "message": why}),
         };
@@ -147,9 +138,9 @@ impl Workspaces {
         let counts = counts_of(&workspace);
         let update = |object: &mut Value| {
             let mut status = status.clone();
-            if object.str_at(&["status", "message"]) == HOLLOW && status.get("message").is_none() {
+            if object.str_at(&["status", "message"]) == EMPTY_TEMPLATE && status.get("message").is_none() {
                 // a template cannot be written to, so this stays true
-                status.set_at(&["message"], Value::from(HOLLOW));
+                status.set_at(&["message"], Value::from(EMPTY_TEMPLATE));
             }
             for (name, count) in &counts {
                 // a workspace that is not in use still holds what was last reported
@@ -159,15 +150,12 @@ impl Workspaces {
             }
             object.set_at(&["status"], status);
         };
-        let done = verbs::change_as(SERVER, &context, &resource, name, Subresource::Status, update).await;
-        if let Err(error) = done {
-            tracing::warn!(%error, name, "the status of a workspace cannot be written");
-        }
+        self.write_status(name, update).await;
     }
 
     /// In a shared store: writes the usage of a workspace into its status.
     async fn report_usage(&self, name: &str) {
-        let (Some((context, resource)), Some(workspace)) = (self.kind(), self.workspace(name)) else { return };
+        let Some(workspace) = self.workspace(name) else { return };
         let counts = counts_of(&workspace);
         let update = |object: &mut Value| {
             if object.str_at(&["status", "phase"]) == "Ready" {
@@ -176,32 +164,29 @@ impl Workspaces {
                 }
             }
         };
-        let done = verbs::change_as(SERVER, &context, &resource, name, Subresource::Status, update).await;
-        if let Err(error) = done {
+        self.write_status(name, update).await;
+    }
+
+    async fn write_status(&self, name: &str, update: impl Fn(&mut Value) + Send + Sync) {
+        if let Err(error) = self.change_status(name, update).await {
             tracing::warn!(%error, name, "the status of a workspace cannot be written");
         }
     }
 
-    /// Drops the contexts of workspaces that have been idle for some time, and notes whose status has changed.
-    pub(super) fn rest(&self) {
-        let changed = self.drop_idle();
-        self.changed.lock().extend(changed);
-    }
-
     /// Drops the contexts of workspaces that have been idle for some time. Returns the names of workspaces whose
     /// usage has changed.
-    fn drop_idle(&self) -> Vec<Text> {
-        let all: Vec<_> = self.all.lock().values().cloned().collect();
+    pub(super) fn drop_idle(&self) -> Vec<Text> {
+        let all = self.all();
         let changed = all.iter().filter(|workspace| workspace.note_usage()).map(|workspace| workspace.name.clone());
         let changed = changed.collect();
-        all.iter().for_each(|workspace| workspace.rest(limits::WORKSPACE_IDLE));
+        all.iter().for_each(|workspace| workspace.drop_idle(limits::WORKSPACE_IDLE));
         changed
     }
 
     /// Ends all workspaces, because the server stops.
     fn close(&self) {
-        let all: Vec<_> = self.all.lock().drain().collect();
-        all.iter().for_each(|(_, workspace)| workspace.close());
+        let all = std::mem::take(&mut self.state.lock().all);
+        all.values().for_each(|workspace| workspace.close());
     }
 }
 

@@ -17,16 +17,17 @@ use futures_util::stream::FuturesUnordered;
 use machinery::{Release, Status, Text, Value};
 use objects::{Key, Layout};
 use resource::Resource;
-use store::{CopySource, Copying, Entry, Store, StoreError};
+use store::{CopySource, Copying, Entry, Revision, StoreError};
 use tokio::sync::watch;
 
-use super::copied::{CopyStatus, id_of, origin_of};
-use super::definition::{GROUP, PLURAL, Spec};
-use super::workspace::not_kept;
-use super::{BEGAN_EMPTY, DEFAULT, Workspaces};
+use super::backing::{is_ephemeral, is_not_ready, not_kept};
+use super::copies::{Copies, CopyStatus, id_of, origin_of};
+use super::definition::{DEFAULT, ForkPoint, Spec, is_of_workspaces};
+use super::manager::{BEGAN_EMPTY, Workspaces};
+use super::workspace::Workspace;
 use crate::controllers;
 use crate::limits;
-use crate::verbs::{self, Context, SERVER, Subresource};
+use crate::verbs::{self, Context};
 
 /// Why a copy has not been made. Each reason is a one-line message.
 enum NotCopied {
@@ -49,27 +50,28 @@ struct Claim {
 }
 
 /// Where the content of a new workspace comes from.
-enum CopyContent {
-    Source(CopyFrom),
+enum CopyFrom {
     /// A new API, which has only the objects that every server creates.
     Empty,
-}
-
-/// The source of a fork.
-enum CopyFrom {
-    Home(u64),
-    Copy(String, Option<u64>),
+    Home(Revision),
+    /// A copy, at a revision or as it is.
+    Copy(String, Option<Revision>),
 }
 
 /// While this server is the leader, makes and removes copies. Returns when `stop` becomes true.
-pub async fn run(workspaces: Arc<Workspaces>, mut leads: watch::Receiver<bool>, mut stop: watch::Receiver<bool>) {
+pub async fn run(
+    workspaces: Arc<Workspaces>,
+    copies: Arc<Copies>,
+    mut leads: watch::Receiver<bool>,
+    mut stop: watch::Receiver<bool>,
+) {
     loop {
         tokio::select! {
             Ok(_) = leads.wait_for(|leads| *leads) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
         tokio::select! {
-            () = workspaces.lead() => {}
+            () = workspaces.lead(&copies) => {}
             _ = leads.wait_for(|leads| !*leads) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
@@ -77,16 +79,16 @@ pub async fn run(workspaces: Arc<Workspaces>, mut leads: watch::Receiver<bool>, 
 }
 
 impl Workspaces {
-    async fn lead(self: &Arc<Self>) {
-        self.gone.lock().clear();
-        let all: Vec<Text> = self.all.lock().keys().cloned().collect();
-        self.delete_ephemeral().await;
+    async fn lead(self: &Arc<Self>, copies: &Copies) {
+        copies.deleted.lock().clear();
+        let all: Vec<Text> = self.state.lock().all.keys().cloned().collect();
+        self.delete_ephemeral(copies).await;
         // claims from before this server became the leader are void: the former leader makes no more copies
         let mut abandoned: HashSet<Text> = all.iter().cloned().collect();
-        self.changed.lock().extend(all);
+        self.mark(all);
         let mut running: FuturesUnordered<BoxFuture<'_, Option<Text>>> = FuturesUnordered::new();
         running.push(Box::pin(async {
-            self.retried("copies of workspaces", || self.sweep_all()).await;
+            self.retried("copies of workspaces", || self.sweep_all(copies)).await;
             None
         }));
         let mut busy: HashSet<Text> = HashSet::new();
@@ -94,9 +96,9 @@ impl Workspaces {
         let mut look = tokio::time::interval(limits::WORKSPACE_SWEEP);
         loop {
             let expiry = self.expire().await;
-            for uid in std::mem::take(&mut *self.gone.lock()) {
+            for uid in std::mem::take(&mut *copies.deleted.lock()) {
                 running.push(Box::pin(async move {
-                    self.retried("copies of a workspace", || self.remove_all(&uid)).await;
+                    self.retried("copies of a workspace", || remove_all(copies, &uid)).await;
                     None
                 }));
             }
@@ -105,7 +107,7 @@ impl Workspaces {
                 busy.insert(name.clone());
                 let takes_over = abandoned.remove(&name);
                 running.push(Box::pin(async move {
-                    self.tend(&name, takes_over).await;
+                    self.copy_if_needed(copies, &name, takes_over).await;
                     Some(name)
                 }));
             }
@@ -119,10 +121,10 @@ impl Workspaces {
                 }
                 () = tokio::time::sleep(expiry) => {}
                 _ = look.tick() => {
-                    let now = self.foreign_claims();
+                    let now = self.foreign_claims(copies);
                     abandoned.extend(now.iter().filter(|(name, id)| claims.get(*name) == Some(*id)).map(|(name, _)| name.clone()));
-                    let waiting = std::mem::take(&mut *self.waiting.lock()).into_values().flatten();
-                    self.changed.lock().extend(abandoned.iter().cloned().chain(waiting));
+                    let waiting = std::mem::take(&mut self.state.lock().waiting).into_values().flatten();
+                    self.mark(abandoned.iter().cloned().chain(waiting));
                     claims = now;
                 }
             }
@@ -131,32 +133,20 @@ impl Workspaces {
 
     /// Takes a changed workspace that no task is working on.
     fn next_changed(&self, busy: &HashSet<Text>) -> Option<Text> {
-        let mut changed = self.changed.lock();
+        let changed = &mut self.state.lock().changed;
         let name = changed.iter().find(|name| !busy.contains(*name))?.clone();
         changed.remove(&name);
         Some(name)
     }
 
-    /// Marks the workspaces that wait for `source` as changed.
-    pub(super) fn wake_forks(&self, source: &Text) {
-        let waiting = self.waiting.lock().remove(source).unwrap_or_default();
-        if !waiting.is_empty() {
-            self.changed.lock().extend(waiting);
-            self.has_changed.notify_one();
-        }
-    }
-
     /// The claims of other servers. If a claim is still the same at the next look, its server is taken to have ended.
-    fn foreign_claims(&self) -> HashMap<Text, String> {
+    fn foreign_claims(&self, copies: &Copies) -> HashMap<Text, String> {
         let Some((_, resource)) = self.kind() else { return HashMap::new() };
-        let names: Vec<Text> =
-            self.all.lock().values().filter(|one| one.is_awaited()).map(|one| one.name.clone()).collect();
-        let claim = |name: Text| {
-            let stored = resource.collection.get(&name)?;
-            let status = CopyStatus::of(&stored);
-            (!status.copying.is_empty() && status.copier != self.run).then_some((name, status.copying))
+        let claim = |one: &Arc<Workspace>| {
+            let status = CopyStatus::of(&*resource.collection.get(&one.name)?);
+            (!status.copying.is_empty() && status.copier != copies.run).then(|| (one.name.clone(), status.copying))
         };
-        names.into_iter().filter_map(claim).collect()
+        self.all().iter().filter(|one| one.is_awaited()).filter_map(claim).collect()
     }
 
     /// Repeats `work` until it succeeds.
@@ -168,12 +158,12 @@ impl Workspaces {
     }
 
     /// Deletes ephemeral workspaces that another run of a server has made.
-    async fn delete_ephemeral(&self) {
+    async fn delete_ephemeral(&self, copies: &Copies) {
         let Some((context, resource)) = self.kind() else { return };
         let (root, _) = resource.collection.latest();
         let is_lost = |object: &Value| {
             let copier = CopyStatus::read(object).copier;
-            Spec::read(object).ephemeral && !copier.is_empty() && copier != self.run
+            Spec::read(object).ephemeral && !copier.is_empty() && copier != copies.run
         };
         let lost =
             root.values().filter(|stored| is_lost(&stored.body.to_managed_value(stored.revision))).cloned().collect();
@@ -184,26 +174,26 @@ impl Workspaces {
 
     /// Makes the copy of a workspace if it needs one, and retries. With `takes_over`, the claim of another server is
     /// ignored.
-    async fn tend(&self, name: &Text, mut takes_over: bool) {
+    async fn copy_if_needed(&self, copies: &Copies, name: &Text, mut takes_over: bool) {
         let mut failures = 0;
         loop {
-            let why = match self.tend_once(name, takes_over).await {
+            let why = match self.copy_once(copies, name, takes_over).await {
                 Ok(()) => return,
                 Err((_, NotCopied::After(source))) => {
-                    self.waiting.lock().entry(source).or_default().push(name.clone());
+                    self.state.lock().waiting.entry(source).or_default().push(name.clone());
                     return;
                 }
                 Err((_, NotCopied::Later(why))) if failures < limits::WORKSPACE_COPY_ATTEMPTS => why,
                 Err((None, NotCopied::Later(why) | NotCopied::Failed(why))) => why,
                 Err((Some(claim), NotCopied::Later(why) | NotCopied::Failed(why))) => {
-                    match self.report_failure(&claim, &why).await {
+                    match self.report_failure(copies, &claim, &why).await {
                         Ok(()) => return,
                         Err(why) => why,
                     }
                 }
             };
             // while etcd does not respond, failures do not count: the workspace is not their cause
-            let is_healthy = self.home().is_none_or(|home| home.context.objects.store().health().is_ok());
+            let is_healthy = self.parts.storage.store.health().is_ok();
             failures += usize::from(is_healthy);
             takes_over = true;
             tracing::debug!(why, name = name.as_str(), "a workspace cannot be copied yet; will retry");
@@ -211,14 +201,19 @@ impl Workspaces {
         }
     }
 
-    async fn tend_once(&self, name: &Text, takes_over: bool) -> Result<(), (Option<Claim>, NotCopied)> {
+    async fn copy_once(
+        &self,
+        copies: &Copies,
+        name: &Text,
+        takes_over: bool,
+    ) -> Result<(), (Option<Claim>, NotCopied)> {
         let later = |error: String| (None, NotCopied::Later(error));
         let Some((context, resource)) = self.kind() else { return Ok(()) };
         context.objects.catch_up().await.map_err(|error| later(error.to_string()))?;
         let Some(stored) = resource.collection.get(name) else { return Ok(()) };
         let object = stored.body.to_managed_value(stored.revision);
         let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
-        let is_claimed = !status.copying.is_empty() && status.copier != self.run;
+        let is_claimed = !status.copying.is_empty() && status.copier != copies.run;
         if stored.meta.deleting || status.has_failed() || status.is_current(&spec) || is_claimed && !takes_over {
             return Ok(());
         }
@@ -230,23 +225,21 @@ impl Workspaces {
         }
         let copy: String = clock::uuid().chars().filter(|digit| *digit != '-').take(16).collect();
         let claim = Claim { name: name.clone(), uid: stored.meta.uid.as_str().into(), spec, status, copy };
-        let claimed = self.claim(&context, &resource, &claim).await.map_err(|status| later(status.message.clone()))?;
+        let claimed = self.claim(copies, &claim).await.map_err(|status| later(status.message.clone()))?;
         if !claimed {
             return Ok(());
         }
-        let store = context.objects.store();
-        let Some(copying) = store.copying() else { return Ok(()) };
-        let release = match self.make(&resource, &**store, copying, &claim).await {
+        let release = match self.make(&resource, &*copies.copying, &claim).await {
             Ok(release) => release,
             Err(why) => return Err((Some(claim), why)),
         };
-        self.name_copy(&context, &resource, &claim, release).await.map_err(|status| later(status.message.clone()))?;
-        self.sweep(copying, &context, &resource, &claim).await.map_err(later)
+        self.name_copy(&claim, release).await.map_err(|status| later(status.message.clone()))?;
+        sweep(copies, &context, &resource, &claim).await.map_err(later)
     }
 
     /// Writes the claim into the status, unless the workspace has changed since it was read. Returns whether the
     /// claim stands.
-    async fn claim(&self, context: &Context, resource: &Arc<Resource>, claim: &Claim) -> Result<bool, Status> {
+    async fn claim(&self, copies: &Copies, claim: &Claim) -> Result<bool, Status> {
         let claimed = AtomicBool::new(false);
         let update = |object: &mut Value| {
             let is_same = object.str_at(&["metadata", "uid"]) == claim.uid.as_str()
@@ -255,116 +248,92 @@ impl Workspaces {
             claimed.store(is_same, Ordering::Relaxed);
             if is_same {
                 object.set_at(&["status", "copying"], Value::from(claim.copy.as_str()));
-                object.set_at(&["status", "copier"], Value::from(self.run.as_str()));
+                object.set_at(&["status", "copier"], Value::from(copies.run.as_str()));
             }
         };
-        verbs::change_as(SERVER, context, resource, &claim.name, Subresource::Status, update).await?;
+        self.change_status(&claim.name, update).await?;
         Ok(claimed.load(Ordering::Relaxed))
     }
 
     /// Makes the copy that is claimed, and the origin for resets if there is none. Returns the release that the copy
     /// emulates.
-    async fn make(
-        &self,
-        resource: &Resource,
-        store: &dyn Store,
-        copying: &dyn Copying,
-        claim: &Claim,
-    ) -> Result<Release, NotCopied> {
+    async fn make(&self, resource: &Resource, copying: &dyn Copying, claim: &Claim) -> Result<Release, NotCopied> {
         let id = |copy: &str| id_of(&claim.uid, copy);
-        let (content, release) = self.resolve(resource, store, claim).await?;
-        let (layout, copy) = (self.layout(), id(&claim.copy));
-        let keeps = |key: &Bytes| is_copied(&layout, key);
-        let not_copied = |error: StoreError| match (error, &claim.spec.from) {
-            (StoreError::Compacted(_), Some(name)) if !claim.spec.revision.is_empty() => {
-                NotCopied::Failed(not_kept(name, &claim.spec.revision))
+        let (from, release) = self.resolve(resource, claim).await?;
+        let copy = id(&claim.copy);
+        let keeps = |key: &Bytes| is_copied(self.layout(), key);
+        let not_copied = |error: StoreError| match (error, &claim.spec.from, claim.spec.fork_point) {
+            (StoreError::Compacted(_), Some(name), ForkPoint::At(revision)) => {
+                NotCopied::Failed(not_kept(name, revision))
             }
-            (error, _) => NotCopied::Later(format!("it cannot be copied: {error}")),
+            (error, ..) => NotCopied::Later(format!("it cannot be copied: {error}")),
         };
         if !claim.status.content.is_empty() {
             copying.end(&id(&claim.status.content)).await.map_err(not_copied)?;
         }
-        match content {
-            CopyContent::Empty => {
+        let source = match &from {
+            CopyFrom::Empty => {
                 let entries = self.empty_entries(release).await.map_err(NotCopied::Later)?;
                 copying.copy(&copy, CopySource::Entries(entries), &keeps).await.map_err(not_copied)?;
+                return Ok(release);
             }
-            CopyContent::Source(from) => {
-                let origin = match claim.status.origin.as_str() {
-                    "" => origin_of(&claim.copy),
-                    known => known.to_owned(),
-                };
-                let origin = id(&origin);
-                if claim.status.origin.is_empty() {
-                    let source = match &from {
-                        CopyFrom::Home(at) => CopySource::Store(*at),
-                        CopyFrom::Copy(from, at) => CopySource::Copy(from, *at),
-                    };
-                    copying.copy(&origin, source, &keeps).await.map_err(not_copied)?;
-                }
-                copying.copy(&copy, CopySource::Copy(&origin, None), &keeps).await.map_err(not_copied)?;
-            }
+            CopyFrom::Home(at) => CopySource::Store(*at),
+            CopyFrom::Copy(from, at) => CopySource::Copy(from, *at),
+        };
+        let known = claim.status.origin.as_str();
+        let origin = id(&if known.is_empty() { origin_of(&claim.copy) } else { known.to_owned() });
+        if known.is_empty() {
+            copying.copy(&origin, source, &keeps).await.map_err(not_copied)?;
         }
+        copying.copy(&copy, CopySource::Copy(&origin, None), &keeps).await.map_err(not_copied)?;
         Ok(release)
     }
 
     /// Determines what a workspace is copied from, and the release that it emulates.
-    async fn resolve(
-        &self,
-        resource: &Resource,
-        store: &dyn Store,
-        claim: &Claim,
-    ) -> Result<(CopyContent, Release), NotCopied> {
+    async fn resolve(&self, resource: &Resource, claim: &Claim) -> Result<(CopyFrom, Release), NotCopied> {
         let (spec, of_server) = (&claim.spec, self.parts.blueprint.runtime.release);
         let release = |of_source: Option<Release>| spec.release.or(of_source).unwrap_or(of_server);
         let failed = |why: String| Err(NotCopied::Failed(why));
-        let Some(name) = &spec.from else { return Ok((CopyContent::Empty, release(claim.status.release))) };
+        let Some(name) = &spec.from else { return Ok((CopyFrom::Empty, release(claim.status.release))) };
         if !claim.status.origin.is_empty() {
             let origin = CopyFrom::Copy(id_of(&claim.uid, &claim.status.origin), None);
-            return Ok((CopyContent::Source(origin), release(claim.status.release)));
+            return Ok((origin, release(claim.status.release)));
         }
-        if spec.of_origin && !spec.revision.is_empty() {
+        if let ForkPoint::Origin(Some(_)) = spec.fork_point {
             return failed("the origin of a workspace has no resourceVersion in etcd".to_owned());
         }
         let source = if name == DEFAULT { None } else { Some(source_of(resource, claim, name)?) };
-        if source.is_none() && spec.of_origin {
+        let is_of_origin = matches!(spec.fork_point, ForkPoint::Origin(_));
+        if source.is_none() && is_of_origin {
             return failed(BEGAN_EMPTY.to_owned());
         }
-        if let Some((uid, status)) = source.as_ref().filter(|_| spec.of_origin) {
-            let content = match status.origin.as_str() {
-                "" => CopyContent::Empty,
-                origin => CopyContent::Source(CopyFrom::Copy(id_of(uid, origin), None)),
+        if let Some((uid, status)) = source.as_ref().filter(|_| is_of_origin) {
+            let from = match status.origin.as_str() {
+                "" => CopyFrom::Empty,
+                origin => CopyFrom::Copy(id_of(uid, origin), None),
             };
-            return Ok((content, release(status.release)));
+            return Ok((from, release(status.release)));
         }
-        let head = store.head().await.map_err(|error| NotCopied::Later(error.to_string()))?;
-        let at = spec.revision.parse().unwrap_or(head);
+        let head = self.parts.storage.store.head().await.map_err(|error| NotCopied::Later(error.to_string()))?;
+        let at = if let ForkPoint::At(at) = spec.fork_point { at } else { head };
         if at > head {
             return failed(format!("workspace {name:?} is at resourceVersion {head}, not at {at}"));
         }
         Ok(match source {
-            None => (CopyContent::Source(CopyFrom::Home(at)), release(None)),
-            Some((uid, status)) => {
-                (CopyContent::Source(CopyFrom::Copy(id_of(&uid, &status.content), Some(at))), release(status.release))
-            }
+            None => (CopyFrom::Home(at), release(None)),
+            Some((uid, status)) => (CopyFrom::Copy(id_of(&uid, &status.content), Some(at)), release(status.release)),
         })
     }
 
     /// The stored objects of a new API.
     async fn empty_entries(&self, release: Release) -> Result<Vec<Entry>, String> {
-        let pristine = self.pristine(release).await?;
-        let snapshot = pristine.context.objects.store().snapshot().await;
+        let empty_api = self.empty_api(release).await?;
+        let snapshot = empty_api.context.objects.store().snapshot().await;
         snapshot.map(|snapshot| snapshot.entries).map_err(|error| error.to_string())
     }
 
     /// Publishes a complete copy in the status, if the claim still stands.
-    async fn name_copy(
-        &self,
-        context: &Context,
-        resource: &Arc<Resource>,
-        claim: &Claim,
-        release: Release,
-    ) -> Result<(), Status> {
+    async fn name_copy(&self, claim: &Claim, release: Release) -> Result<(), Status> {
         let (url, host) = (self.url_of(&claim.name), self.host_of(&claim.name));
         let update = |object: &mut Value| {
             if object.str_at(&["status", "copying"]) != claim.copy {
@@ -385,12 +354,11 @@ impl Workspaces {
                 set("origin", &origin_of(&claim.copy));
             }
         };
-        verbs::change_as(SERVER, context, resource, &claim.name, Subresource::Status, update).await
+        self.change_status(&claim.name, update).await
     }
 
     /// Writes the reason why a workspace cannot be used into its status. Fails with a one-line message.
-    async fn report_failure(&self, claim: &Claim, why: &str) -> Result<(), String> {
-        let Some((context, resource)) = self.kind() else { return Ok(()) };
+    async fn report_failure(&self, copies: &Copies, claim: &Claim, why: &str) -> Result<(), String> {
         let update = |object: &mut Value| {
             if object.str_at(&["status", "copying"]) == claim.copy {
                 object.remove_at(&["status", "copying"]);
@@ -398,64 +366,48 @@ impl Workspaces {
                 object.set_at(&["status", "message"], Value::from(why));
             }
         };
-        let done = verbs::change_as(SERVER, &context, &resource, &claim.name, Subresource::Status, update).await;
-        done.map_err(|status| status.message.clone())?;
+        self.change_status(&claim.name, update).await.map_err(|status| status.message.clone())?;
         tracing::warn!(error = why, name = claim.name.as_str(), "a workspace cannot be copied");
-        let store = context.objects.store();
-        let Some(copying) = store.copying() else { return Ok(()) };
-        self.sweep(copying, &context, &resource, claim).await
-    }
-
-    /// Removes the copies of a workspace that its status no longer names. Fails with a one-line message.
-    async fn sweep(
-        &self,
-        copying: &dyn Copying,
-        context: &Context,
-        resource: &Resource,
-        claim: &Claim,
-    ) -> Result<(), String> {
-        let ids = copying.copies(&id_of(&claim.uid, "")).await.map_err(|error| error.to_string())?;
-        // a copy is claimed before it is made, so the status now names every listed copy that can still be published
-        context.objects.catch_up().await.map_err(|error| error.to_string())?;
-        let stored = resource.collection.get(&claim.name).filter(|stored| stored.meta.uid == claim.uid.as_str());
-        let status = stored.as_deref().map(CopyStatus::of).unwrap_or_default();
-        for id in ids {
-            if !id.split_once('/').is_some_and(|(_, copy)| status.names(copy)) {
-                copying.remove(&id).await.map_err(|error| error.to_string())?;
-            }
-        }
-        Ok(())
+        let Some((context, resource)) = self.kind() else { return Ok(()) };
+        sweep(copies, &context, &resource, claim).await
     }
 
     /// Removes all copies that no workspace names. Fails with a one-line message.
-    async fn sweep_all(&self) -> Result<(), String> {
+    async fn sweep_all(&self, copies: &Copies) -> Result<(), String> {
         let Some((context, resource)) = self.kind() else { return Ok(()) };
-        let store = context.objects.store();
-        let Some(copying) = store.copying() else { return Ok(()) };
-        let ids = copying.copies("").await.map_err(|error| error.to_string())?;
+        let mut ids = copies.copying.copies("").await.map_err(|error| error.to_string())?;
         context.objects.catch_up().await.map_err(|error| error.to_string())?;
         let (root, _) = resource.collection.latest();
         let named: HashMap<&str, CopyStatus> =
             root.values().map(|stored| (stored.meta.uid.as_str(), CopyStatus::of(stored))).collect();
-        for id in ids {
-            let is_named = |(uid, copy)| named.get(uid).is_some_and(|status| status.names(copy));
-            if !id.split_once('/').is_some_and(is_named) {
-                copying.remove(&id).await.map_err(|error| error.to_string())?;
-            }
-        }
-        Ok(())
+        let is_named = |(uid, copy): (&str, &str)| named.get(uid).is_some_and(|status| status.names(copy));
+        ids.retain(|id| !id.split_once('/').is_some_and(is_named));
+        remove(copies, &ids).await
     }
+}
 
-    /// Removes the copies of a deleted workspace. Fails with a one-line message.
-    async fn remove_all(&self, uid: &str) -> Result<(), String> {
-        let Some(home) = self.home() else { return Ok(()) };
-        let store = home.context.objects.store();
-        let Some(copying) = store.copying() else { return Ok(()) };
-        for id in copying.copies(&id_of(uid, "")).await.map_err(|error| error.to_string())? {
-            copying.remove(&id).await.map_err(|error| error.to_string())?;
-        }
-        Ok(())
+/// Removes the copies of a workspace that its status no longer names. Fails with a one-line message.
+async fn sweep(copies: &Copies, context: &Context, resource: &Resource, claim: &Claim) -> Result<(), String> {
+    let mut ids = copies.copying.copies(&id_of(&claim.uid, "")).await.map_err(|error| error.to_string())?;
+    // a copy is claimed before it is made, so the status now names every listed copy that can still be published
+    context.objects.catch_up().await.map_err(|error| error.to_string())?;
+    let stored = resource.collection.get(&claim.name).filter(|stored| stored.meta.uid == claim.uid.as_str());
+    let status = stored.as_deref().map(CopyStatus::of).unwrap_or_default();
+    ids.retain(|id| !id.split_once('/').is_some_and(|(_, copy)| status.names(copy)));
+    remove(copies, &ids).await
+}
+
+/// Removes the copies of a deleted workspace. Fails with a one-line message.
+async fn remove_all(copies: &Copies, uid: &str) -> Result<(), String> {
+    let ids = copies.copying.copies(&id_of(uid, "")).await.map_err(|error| error.to_string())?;
+    remove(copies, &ids).await
+}
+
+async fn remove(copies: &Copies, ids: &[String]) -> Result<(), String> {
+    for id in ids {
+        copies.copying.remove(id).await.map_err(|error| error.to_string())?;
     }
+    Ok(())
 }
 
 /// Whether a workspace waits for its copy, and has not failed.
@@ -473,10 +425,10 @@ fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, 
     let object = stored.body.to_managed_value(stored.revision);
     let (spec, status) = (Spec::read(&object), CopyStatus::read(&object));
     if spec.ephemeral && !claim.spec.ephemeral {
-        return failed(super::workspace::is_ephemeral(name));
+        return failed(is_ephemeral(name));
     }
     if status.has_failed() {
-        return failed(format!("workspace {name:?} is not ready"));
+        return failed(is_not_ready(name));
     }
     if !status.is_current(&spec) {
         return Err(NotCopied::After(name.into()));
@@ -487,7 +439,6 @@ fn source_of(resource: &Resource, claim: &Claim, name: &str) -> Result<(String, 
 /// Whether a key is copied. Workspace objects and their CRD are not, because only `default` has them, nor are Leases
 /// of controllers, because a server holds them.
 fn is_copied(layout: &Layout, key: &Bytes) -> bool {
-    let Some(Key { group, plural, path }) = layout.find(key).map(|place| place.key) else { return false };
-    let is_definition = plural == "customresourcedefinitions" && path == format!("{PLURAL}.{GROUP}");
-    group != GROUP && !is_definition && !controllers::is_lease(&group, &plural, &path)
+    let is_kept = |key: &Key| !is_of_workspaces(key) && !controllers::is_lease(&key.group, &key.plural, &key.path);
+    layout.find(key).is_some_and(|place| is_kept(&place.key))
 }

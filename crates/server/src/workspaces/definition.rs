@@ -1,12 +1,15 @@
 //! The kind Workspace: its definition, and the specification as the server reads it.
 
 use machinery::{Release, Value};
+use objects::Key;
 use resource::Resource;
 use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
+use store::Revision;
 
-use super::DEFAULT;
 use crate::verbs::{NeededRight, WriteRules};
 
+/// The name of the workspace at `/`.
+pub const DEFAULT: &str = "default";
 /// The group of workspaces.
 pub const GROUP: &str = "workspaces.pintle.dev";
 /// The plural of the kind. Requests for the content of a workspace are authorized with its subresource `content`.
@@ -19,15 +22,18 @@ pub fn definition() -> Result<Value, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Whether a key is that of a Workspace object or of their CRD, which only `default` has.
+pub fn is_of_workspaces(key: &Key) -> bool {
+    let is_definition = || key.path.strip_prefix(PLURAL).and_then(|rest| rest.strip_prefix('.')) == Some(GROUP);
+    key.group == GROUP || key.plural == DEFINITIONS && key.group == DEFINITION_GROUP && is_definition()
+}
+
 /// The specification of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// The workspace that is forked; `None` for a new API, which has only the objects that every server creates.
     pub from: Option<String>,
-    /// Whether to fork the state in which the source began, instead of its current state.
-    pub of_origin: bool,
-    /// The revision of the source to fork; empty for the newest.
-    pub revision: String,
+    pub fork_point: ForkPoint,
     /// Whether the workspace is sealed: it can only be read and forked.
     pub template: bool,
     /// Whether the workspace ends with the server.
@@ -39,6 +45,18 @@ pub struct Spec {
     /// Any text: changing it resets the workspace.
     pub reset: String,
     pub limits: Limits,
+}
+
+/// The state of its source that a workspace begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForkPoint {
+    /// What the source holds when it is forked.
+    #[default]
+    Newest,
+    /// What it held at this revision.
+    At(Revision),
+    /// What it began with. If a revision is given, the fork fails unless it is the source's.
+    Origin(Option<Revision>),
 }
 
 /// The limits of a workspace; 0 is no limit.
@@ -65,8 +83,10 @@ impl Spec {
         let [objects, bytes, requests_in_flight, watches, write_rate] = limits;
         Spec {
             from: Some(text(&["from", "workspace"])).filter(|source| !source.is_empty()),
-            of_origin: spec.at(&["from", "origin"]) == Some(&Value::Bool(true)),
-            revision: text(&["from", "resourceVersion"]),
+            fork_point: match (spec.at(&["from", "origin"]), text(&["from", "resourceVersion"]).parse().ok()) {
+                (Some(Value::Bool(true)), revision) => ForkPoint::Origin(revision),
+                (_, revision) => revision.map_or(ForkPoint::Newest, ForkPoint::At),
+            },
             template: flag("template"),
             ephemeral: flag("ephemeral"),
             release: text(&["kubernetesVersion"]).parse().ok(),

@@ -13,8 +13,8 @@ use machinery::status::{Details, Reason};
 use machinery::{Status, Value, names};
 use tracing::Instrument as _;
 
-use super::Workspaces;
 use super::definition::{GROUP, PLURAL, Spec};
+use super::manager::Workspaces;
 use super::workspace::{Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, set_path, status_response};
 use crate::limits;
@@ -164,7 +164,8 @@ impl Workspaces {
         }
         let spec = workspace.spec();
         let refused = if spec.template && writes(&info.method, path) {
-            Err(sealed(name))
+            let why = format!("workspace {name:?} is a template and cannot be changed; fork it");
+            Err(Status::new(Reason::MethodNotAllowed, why))
         } else if info.verb == Verb::Watch {
             check_watches(&spec, &opened, self.parts.watches_max)
         } else {
@@ -242,13 +243,10 @@ fn writes(method: &Method, path: &str) -> bool {
 fn check_watches(spec: &Spec, opened: &Opened, default: usize) -> Result<(), Status> {
     let limit = if spec.limits.watches > 0 { spec.limits.watches } else { default };
     if opened.watches() >= limit {
-        return Err(too_many(&format!("the workspace has its {limit} watches already")));
+        let why = format!("the workspace has its {limit} watches already");
+        return Err(Status::too_many_requests(why, 1));
     }
     Ok(())
-}
-
-fn sealed(name: &str) -> Status {
-    Status::new(Reason::MethodNotAllowed, format!("workspace {name:?} is a template and cannot be changed; fork it"))
 }
 
 pub(super) fn stopping() -> Status {
@@ -257,8 +255,4 @@ pub(super) fn stopping() -> Status {
 
 fn unavailable(why: &str) -> Status {
     Status::new(Reason::ServiceUnavailable, why).with_details(Details { retry_after_seconds: 1, ..Details::default() })
-}
-
-fn too_many(why: &str) -> Status {
-    Status::new(Reason::TooManyRequests, why).with_details(Details { retry_after_seconds: 1, ..Details::default() })
 }

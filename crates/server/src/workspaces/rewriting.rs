@@ -15,11 +15,13 @@ use machinery::{Release, Status, Text, Value, json, names};
 use objects::{Key, Layout};
 use store::{Branching, Entry, Expected, Refused, Store, Write};
 
-use super::copied::{CopyStatus, id_of};
+use super::content::{Contents, OriginStore};
 use super::definition::{GROUP, PLURAL};
+use super::gate;
 use super::label::{is_pristine, pristine_id};
-use super::workspace::{KeptStores, OriginStore, Workspace};
-use super::{Workspaces, gate};
+use super::manager::Workspaces;
+use super::recovery::FoundWorkspace;
+use super::workspace::Workspace;
 use crate::http::Client;
 use crate::limits;
 
@@ -78,42 +80,39 @@ impl Workspaces {
     }
 
     async fn rewrite_all(&self, workspace: &Workspace, wanted: &Wanted) -> Result<RewriteCounts, String> {
-        let home = self.home().ok_or("the server is stopping")?;
-        let store = home.context.objects.store();
+        let layout = self.layout();
         let mut counts = RewriteCounts::default();
-        if let Some(log) = store.branching() {
+        if let Some(log) = &self.log {
             // new workspaces begin with the values of empty APIs
             for release in Release::ALL {
-                let Some(empty) = log.branch(pristine_id(release).as_bytes()) else { continue };
-                rewrite_store(&*empty, &self.layout(), wanted, &mut RewriteCounts::default()).await?;
+                let Some(empty) = log.log.branch(pristine_id(release).as_bytes()) else { continue };
+                rewrite_store(&*empty, layout, wanted, &mut RewriteCounts::default()).await?;
             }
         }
         workspace.begun().await;
-        let kept = match store.copying() {
-            Some(_) => self.copied_stores(workspace).await?,
-            None => workspace.kept_stores(store.branching()),
-        };
-        let Some(KeptStores { content, origin, layout }) = kept else { return Ok(counts) };
-        rewrite_store(&*content, &layout, wanted, &mut counts).await?;
-        match origin {
+        let content = workspace.content();
+        if !matches!(content, Contents::Begun(_) | Contents::Copied(_)) {
+            return Ok(counts);
+        }
+        let Some(begun) = workspace.backing.open(content.clone()).await? else { return Ok(counts) };
+        rewrite_store(&*begun.store, layout, wanted, &mut counts).await?;
+        match workspace.backing.origin(&workspace.uid, content).await? {
             Some(OriginStore::Writable(origin)) => {
                 let mut of_origin = RewriteCounts::default();
-                rewrite_store(&*origin, &layout, wanted, &mut of_origin).await?;
+                rewrite_store(&*origin, layout, wanted, &mut of_origin).await?;
                 counts.for_reset = of_origin.refused;
             }
-            Some(OriginStore::Branch(origin)) => {
-                let StaleValues { stale, unreadable, .. } = find_stale(&*origin, &layout, wanted).await?;
-                let log = store.branching().filter(|_| !stale.is_empty());
-                let values: Vec<Entry> = stale.into_iter().filter_map(entry).collect();
-                counts.written += values.len();
-                if let Some(log) = log {
-                    let done = log.rewrite_origin(workspace.uid.as_bytes(), values).await;
+            Some(OriginStore::Branch(origin, log)) => {
+                let StaleValues { stale, unreadable, .. } = find_stale(&*origin, layout, wanted).await?;
+                counts.written += stale.len();
+                if !stale.is_empty() {
+                    let done = log.rewrite_origin(workspace.uid.as_bytes(), stale).await;
                     done.map_err(|error| error.summary().to_owned())?;
                 }
                 counts.for_reset = unreadable;
             }
             Some(OriginStore::Fixed(origin)) => {
-                let found = find_stale(&*origin, &layout, wanted).await?;
+                let found = find_stale(&*origin, layout, wanted).await?;
                 counts.for_reset = found.stale.len() + found.unreadable;
             }
             None => {}
@@ -121,27 +120,11 @@ impl Workspaces {
         Ok(counts)
     }
 
-    /// In a shared store: the stores of a workspace.
-    async fn copied_stores(&self, workspace: &Workspace) -> Result<Option<KeptStores>, String> {
-        let (Some((id, _)), Some((context, kind))) = (workspace.copy(), self.kind()) else { return Ok(None) };
-        let copying = context.objects.store().copying().ok_or("the store has no copies")?;
-        let open = async |id: String| copying.open(&id).await.map_err(|error| error.summary().to_owned());
-        let Some(content) = open(id).await? else { return Ok(None) };
-        let copy =
-            kind.collection.get(&workspace.name).map(|stored| CopyStatus::of(&stored).origin).unwrap_or_default();
-        let origin = if copy.is_empty() { None } else { open(id_of(&workspace.uid, &copy)).await? };
-        Ok(Some(KeptStores { content, origin: origin.map(OriginStore::Writable), layout: self.layout() }))
-    }
-
     /// Fails with a one-line message if no key decrypts a value of a durable workspace. As with values of `default`,
     /// the server then does not start.
-    pub(super) async fn check_keys(&self, log: &dyn Branching) -> Result<(), String> {
-        let known: BTreeMap<Bytes, Text> = self
-            .found
-            .lock()
-            .iter()
-            .map(|found| (Bytes::copy_from_slice(found.uid.as_bytes()), found.name.clone()))
-            .collect();
+    pub(super) async fn check_keys(&self, log: &dyn Branching, found: &[FoundWorkspace]) -> Result<(), String> {
+        let of = |found: &FoundWorkspace| (Bytes::copy_from_slice(found.uid.as_bytes()), found.name.clone());
+        let known: BTreeMap<Bytes, Text> = found.iter().map(of).collect();
         if known.is_empty() {
             return Ok(());
         }
@@ -178,17 +161,9 @@ impl Workspaces {
 #[derive(Default)]
 struct StaleValues {
     seen: usize,
-    /// The writes that store them with the current encryption.
-    stale: Vec<Write>,
+    /// The same values with the current encryption.
+    stale: Vec<Entry>,
     unreadable: usize,
-}
-
-/// The entry of a write that replaces a value.
-fn entry(write: Write) -> Option<Entry> {
-    match write {
-        Write { key, expected: Expected::At(revision), value: Some(value) } => Some(Entry { key, value, revision }),
-        _ => None,
-    }
 }
 
 async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Result<StaleValues, String> {
@@ -200,8 +175,8 @@ async fn find_stale(store: &dyn Store, layout: &Layout, wanted: &Wanted) -> Resu
             found.seen += 1;
             match layout.open(&place, entry.value) {
                 Ok(opened) if opened.stale => {
-                    let value = Some(layout.seal(&place, opened.value)?);
-                    found.stale.push(Write { key: entry.key, expected: Expected::At(entry.revision), value });
+                    let value = layout.seal(&place, opened.value)?;
+                    found.stale.push(Entry { value, key: entry.key, revision: entry.revision });
                 }
                 Ok(_) => {}
                 Err(_) => found.unreadable += 1,
@@ -220,11 +195,12 @@ async fn rewrite_store(
     let StaleValues { seen, stale, unreadable } = find_stale(store, layout, wanted).await?;
     counts.objects += seen;
     counts.refused += unreadable;
-    let mut stale = stale.into_iter().peekable();
-    while stale.peek().is_some() {
+    let write = |Entry { key, value, revision }: &Entry| {
+        store.commit(Write { key: key.clone(), expected: Expected::At(*revision), value: Some(value.clone()) })
+    };
+    for some in stale.chunks(limits::REWRITES_AT_A_TIME) {
         // started together, so that they share syncs
-        let some: Vec<_> = stale.by_ref().take(limits::REWRITES_AT_A_TIME).map(|write| store.commit(write)).collect();
-        for done in join_all(some).await {
+        for done in join_all(some.iter().map(write)).await {
             match done {
                 Ok(_) => counts.written += 1,
                 // a client has written the object meanwhile, and thereby with the current key

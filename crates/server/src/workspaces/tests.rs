@@ -62,7 +62,6 @@ impl TestServer {
     }
 
     async fn of(store: Arc<dyn Store>, blueprint: Blueprint, audit: Audit) -> TestServer {
-        let durable = store.size().is_some();
         let storage = Storage::own(store);
         let health = Arc::new(Health::new(storage.store.clone()));
         let (audit, blueprint) = (Arc::new(audit), Arc::new(blueprint));
@@ -83,7 +82,7 @@ impl TestServer {
             url: "https://pintle.example.com".to_owned(),
             domain: "workspaces.localhost".to_owned(),
             names_hosts: false,
-            durable,
+            storage: Storage::own(storage.store.clone()),
             testing: false,
         };
         let workspaces = Workspaces::new(parts);
@@ -153,7 +152,7 @@ impl TestServer {
 
     /// The status of a workspace, once its phase is the given one.
     async fn reported(&self, name: &str, phase: &str) -> Value {
-        let kind = self.home.context.registry.get(super::GROUP, super::PLURAL).unwrap();
+        let kind = self.home.context.registry.get(super::definition::GROUP, super::definition::PLURAL).unwrap();
         // like a watch that starts from the beginning
         self.home.context.objects.reach_back(0).await;
         let mut cursor = kind.collection.subscribe(objects::Scope::All, 0).unwrap();
@@ -348,7 +347,7 @@ async fn templates_are_sealed_and_limits_hold() {
     }
     server.create("m", json!({"from": {"workspace": "t"}, "limits": {"bytes": 1}})).await;
     assert_eq!(server.put("m", "two").await, 403);
-    server.workspaces.rest();
+    server.workspaces.mark(server.workspaces.drop_idle());
     server.workspaces.report_changed().await;
     let status = server.reported("m", "Ready").await;
     let (objects, bytes) = (status.get("objects").and_then(Value::as_int), status.get("bytes").and_then(Value::as_int));

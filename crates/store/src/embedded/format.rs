@@ -6,10 +6,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use super::disk::{Directory, Disk as _};
-use super::{OpenError, recovery};
+use super::open_error::{FORMAT_VERSION, OpenError};
+use super::recovery;
 
-/// The newest format of data directories that this version reads, which a directory gets with its first branch.
-pub const FORMAT_VERSION: u32 = 3;
 /// The format of a directory that has never had branches.
 const WITHOUT_BRANCHES: u32 = 2;
 /// Subdirectory of the log.

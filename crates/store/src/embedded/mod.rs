@@ -6,7 +6,7 @@
 //! After a failed fdatasync, no further write is acknowledged.
 //!
 //! Modules, from the disk up: `disk`, `frame` (bytes of a file), `entry` (what is appended), `files` (the list of files), `mark`, `timing`, `writer`,
-//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `format` and `unfinished` (the directory); `index`, `state`,
+//! `entries` and `images` (the bytes of a checkpoint, and of its branches), `checkpoint`, `open_error`, `format` and `unfinished` (the directory); `index`, `state`,
 //! `follower`, `memory`, `past` (changes of branches before the start), `scan`, `replay`, `recovery`; `offline` (check, backup, restore),
 //! `salvage_branches`, `salvage`; `branch`, `drafts` (forks of earlier revisions), `live_branches` (those of the committer), `committer`,
 //! `branch_store`.
@@ -32,6 +32,7 @@ mod live_branches;
 mod mark;
 mod memory;
 mod offline;
+mod open_error;
 mod options;
 mod past;
 mod recovery;
@@ -71,77 +72,13 @@ use state::{Reopening, Shared};
 use writer::Writer;
 
 pub use backup::{BackupFile, RESTORE_BUMP, Restored, check_backup, restore, write_backup};
-pub use format::FORMAT_VERSION;
 pub use format::{create_directory, is_initialized};
 pub use memory::Memory;
 pub use offline::{Summary, check, content, snapshot};
+pub use open_error::{FORMAT_VERSION, Filling, OpenError};
 pub use options::{Durability, Options};
 pub use salvage::{Salvaged, salvage, salvage_backup};
 pub use salvage_branches::SalvagedBranch;
-pub use unfinished::Filling;
-
-/// Why a data directory can't be opened. The text is one clear line.
-#[derive(Debug)]
-pub enum OpenError {
-    /// Another process has locked the directory; the text is its description of itself.
-    Held(PathBuf, String),
-    /// The directory was written by a newer version.
-    NewerFormat(PathBuf, u32),
-    /// The directory was written by a version whose format this one no longer reads.
-    OlderFormat(PathBuf, u32),
-    Corrupt(PathBuf, String),
-    /// The file FORMAT is damaged or missing, which says nothing about the log.
-    UnknownFormat(PathBuf, &'static str),
-    Io(PathBuf, String),
-    /// A backup can't be written or read.
-    Backup(PathBuf, String),
-    /// A task that fills the directory was interrupted.
-    Unfinished(PathBuf, Filling),
-}
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Held(path, by) => {
-                write!(f, "data directory {} is locked by another process; its file LOCK names {by}", path.display())
-            }
-            Self::NewerFormat(path, version) => write!(
-                f,
-                "data directory {} has format {version}, but this version of pintle understands up to {FORMAT_VERSION}; use a newer pintle",
-                path.display()
-            ),
-            Self::OlderFormat(path, version) => write!(
-                f,
-                "data directory {} has format {version}, which this version of pintle no longer reads; export its objects with the version that wrote it and import them with this one",
-                path.display()
-            ),
-            Self::Corrupt(path, why) => write!(
-                f,
-                "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\", or export what can be read with \"pintle store check --salvage FILE\"",
-                path.display()
-            ),
-            Self::UnknownFormat(path, why) => write!(
-                f,
-                "data directory {path}: the file FORMAT {why}; if no newer pintle has written the directory, put it back with \"echo 'pintle {FORMAT_VERSION}' > {path}/FORMAT\", and check the log with \"pintle store check --data-dir {path}\"",
-                path = path.display()
-            ),
-            Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
-            Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
-            Self::Unfinished(path, Filling::Restore(_)) => write!(
-                f,
-                "data directory {}: a restore into it was not completed; run \"pintle store restore\" again, which first removes what is there",
-                path.display()
-            ),
-            Self::Unfinished(path, Filling::Import) => write!(
-                f,
-                "data directory {}: an import into it was not completed; run \"pintle import --conflict skip\" with the same file again, or remove the file UNFINISHED to use the part that was imported",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 /// The embedded store.
 pub struct Embedded {
@@ -221,7 +158,7 @@ impl Embedded {
         let locks = vec![lock, format::lock_log(directory)?];
         let disk = Arc::new(Directory::new(format::log_directory(directory)));
         disk.sync().map_err(io)?;
-        let recovered = Self::recover(disk, options, locks).map_err(|error| open_error(directory, error))?;
+        let recovered = Self::recover(disk, options, locks).map_err(|error| OpenError::of(directory, error))?;
         Ok(Self::start(recovered, Some(directory.to_owned())))
     }
 
@@ -419,7 +356,7 @@ impl Store for Embedded {
         Some(Arc::new(Memory::of(self.shared.lock().fork(after))))
     }
 
-    fn branching(&self) -> Option<&dyn Branching> {
+    fn branching(self: Arc<Self>) -> Option<Arc<dyn Branching>> {
         Some(self)
     }
 
@@ -457,15 +394,5 @@ impl Store for Embedded {
             self.shared.fail(format!("{name} has been removed"), Reopening::LosesObjects);
         }
         self.shared.health()
-    }
-}
-
-fn open_error(directory: &Path, error: StoreError) -> OpenError {
-    match error {
-        StoreError::Corrupt(why) => OpenError::Corrupt(directory.to_owned(), why),
-        StoreError::Unavailable(why) => OpenError::Io(directory.to_owned(), why),
-        StoreError::Compacted(_) | StoreError::Full(_) | StoreError::Unfinished(_) => {
-            OpenError::Io(directory.to_owned(), error.to_string())
-        }
     }
 }

@@ -5,8 +5,9 @@
 use std::path::Path;
 
 use super::disk::{Directory, Disk as _};
+use super::open_error::OpenError;
 use super::recovery::{self, Found};
-use super::{OpenError, format, open_error, unfinished};
+use super::{format, unfinished};
 use crate::contract::content::{Content, Images};
 use crate::contract::{Revision, Snapshot};
 use crate::limits;
@@ -55,7 +56,7 @@ fn read(directory: &Path) -> Result<Found, OpenError> {
             // a server has replaced files meanwhile
             Err(_) if names() != before => {}
             Err(_) if attempt < limits::READ_ATTEMPTS => attempt += 1,
-            Err(error) => return Err(open_error(directory, error)),
+            Err(error) => return Err(OpenError::of(directory, error)),
         }
     }
 }

@@ -4,20 +4,12 @@
 use std::io;
 use std::path::Path;
 
-use super::OpenError;
 use super::disk::{Directory, Disk as _};
+use super::open_error::{Filling, OpenError};
 
 /// The file: the task in the first line, and the names of files that it writes in the others.
 pub const NAME: &str = "UNFINISHED";
 const TEMPORARY: &str = "UNFINISHED.tmp";
-
-/// A task that fills a data directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Filling {
-    /// A restore, with the names of the files that it writes besides the store.
-    Restore(Vec<String>),
-    Import,
-}
 
 impl Filling {
     fn text(&self) -> String {

@@ -85,7 +85,7 @@ impl AccountClaims {
 
     /// Counts a token that is valid for longer than its client is expected to use it. If the client should have
     /// renewed it by now, the audit event is annotated.
-    pub fn remark_age(&self, now: i64, remarks: &mut CredentialWarnings) {
+    pub fn warn_of_age(&self, now: i64, remarks: &mut CredentialWarnings) {
         match self.warn_after {
             None | Some(0) => {}
             Some(warn_after) if now > warn_after => {

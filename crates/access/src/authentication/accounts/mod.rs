@@ -299,7 +299,7 @@ impl Accounts {
             }
             claims.check_times(now)?;
             let user = living_account(objects, &claims, now)?;
-            claims.remark_age(now, &mut remarks);
+            claims.warn_of_age(now, &mut remarks);
             Ok(Identity { user, audiences, remarks })
         };
         let claims = self.verified_claims(token)?;

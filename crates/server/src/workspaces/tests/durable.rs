@@ -258,7 +258,7 @@ async fn imported_templates_say_that_they_are_empty() {
             tokio::task::yield_now().await;
         }
         again.names(name).await;
-        again.workspaces.changed.lock().insert(name.into());
+        again.workspaces.mark([name.into()]);
         again.workspaces.report_changed().await;
         let status = again.reported(name, "Ready").await;
         assert!(status.str_at(&["message"]).contains("the template is empty"), "{name}: it stays empty");

@@ -12,21 +12,21 @@ use tokio::time::Instant;
 
 use super::workspace::{Workspace, WorkspaceUsage};
 use crate::limits;
-use crate::verbs::{Growth, Room};
+use crate::verbs::{Capacity, Growth};
 
 /// The limits of a workspace, which may change while it is in use.
 ///
 /// A write counts only once it is complete, so concurrent writes may exceed a limit.
-pub struct WorkspaceRoom {
+pub struct WorkspaceCapacity {
     pub workspace: Weak<Workspace>,
     pub objects: Weak<Objects>,
     written: Mutex<Bucket>,
 }
 
-impl WorkspaceRoom {
-    pub fn new(workspace: Weak<Workspace>, objects: Weak<Objects>) -> WorkspaceRoom {
+impl WorkspaceCapacity {
+    pub fn new(workspace: Weak<Workspace>, objects: Weak<Objects>) -> WorkspaceCapacity {
         let written = Mutex::new(Bucket { used: Duration::ZERO, at: clock::instant() });
-        WorkspaceRoom { workspace, objects, written }
+        WorkspaceCapacity { workspace, objects, written }
     }
 }
 
@@ -51,7 +51,7 @@ impl Bucket {
     }
 }
 
-impl Room for WorkspaceRoom {
+impl Capacity for WorkspaceCapacity {
     fn check(&self, growth: Growth) -> Result<(), Status> {
         let (Some(workspace), Some(objects)) = (self.workspace.upgrade(), self.objects.upgrade()) else {
             return Ok(());

@@ -3,15 +3,86 @@
 //!
 //! Invariant: the Workspace object alone determines what a server serves, see docs/src/design/etcd.md.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use machinery::{Release, Text, Value};
-use objects::{Event, EventKind, Objects, Stored};
-use store::Store;
+use objects::Stored;
+use parking_lot::Mutex;
+use store::{Copying, Store};
 
-use super::Workspaces;
+use super::backing::{Backing, Declared, Sources};
+use super::content::{Begun, Contents, Copied, OriginStore};
 use super::definition::Spec;
-use super::workspace::{Origin, Workspace, WorkspaceContent};
+
+/// Finds copies, which the leader makes and removes.
+pub struct Copies {
+    pub copying: Arc<dyn Copying>,
+    /// The release of copies whose status names none.
+    pub release: Release,
+    /// Identifies this run of the server in claims of copies.
+    pub run: String,
+    /// The uids of workspaces that have been deleted, whose copies the leader has to remove.
+    pub deleted: Mutex<Vec<Text>>,
+}
+
+impl Backing for Copies {
+    fn begin(&self, declared: &Declared<'_>, _sources: &dyn Sources) -> Result<Contents, String> {
+        Ok(self.content(declared))
+    }
+
+    /// The leader makes another copy.
+    fn reset(&self, _declared: &Declared<'_>, _begun: &Begun) -> Option<Arc<dyn Store>> {
+        None
+    }
+
+    fn open(&self, content: Contents) -> BoxFuture<'_, Result<Option<Begun>, String>> {
+        Box::pin(async move {
+            let Contents::Copied(Copied { id, release, .. }) = content else { return content.into_begun() };
+            let store = self.store(&id).await?.ok_or("it is being reset or deleted")?;
+            Ok(Some(Begun::found(store, release)))
+        })
+    }
+
+    fn origin<'a>(&'a self, _uid: &'a Text, content: Contents) -> BoxFuture<'a, Result<Option<OriginStore>, String>> {
+        Box::pin(async move {
+            let Contents::Copied(Copied { origin: Some(id), .. }) = content else { return Ok(None) };
+            Ok(self.store(&id).await?.map(OriginStore::Writable))
+        })
+    }
+
+    fn end(&self, uid: &Text) {
+        self.deleted.lock().push(uid.clone());
+    }
+
+    fn follow(&self, declared: &Declared<'_>, _former: &Spec, content: &mut Contents) -> bool {
+        let former = std::mem::replace(content, self.content(declared));
+        !content.is_same(&former)
+    }
+}
+
+impl Copies {
+    /// The content to serve for a Workspace object.
+    fn content(&self, declared: &Declared<'_>) -> Contents {
+        let status = CopyStatus::read(declared.object);
+        if status.has_failed() {
+            return Contents::Failed(status.message);
+        }
+        if !status.is_current(declared.spec) {
+            return Contents::Awaited;
+        }
+        let id = |copy: &String| id_of(declared.uid, copy);
+        Contents::Copied(Copied {
+            id: id(&status.content),
+            origin: Some(&status.origin).filter(|origin| !origin.is_empty()).map(id),
+            release: status.release.unwrap_or(self.release),
+        })
+    }
+
+    async fn store(&self, id: &str) -> Result<Option<Arc<dyn Store>>, String> {
+        self.copying.open(id).await.map_err(|error| error.summary().to_owned())
+    }
+}
 
 /// The copies that the status of a workspace names. The names lack the uid, which [`id_of`] adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,66 +146,6 @@ pub fn origin_of(copy: &str) -> String {
 /// The id of a copy of a workspace.
 pub fn id_of(uid: &str, copy: &str) -> String {
     format!("{uid}/{copy}")
-}
-
-impl Workspaces {
-    /// The content to serve for a workspace with this status.
-    fn content_of(&self, uid: &str, spec: &Spec, status: &CopyStatus) -> WorkspaceContent {
-        if status.has_failed() {
-            return WorkspaceContent::Failed(status.message.clone());
-        }
-        if !status.is_current(spec) {
-            return WorkspaceContent::Awaited;
-        }
-        let release = status.release.unwrap_or(self.parts.blueprint.runtime.release);
-        WorkspaceContent::Copied { id: id_of(uid, &status.content), release, store: None }
-    }
-
-    /// In a shared store: follows the Workspace objects in `default`.
-    pub(super) fn observe_copied(&self, name: &Text, event: &Event) {
-        let uid = &event.object.meta.uid;
-        if event.kind == EventKind::Deleted {
-            self.remove(name, uid);
-            self.gone.lock().push(uid.clone());
-            self.wake_forks(name);
-        } else {
-            let object = event.object.body.to_managed_value(event.revision);
-            let spec = Spec::read(&object);
-            if let Some(end) = spec.end {
-                self.ends.lock().insert((end, name.clone()));
-            }
-            let content = self.content_of(uid, &spec, &CopyStatus::read(&object));
-            match self.workspace(name).filter(|workspace| workspace.uid == *uid) {
-                Some(workspace) => workspace.follow(spec, content),
-                None => {
-                    // if the deletion of the former workspace was compacted, no event says so
-                    self.workspace(name).iter().for_each(|former| self.remove(name, &former.uid));
-                    self.insert(name, Workspace::with_content(name, uid, spec, content));
-                }
-            }
-        }
-        self.changed.lock().insert(name.clone());
-        self.has_changed.notify_one();
-    }
-
-    /// Opens the copy that a workspace consists of. Fails with a one-line message.
-    pub(super) async fn open_copy(&self, workspace: &Workspace, id: &str, release: Release) -> Result<Origin, String> {
-        let home = self.home().ok_or("the server is stopping")?;
-        let copying = home.context.objects.store().copying().ok_or("the store has no copies")?;
-        let opened = copying.open(id).await.map_err(|error| error.summary().to_owned())?;
-        let store: Arc<dyn Store> = opened.ok_or("it is being reset or deleted")?;
-        workspace.set_copy(id, &store);
-        Ok(Origin {
-            store,
-            layout: self.layout(),
-            release,
-            has_workspaces: false,
-            // a server of another version, which creates other objects, may have written the copy
-            is_complete: false,
-            objects: Weak::<Objects>::new(),
-            at: None,
-        })
-    }
 }
 
 #[cfg(test)]

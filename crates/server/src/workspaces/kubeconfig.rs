@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use machinery::status::Reason;
 use machinery::{Status, Value, json};
 
-use super::Workspaces;
 use super::definition::{GROUP, PLURAL};
+use super::manager::Workspaces;
 use crate::http::{Body, Client, HttpResponse, RequestBody};
 use crate::limits;
 
