@@ -68,9 +68,7 @@ pub fn validate(at: At) {
         if port.is_given() && !port.value.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
             port.invalid("port is not valid: must be between 1 and 65535, inclusive");
         }
-        if bundle.is_given() && skips {
-            is_unverified.invalid("may not be true if caBundle is present");
-        }
+        is_unverified.invalid_if(bundle.is_given() && skips, "may not be true if caBundle is present");
         return;
     }
     // a local APIService has no service to call, so nothing about calling one may be set
@@ -78,9 +76,7 @@ pub fn validate(at: At) {
         let shown = format!("{} bytes", decoded_len(bundle.as_text()));
         bundle.shown_as_text(&shown).invalid("local APIServices may not have a caBundle");
     }
-    if skips {
-        is_unverified.invalid("local APIServices may not have insecureSkipTLSVerify");
-    }
+    is_unverified.invalid_if(skips, "local APIServices may not have insecureSkipTLSVerify");
 }
 
 pub fn validate_status(at: At) {

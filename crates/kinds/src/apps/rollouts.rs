@@ -32,9 +32,7 @@ fn number_or_percent(at: At) {
 }
 
 fn at_most_all(at: At) {
-    if percent(at.as_text()).is_some_and(|share| share > 100) {
-        at.invalid("must not be greater than 100%");
-    }
+    at.invalid_if(percent(at.as_text()).is_some_and(|share| share > 100), "must not be greater than 100%");
 }
 
 /// Validates how a workload is rolled out.
@@ -64,9 +62,7 @@ fn deployment(spec: At) {
         ("RollingUpdate", true) => {
             number_or_percent(unavailable);
             number_or_percent(surge);
-            if amount(unavailable) == 0 && amount(surge) == 0 {
-                unavailable.invalid("may not be 0 when `maxSurge` is 0");
-            }
+            unavailable.invalid_if(amount(unavailable) == 0 && amount(surge) == 0, "may not be 0 when `maxSurge` is 0");
             at_most_all(unavailable);
         }
         ("Recreate" | "RollingUpdate" | "", _) => {}
@@ -104,9 +100,7 @@ fn stateful_set(strategy: At) {
             .invalid("only allowed for updateStrategy 'RollingUpdate'"),
         ("RollingUpdate", _) if unavailable.is_given() => {
             number_or_percent(unavailable);
-            if amount(unavailable) == 0 {
-                unavailable.invalid("cannot be 0");
-            }
+            unavailable.invalid_if(amount(unavailable) == 0, "cannot be 0");
             at_most_all(unavailable);
         }
         ("OnDelete" | "RollingUpdate", _) => {}

@@ -47,9 +47,7 @@ pub fn validate(at: At) {
 fn validate_newest(spec: At) {
     let (min, max) = (spec.field("minReplicas"), spec.field("maxReplicas"));
     let (least, most) = (min.value.as_int(), max.value.as_int().unwrap_or_default());
-    if least.is_some_and(|least| least < 0) {
-        min.invalid("must be greater than or equal to 0");
-    }
+    min.invalid_if(least.is_some_and(|least| least < 0), "must be greater than or equal to 0");
     if most == 0 {
         max.required("");
     } else if most < 1 {
@@ -81,9 +79,7 @@ fn scaling_rules(rules: At) {
         }
         _ => {}
     }
-    if rules.list("policies").is_empty() {
-        rules.field("policies").required("must specify at least one Policy");
-    }
+    rules.field("policies").required_if(rules.list("policies").is_empty(), "must specify at least one Policy");
     if tolerance.is_given() && Quantity::of(tolerance.value).is_ok_and(|amount| amount.signum() < 0) {
         tolerance.invalid("must be greater than or equal to 0");
     }
@@ -125,9 +121,7 @@ fn metric(metric: At) {
 fn metric_source(field: &str, source: At) {
     let (resource, name) = (source.field("name"), source.field("metric.name"));
     let is_resource = matches!(field, "resource" | "containerResource");
-    if is_resource && resource.as_text().is_empty() {
-        resource.required("must specify a resource name");
-    }
+    resource.required_if(is_resource && resource.as_text().is_empty(), "must specify a resource name");
     if field == "containerResource" {
         if !resource.as_text().is_empty() {
             podspec::container_resource(resource.as_text(), resource);
@@ -177,9 +171,7 @@ fn target_type(target: At) {
         kind.shown_as_json().invalid("must be either Utilization, Value, or AverageValue");
     }
     for amount in ["value", "averageValue"].into_iter().filter_map(|name| target.field_if_given(name)) {
-        if Quantity::of(amount.value).is_ok_and(|amount| amount.signum() <= 0) {
-            amount.invalid("must be positive");
-        }
+        amount.invalid_if(Quantity::of(amount.value).is_ok_and(|amount| amount.signum() <= 0), "must be positive");
     }
     target.field("averageUtilization").at_least(1, "must be greater than 0");
 }

@@ -66,9 +66,7 @@ fn success_rule(rule: At, completions: Option<i64>) {
         }
     }
     let Some(number) = count.value.as_int() else { return };
-    if number < 0 {
-        count.invalid("must be greater than or equal to 0");
-    }
+    count.invalid_if(number < 0, "must be greater than or equal to 0");
     if let Some(all) = completions.filter(|all| number > *all) {
         count.invalid(format!("must be less than or equal to {all} (the number of specified completions)"));
     }

@@ -177,9 +177,7 @@ fn job_spec(spec: At) {
             at.invalid("requires indexed completion mode");
         }
     }
-    if failed.is_given() && !per_index.is_given() {
-        per_index.required("when maxFailedIndexes is specified");
-    }
+    per_index.required_if(failed.is_given() && !per_index.is_given(), "when maxFailedIndexes is specified");
     let policy = spec.field("template.spec.restartPolicy");
     match policy.as_text() {
         "" | "Always" => policy.required("valid values: \"OnFailure\", \"Never\""),
@@ -204,9 +202,7 @@ fn index_limits(spec: At) {
     if exceeds(parallel, INDEXES_MAX) {
         parallel.invalid(format!("must be less than or equal to {INDEXES_MAX} when completion mode is Indexed"));
     }
-    if completions.is_some_and(|all| exceeds(failed, all)) {
-        failed.invalid("must be less than or equal to completions");
-    }
+    failed.invalid_if(completions.is_some_and(|all| exceeds(failed, all)), "must be less than or equal to completions");
     if exceeds(failed, INDEXES_MAX) {
         failed.invalid(format!("must be less than or equal to {INDEXES_MAX}"));
     }

@@ -152,9 +152,7 @@ pub static KINDS: &[Behaviour] = &[
 pub const CHECKS: Named<Check> = &[
     ("config-key", |at| at.check_text(names::data_key)),
     ("iqn", |at| {
-        if !at.as_text().is_empty() && !iscsi::is_qualified(at.as_text()) {
-            at.invalid("must be valid format");
-        }
+        at.invalid_if(!at.as_text().is_empty() && !iscsi::is_qualified(at.as_text()), "must be valid format");
     }),
     ("taints", nodes::taints),
 ];

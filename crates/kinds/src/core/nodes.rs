@@ -44,9 +44,7 @@ pub fn validate(at: At) {
         provider.shown_verbatim("null").invalid(format!("field cannot be {why} once set"));
     }
     let external = at.field("spec.externalID");
-    if external.is_update() && external.old_text() != external.as_text() {
-        external.forbidden("may not be updated");
-    }
+    external.forbidden_if(external.is_update() && external.old_text() != external.as_text(), "may not be updated");
 }
 
 /// Defaults: `podCIDR` and `podCIDRs` complete each other, and `allocatable` defaults to `capacity`.

@@ -56,9 +56,7 @@ fn fixed(at: At, go: &'static str, free: &[&str]) {
 }
 
 fn rules(rules: At) {
-    if rules.list("subjects").is_empty() {
-        rules.field("subjects").required("subjects must contain at least one value");
-    }
+    rules.field("subjects").required_if(rules.list("subjects").is_empty(), "subjects must contain at least one value");
     rules.items_of("subjects").for_each(subject);
     if rules.list("resourceRules").is_empty() && rules.list("nonResourceRules").is_empty() {
         rules.required("at least one of resourceRules and nonResourceRules has to be non-empty");
@@ -169,9 +167,7 @@ pub fn validate_level(at: At) {
     let (spec, kind) = (at.field("spec"), at.field_or_empty("spec.type"));
     let (exempt, limited) = (spec.field("exempt"), spec.field("limited"));
     let is_exempt = at.text("metadata.name") == EXEMPT_FIELD;
-    if is_exempt != (kind.as_text() == "Exempt") {
-        kind.invalid("must be 'Exempt' if and only if `name` is 'exempt'");
-    }
+    kind.invalid_if(is_exempt != (kind.as_text() == "Exempt"), "must be 'Exempt' if and only if `name` is 'exempt'");
     match kind.as_text() {
         "Exempt" => {
             limited.forbid("must be nil if the type is not Limited");

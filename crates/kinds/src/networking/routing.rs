@@ -39,9 +39,7 @@ fn http_path(at: At) {
     let (kind, given) = (at.text("pathType"), at.field_or_empty("path"));
     let is_absolute = given.as_text().starts_with('/');
     if matches!(kind, "Exact" | "Prefix") {
-        if !is_absolute {
-            given.invalid(ABSOLUTE);
-        }
+        given.invalid_if(!is_absolute, ABSOLUTE);
         path_parts(given);
     } else if kind == "ImplementationSpecific" && !given.as_text().is_empty() && !is_absolute {
         given.invalid(ABSOLUTE);
@@ -109,9 +107,7 @@ fn port_range(at: At) {
             end.in_stage(CheckStage::Across).invalid("may not be specified when `port` is non-numeric");
         }
         start => {
-            if end.value.as_int() < start.as_int() {
-                end.invalid("must be greater than or equal to `port`");
-            }
+            end.invalid_if(end.value.as_int() < start.as_int(), "must be greater than or equal to `port`");
             end.within(1..=65535);
         }
     }
@@ -125,9 +121,7 @@ fn exceptions(block: At) {
         let Some(part) = Cidr::parse(exception.as_text()) else { continue };
         let within = Cidr { address: part.address, bits: all.bits }.network().address;
         let is_below = part.address.is_ipv4() == all.address.is_ipv4() && within == all.network().address;
-        if !is_below || all.bits >= part.bits {
-            exception.invalid("must be a strict subset of `cidr`");
-        }
+        exception.invalid_if(!is_below || all.bits >= part.bits, "must be a strict subset of `cidr`");
     }
 }
 
@@ -160,9 +154,7 @@ pub fn validate_service_cidr(at: At) {
         }
         return;
     }
-    if given.is_empty() {
-        ranges.required("at least one CIDR required");
-    }
+    ranges.required_if(given.is_empty(), "at least one CIDR required");
     if given.len() > 2 {
         let shown = json!({"CIDRs": (Value::Array(given.to_vec()))});
         return ranges.shown_verbatim(&shown.to_json()).invalid("may only hold up to 2 values");

@@ -46,9 +46,7 @@ pub fn validate_node(at: At) {
     let (spec, mut known) = (at.field("spec"), HashSet::new());
     spec.items_of("drivers").for_each(|driver| driver.field_or_empty("name").unique(&mut known));
     for driver in spec.items_of("drivers") {
-        if driver.text("nodeID").len() > ID_BYTES_MAX {
-            driver.field("nodeID").invalid("must be 256 characters or less");
-        }
+        driver.field("nodeID").invalid_if(driver.text("nodeID").len() > ID_BYTES_MAX, "must be 256 characters or less");
         // upstream reports keys at the path of their driver
         let mut known = HashSet::new();
         for key in driver.items_of("topologyKeys").map(|key| driver.with_value(key.value)) {

@@ -4,8 +4,9 @@
 //! place refers to the one above it: only an error needs the whole path, and few objects have errors.
 //!
 //! `field…`, `item…` and `entry…` step down; `with_…`, `shown_…`, `in_stage` and `or_empty` return the same place with something
-//! changed. A method that is named after an error (`invalid`, `duplicate`) always reports it; one that is named after a requirement
-//! (`require…`, `check_…`, `one_of`, `within`, `immutable`) reports a violation.
+//! changed. A method that is named after an error (`invalid`, `duplicate`) always reports it, and with `_if` at its end if the
+//! condition holds; one that is named after a requirement (`require…`, `check_…`, `one_of`, `within`, `immutable`) reports a
+//! violation.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -175,7 +176,7 @@ static ZERO: Value = Value::Int(0);
 static NO_TEXT: Value = Value::String(machinery::Text::new_static(""));
 
 /// The value at a path of fields, separated by dots; null if it is absent.
-fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
+pub fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
     path.split('.').try_fold(value, |value, name| value.get(name)).unwrap_or(&NOTHING)
 }
 
@@ -458,6 +459,27 @@ impl<'v> At<'_, 'v> {
 
     pub fn invalid(&self, why: impl Into<String>) {
         self.about(|path, value| FieldError::invalid(path, value, why));
+    }
+
+    /// As [`At::required`], if the condition holds.
+    pub fn required_if(&self, is_wrong: bool, why: &str) {
+        if is_wrong {
+            self.required(why);
+        }
+    }
+
+    /// As [`At::forbidden`], if the condition holds.
+    pub fn forbidden_if(&self, is_wrong: bool, why: &str) {
+        if is_wrong {
+            self.forbidden(why);
+        }
+    }
+
+    /// As [`At::invalid`], if the condition holds.
+    pub fn invalid_if(&self, is_wrong: bool, why: &str) {
+        if is_wrong {
+            self.invalid(why);
+        }
     }
 
     /// Reports each of these problems.
