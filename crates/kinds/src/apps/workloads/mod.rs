@@ -158,9 +158,7 @@ pub fn template(at: At) {
 pub fn validate_controller(at: At) {
     let spec = at.field("spec");
     let selector = spec.field("selector");
-    if selector.value.as_object().is_none_or(Map::is_empty) {
-        selector.required("");
-    }
+    selector.required_if(selector.value.as_object().is_none_or(Map::is_empty), "");
     if !spec.has("template") {
         return spec.field("template").required("");
     }
