@@ -40,25 +40,16 @@ pub fn check(kind: &str, spec: At) {
     match kind {
         "Deployment" => deployment(spec),
         "DaemonSet" => daemon_set(spec.field("updateStrategy")),
-        "StatefulSet" => {
-            stateful_set(spec.field("updateStrategy"));
-            if !["OrderedReady", "Parallel"].contains(&spec.text("podManagementPolicy")) {
-                spec.field_or_empty("podManagementPolicy").invalid("must be 'OrderedReady' or 'Parallel'");
-            }
-        }
+        "StatefulSet" => stateful_set(spec.field("updateStrategy")),
         _ => {}
     }
 }
 
 fn deployment(spec: At) {
-    let (deadline, strategy) = (spec.field("progressDeadlineSeconds"), spec.field("strategy"));
-    if deadline.value.as_int().is_some_and(|seconds| seconds <= spec.int("minReadySeconds").unwrap_or_default()) {
-        deadline.invalid("must be greater than minReadySeconds");
-    }
+    let strategy = spec.field("strategy");
     let rolling = strategy.field("rollingUpdate");
     let (unavailable, surge) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
     match (strategy.text("type"), rolling.is_given()) {
-        ("Recreate", true) => rolling.forbidden("may not be specified when strategy `type` is 'Recreate'"),
         ("RollingUpdate", true) => {
             number_or_percent(unavailable);
             number_or_percent(surge);

@@ -6,7 +6,7 @@ use machinery::{Value, json, names};
 
 use crate::autoscaling::autoscaling_versions::{has_metrics, newest};
 use crate::core::podspec;
-use resource::builtin::at::{At, CheckStage};
+use resource::builtin::at::At;
 use resource::builtin::checks::entries;
 
 /// The defaults of `autoscaling/v1`.
@@ -40,52 +40,16 @@ pub fn default(object: &mut Value) {
 }
 
 pub fn validate(at: At) {
+    at.items_of("spec.metrics").for_each(metric);
+}
+
+/// Validates what annotations of `autoscaling/v1` hold, at its paths in v2.
+pub fn validate_v1(at: At) {
     let object = newest(at.value);
-    at.showing(&object, |at| validate_newest(at.field("spec")));
-}
-
-fn validate_newest(spec: At) {
-    let (min, max) = (spec.field("minReplicas"), spec.field("maxReplicas"));
-    let (least, most) = (min.value.as_int(), max.value.as_int().unwrap_or_default());
-    min.invalid_if(least.is_some_and(|least| least < 0), "must be greater than or equal to 0");
-    if most == 0 {
-        max.required("");
-    } else if most < 1 {
-        max.invalid("must be greater than or equal to 1");
-    }
-    if least.is_some_and(|least| most < least) {
-        let max = spec.field_or_zero("maxReplicas").in_stage(CheckStage::Across);
-        max.invalid("must be greater than or equal to `minReplicas`");
-    }
-    let mut metrics = spec.items_of("metrics");
-    if least == Some(0) && !metrics.any(|metric| ["Object", "External"].contains(&metric.text("type"))) {
-        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
-        spec.field("metrics").forbidden(why);
-    }
-    spec.items_of("metrics").for_each(metric);
-    for name in ["behavior.scaleUp", "behavior.scaleDown"] {
-        spec.field_if_given(name).into_iter().for_each(scaling_rules);
-    }
-}
-
-fn scaling_rules(rules: At) {
-    const SECONDS_MAX: i64 = 3600;
-    const PERIOD_MAX: i64 = 1800;
-    let (window, tolerance) = (rules.field("stabilizationWindowSeconds"), rules.field("tolerance"));
-    match window.value.as_int() {
-        Some(..0) => window.invalid("must be greater than or equal to zero"),
-        Some(seconds) if seconds > SECONDS_MAX => {
-            window.invalid(format!("must be less than or equal to {SECONDS_MAX}"));
-        }
-        _ => {}
-    }
-    rules.field("policies").required_if(rules.list("policies").is_empty(), "must specify at least one Policy");
-    if tolerance.is_given() && Quantity::of(tolerance.value).is_ok_and(|amount| amount.signum() < 0) {
-        tolerance.invalid("must be greater than or equal to 0");
-    }
-    for policy in rules.items_of("policies").filter(|policy| policy.int("periodSeconds") > Some(PERIOD_MAX)) {
-        policy.field("periodSeconds").invalid(format!("must be less than or equal to {PERIOD_MAX}"));
-    }
+    at.showing(&object, |at| {
+        validate(at);
+        at.field("spec").check_conditions("autoscaling.v2.HorizontalPodAutoscalerSpec");
+    });
 }
 
 /// The types of metrics, each with the name of its field.

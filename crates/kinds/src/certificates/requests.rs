@@ -18,8 +18,7 @@ use resource::builtin::checks::{list, text};
 use resource::builtin::defaults::restore;
 use resource::rules::metadata;
 
-pub const APPROVAL: Part =
-    Part { prepare: approve, validate: validate_approval, reset: Some(|| &APPROVAL_RESETS), ..Part::PLAIN };
+pub const APPROVAL: Part = Part::PLAIN.prepare(approve).validate(validate_approval).reset(|| &APPROVAL_RESETS);
 
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));

@@ -94,9 +94,6 @@ pub fn validate_network_policy(at: At) {
             rule.items_of(peers).for_each(peer);
         }
     }
-    if spec.list("policyTypes").len() > 2 {
-        spec.field("policyTypes").invalid("may not specify more than two policyTypes");
-    }
 }
 
 fn port_range(at: At) {
@@ -126,14 +123,8 @@ fn exceptions(block: At) {
 }
 
 fn peer(at: At) {
-    let selectors = ["podSelector", "namespaceSelector"].into_iter().filter_map(|name| at.field_if_given(name));
-    let count = selectors.inspect(|selector| selector_operators(*selector)).count();
+    ["podSelector", "namespaceSelector"].iter().for_each(|name| selector_operators(at.field(name)));
     exceptions(at.field("ipBlock"));
-    match (count, at.has("ipBlock")) {
-        (0, false) => at.required("must specify a peer"),
-        (1.., true) => at.forbidden("may not specify both ipBlock and another peer"),
-        _ => {}
-    }
 }
 
 /// The ranges of a ServiceCIDR are immutable, except that a second one may be added.
@@ -177,19 +168,6 @@ fn range_families(ranges: At) {
         && one == other
     {
         ranges.invalid("may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
-    }
-}
-
-/// Parameters in a namespace must name it; cluster-scoped parameters must not name one.
-pub fn validate_ingress_class(at: At) {
-    let Some(parameters) = at.field_if_given("spec.parameters") else { return };
-    parameters.field("name").check_text(names::path_segment);
-    let namespace = parameters.field("namespace");
-    match (parameters.text("scope"), namespace.is_given()) {
-        ("Namespace", false) => namespace.required("`parameters.scope` is set to 'Namespace'"),
-        ("Namespace", true) => namespace.check_text(names::dns1123_label),
-        ("Cluster", true) => namespace.forbidden("`parameters.scope` is set to 'Cluster'"),
-        _ => {}
     }
 }
 

@@ -21,10 +21,6 @@ pub fn validate_budget(at: At) {
         let share = amount.as_text().strip_suffix('%').and_then(|share| share.parse::<u64>().ok());
         amount.invalid_if(share.is_some_and(|share| share > 100), "must not be greater than 100%");
     }
-    if amounts.iter().all(At::is_given) {
-        spec.shown_as_go("policy.PodDisruptionBudgetSpec")
-            .invalid("minAvailable and maxUnavailable cannot be both set");
-    }
 }
 
 fn is_share(text: &str) -> bool {

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
 use crate::core::volumes;
@@ -93,20 +92,6 @@ pub fn validate_class(at: At) {
 
 pub fn validate_capacity(at: At) {
     selector_operators(at.field("nodeTopology"));
-    let capacity = at.field("capacity");
-    if capacity.is_given() && Quantity::of(capacity.value).is_ok_and(|amount| amount.signum() < 0) {
-        capacity.invalid("must be greater than or equal to 0");
-    }
-}
-
-/// The driver and the parameters of a VolumeAttributesClass are immutable.
-pub fn validate_attributes(at: At) {
-    for name in ["driverName", "parameters"] {
-        let field = at.field(name);
-        if field.old.is_some_and(|old| old != field.value) {
-            field.forbidden(format!("updates to {name} are forbidden."));
-        }
-    }
 }
 
 pub fn validate_attachment_status(at: At) {

@@ -55,10 +55,18 @@ pub struct FoundError {
     pub stage: CheckStage,
 }
 
+/// Which rules of a type are checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CheckedRules {
+    All,
+    /// Those that hold under a condition.
+    Conditional,
+}
+
 /// The rules of types, for code that checks a part of an object by them.
 pub trait TypeRules: Sync {
     /// Reports violations of the rules of a type.
-    fn check(&'static self, at: At, go: &'static str);
+    fn check(&'static self, at: At, go: &'static str, rules: CheckedRules);
 
     /// The fields of a struct of which one is to be set.
     fn union_of(&'static self, go: &'static str) -> &'static [&'static str];
@@ -423,7 +431,12 @@ impl<'v> At<'_, 'v> {
 
     /// Reports violations of the rules of a type, if there are rules.
     pub fn check_type(&self, go: &'static str) {
-        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go));
+        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::All));
+    }
+
+    /// As [`At::check_type`], but only of the rules that hold under a condition.
+    pub fn check_conditions(&self, go: &'static str) {
+        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::Conditional));
     }
 
     /// The fields of a struct of which one is to be set.
