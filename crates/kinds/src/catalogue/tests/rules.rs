@@ -94,7 +94,7 @@ batch.v1.JobStatus . if uncountedTerminatedPods.failed[],!update invalid:empty c
         (json!({}), json!({"completedIndexes": "0"}), "completedIndexes: Invalid value: \"\": gone"),
         (json!({"conditions": [(done("A", "")), (done("C", ""))]}), json!({}), ""),
         (json!({"uncountedTerminatedPods": {"failed": ["a"]}}), json!({}), ""),
-        (json!({"uncountedTerminatedPods": {"failed": ["a"]}}), Value::Null, "<nil>: Invalid value: \"\": counted"),
+        (json!({"uncountedTerminatedPods": {"failed": ["a"]}}), Value::Null, ": Invalid value: \"\": counted"),
     ] {
         let old = Some(&old).filter(|old| !old.is_null());
         let found = errors_of(&status, old, Release::NEWEST, |at| check(Pass::Conditional, at, of));
