@@ -140,7 +140,7 @@ impl<'a> Activation<'a> {
     /// Gives a variable the value of a program over the variables that the environment declares before it. The program is
     /// evaluated when an expression first needs the value. Errors call the variable by the last part of its name.
     pub fn compose(&mut self, name: &'a str, program: &'a Program) {
-        self.fill(name, Slot::Composed(program, name.rsplit('.').next().unwrap_or(name)));
+        self.fill(name, Slot::ByProgram(program, name.rsplit('.').next().unwrap_or(name)));
     }
 
     /// The value of a variable that has one already: it was set, or an expression has needed it.

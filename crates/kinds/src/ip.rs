@@ -149,15 +149,9 @@ pub fn endpoint(at: At) {
     if address.is_unspecified() {
         at.invalid(format!("may not be unspecified ({text})"));
     }
-    if address.is_loopback() {
-        at.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)");
-    }
-    if link_local {
-        at.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
-    }
-    if link_local_multicast {
-        at.invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
-    }
+    at.invalid_if(address.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+    at.invalid_if(link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+    at.invalid_if(link_local_multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
 }
 
 /// Warns about an address in a non-canonical form.

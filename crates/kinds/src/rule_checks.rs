@@ -14,9 +14,7 @@ use resource::builtin::{Check, Named};
 /// The checks that rules of several groups name.
 pub const CHECKS: Named<Check> = &[
     ("absolute", |at| {
-        if !at.as_text().starts_with('/') {
-            at.or_empty().invalid("must be an absolute path");
-        }
+        at.or_empty().invalid_if(!at.as_text().starts_with('/'), "must be an absolute path");
     }),
     ("access-modes", access_modes),
     ("cidr", cidr),
@@ -90,9 +88,7 @@ pub const CHECKS: Named<Check> = &[
     ("own-path", own_path),
     ("not-empty", |at| at.require_text("")),
     ("parameters", |at| {
-        if at.value.get("").is_some() {
-            at.shown_as_text("").invalid("field can not be empty.");
-        }
+        at.shown_as_text("").invalid_if(at.value.get("").is_some(), "field can not be empty.");
     }),
     ("partition", partition),
     ("path-segment", |at| at.check_text(names::path_segment)),
@@ -199,9 +195,7 @@ pub fn env_name(at: At) {
 }
 
 fn no_address(at: At) {
-    if crate::ip::parse(at.as_text()).is_some() {
-        at.invalid("must be a DNS name, not an IP address");
-    }
+    at.invalid_if(crate::ip::parse(at.as_text()).is_some(), "must be a DNS name, not an IP address");
 }
 
 /// A DNS subdomain, possibly with an asterisk as its first label.
@@ -247,23 +241,17 @@ pub fn mode(at: At) {
 }
 
 pub fn no_backsteps(at: At) {
-    if at.as_text().split('/').any(|part| part == "..") {
-        at.invalid("must not contain '..'");
-    }
+    at.invalid_if(at.as_text().split('/').any(|part| part == ".."), "must not contain '..'");
 }
 
 /// A relative path that does not begin with `..`, which volumes reserve for their own files.
 pub fn own_path(at: At) {
     local_path(at);
-    if at.as_text().starts_with("..") && !at.as_text().starts_with("../") {
-        at.invalid("must not start with '..'");
-    }
+    at.invalid_if(at.as_text().starts_with("..") && !at.as_text().starts_with("../"), "must not start with '..'");
 }
 
 pub fn local_path(at: At) {
-    if at.as_text().starts_with('/') {
-        at.invalid("must be a relative path");
-    }
+    at.invalid_if(at.as_text().starts_with('/'), "must be a relative path");
     no_backsteps(at);
 }
 
@@ -313,9 +301,7 @@ pub fn port_name_problems(name: &str) -> Vec<String> {
 
 fn underscored(at: At) {
     let value = at.as_text().strip_suffix('.').unwrap_or(at.as_text());
-    if value.len() > PATH_BYTES_MAX {
-        at.shown_as_text(value).invalid("must be no more than 253 characters");
-    }
+    at.shown_as_text(value).invalid_if(value.len() > PATH_BYTES_MAX, "must be no more than 253 characters");
     let is_label = |label: &str| {
         let (word, label) =
             (|c: char| c.is_ascii_lowercase() || c.is_ascii_digit(), label.strip_prefix('_').unwrap_or(label));

@@ -139,12 +139,12 @@ impl Facts {
 
     /// The review that responds to a POST, if objects are not stored.
     pub fn review(&self) -> Option<builtin::Review> {
-        self.built_in.and_then(|row| row.behaviour.review)
+        self.built_in.and_then(builtin::BuiltIn::review)
     }
 
     /// Whether objects are computed when they are read.
     pub fn is_computed(&self) -> bool {
-        self.built_in.is_some_and(|row| row.behaviour.further.computed.is_some())
+        self.built_in.is_some_and(|row| row.computed().is_some())
     }
 
     pub fn is_custom(&self) -> bool {

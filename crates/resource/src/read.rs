@@ -186,7 +186,7 @@ impl Resource {
     /// Converts an object of `version` to its stored form.
     pub async fn to_storage(&self, mut object: Value, version: &Version) -> Result<Value, Status> {
         if let Some(built_in) = version.built_in {
-            (built_in.behaviour.further.complete_stored)(&mut object);
+            (built_in.behaviour.complete_stored)(&mut object);
             return Ok(built_in.to_stored(object));
         }
         let storage = self.storage_version();

@@ -16,7 +16,7 @@ impl<'a> Frame<'a> {
                 self.set(slot, result.clone());
                 result
             }
-            Some(Slot::Composed(program, name)) => {
+            Some(Slot::ByProgram(program, name)) => {
                 let (program, name) = (*program, *name);
                 let result = self.composed(program, name);
                 self.set(slot, result.clone());

@@ -22,7 +22,7 @@ pub(crate) enum Slot<'a> {
     /// Evaluated when it is first used.
     Lazy(&'a Node),
     /// The result of another program, computed at first use, and the variable's name.
-    Composed(&'a Program, &'a str),
+    ByProgram(&'a Program, &'a str),
     /// Computed by the caller at first use.
     Supplied(&'a dyn LazyValue),
 }

@@ -21,9 +21,7 @@ pub fn rule(rule: At) {
 
 /// Validates a list that must not be empty, and in which `*` must be the only item.
 fn alone(list: At, what: &str) {
-    if list.items().len() == 0 {
-        list.required("");
-    }
+    list.required_if(list.items().len() == 0, "");
     if list.items().len() > 1 && list.items().any(|item| item.as_text() == "*") {
         list.invalid(format!("if '*' is present, must not specify other {what}"));
     }
@@ -31,9 +29,7 @@ fn alone(list: At, what: &str) {
 
 fn resources_of(rule: At) {
     let all = rule.field("resources");
-    if all.items().len() == 0 {
-        all.required("");
-    }
+    all.required_if(all.items().len() == 0, "");
     // the resources and the subresources that `parent/*` and `*/subresource` cover
     let (mut parents, mut subresources): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
     let mut ends_without_subresource = false;
@@ -62,9 +58,7 @@ fn resources_of(rule: At) {
         }
     }
     let has = |what: &str| all.items().any(|resource| resource.as_text() == what);
-    if all.items().len() > 1 && has("*/*") {
-        all.invalid("if '*/*' is present, must not specify other resources");
-    }
+    all.invalid_if(all.items().len() > 1 && has("*/*"), "if '*/*' is present, must not specify other resources");
     if has("*") && ends_without_subresource {
         all.invalid("if '*' is present, must not specify other resources without subresources");
     }

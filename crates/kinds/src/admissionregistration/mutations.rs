@@ -24,12 +24,8 @@ pub fn validate_policy(at: At) {
     shared::match_conditions(spec, scope);
     let variables = policies::variable_types(spec, scope);
     let scope = Scope { variables: Some(&variables), mutations: true, ..scope };
-    if spec.list("mutations").is_empty() {
-        spec.field("mutations").required("mutations must contain at least one item");
-    }
+    spec.field("mutations").required_if(spec.list("mutations").is_empty(), "mutations must contain at least one item");
     spec.items_of("mutations").for_each(|at| mutation(at, scope));
-    let reinvocation = spec.field("reinvocationPolicy");
-    reinvocation.shown_as_json().require_one_of(&["IfNeeded", "Never"]);
 }
 
 pub fn validate_binding(at: At) {

@@ -58,9 +58,7 @@ pub fn constraints(spec: At) -> Scope<'static> {
         false => constraints.required(""),
         true => {
             matched(constraints);
-            if constraints.list("resourceRules").is_empty() {
-                constraints.field("resourceRules").required("");
-            }
+            constraints.field("resourceRules").required_if(constraints.list("resourceRules").is_empty(), "");
         }
     }
     Scope { params: spec.has("paramKind"), authorizer: true, variables: None, mutations: false }
@@ -150,12 +148,8 @@ fn validation(at: At, scope: Scope<'_>) {
     } else if !computed.as_text().is_empty() {
         expression(computed, computed.as_text(), Scope { authorizer: false, ..scope }, &[Type::String]);
     }
-    if is_blank(message) {
-        message.invalid("must be non-empty if specified");
-    }
-    if message.as_text().trim().contains(['\n', '\r']) {
-        message.invalid("must not contain line breaks");
-    }
+    message.invalid_if(is_blank(message), "must be non-empty if specified");
+    message.invalid_if(message.as_text().trim().contains(['\n', '\r']), "must not contain line breaks");
     at.field("reason").shown_as_json().one_of(&["Forbidden", "Invalid", "RequestEntityTooLarge"]);
 }
 
@@ -214,9 +208,7 @@ fn param_ref(reference: At) {
 }
 
 fn actions(at: At) {
-    if at.items().len() == 0 {
-        at.required("at least one validation action is required");
-    }
+    at.required_if(at.items().len() == 0, "at least one validation action is required");
     let mut known = HashSet::new();
     for action in at.items() {
         action.one_of(&["Audit", "Deny", "Warn"]);

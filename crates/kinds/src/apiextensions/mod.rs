@@ -6,36 +6,25 @@ use machinery::Release;
 use resource::builtin::{Behaviour, Hooks, Part, StoredAs};
 use resource::rules::{Deletion, Dependents, Preconditions};
 
-const NONE: Behaviour = Behaviour::NONE;
-
-const DEFINITION: Behaviour = Behaviour {
-    of: "apiextensions.k8s.io/CustomResourceDefinition",
-    prepare: definition::prepare,
-    validate: definition::validate,
-    warnings: definition::warnings,
-    status: Part {
-        prepare: schema::definition::prepare_for_status_update,
-        validate: definition::validate_status,
-        ..Part::PLAIN
-    },
-    deletion: Deletion {
+const DEFINITION: Behaviour = Behaviour::of("apiextensions.k8s.io/CustomResourceDefinition")
+    .prepare(definition::prepare)
+    .validate(definition::validate)
+    .warnings(definition::warnings)
+    .status(Part::PLAIN.prepare(schema::definition::prepare_for_status_update).validate(definition::validate_status))
+    .deletion(Deletion {
         dependents: Dependents::CollectedOnceDeleting,
         preconditions: Preconditions::Storage { small_since: Some(Release::V1_37) },
         begin: definition::begin_deletion,
         ..Deletion::DEFAULT
-    },
-    hooks: Hooks::Definition,
-    ..NONE
-};
+    })
+    .hooks(Hooks::Definition);
 
 pub static KINDS: &[Behaviour] = &[
     DEFINITION,
-    Behaviour {
-        of: "apiextensions.k8s.io/v1beta1/CustomResourceDefinition",
-        prepare: definition::prepare_beta,
-        validate: definition::validate_beta,
-        warnings: definition::beta_warnings,
-        conversion: Some(StoredAs::new(definition::beta_to_stored, definition::to_beta)),
-        ..DEFINITION
-    },
+    DEFINITION
+        .like("apiextensions.k8s.io/v1beta1/CustomResourceDefinition")
+        .prepare(definition::prepare_beta)
+        .validate(definition::validate_beta)
+        .warnings(definition::beta_warnings)
+        .conversion(StoredAs::new(definition::beta_to_stored, definition::to_beta)),
 ];

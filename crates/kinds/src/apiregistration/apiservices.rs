@@ -38,8 +38,7 @@ fn local(now: &str) -> Value {
 
 pub fn validate(at: At) {
     let spec = at.field("spec");
-    let (group, version) = (spec.field("group"), spec.field("version"));
-    let wanted = format!("{}.{}", version.as_text(), group.as_text());
+    let wanted = format!("{}.{}", spec.text("version"), spec.text("group"));
     for field in ["metadata.generateName", "metadata.name"] {
         let name = at.text(field);
         if !name.is_empty() && name != wanted && names::path_segment(name).is_empty() {
@@ -47,40 +46,12 @@ pub fn validate(at: At) {
             at.field(field).invalid(why);
         }
     }
-    if !group.as_text().is_empty() {
-        group.check_text(names::dns1123_subdomain);
-    } else if version.as_text() != "v1" {
-        group.required("only v1 may have an empty group and it better be legacy kube");
-    }
-    version.check_text(names::dns1035_label);
-    for (field, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
-        let number = spec.field_or_zero(field);
-        if !number.value.as_int().is_some_and(|number| (1..=max).contains(&number)) {
-            number.invalid(format!("must be positive and less than {max}"));
-        }
-    }
-    let (bundle, is_unverified) = (spec.field("caBundle"), spec.field("insecureSkipTLSVerify"));
-    let skips = spec.is_true("insecureSkipTLSVerify");
-    if let Some(service) = spec.field_if_given("service") {
-        service.field("namespace").require_text("");
-        service.field("name").require_text("");
-        let port = service.field("port");
-        if port.is_given() && !port.value.as_int().is_some_and(|number| (1..=65535).contains(&number)) {
-            port.invalid("port is not valid: must be between 1 and 65535, inclusive");
-        }
-        if bundle.is_given() && skips {
-            is_unverified.invalid("may not be true if caBundle is present");
-        }
-        return;
-    }
-    // a local APIService has no service to call, so nothing about calling one may be set
-    if bundle.is_given() {
-        let shown = format!("{} bytes", decoded_len(bundle.as_text()));
-        bundle.shown_as_text(&shown).invalid("local APIServices may not have a caBundle");
-    }
-    if skips {
-        is_unverified.invalid("local APIServices may not have insecureSkipTLSVerify");
-    }
+}
+
+/// A local APIService has no service to call, so it has no certificates for that.
+pub fn no_bundle(bundle: At) {
+    let shown = format!("{} bytes", decoded_len(bundle.as_text()));
+    bundle.shown_as_text(&shown).invalid("local APIServices may not have a caBundle");
 }
 
 pub fn validate_status(at: At) {
@@ -93,7 +64,7 @@ mod tests {
     use machinery::Release;
 
     use super::*;
-    use resource::builtin::at::errors_of;
+    use crate::catalogue::CATALOGUE;
 
     #[test]
     fn validates_specs() {
@@ -147,7 +118,9 @@ mod tests {
             ),
         ];
         for (object, want) in cases {
-            let found: Vec<String> = errors_of(&object, None, Release::NEWEST, validate)
+            let row = CATALOGUE.row_of("apiregistration.k8s.io/v1", "APIService").unwrap();
+            let found: Vec<String> = row
+                .errors(&object, None, Release::NEWEST)
                 .iter()
                 .map(|e| format!("{}: {}", e.field, e.message()))
                 .collect();

@@ -3,15 +3,15 @@
 pub mod apiservices;
 
 use crate::names::path_segment;
-use resource::builtin::{Behaviour, Part};
+use machinery::names;
+use resource::builtin::{Behaviour, Check, Named, Part};
 
-const NONE: Behaviour = Behaviour::NONE;
+pub static KINDS: &[Behaviour] = &[Behaviour::of("apiregistration.k8s.io/APIService")
+    .prepare(apiservices::prepare)
+    .validate(apiservices::validate)
+    .name(path_segment)
+    .status(Part::PLAIN.validate(apiservices::validate_status))];
 
-pub static KINDS: &[Behaviour] = &[Behaviour {
-    of: "apiregistration.k8s.io/APIService",
-    prepare: apiservices::prepare,
-    validate: apiservices::validate,
-    name: path_segment,
-    status: Part { validate: apiservices::validate_status, ..Part::PLAIN },
-    ..NONE
-}];
+/// The checks that rules name.
+pub const CHECKS: Named<Check> =
+    &[("dns-1035-label", |at| at.check_text(names::dns1035_label)), ("no-bundle", apiservices::no_bundle)];

@@ -32,9 +32,7 @@ fn number_or_percent(at: At) {
 }
 
 fn at_most_all(at: At) {
-    if percent(at.as_text()).is_some_and(|share| share > 100) {
-        at.invalid("must not be greater than 100%");
-    }
+    at.invalid_if(percent(at.as_text()).is_some_and(|share| share > 100), "must not be greater than 100%");
 }
 
 /// Validates how a workload is rolled out.
@@ -42,31 +40,20 @@ pub fn check(kind: &str, spec: At) {
     match kind {
         "Deployment" => deployment(spec),
         "DaemonSet" => daemon_set(spec.field("updateStrategy")),
-        "StatefulSet" => {
-            stateful_set(spec.field("updateStrategy"));
-            if !["OrderedReady", "Parallel"].contains(&spec.text("podManagementPolicy")) {
-                spec.field_or_empty("podManagementPolicy").invalid("must be 'OrderedReady' or 'Parallel'");
-            }
-        }
+        "StatefulSet" => stateful_set(spec.field("updateStrategy")),
         _ => {}
     }
 }
 
 fn deployment(spec: At) {
-    let (deadline, strategy) = (spec.field("progressDeadlineSeconds"), spec.field("strategy"));
-    if deadline.value.as_int().is_some_and(|seconds| seconds <= spec.int("minReadySeconds").unwrap_or_default()) {
-        deadline.invalid("must be greater than minReadySeconds");
-    }
+    let strategy = spec.field("strategy");
     let rolling = strategy.field("rollingUpdate");
     let (unavailable, surge) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
     match (strategy.text("type"), rolling.is_given()) {
-        ("Recreate", true) => rolling.forbidden("may not be specified when strategy `type` is 'Recreate'"),
         ("RollingUpdate", true) => {
             number_or_percent(unavailable);
             number_or_percent(surge);
-            if amount(unavailable) == 0 && amount(surge) == 0 {
-                unavailable.invalid("may not be 0 when `maxSurge` is 0");
-            }
+            unavailable.invalid_if(amount(unavailable) == 0 && amount(surge) == 0, "may not be 0 when `maxSurge` is 0");
             at_most_all(unavailable);
         }
         ("Recreate" | "RollingUpdate" | "", _) => {}
@@ -104,9 +91,7 @@ fn stateful_set(strategy: At) {
             .invalid("only allowed for updateStrategy 'RollingUpdate'"),
         ("RollingUpdate", _) if unavailable.is_given() => {
             number_or_percent(unavailable);
-            if amount(unavailable) == 0 {
-                unavailable.invalid("cannot be 0");
-            }
+            unavailable.invalid_if(amount(unavailable) == 0, "cannot be 0");
             at_most_all(unavailable);
         }
         ("OnDelete" | "RollingUpdate", _) => {}

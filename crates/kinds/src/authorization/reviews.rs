@@ -24,9 +24,7 @@ pub fn validate_request(at: At) {
         };
     }
     expiration(spec.field_or_zero("expirationSeconds"));
-    if audiences.items().len() != 1 {
-        audiences.invalid("must be length 1 when bound to a webhook config");
-    }
+    audiences.invalid_if(audiences.items().len() != 1, "must be length 1 when bound to a webhook config");
     webhook_attestation(attestations);
 }
 
@@ -136,9 +134,7 @@ pub fn validate_local(review: At) {
     if resource.is_given() && resource.text("namespace") != review.text("metadata.namespace") {
         resource.field_or_empty("namespace").invalid("must match metadata.namespace");
     }
-    if url.is_given() {
-        url.shown_verbatim(&shown_path(url)).invalid("disallowed on this kind of request");
-    }
+    url.shown_verbatim(&shown_path(url)).invalid_if(url.is_given(), "disallowed on this kind of request");
 }
 
 /// The terms of a selector in the attributes of a review.
@@ -160,9 +156,7 @@ fn selector(selector: At, of: SelectorOf) {
     }
     for requirement in requirements.items() {
         let key = requirement.field("key");
-        if of == SelectorOf::Fields && key.as_text().is_empty() {
-            key.required("must be specified");
-        }
+        key.required_if(of == SelectorOf::Fields && key.as_text().is_empty(), "must be specified");
         // newer clients may support more operators
         if ["In", "NotIn", "Exists", "DoesNotExist"].contains(&requirement.text("operator")) {
             operator(requirement);

@@ -6,7 +6,7 @@ use machinery::{Value, json, names};
 
 use crate::autoscaling::autoscaling_versions::{has_metrics, newest};
 use crate::core::podspec;
-use resource::builtin::at::{At, CheckStage};
+use resource::builtin::at::At;
 use resource::builtin::checks::entries;
 
 /// The defaults of `autoscaling/v1`.
@@ -40,56 +40,16 @@ pub fn default(object: &mut Value) {
 }
 
 pub fn validate(at: At) {
+    at.items_of("spec.metrics").for_each(metric);
+}
+
+/// Validates what annotations of `autoscaling/v1` hold, at its paths in v2.
+pub fn validate_v1(at: At) {
     let object = newest(at.value);
-    at.showing(&object, |at| validate_newest(at.field("spec")));
-}
-
-fn validate_newest(spec: At) {
-    let (min, max) = (spec.field("minReplicas"), spec.field("maxReplicas"));
-    let (least, most) = (min.value.as_int(), max.value.as_int().unwrap_or_default());
-    if least.is_some_and(|least| least < 0) {
-        min.invalid("must be greater than or equal to 0");
-    }
-    if most == 0 {
-        max.required("");
-    } else if most < 1 {
-        max.invalid("must be greater than or equal to 1");
-    }
-    if least.is_some_and(|least| most < least) {
-        let max = spec.field_or_zero("maxReplicas").in_stage(CheckStage::Across);
-        max.invalid("must be greater than or equal to `minReplicas`");
-    }
-    let mut metrics = spec.items_of("metrics");
-    if least == Some(0) && !metrics.any(|metric| ["Object", "External"].contains(&metric.text("type"))) {
-        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
-        spec.field("metrics").forbidden(why);
-    }
-    spec.items_of("metrics").for_each(metric);
-    for name in ["behavior.scaleUp", "behavior.scaleDown"] {
-        spec.field_if_given(name).into_iter().for_each(scaling_rules);
-    }
-}
-
-fn scaling_rules(rules: At) {
-    const SECONDS_MAX: i64 = 3600;
-    const PERIOD_MAX: i64 = 1800;
-    let (window, tolerance) = (rules.field("stabilizationWindowSeconds"), rules.field("tolerance"));
-    match window.value.as_int() {
-        Some(..0) => window.invalid("must be greater than or equal to zero"),
-        Some(seconds) if seconds > SECONDS_MAX => {
-            window.invalid(format!("must be less than or equal to {SECONDS_MAX}"));
-        }
-        _ => {}
-    }
-    if rules.list("policies").is_empty() {
-        rules.field("policies").required("must specify at least one Policy");
-    }
-    if tolerance.is_given() && Quantity::of(tolerance.value).is_ok_and(|amount| amount.signum() < 0) {
-        tolerance.invalid("must be greater than or equal to 0");
-    }
-    for policy in rules.items_of("policies").filter(|policy| policy.int("periodSeconds") > Some(PERIOD_MAX)) {
-        policy.field("periodSeconds").invalid(format!("must be less than or equal to {PERIOD_MAX}"));
-    }
+    at.showing(&object, |at| {
+        validate(at);
+        at.field("spec").check_conditions("autoscaling.v2.HorizontalPodAutoscalerSpec");
+    });
 }
 
 /// The types of metrics, each with the name of its field.
@@ -125,9 +85,7 @@ fn metric(metric: At) {
 fn metric_source(field: &str, source: At) {
     let (resource, name) = (source.field("name"), source.field("metric.name"));
     let is_resource = matches!(field, "resource" | "containerResource");
-    if is_resource && resource.as_text().is_empty() {
-        resource.required("must specify a resource name");
-    }
+    resource.required_if(is_resource && resource.as_text().is_empty(), "must specify a resource name");
     if field == "containerResource" {
         if !resource.as_text().is_empty() {
             podspec::container_resource(resource.as_text(), resource);
@@ -177,9 +135,7 @@ fn target_type(target: At) {
         kind.shown_as_json().invalid("must be either Utilization, Value, or AverageValue");
     }
     for amount in ["value", "averageValue"].into_iter().filter_map(|name| target.field_if_given(name)) {
-        if Quantity::of(amount.value).is_ok_and(|amount| amount.signum() <= 0) {
-            amount.invalid("must be positive");
-        }
+        amount.invalid_if(Quantity::of(amount.value).is_ok_and(|amount| amount.signum() <= 0), "must be positive");
     }
     target.field("averageUtilization").at_least(1, "must be greater than 0");
 }

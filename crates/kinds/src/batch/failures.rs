@@ -66,9 +66,7 @@ fn exit_codes(codes: At, containers: &[&str]) {
     if name.is_given() && !containers.contains(&name.as_text()) {
         name.invalid("must be one of the container or initContainer names in the pod template");
     }
-    if values.items().len() == 0 {
-        values.invalid("at least one value is required");
-    }
+    values.invalid_if(values.items().len() == 0, "at least one value is required");
     values.max_items(CODES_MAX);
     let mut known = HashSet::new();
     for value in values.items() {

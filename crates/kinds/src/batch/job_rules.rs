@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use machinery::Value;
 
 use resource::builtin::at::At;
-use resource::builtin::checks::{list, text};
 
 /// Counts the indexes in a text such as `0-2,5`. They must be in ascending order and less than `completions`.
 fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
@@ -66,9 +65,7 @@ fn success_rule(rule: At, completions: Option<i64>) {
         }
     }
     let Some(number) = count.value.as_int() else { return };
-    if number < 0 {
-        count.invalid("must be greater than or equal to 0");
-    }
+    count.invalid_if(number < 0, "must be greater than or equal to 0");
     if let Some(all) = completions.filter(|all| number > *all) {
         count.invalid(format!("must be less than or equal to {all} (the number of specified completions)"));
     }
@@ -78,14 +75,6 @@ fn success_rule(rule: At, completions: Option<i64>) {
         ));
     }
 }
-
-/// Pairs of conditions that exclude each other.
-const EXCLUSIVE: [(&str, &str, &str); 4] = [
-    ("Complete", "Failed", "cannot set Complete=True and Failed=true conditions"),
-    ("Complete", "FailureTarget", "cannot set Complete=True and FailureTarget=true conditions"),
-    ("SuccessCriteriaMet", "Failed", "cannot set SuccessCriteriaMet=True and Failed=true conditions"),
-    ("SuccessCriteriaMet", "FailureTarget", "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"),
-];
 
 pub fn validate_status(job: At) {
     let (status, spec) = (job.field("status"), job.field("spec"));
@@ -105,7 +94,6 @@ pub fn validate_status(job: At) {
     }
     uncounted(status);
     indexes(status, spec);
-    conditions(status);
 }
 
 fn uncounted(status: At) {
@@ -136,42 +124,6 @@ fn indexes(status: At, spec: At) {
         if !given.as_text().is_empty() && spec.text("completionMode") != "Indexed" {
             given.invalid(format!("cannot set non-empty {name} when non-indexed completion mode"));
         }
-    }
-}
-
-fn conditions(status: At) {
-    let is_true = |status: &Value, kind: &str| {
-        list(status, "conditions").iter().any(|it| text(it, "type") == kind && text(it, "status") == "True")
-    };
-    let has = |kind: &str| is_true(status.value, kind);
-    let all = status.field("conditions");
-    let before = status.old.unwrap_or(&Value::Null);
-    for kind in ["Complete", "Failed"].into_iter().filter(|kind| is_true(before, kind) && !has(kind)) {
-        all.shown_verbatim("").invalid(format!("cannot disable the terminal {kind}=True condition"));
-    }
-    for (.., why) in EXCLUSIVE.into_iter().filter(|(one, other, _)| has(one) && has(other)) {
-        all.shown_verbatim("").invalid(why);
-    }
-    let (completed, started) = (status.field("completionTime"), status.field("startTime"));
-    match (completed.is_given(), has("Complete")) {
-        (false, true) => completed.required("completionTime is required for Complete jobs"),
-        (true, false) => {
-            completed.invalid("cannot set completionTime when there is no Complete=True condition");
-        }
-        _ => {}
-    }
-    if completed.is_given() && started.is_given() && started.as_text() > completed.as_text() {
-        completed.invalid("must be equal to or after `startTime`");
-    }
-    if has("Failed") && !has("FailureTarget") {
-        all.shown_verbatim("").invalid("cannot set Failed=True condition without the FailureTarget=true condition");
-    }
-    if has("Complete") && !has("SuccessCriteriaMet") {
-        all.shown_verbatim("")
-            .invalid("cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
-    }
-    if (has("Complete") || has("Failed")) && !started.is_given() {
-        started.required("startTime is required for finished job");
     }
 }
 

@@ -152,7 +152,6 @@ pub fn validate_cron_job(at: At) {
     if at.text("metadata.name").len() > NAME_BYTES_MAX {
         at.field("metadata.name").invalid("must be no more than 52 characters");
     }
-    at.field("spec.concurrencyPolicy").require_text("");
     let spec = at.field("spec.jobTemplate.spec");
     let (selector, is_manual) = (spec.field("selector"), spec.field("manualSelector"));
     if selector.is_given() {
@@ -168,55 +167,6 @@ pub fn validate_cron_job(at: At) {
 /// The spec of a Job.
 fn job_spec(spec: At) {
     template(spec.field("template"));
-    let (mode, completions) = (spec.field("completionMode"), spec.field("completions"));
-    let [per_index, failed] = ["backoffLimitPerIndex", "maxFailedIndexes"].map(|name| spec.field(name));
-    if is_indexed(spec) {
-        completions.require("when completion mode is Indexed");
-    } else if !mode.is_given() || mode.as_text() == "NonIndexed" {
-        for at in [per_index, failed].into_iter().filter(At::is_given) {
-            at.invalid("requires indexed completion mode");
-        }
-    }
-    if failed.is_given() && !per_index.is_given() {
-        per_index.required("when maxFailedIndexes is specified");
-    }
-    let policy = spec.field("template.spec.restartPolicy");
-    match policy.as_text() {
-        "" | "Always" => policy.required("valid values: \"OnFailure\", \"Never\""),
-        _ => policy.shown_as_json().one_of(&["OnFailure", "Never"]),
-    }
     failure_policy(spec);
     job_rules::success_policy(spec);
-    let known: &[&str] = if spec.has("podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
-    spec.field("podReplacementPolicy").shown_as_json().one_of(known);
-    if is_indexed(spec) {
-        index_limits(spec);
-    }
-}
-
-/// Limits how many indexes of an indexed Job may run at once or fail. The limits are lower if it has very many indexes.
-fn index_limits(spec: At) {
-    const INDEXES_MAX: i64 = 100_000;
-    const MANY_MAX: i64 = 10_000;
-    let (failed, parallel) = (spec.field("maxFailedIndexes"), spec.field("parallelism"));
-    let exceeds = |at: At, most: i64| at.value.as_int().is_some_and(|number| number > most);
-    let completions = spec.int("completions");
-    if exceeds(parallel, INDEXES_MAX) {
-        parallel.invalid(format!("must be less than or equal to {INDEXES_MAX} when completion mode is Indexed"));
-    }
-    if completions.is_some_and(|all| exceeds(failed, all)) {
-        failed.invalid("must be less than or equal to completions");
-    }
-    if exceeds(failed, INDEXES_MAX) {
-        failed.invalid(format!("must be less than or equal to {INDEXES_MAX}"));
-    }
-    if !spec.has("backoffLimitPerIndex") || completions.is_none_or(|all| all <= INDEXES_MAX) {
-        return;
-    }
-    for at in [parallel, failed].into_iter().filter(|at| exceeds(*at, MANY_MAX)) {
-        at.invalid(format!(
-            "must be less than or equal to {MANY_MAX} when completions are above {INDEXES_MAX} and used with backoff limit per index"
-        ));
-    }
-    failed.require(format!("must be specified when completions is above {INDEXES_MAX}"));
 }

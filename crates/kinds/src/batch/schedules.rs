@@ -9,9 +9,7 @@ pub fn check(at: At) {
     if let Err(why) = Schedule::parse(at.as_text()) {
         at.invalid(why);
     }
-    if at.as_text().contains("TZ") {
-        at.invalid("cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
-    }
+    at.invalid_if(at.as_text().contains("TZ"), "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
 }
 
 /// Validates a time zone. Without a time zone database, any name with valid syntax is accepted.

@@ -35,9 +35,7 @@ const RENEWAL_SECONDS: i64 = 10 * 60;
 pub fn validate(at: At) {
     let spec = at.field("spec");
     if let Some(old) = spec.old {
-        if old != spec.value {
-            spec.shown_as_go("certificates.PodCertificateRequestSpec").invalid("field is immutable");
-        }
+        spec.shown_as_go("certificates.PodCertificateRequestSpec").invalid_if(old != spec.value, "field is immutable");
         return;
     }
     signer(spec.field("signerName"));
@@ -50,9 +48,7 @@ pub fn validate(at: At) {
     ] {
         name.check_text(names::dns1123_subdomain);
         let uid = spec.field_or_empty(uid);
-        if uid.as_text().is_empty() {
-            uid.invalid("must not be empty");
-        }
+        uid.invalid_if(uid.as_text().is_empty(), "must not be empty");
         uid.max_bytes(UID_BYTES_MAX);
     }
     let (seconds, max) = (spec.field("maxExpirationSeconds"), seconds_max(spec.text("signerName")));
@@ -243,9 +239,7 @@ fn requested_key(spec: At) -> Option<Vec<u8>> {
         return parsed.map(|info| info.raw.to_vec());
     }
     let parsed = request_pem::parse(&request);
-    if parsed.is_err() {
-        spec.field("stubPKCS10Request").shown_verbatim("").invalid("must be a valid PKCS#10 CSR");
-    }
+    spec.field("stubPKCS10Request").shown_verbatim("").invalid_if(parsed.is_err(), "must be a valid PKCS#10 CSR");
     parsed.ok().map(|request| request.certification_request_info.subject_pki.raw.to_vec())
 }
 
@@ -260,9 +254,7 @@ fn alternative_names(leaf: &X509Certificate<'_>, at: At) {
     for name in alternatives {
         match name {
             GeneralName::DNSName(name) => {
-                if name.is_empty() {
-                    at.shown_as_text(name).invalid("leaf certificate should not contain empty DNSName");
-                }
+                at.shown_as_text(name).invalid_if(name.is_empty(), "leaf certificate should not contain empty DNSName");
                 if name.contains("..") {
                     at.shown_as_text(name).invalid("leaf certificate's DNSName should not contain '..'");
                 }
@@ -286,9 +278,7 @@ fn times(status: At, leaf: &X509Certificate<'_>, spec: At) -> bool {
     const SAME: &str = "must be present and consistent with the issued certificate";
     const WITHIN: &str = "must be present and in the range [notbefore+10min, notafter-10min]";
     for (name, why) in [("notBefore", SAME), ("notAfter", SAME), ("beginRefreshAt", WITHIN)] {
-        if status.text(name).is_empty() {
-            status.field(name).required(why);
-        }
+        status.field(name).required_if(status.text(name).is_empty(), why);
     }
     if status.count() > 0 {
         return false;

@@ -18,8 +18,7 @@ use resource::builtin::checks::{list, text};
 use resource::builtin::defaults::restore;
 use resource::rules::metadata;
 
-pub const APPROVAL: Part =
-    Part { prepare: approve, validate: validate_approval, reset: Some(|| &APPROVAL_RESETS), ..Part::PLAIN };
+pub const APPROVAL: Part = Part::PLAIN.prepare(approve).validate(validate_approval).reset(|| &APPROVAL_RESETS);
 
 static APPROVAL_RESETS: LazyLock<FieldSet> =
     LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
@@ -137,9 +136,7 @@ pub fn validate(at: At) {
         spec.field("request").invalid(why);
     }
     let mut known = HashSet::new();
-    if spec.list("usages").is_empty() {
-        spec.field("usages").required("");
-    }
+    spec.field("usages").required_if(spec.list("usages").is_empty(), "");
     for usage in spec.items_of("usages") {
         usage.one_of(&USAGES);
         usage.unique(&mut known);
@@ -256,9 +253,7 @@ pub fn validate_status(at: At) {
     }
     changed(status, &FINAL, "remove", usize::lt);
     changed(status, &DECIDED, "add", usize::gt);
-    if !before.is_empty() && is_new {
-        certificate.forbidden("updates may not modify existing certificate content");
-    }
+    certificate.forbidden_if(!before.is_empty() && is_new, "updates may not modify existing certificate content");
 }
 
 /// Why a base64 text does not hold PEM blocks of issued certificates. The empty text is accepted.

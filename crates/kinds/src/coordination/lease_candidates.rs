@@ -33,9 +33,7 @@ fn is_less(one: Option<&Version>, other: Option<&Version>) -> bool {
 /// The version at a place, if there is one. Reports a malformed one.
 fn version(at: At) -> Option<Version> {
     let parsed = (!at.as_text().is_empty()).then(|| Version::parse(at.as_text()))?;
-    if parsed.is_err() {
-        at.invalid("must be a valid semantic version");
-    }
+    at.invalid_if(parsed.is_err(), "must be a valid semantic version");
     parsed.ok()
 }
 

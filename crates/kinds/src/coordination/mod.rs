@@ -6,14 +6,9 @@ pub mod leases;
 use crate::names;
 use resource::builtin::Behaviour;
 
-const NONE: Behaviour = Behaviour::NONE;
-
 pub static KINDS: &[Behaviour] = &[
-    Behaviour { of: "coordination.k8s.io/Lease", prepare: leases::prepare, validate: leases::validate, ..NONE },
-    Behaviour {
-        of: "coordination.k8s.io/LeaseCandidate",
-        validate: lease_candidates::validate,
-        name: |name, _| names::data_key(name),
-        ..NONE
-    },
+    Behaviour::of("coordination.k8s.io/Lease").prepare(leases::prepare),
+    Behaviour::of("coordination.k8s.io/LeaseCandidate")
+        .validate(lease_candidates::validate)
+        .name(|name, _| names::data_key(name)),
 ];

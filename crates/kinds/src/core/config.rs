@@ -19,9 +19,7 @@ pub fn unchanged(at: At, fields: &[&str]) {
         return;
     }
     let why = "field is immutable when `immutable` is set";
-    if *immutable.value != Value::Bool(true) {
-        immutable.forbidden(why);
-    }
+    immutable.forbidden_if(*immutable.value != Value::Bool(true), why);
     let fields = fields.iter().map(|name| at.field(name)).filter(|field| field.old != Some(field.value));
     fields.for_each(|field| field.forbidden(why));
 }

@@ -14,7 +14,7 @@ use resource::rules::{metadata, set_deletion_time};
 /// The finalizer that keeps a namespace until it is empty.
 pub const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-pub const FINALIZE: Part = Part { prepare: finalize, validate, reset: Some(|| &FINALIZE_RESETS), ..Part::PLAIN };
+pub const FINALIZE: Part = Part::PLAIN.prepare(finalize).validate(validate).reset(|| &FINALIZE_RESETS);
 
 static FINALIZE_RESETS: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
 

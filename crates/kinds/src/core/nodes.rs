@@ -32,21 +32,7 @@ fn effect(at: At) {
 }
 
 pub fn validate(at: At) {
-    let (ranges, provider) = (at.field("spec.podCIDRs"), at.field_or_empty("spec.providerID"));
-    families(ranges);
-    let old_ranges = ranges.old_items();
-    if !old_ranges.is_empty() && ranges.value.as_array() != Some(old_ranges) {
-        ranges.forbidden("node updates may not change podCIDR except from \"\" to valid");
-    }
-    let old_provider = provider.old_text();
-    if !old_provider.is_empty() && old_provider != provider.as_text() {
-        let why = if provider.as_text().is_empty() { "cleared" } else { "modified" };
-        provider.shown_verbatim("null").invalid(format!("field cannot be {why} once set"));
-    }
-    let external = at.field("spec.externalID");
-    if external.is_update() && external.old_text() != external.as_text() {
-        external.forbidden("may not be updated");
-    }
+    families(at.field("spec.podCIDRs"));
 }
 
 /// Defaults: `podCIDR` and `podCIDRs` complete each other, and `allocatable` defaults to `capacity`.

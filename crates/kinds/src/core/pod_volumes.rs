@@ -151,9 +151,7 @@ fn flocker(source: At) {
         }
         _ => {}
     }
-    if name.as_text().contains('/') {
-        name.invalid("must not contain '/'");
-    }
+    name.invalid_if(name.as_text().contains('/'), "must not contain '/'");
 }
 
 /// The options of a flexVolume belong to its driver and must not use the domains of Kubernetes.

@@ -93,9 +93,7 @@ impl<'v> Paths<'_, 'v> {
 
     /// As [`Paths::add`], but an empty path may not be repeated either.
     fn add_any(&mut self, path: &'v str) {
-        if !self.known.insert(path) {
-            self.volume.shown_as_text(path).invalid("conflicting duplicate paths");
-        }
+        self.volume.shown_as_text(path).invalid_if(!self.known.insert(path), "conflicting duplicate paths");
     }
 }
 

@@ -81,9 +81,7 @@ fn amounts(map: At) {
         }
         let Ok(quantity) = Quantity::parse(amount) else { continue };
         let extended = named && qualified && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.");
-        if quantity.signum() < 0 {
-            at.shown_as_text(amount).invalid("must be greater than or equal to 0");
-        }
+        at.shown_as_text(amount).invalid_if(quantity.signum() < 0, "must be greater than or equal to 0");
         if (extended || OBJECT_COUNTS.contains(&resource.as_str())) && !quantity.is_whole() {
             at.shown_as_text(amount).invalid("must be an integer");
         }
@@ -113,9 +111,7 @@ pub fn validate(at: At) {
             let scopes = scopes.as_array().unwrap_or_default().iter();
             scopes.filter_map(Value::as_str).map(str::to_owned).collect::<BTreeSet<_>>()
         };
-        if sorted(scopes.value) != sorted(old) {
-            scopes.invalid("field is immutable");
-        }
+        scopes.invalid_if(sorted(scopes.value) != sorted(old), "field is immutable");
     }
 }
 

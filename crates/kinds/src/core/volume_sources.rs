@@ -42,7 +42,5 @@ fn portal(name: &str, source: At) {
     iscsi::credentials(source);
     required(source.field("secretRef"), &["name"]);
     let initiator = source.field("initiatorName").with_name("initiatorname");
-    if initiator.is_given() && !iscsi::is_qualified(initiator.as_text()) {
-        initiator.invalid("must be valid format");
-    }
+    initiator.invalid_if(initiator.is_given() && !iscsi::is_qualified(initiator.as_text()), "must be valid format");
 }

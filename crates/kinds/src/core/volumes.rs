@@ -205,18 +205,6 @@ fn mode_change(spec: At) {
     spec.field("volumeMode").with_path(&FieldPath::new("volumeMode")).immutable();
 }
 
-/// Only CSI volumes may have a VolumeAttributesClass, and its name must not be empty.
-fn attributes_class(spec: At) {
-    let class = spec.field("volumeAttributesClassName");
-    match class.value.as_str() {
-        None => return,
-        Some("") => class.required("an empty string is disallowed"),
-        Some(_) => class.check_text(machinery::names::dns1123_subdomain),
-    }
-    let csi = spec.field("csi").in_stage(CheckStage::Across);
-    csi.require("has to be specified when using volumeAttributesClassName");
-}
-
 /// The source and the node affinity of a volume are immutable.
 fn volume_changes(spec: At, old: &Value) {
     let mut source = spec.value.clone();
@@ -326,12 +314,8 @@ pub fn validate_volume(volume: At) {
         capacity.unsupported(&["storage"]);
     }
     spec.entries_of("capacity").for_each(|(_, amount)| capacity_amount(amount));
-    if spec.text("persistentVolumeReclaimPolicy") == "Recycle" && spec.text("hostPath.path") == "/" {
-        spec.field("persistentVolumeReclaimPolicy").forbidden("may not be 'recycle' for a hostPath mount of '/'");
-    }
     podspec::node_selector(spec.field("nodeAffinity.required"));
     volume_sources::source(volume.text("metadata.name"), spec);
-    attributes_class(spec);
     if let Some(old) = spec.old {
         volume_changes(spec, old);
         mode_change(spec);

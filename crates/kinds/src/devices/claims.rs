@@ -29,9 +29,7 @@ pub fn validate_class(at: At) {
     let is_native = !name.contains('/') || name.contains("kubernetes.io/");
     let is_extended =
         !is_native && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty();
-    if resource.is_given() && !is_extended {
-        resource.invalid("must be a valid extended resource name");
-    }
+    resource.invalid_if(resource.is_given() && !is_extended, "must be a valid extended resource name");
 }
 
 /// Whether two objects of a type have the same spec. Empty lists equal absent ones.
@@ -120,9 +118,7 @@ impl<'a> RequestNames<'a> {
         if parts.len() <= 2 {
             parts.iter().for_each(|part| at.shown_as_text(part).invalid_each(names::dns1123_label(part)));
         }
-        if parts.len() > 2 || !self.has(at.as_text()) {
-            at.or_empty().invalid(WHY);
-        }
+        at.or_empty().invalid_if(parts.len() > 2 || !self.has(at.as_text()), WHY);
     }
 
     /// Checks the references in a constraint or a configuration.

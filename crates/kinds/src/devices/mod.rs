@@ -63,66 +63,41 @@ fn items_mut<'a>(object: &'a mut Value, path: &[&str]) -> impl Iterator<Item = &
     at_mut(object, path).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-const NONE: Behaviour = Behaviour::NONE;
-
 /// `resource.k8s.io/v1beta1` has a form of its own; its objects are prepared and validated in the form of v1.
-const FLAT: Option<StoredAs> = Some(StoredAs {
+const FLAT: StoredAs = StoredAs {
     is_canonical: true,
     checked_path: Some(flat::stable_path),
     ..StoredAs::new(flat::to_stable, flat::to_flat)
-});
-
-const RESOURCE_CLAIM: Behaviour = Behaviour {
-    of: "resource.k8s.io/ResourceClaim",
-    validate: validate_claim,
-    status: Part { prepare: keep_allocated, validate: validate_status, ..Part::PLAIN },
-    hooks: Hooks::ResourceClaim,
-    ..NONE
 };
 
-const RESOURCE_SLICE: Behaviour = Behaviour {
-    of: "resource.k8s.io/ResourceSlice",
-    prepare: prepare_slice,
-    validate: validate_slice,
-    warnings: slice_warnings,
-    ..NONE
-};
+const RESOURCE_CLAIM: Behaviour = Behaviour::of("resource.k8s.io/ResourceClaim")
+    .validate(validate_claim)
+    .status(Part::PLAIN.prepare(keep_allocated).validate(validate_status))
+    .hooks(Hooks::ResourceClaim);
+
+const RESOURCE_SLICE: Behaviour = Behaviour::of("resource.k8s.io/ResourceSlice")
+    .prepare(prepare_slice)
+    .validate(validate_slice)
+    .warnings(slice_warnings);
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour { of: "resource.k8s.io/DeviceClass", validate: validate_class, name: declared_name, ..NONE },
-    Behaviour { of: "resource.k8s.io/v1beta1/DeviceClass", conversion: FLAT, ..NONE },
-    Behaviour {
-        of: "resource.k8s.io/DeviceTaintRule",
-        prepare: prepare_taint_rule,
-        validate: validate_taint_rule,
-        status: Part { validate: validate_conditions, ..Part::PLAIN },
-        ..NONE
-    },
+    Behaviour::of("resource.k8s.io/DeviceClass").validate(validate_class).name(declared_name),
+    Behaviour::of("resource.k8s.io/v1beta1/DeviceClass").conversion(FLAT),
+    Behaviour::of("resource.k8s.io/DeviceTaintRule")
+        .prepare(prepare_taint_rule)
+        .validate(validate_taint_rule)
+        .status(Part::PLAIN.validate(validate_conditions)),
     RESOURCE_CLAIM,
-    Behaviour {
-        of: "resource.k8s.io/v1beta1/ResourceClaim",
-        default: flat::default,
-        conversion: FLAT,
-        ..RESOURCE_CLAIM
-    },
-    Behaviour {
-        of: "resource.k8s.io/ResourceClaimTemplate",
-        validate: validate_claim_template,
-        hooks: Hooks::ResourceClaim,
-        ..NONE
-    },
-    Behaviour {
-        of: "resource.k8s.io/v1beta1/ResourceClaimTemplate",
-        default: flat::default,
-        conversion: FLAT,
-        hooks: Hooks::ResourceClaim,
-        ..NONE
-    },
+    RESOURCE_CLAIM.like("resource.k8s.io/v1beta1/ResourceClaim").default(flat::default).conversion(FLAT),
+    Behaviour::of("resource.k8s.io/ResourceClaimTemplate")
+        .validate(validate_claim_template)
+        .hooks(Hooks::ResourceClaim),
+    Behaviour::of("resource.k8s.io/v1beta1/ResourceClaimTemplate")
+        .default(flat::default)
+        .conversion(FLAT)
+        .hooks(Hooks::ResourceClaim),
     RESOURCE_SLICE,
-    Behaviour { of: "resource.k8s.io/v1beta1/ResourceSlice", conversion: FLAT, ..RESOURCE_SLICE },
-    Behaviour {
-        of: "resource.k8s.io/ResourcePoolStatusRequest",
-        status: Part { validate: pool_requests::validate_status, ..Part::PLAIN },
-        ..NONE
-    },
+    RESOURCE_SLICE.like("resource.k8s.io/v1beta1/ResourceSlice").conversion(FLAT),
+    Behaviour::of("resource.k8s.io/ResourcePoolStatusRequest")
+        .status(Part::PLAIN.validate(pool_requests::validate_status)),
 ];

@@ -49,9 +49,7 @@ fn expression(at: At) {
     if let Err(error) = cel::Program::new(&ENVIRONMENT, &checked) {
         return at.push(FieldError::internal(&at.path(), format!("program instantiation failed: {error}")));
     }
-    if cel::estimate(&ENVIRONMENT, &checked).max > COST_MAX {
-        at.forbidden("too complex, exceeds cost limit");
-    }
+    at.forbidden_if(cel::estimate(&ENVIRONMENT, &checked).max > COST_MAX, "too complex, exceeds cost limit");
 }
 
 /// The environment of selectors: the variable `device`, with attributes and capacities by domain and name.

@@ -26,15 +26,12 @@ const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
 pub fn validate_slice(at: At) {
     let spec = at.field("spec");
     fields::driver(spec.field("driver"));
-    pool(spec.field("pool"));
+    fields::pool(spec.field("pool.name"));
     spec.field("pool.name").immutable();
     spec.field("driver").immutable();
     // the Node's name is a pointer in Go
     spec.field("nodeName").shown_as_json().immutable();
     nodes(spec);
-    if spec.has("sharedCounters") && spec.has("devices") {
-        spec.shown_as_text("").invalid("only one of `sharedCounters` or `devices` is allowed");
-    }
     devices(spec);
     let counter_sets = spec.field("sharedCounters");
     if counter_sets.max_items(COUNTER_SETS_MAX) {
@@ -50,13 +47,6 @@ pub fn slice_warnings(slice: At) {
     if name != name.to_lowercase() {
         driver.warn(format!("driver names should be lowercase; {name:?} contains uppercase characters"));
     }
-}
-
-fn pool(pool: At) {
-    fields::pool(pool.field("name"));
-    let (slices, generation) = (pool.field_or_zero("resourceSliceCount"), pool.field_or_zero("generation"));
-    slices.at_least(1, "must be greater than zero");
-    generation.at_least(0, "must be greater than or equal to zero");
 }
 
 /// Reports items of a list whose `field` has the text of an earlier one.

@@ -4,12 +4,7 @@ pub mod slices;
 
 use resource::builtin::Behaviour;
 
-const NONE: Behaviour = Behaviour::NONE;
-
-pub static KINDS: &[Behaviour] = &[Behaviour {
-    of: "discovery.k8s.io/EndpointSlice",
-    prepare: slices::count_labels,
-    validate: slices::validate_slice,
-    warnings: slices::slice_warnings,
-    ..NONE
-}];
+pub static KINDS: &[Behaviour] = &[Behaviour::of("discovery.k8s.io/EndpointSlice")
+    .prepare(slices::count_labels)
+    .validate(slices::validate_slice)
+    .warnings(slices::slice_warnings)];

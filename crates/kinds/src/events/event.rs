@@ -48,9 +48,7 @@ pub fn validate_common(event: At, controller_name: &str) {
         (true, true) => matches!(namespace, "default" | "kube-system"),
         (true, false) => true,
     };
-    if !fits {
-        involved.invalid("does not match event.namespace");
-    }
+    involved.invalid_if(!fits, "does not match event.namespace");
     if !is_new_style {
         return;
     }

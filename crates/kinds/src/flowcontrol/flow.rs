@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use machinery::{Release, Value, json, names};
+use machinery::{Value, json, names};
 
 use resource::builtin::at::At;
 
@@ -56,9 +56,7 @@ fn fixed(at: At, go: &'static str, free: &[&str]) {
 }
 
 fn rules(rules: At) {
-    if rules.list("subjects").is_empty() {
-        rules.field("subjects").required("subjects must contain at least one value");
-    }
+    rules.field("subjects").required_if(rules.list("subjects").is_empty(), "subjects must contain at least one value");
     rules.items_of("subjects").for_each(subject);
     if rules.list("resourceRules").is_empty() && rules.list("nonResourceRules").is_empty() {
         rules.required("at least one of resourceRules and nonResourceRules has to be non-empty");
@@ -165,41 +163,15 @@ fn resource_rule(rule: At) {
     }
 }
 
-pub fn validate_level(at: At) {
-    let (spec, kind) = (at.field("spec"), at.field_or_empty("spec.type"));
-    let (exempt, limited) = (spec.field("exempt"), spec.field("limited"));
-    let is_exempt = at.text("metadata.name") == EXEMPT_FIELD;
-    if is_exempt != (kind.as_text() == "Exempt") {
-        kind.invalid("must be 'Exempt' if and only if `name` is 'exempt'");
-    }
-    match kind.as_text() {
-        "Exempt" => {
-            limited.forbid("must be nil if the type is not Limited");
-            shares(exempt);
-        }
-        "Limited" => {
-            exempt.forbid("must be nil if the type is Limited");
-            match limited.is_given() {
-                false => limited.required("must not be empty when type is Limited"),
-                true => limit(limited),
-            }
-        }
-        // declarative validation reports the missing type
-        "" if at.release() >= Release::V1_37 => {}
-        _ => kind.shown_as_json().one_of(&["Exempt", "Limited"]),
-    }
-    let free: &[&str] = if is_exempt { &[EXEMPT_FIELD] } else { &[] };
+/// The spec of a mandatory level is fixed, except that shares of the exempt one may change.
+pub fn fixed_level(at: At) {
+    let free: &[&str] = if at.text("metadata.name") == EXEMPT_FIELD { &[EXEMPT_FIELD] } else { &[] };
     fixed(at, "flowcontrol.PriorityLevelConfigurationSpec", free);
-}
-
-fn shares(level: At) {
-    level.field("nominalConcurrencyShares").at_least(0, "must be a non-negative integer");
-    level.field("lendablePercent").within(0..=100);
 }
 
 /// Validates the queues of a level. A hash picks the hand of each flow, and its bits limit the size of hands and the
 /// number of queues.
-fn queuing(queuing: At) {
+pub fn queuing(queuing: At) {
     const QUEUES_MAX: i64 = 10_000_000;
     const HASH_BITS: f64 = 60.0;
     let [length, queues_at, hand_at] =
@@ -221,21 +193,5 @@ fn queuing(queuing: At) {
         hand_at.invalid(format!(
             "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {HASH_BITS}"
         ));
-    }
-}
-
-fn limit(limited: At) {
-    shares(limited);
-    let why = "if specified, must be a non-negative integer";
-    limited.field("borrowingLimitPercent").at_least(0, why);
-    let response = limited.field("limitResponse");
-    let (kind, queues) = (response.field("type"), response.field("queuing"));
-    match (kind.as_text(), queues.is_given()) {
-        ("Reject", true) => queues.forbidden("must be nil if limited.limitResponse.type is not Limited"),
-        ("Reject", false) => {}
-        ("Queue", false) => queues.required("must not be empty if limited.limitResponse.type is Limited"),
-        ("Queue", true) => queuing(queues),
-        ("", _) if limited.release() >= Release::V1_37 => {}
-        _ => kind.shown_as_json().one_of(&["Queue", "Reject"]),
     }
 }

@@ -2,21 +2,15 @@
 
 pub mod flow;
 
-use resource::builtin::{Behaviour, Part};
-
-const NONE: Behaviour = Behaviour::NONE;
+use resource::builtin::{Behaviour, Check, Named, Part};
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour {
-        of: "flowcontrol.apiserver.k8s.io/FlowSchema",
-        validate: flow::validate_schema,
-        status: Part { validate: flow::validate_states, ..Part::PLAIN },
-        ..NONE
-    },
-    Behaviour {
-        of: "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration",
-        validate: flow::validate_level,
-        status: Part { validate: flow::validate_states, ..Part::PLAIN },
-        ..NONE
-    },
+    Behaviour::of("flowcontrol.apiserver.k8s.io/FlowSchema")
+        .validate(flow::validate_schema)
+        .status(Part::PLAIN.validate(flow::validate_states)),
+    Behaviour::of("flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration")
+        .status(Part::PLAIN.validate(flow::validate_states)),
 ];
+
+/// The checks that rules name.
+pub const CHECKS: Named<Check> = &[("fixed-level", flow::fixed_level), ("queuing", flow::queuing)];

@@ -4,11 +4,6 @@ pub mod storage_versions;
 
 use resource::builtin::{Behaviour, Part};
 
-const NONE: Behaviour = Behaviour::NONE;
-
-pub static KINDS: &[Behaviour] = &[Behaviour {
-    of: "internal.apiserver.k8s.io/StorageVersion",
-    name: |name, _| storage_versions::name_problems(name),
-    status: Part { validate: storage_versions::validate_status, ..Part::PLAIN },
-    ..NONE
-}];
+pub static KINDS: &[Behaviour] = &[Behaviour::of("internal.apiserver.k8s.io/StorageVersion")
+    .name(|name, _| storage_versions::name_problems(name))
+    .status(Part::PLAIN.validate(storage_versions::validate_status))];

@@ -5,11 +5,6 @@ pub mod runtime_classes;
 use crate::object_warnings;
 use resource::builtin::Behaviour;
 
-const NONE: Behaviour = Behaviour::NONE;
-
-pub static KINDS: &[Behaviour] = &[Behaviour {
-    of: "node.k8s.io/RuntimeClass",
-    validate: runtime_classes::validate,
-    warnings: object_warnings::of_runtime_class,
-    ..NONE
-}];
+pub static KINDS: &[Behaviour] = &[Behaviour::of("node.k8s.io/RuntimeClass")
+    .validate(runtime_classes::validate)
+    .warnings(object_warnings::of_runtime_class)];

@@ -19,13 +19,7 @@ pub fn validate_budget(at: At) {
     }
     for amount in amounts {
         let share = amount.as_text().strip_suffix('%').and_then(|share| share.parse::<u64>().ok());
-        if share.is_some_and(|share| share > 100) {
-            amount.invalid("must not be greater than 100%");
-        }
-    }
-    if amounts.iter().all(At::is_given) {
-        spec.shown_as_go("policy.PodDisruptionBudgetSpec")
-            .invalid("minAvailable and maxUnavailable cannot be both set");
+        amount.invalid_if(share.is_some_and(|share| share > 100), "must not be greater than 100%");
     }
 }
 

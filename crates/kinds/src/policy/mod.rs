@@ -4,22 +4,12 @@ pub mod budgets;
 
 use crate::names::any_name;
 use resource::builtin::checks::validate_conditions;
-use resource::builtin::{Behaviour, Further, Part, Review};
-
-const NONE: Behaviour = Behaviour::NONE;
+use resource::builtin::{Behaviour, Part, Review};
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour {
-        of: "policy/v1/Eviction",
-        review: Some(Review::Eviction),
-        further: Further { also_posted_as: &["policy/v1beta1"], ..Further::NONE },
-        ..NONE
-    },
-    Behaviour {
-        of: "policy/PodDisruptionBudget",
-        validate: budgets::validate_budget,
-        name: any_name,
-        status: Part { validate: validate_conditions, ..Part::PLAIN },
-        ..NONE
-    },
+    Behaviour::of("policy/v1/Eviction").review(Review::Eviction),
+    Behaviour::of("policy/PodDisruptionBudget")
+        .validate(budgets::validate_budget)
+        .name(any_name)
+        .status(Part::PLAIN.validate(validate_conditions)),
 ];

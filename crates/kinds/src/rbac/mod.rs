@@ -5,35 +5,21 @@ pub mod roles;
 use crate::names::path_segment;
 use resource::builtin::{Behaviour, Hooks};
 
-const NONE: Behaviour = Behaviour::NONE;
-
 pub static KINDS: &[Behaviour] = &[
-    Behaviour {
-        of: "rbac.authorization.k8s.io/ClusterRoleBinding",
-        validate: |at| roles::validate_binding(at, roles::RoleScope::Cluster),
-        name: path_segment,
-        hooks: Hooks::RoleBinding,
-        ..NONE
-    },
-    Behaviour {
-        of: "rbac.authorization.k8s.io/ClusterRole",
-        validate: roles::validate_cluster_role,
-        name: path_segment,
-        hooks: Hooks::Role,
-        ..NONE
-    },
-    Behaviour {
-        of: "rbac.authorization.k8s.io/RoleBinding",
-        validate: |at| roles::validate_binding(at, roles::RoleScope::Namespace),
-        name: path_segment,
-        hooks: Hooks::RoleBinding,
-        ..NONE
-    },
-    Behaviour {
-        of: "rbac.authorization.k8s.io/Role",
-        validate: |at| roles::validate_rules(at, roles::RoleScope::Namespace),
-        name: path_segment,
-        hooks: Hooks::Role,
-        ..NONE
-    },
+    Behaviour::of("rbac.authorization.k8s.io/ClusterRoleBinding")
+        .validate(|at| roles::validate_binding(at, roles::RoleScope::Cluster))
+        .name(path_segment)
+        .hooks(Hooks::RoleBinding),
+    Behaviour::of("rbac.authorization.k8s.io/ClusterRole")
+        .validate(roles::validate_cluster_role)
+        .name(path_segment)
+        .hooks(Hooks::Role),
+    Behaviour::of("rbac.authorization.k8s.io/RoleBinding")
+        .validate(|at| roles::validate_binding(at, roles::RoleScope::Namespace))
+        .name(path_segment)
+        .hooks(Hooks::RoleBinding),
+    Behaviour::of("rbac.authorization.k8s.io/Role")
+        .validate(|at| roles::validate_rules(at, roles::RoleScope::Namespace))
+        .name(path_segment)
+        .hooks(Hooks::Role),
 ];

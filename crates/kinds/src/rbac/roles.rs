@@ -20,9 +20,7 @@ pub fn validate_rules(role: At, scope: RoleScope) {
 
 fn rule(rule: At, scope: RoleScope) {
     let need = |name: &str, why: &str| {
-        if rule.list(name).is_empty() {
-            rule.field(name).required(why);
-        }
+        rule.field(name).required_if(rule.list(name).is_empty(), why);
     };
     need("verbs", "verbs must contain at least one value");
     if rule.list("nonResourceURLs").is_empty() {
@@ -30,9 +28,7 @@ fn rule(rule: At, scope: RoleScope) {
         return need("resources", "resource rules must supply at least one resource");
     }
     let urls = rule.field("nonResourceURLs");
-    if scope == RoleScope::Namespace {
-        urls.invalid("namespaced rules cannot apply to non-resource URLs");
-    }
+    urls.invalid_if(scope == RoleScope::Namespace, "namespaced rules cannot apply to non-resource URLs");
     if ["apiGroups", "resources", "resourceNames"].iter().any(|name| !rule.list(name).is_empty()) {
         urls.invalid("rules cannot apply to both regular resources and non-resource URLs");
     }
@@ -48,9 +44,7 @@ pub fn validate_cluster_role(at: At) {
     for selector in aggregation.items_of("clusterRoleSelectors") {
         let before = selector.count();
         label_selector(selector);
-        if selector.count() > before {
-            selector.shown_verbatim("null").invalid("invalid label selector.");
-        }
+        selector.shown_verbatim("null").invalid_if(selector.count() > before, "invalid label selector.");
     }
 }
 

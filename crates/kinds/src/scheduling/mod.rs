@@ -7,31 +7,17 @@ use resource::builtin::checks::validate_conditions;
 use resource::builtin::{Behaviour, Part};
 use resource::rules::Deletion;
 
-const NONE: Behaviour = Behaviour::NONE;
-
 const SYSTEM_PRIORITY: &str = "this is a system priority class and cannot be deleted";
 
 pub static KINDS: &[Behaviour] = &[
-    Behaviour {
-        of: "scheduling.k8s.io/PriorityClass",
-        prepare: priority_classes::prepare_priority_class,
-        validate: priority_classes::validate_priority_class,
-        deletion: Deletion {
+    Behaviour::of("scheduling.k8s.io/PriorityClass")
+        .prepare(priority_classes::prepare_priority_class)
+        .validate(priority_classes::validate_priority_class)
+        .deletion(Deletion {
             permanent: &[("system-cluster-critical", SYSTEM_PRIORITY), ("system-node-critical", SYSTEM_PRIORITY)],
             ..Deletion::DEFAULT
-        },
-        ..NONE
-    },
-    Behaviour {
-        of: "scheduling.k8s.io/PodGroup",
-        validate: workload_groups::validate_group,
-        status: Part { validate: workload_groups::validate_group_status, ..Part::PLAIN },
-        ..NONE
-    },
-    Behaviour { of: "scheduling.k8s.io/Workload", validate: workload_groups::validate_workload, ..NONE },
-    Behaviour {
-        of: "scheduling.k8s.io/CompositePodGroup",
-        status: Part { validate: validate_conditions, ..Part::PLAIN },
-        ..NONE
-    },
+        }),
+    Behaviour::of("scheduling.k8s.io/PodGroup").status(Part::PLAIN.validate(workload_groups::validate_group_status)),
+    Behaviour::of("scheduling.k8s.io/Workload").validate(workload_groups::validate_workload),
+    Behaviour::of("scheduling.k8s.io/CompositePodGroup").status(Part::PLAIN.validate(validate_conditions)),
 ];

@@ -77,13 +77,6 @@ fn without_children(template: At) {
     template.items_of(COMPOSITES).for_each(without_children);
 }
 
-pub fn validate_group(at: At) {
-    let spec = at.field("spec");
-    if !at.is_update() && spec.has("parentCompositePodGroupName") && !spec.has("workloadRef") {
-        spec.field("workloadRef").required("must be set when parentCompositePodGroupName is set");
-    }
-}
-
 pub fn validate_group_status(at: At) {
     checks::validate_conditions(at);
     let known: HashSet<&str> = at.texts("spec.resourceClaims", "name");

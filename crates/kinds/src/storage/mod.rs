@@ -6,33 +6,18 @@ use crate::core::volumes;
 use crate::object_warnings;
 use resource::builtin::{Behaviour, Part};
 
-const NONE: Behaviour = Behaviour::NONE;
-
 pub static KINDS: &[Behaviour] = &[
-    Behaviour {
-        of: "storage.k8s.io/CSIDriver",
-        validate: storage_kinds::validate_driver,
-        warnings: volumes::driver_warnings,
-        ..NONE
-    },
-    Behaviour { of: "storage.k8s.io/CSINode", validate: storage_kinds::validate_node, ..NONE },
-    Behaviour {
-        of: "storage.k8s.io/CSIStorageCapacity",
-        validate: storage_kinds::validate_capacity,
-        warnings: object_warnings::of_capacity,
-        ..NONE
-    },
-    Behaviour {
-        of: "storage.k8s.io/StorageClass",
-        validate: storage_kinds::validate_class,
-        warnings: object_warnings::of_class,
-        ..NONE
-    },
-    Behaviour {
-        of: "storage.k8s.io/VolumeAttachment",
-        validate: storage_kinds::validate_attachment,
-        status: Part { validate: storage_kinds::validate_attachment_status, ..Part::PLAIN },
-        ..NONE
-    },
-    Behaviour { of: "storage.k8s.io/VolumeAttributesClass", validate: storage_kinds::validate_attributes, ..NONE },
+    Behaviour::of("storage.k8s.io/CSIDriver")
+        .validate(storage_kinds::validate_driver)
+        .warnings(volumes::driver_warnings),
+    Behaviour::of("storage.k8s.io/CSINode").validate(storage_kinds::validate_node),
+    Behaviour::of("storage.k8s.io/CSIStorageCapacity")
+        .validate(storage_kinds::validate_capacity)
+        .warnings(object_warnings::of_capacity),
+    Behaviour::of("storage.k8s.io/StorageClass")
+        .validate(storage_kinds::validate_class)
+        .warnings(object_warnings::of_class),
+    Behaviour::of("storage.k8s.io/VolumeAttachment")
+        .validate(storage_kinds::validate_attachment)
+        .status(Part::PLAIN.validate(storage_kinds::validate_attachment_status)),
 ];

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use machinery::quantity::Quantity;
 use machinery::{Value, names};
 
 use crate::core::volumes;
@@ -46,9 +45,7 @@ pub fn validate_node(at: At) {
     let (spec, mut known) = (at.field("spec"), HashSet::new());
     spec.items_of("drivers").for_each(|driver| driver.field_or_empty("name").unique(&mut known));
     for driver in spec.items_of("drivers") {
-        if driver.text("nodeID").len() > ID_BYTES_MAX {
-            driver.field("nodeID").invalid("must be 256 characters or less");
-        }
+        driver.field("nodeID").invalid_if(driver.text("nodeID").len() > ID_BYTES_MAX, "must be 256 characters or less");
         // upstream reports keys at the path of their driver
         let mut known = HashSet::new();
         for key in driver.items_of("topologyKeys").map(|key| driver.with_value(key.value)) {
@@ -95,20 +92,6 @@ pub fn validate_class(at: At) {
 
 pub fn validate_capacity(at: At) {
     selector_operators(at.field("nodeTopology"));
-    let capacity = at.field("capacity");
-    if capacity.is_given() && Quantity::of(capacity.value).is_ok_and(|amount| amount.signum() < 0) {
-        capacity.invalid("must be greater than or equal to 0");
-    }
-}
-
-/// The driver and the parameters of a VolumeAttributesClass are immutable.
-pub fn validate_attributes(at: At) {
-    for name in ["driverName", "parameters"] {
-        let field = at.field(name);
-        if field.old.is_some_and(|old| old != field.value) {
-            field.forbidden(format!("updates to {name} are forbidden."));
-        }
-    }
 }
 
 pub fn validate_attachment_status(at: At) {

@@ -41,9 +41,7 @@ pub fn validate_status(at: At) {
     }
     conditions(status);
     let known = version.old_text();
-    if !known.is_empty() && known != version.as_text() {
-        version.invalid("field is immutable");
-    }
+    version.invalid_if(!known.is_empty() && known != version.as_text(), "field is immutable");
     let (new, old) = (status.value, status.old.unwrap_or(&Value::Null));
     let impossible = [
         (

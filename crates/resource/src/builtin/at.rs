@@ -4,8 +4,9 @@
 //! place refers to the one above it: only an error needs the whole path, and few objects have errors.
 //!
 //! `field…`, `item…` and `entry…` step down; `with_…`, `shown_…`, `in_stage` and `or_empty` return the same place with something
-//! changed. A method that is named after an error (`invalid`, `duplicate`) always reports it; one that is named after a requirement
-//! (`require…`, `check_…`, `one_of`, `within`, `immutable`) reports a violation.
+//! changed. A method that is named after an error (`invalid`, `duplicate`) always reports it, and with `_if` at its end if the
+//! condition holds; one that is named after a requirement (`require…`, `check_…`, `one_of`, `within`, `immutable`) reports a
+//! violation.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -54,10 +55,18 @@ pub struct FoundError {
     pub stage: CheckStage,
 }
 
+/// Which rules of a type are checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CheckedRules {
+    All,
+    /// Those that hold under a condition.
+    Conditional,
+}
+
 /// The rules of types, for code that checks a part of an object by them.
 pub trait TypeRules: Sync {
     /// Reports violations of the rules of a type.
-    fn check(&'static self, at: At, go: &'static str);
+    fn check(&'static self, at: At, go: &'static str, rules: CheckedRules);
 
     /// The fields of a struct of which one is to be set.
     fn union_of(&'static self, go: &'static str) -> &'static [&'static str];
@@ -175,7 +184,7 @@ static ZERO: Value = Value::Int(0);
 static NO_TEXT: Value = Value::String(machinery::Text::new_static(""));
 
 /// The value at a path of fields, separated by dots; null if it is absent.
-fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
+pub fn find<'v>(value: &'v Value, path: &str) -> &'v Value {
     path.split('.').try_fold(value, |value, name| value.get(name)).unwrap_or(&NOTHING)
 }
 
@@ -422,7 +431,12 @@ impl<'v> At<'_, 'v> {
 
     /// Reports violations of the rules of a type, if there are rules.
     pub fn check_type(&self, go: &'static str) {
-        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go));
+        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::All));
+    }
+
+    /// As [`At::check_type`], but only of the rules that hold under a condition.
+    pub fn check_conditions(&self, go: &'static str) {
+        self.report.rules.into_iter().for_each(|rules| rules.check(*self, go, CheckedRules::Conditional));
     }
 
     /// The fields of a struct of which one is to be set.
@@ -458,6 +472,27 @@ impl<'v> At<'_, 'v> {
 
     pub fn invalid(&self, why: impl Into<String>) {
         self.about(|path, value| FieldError::invalid(path, value, why));
+    }
+
+    /// As [`At::required`], if the condition holds.
+    pub fn required_if(&self, is_wrong: bool, why: &str) {
+        if is_wrong {
+            self.required(why);
+        }
+    }
+
+    /// As [`At::forbidden`], if the condition holds.
+    pub fn forbidden_if(&self, is_wrong: bool, why: &str) {
+        if is_wrong {
+            self.forbidden(why);
+        }
+    }
+
+    /// As [`At::invalid`], if the condition holds.
+    pub fn invalid_if(&self, is_wrong: bool, why: &str) {
+        if is_wrong {
+            self.invalid(why);
+        }
     }
 
     /// Reports each of these problems.

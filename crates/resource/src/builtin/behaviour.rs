@@ -2,27 +2,40 @@
 
 use std::sync::LazyLock;
 
-use machinery::{FieldError, Release, Value, names};
+use machinery::{Release, Value, names};
 use schema::apply::FieldSet;
 
 use super::at::At;
 use super::defaults::restore;
 use crate::rules::Deletion;
 
-/// The functions of a kind, or of one version of it.
+/// The functions of a kind, or of one version of it, made by a chain of calls: `Behaviour::of("v1/Pod").default(…)`.
 pub struct Behaviour {
     /// `GROUP/KIND`, or `GROUP/VERSION/KIND` for one version; the core group has no name, but a version.
     pub of: &'static str,
+    /// Where objects are.
+    pub objects: Objects,
     /// Sets defaults that the table of rules does not have.
     pub default: fn(&mut Value),
     /// Changes an object before it is validated. The second argument is the stored object.
     pub prepare: fn(&mut Value, Option<&Value>),
+    /// Before an object is stored, sets the defaults that depend on what was prepared. kube-apiserver sets them when it
+    /// reads the stored object.
+    pub complete_stored: fn(&mut Value),
+    /// The object to validate, if it is not the object itself.
+    pub validated: fn(&Value) -> Option<Value>,
     /// The errors that the table of rules does not report.
     pub validate: fn(At),
     /// Warnings about fields and values that are accepted but discouraged.
     pub warnings: fn(At),
+    /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
+    pub early_warnings: fn(At),
     /// The problems of a name.
     pub name: fn(&str, Release) -> Vec<String>,
+    /// The fields that the main endpoint resets, if these are not just the status.
+    pub resets: Option<fn() -> &'static FieldSet>,
+    /// The conditions of an object's row in a table.
+    pub row_conditions: fn(&Value) -> Option<Value>,
     /// The status endpoint.
     pub status: Part,
     /// The other subresources that write a part of the object, by name.
@@ -32,9 +45,16 @@ pub struct Behaviour {
     pub deletion: Deletion,
     /// Additional work of the verbs around writes.
     pub hooks: Hooks,
-    /// The review that handles a POST, if objects of the kind are not stored.
-    pub review: Option<Review>,
-    pub further: Further,
+}
+
+/// Where the objects of a kind are.
+#[derive(Clone, Copy)]
+pub enum Objects {
+    Stored,
+    /// Nowhere: this review handles a POST.
+    Reviewed(Review),
+    /// They are computed when they are read.
+    Computed(fn() -> Vec<Value>),
 }
 
 /// The strategy of a subresource that writes a part of the object.
@@ -94,66 +114,90 @@ pub enum Review {
     Eviction,
 }
 
-/// Behaviour that only a few kinds have.
-pub struct Further {
-    /// Rejects the body of a create or an update before any of its fields are reset.
-    pub check_body: fn(&Value) -> Option<FieldError>,
-    /// Further values of `apiVersion` that a body may have: versions with the same fields, of which nothing is stored.
-    pub also_posted_as: &'static [&'static str],
-    /// Warnings about a new object before it is prepared. They are sent even if the object is refused.
-    pub early_warnings: fn(At),
-    /// The object to validate, if it is not the object itself.
-    pub validated: fn(&Value) -> Option<Value>,
-    /// Before an object is stored, sets the defaults that depend on what was prepared. kube-apiserver sets them when it
-    /// reads the stored object.
-    pub complete_stored: fn(&mut Value),
-    /// The fields that the main endpoint resets, if these are not just the status.
-    pub resets: Option<fn() -> &'static FieldSet>,
-    /// The objects of a kind whose objects are computed when they are read.
-    pub computed: Option<fn() -> Vec<Value>>,
-    /// The conditions of an object's row in a table.
-    pub row_conditions: fn(&Value) -> Option<Value>,
+/// Methods of a type that set a field of it.
+macro_rules! setters {
+    ($of:ident $($field:ident: $type:ty),*) => {
+        impl $of {
+            $(pub const fn $field(mut self, $field: $type) -> $of {
+                self.$field = $field;
+                self
+            })*
+        }
+    };
 }
 
+setters!(Behaviour
+    default: fn(&mut Value), prepare: fn(&mut Value, Option<&Value>), complete_stored: fn(&mut Value),
+    validated: fn(&Value) -> Option<Value>, validate: fn(At), warnings: fn(At), early_warnings: fn(At),
+    name: fn(&str, Release) -> Vec<String>, row_conditions: fn(&Value) -> Option<Value>, status: Part,
+    parts: &'static [(&'static str, Part)], deletion: Deletion, hooks: Hooks
+);
+setters!(Part prepare: fn(&mut Value, &Value), validate: fn(At), warnings: fn(At));
+
 impl Behaviour {
-    pub const NONE: Behaviour = Behaviour {
-        of: "",
-        default: |_| {},
-        prepare: |_, _| {},
-        validate: |_| {},
-        warnings: |_| {},
-        name: |name, _| names::dns1123_subdomain(name),
-        status: Part::PLAIN,
-        parts: &[],
-        conversion: None,
-        deletion: Deletion::DEFAULT,
-        hooks: Hooks::None,
-        review: None,
-        further: Further::NONE,
-    };
+    /// The behaviour of a kind without functions of its own.
+    pub const fn of(of: &'static str) -> Behaviour {
+        Behaviour {
+            of,
+            objects: Objects::Stored,
+            default: |_| {},
+            prepare: |_, _| {},
+            complete_stored: |_| {},
+            validated: |_| None,
+            validate: |_| {},
+            warnings: |_| {},
+            early_warnings: |_| {},
+            name: |name, _| names::dns1123_subdomain(name),
+            resets: None,
+            row_conditions: |_| None,
+            status: Part::PLAIN,
+            parts: &[],
+            conversion: None,
+            deletion: Deletion::DEFAULT,
+            hooks: Hooks::None,
+        }
+    }
+
+    /// The same functions for another kind or version.
+    pub const fn like(mut self, of: &'static str) -> Behaviour {
+        self.of = of;
+        self
+    }
+
+    pub const fn review(mut self, review: Review) -> Behaviour {
+        self.objects = Objects::Reviewed(review);
+        self
+    }
+
+    pub const fn computed(mut self, all: fn() -> Vec<Value>) -> Behaviour {
+        self.objects = Objects::Computed(all);
+        self
+    }
+
+    pub const fn resets(mut self, fields: fn() -> &'static FieldSet) -> Behaviour {
+        self.resets = Some(fields);
+        self
+    }
+
+    pub const fn conversion(mut self, conversion: StoredAs) -> Behaviour {
+        self.conversion = Some(conversion);
+        self
+    }
 }
 
 impl Part {
     pub const PLAIN: Part = Part { prepare: |_, _| {}, validate: |_| {}, warnings: |_| {}, reset: None };
+
+    pub const fn reset(mut self, fields: fn() -> &'static FieldSet) -> Part {
+        self.reset = Some(fields);
+        self
+    }
 }
 
 impl StoredAs {
     pub const fn new(to_stored: fn(Value) -> Value, to_shown: fn(Value) -> Value) -> StoredAs {
         StoredAs { to_stored, to_shown, is_canonical: false, checked_path: None }
     }
-}
-
-impl Further {
-    pub const NONE: Further = Further {
-        check_body: |_| None,
-        also_posted_as: &[],
-        early_warnings: |_| {},
-        validated: |_| None,
-        complete_stored: |_| {},
-        resets: None,
-        computed: None,
-        row_conditions: |_| None,
-    };
 }
 
 impl std::fmt::Debug for Part {
@@ -163,7 +207,7 @@ impl std::fmt::Debug for Part {
 }
 
 /// How the server itself writes what follows from a posted object, such as a binding.
-pub static AS_SERVER: Part = Part { prepare: keep_owners, reset: Some(|| &NO_RESETS), ..Part::PLAIN };
+pub static AS_SERVER: Part = Part::PLAIN.prepare(keep_owners).reset(|| &NO_RESETS);
 
 /// Keeps managedFields as they are, since writes by the server itself have no field manager.
 fn keep_owners(object: &mut Value, old: &Value) {

@@ -17,7 +17,7 @@ pub mod rules;
 mod served;
 mod source;
 
-pub use behaviour::{Behaviour, Further, Hooks, NO_RESETS, Part, Review, StoredAs};
+pub use behaviour::{Behaviour, Hooks, NO_RESETS, Objects, Part, Review, StoredAs};
 pub use catalogue::{
     Availability, BuiltIn, Catalogue, Connect, Generation, Key, Labels, OwnEndpoint, OwnSubresource, Shaped,
     StatusFacts, StatusMetadata, list as names_in,
@@ -151,7 +151,7 @@ impl BuiltIn {
 
     /// The errors of an object: first those of the kind's own code, then those of the rules of its types.
     pub fn errors(&self, object: &Value, old: Option<&Value>, release: Release) -> Vec<FieldError> {
-        let validated = (self.behaviour.further.validated)(object);
+        let validated = (self.behaviour.validated)(object);
         let object = validated.as_ref().unwrap_or(object);
         let found = at::found_in(self.catalogue.rules(), object, old, release, |at| {
             (self.behaviour.validate)(at);
@@ -167,7 +167,7 @@ impl BuiltIn {
 
     /// The warnings about a new object before it is prepared.
     pub fn early_warnings(&self, object: &Value, release: Release) -> Vec<String> {
-        at::warnings_of(object, None, release, self.behaviour.further.early_warnings)
+        at::warnings_of(object, None, release, self.behaviour.early_warnings)
     }
 
     /// The warnings about a written status.

@@ -67,7 +67,7 @@ impl Sources {
 
     /// The behaviour of a version of a kind: its own, or that of the kind.
     pub(super) fn behaviour_of(&self, group: &str, api_version: &str, kind: &str) -> &'static Behaviour {
-        static NONE: Behaviour = Behaviour::NONE;
+        static NONE: Behaviour = Behaviour::of("");
         let of_kind = |entry: &'static Behaviour| Some((entry.of.strip_suffix(kind)?.strip_suffix('/')?, entry));
         let found =
             |wanted: &str| self.behaviours().filter_map(of_kind).find(|(of, _)| *of == wanted).map(|(_, entry)| entry);

@@ -8,7 +8,7 @@ use machinery::patch::RawKind;
 use machinery::patch::strategic_merge::PatchMeta;
 use machinery::types::message_name;
 use machinery::value::{Decoded, key_order};
-use machinery::{FieldError, Release, Status, Text, Value};
+use machinery::{FieldError, FieldPath, Release, Status, Text, Value};
 use objects::Key;
 use schema::shape;
 
@@ -39,8 +39,7 @@ impl Codec for BuiltInCodec {
         if document.format == Format::Json && !duplicates.is_empty() {
             object = self.row_of(&object).joined(document.bytes());
         }
-        let posted_as = self.row.behaviour.further.also_posted_as.iter();
-        let posted_as = posted_as.copied().find(|version| object.str_at(&["apiVersion"]) == *version);
+        let posted_as = self.row.also_posted_as.filter(|version| object.str_at(&["apiVersion"]) == *version);
         if posted_as.is_some() {
             object.set_at(&["apiVersion"], Value::String(self.at.api_version()));
         }
@@ -60,8 +59,9 @@ impl Codec for BuiltInCodec {
         if posted_as.is_none() {
             self.at.body_type().check_version(&given)?;
         }
-        if let Some(error) = (self.row.behaviour.further.check_body)(&object) {
-            let name = object.str_at(&["metadata", "name"]);
+        let (name, namespace) = (object.str_at(&["metadata", "name"]), object.str_at(&["metadata", "namespace"]));
+        if self.row.refuses_namespaces && !namespace.is_empty() {
+            let error = FieldError::forbidden(&FieldPath::new("metadata.namespace"), "not allowed on this type");
             return Err(Status::invalid(self.row.group, self.row.kind, name, &[error]));
         }
         Ok(object)

@@ -107,7 +107,7 @@ impl Strategy for BuiltInStrategy {
     }
 
     fn reset_fields(&self, version: &Version) -> Option<&'static FieldSet> {
-        let own = self.0.row.behaviour.further.resets.map(|resets| resets());
+        let own = self.0.row.behaviour.resets.map(|resets| resets());
         own.or(version.status.then_some(&reset::STATUS))
     }
 

@@ -208,8 +208,7 @@ impl Table {
             Include::Object => object.clone(),
         };
         let mut row: Value = [("cells", cells), ("object", shown)].into();
-        if let Some(conditions) = self.built_in.and_then(|built_in| (built_in.behaviour.further.row_conditions)(object))
-        {
+        if let Some(conditions) = self.built_in.and_then(|built_in| (built_in.behaviour.row_conditions)(object)) {
             row.set_at(&["conditions"], conditions);
         }
         row

@@ -271,7 +271,7 @@ impl Request {
 
     /// All objects of the kind, if they are computed instead of stored, such as ComponentStatuses.
     pub(super) fn computed(&self) -> Option<Vec<Value>> {
-        self.resource.built_in().and_then(|row| row.behaviour.further.computed).map(|all| all())
+        self.resource.built_in().and_then(|row| row.computed()).map(|all| all())
     }
 
     /// The object as the endpoint shows it: in the version of the request, or the view of a subresource.

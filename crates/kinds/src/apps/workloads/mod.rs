@@ -158,9 +158,7 @@ pub fn template(at: At) {
 pub fn validate_controller(at: At) {
     let spec = at.field("spec");
     let selector = spec.field("selector");
-    if selector.value.as_object().is_none_or(Map::is_empty) {
-        selector.required("");
-    }
+    selector.required_if(selector.value.as_object().is_none_or(Map::is_empty), "");
     if !spec.has("template") {
         return spec.field("template").required("");
     }
@@ -168,31 +166,11 @@ pub fn validate_controller(at: At) {
     of_workload(spec, at.text("kind"), Some(&wanted));
 }
 
-/// Validates the numbers in a status, none of which may exceed the number of replicas.
-pub fn validate_replicas(at: At) {
-    let status = at.field("status");
-    let number = |name: &str| status.int(name).unwrap_or_default();
-    let parts: &[&str] = match at.text("kind") {
-        "Deployment" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
-        "StatefulSet" => &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
-        _ => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
-    };
-    for name in parts.iter().filter(|name| number(name) > number("replicas")) {
-        status.field_or_zero(name).invalid("cannot be greater than status.replicas");
-    }
-    if number("availableReplicas") > number("readyReplicas") {
-        let why = if at.text("kind") == "StatefulSet" { "status.readyReplicas" } else { "readyReplicas" };
-        status.field_or_zero("availableReplicas").invalid(format!("cannot be greater than {why}"));
-    }
-    validate_collisions(at);
-}
-
 /// The number of collisions of names with hashes may only grow, since the next hash depends on it.
-pub fn validate_collisions(at: At) {
-    let status = at.field("status");
-    let count = status.field_or_zero("collisionCount");
-    let before = at.old.and_then(|old| old.at(&["status", "collisionCount"])).and_then(Value::as_int);
-    if before.is_some_and(|before| status.int("collisionCount").is_none_or(|now| now < before)) {
+pub fn not_decremented(count: At) {
+    let before = count.old.and_then(Value::as_int);
+    if before.is_some_and(|before| count.value.as_int().is_none_or(|now| now < before)) {
+        let count = if count.is_given() { count } else { count.with_value(&Value::Int(0)) };
         count.invalid("cannot be decremented");
     }
 }

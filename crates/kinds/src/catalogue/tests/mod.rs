@@ -8,7 +8,7 @@ use crate::catalogue::CATALOGUE;
 use crate::certificates::requests;
 use crate::{cells, hiding, rule_checks, stages};
 use machinery::{Release, Value};
-use resource::builtin::at::{self, At};
+use resource::builtin::at;
 use resource::builtin::{BuiltIn, Catalogue, GroupSource, Sources};
 
 /// The row that a test is about.
@@ -32,7 +32,7 @@ pub fn catalogue_of(source: GroupSource) -> &'static Catalogue {
 fn every_kind_has_its_type() {
     for row in CATALOGUE.rows() {
         assert_eq!(row.structure().name(), row.kind, "{}", row.api_version);
-        let may_have_status = row.status.is_some() || row.behaviour.review.is_some();
+        let may_have_status = row.status.is_some() || row.review().is_some();
         assert!(row.zero().get("status").is_none() || may_have_status, "{}", row.kind);
     }
 }
@@ -92,19 +92,19 @@ fn errors_of_changes_follow_those_of_the_new_object() {
 
 /// The errors of a part of an object, as texts.
 fn errors_of_part(api_version: &str, kind: &str, part: &str, old: &str, new: &str) -> Vec<String> {
-    let behaviour = row_named(api_version, kind).behaviour;
+    let row = row_named(api_version, kind);
     let typed = |text: &str| {
         let mut object = machinery::yaml::decode(text.as_bytes()).unwrap().value;
         object.set_at(&["kind"], Value::from(kind));
         object
     };
     let (new, old) = (typed(new), (!old.is_empty()).then(|| typed(old)));
-    let check = |at: At| match part {
-        "conditions" => requests::conditions(at.field("status")),
-        "status" => (behaviour.status.validate)(at),
-        _ => (behaviour.validate)(at),
+    let (old, release) = (old.as_ref(), Release::NEWEST);
+    let found = match part {
+        "conditions" => at::errors_of(&new, old, release, |at| requests::conditions(at.field("status"))),
+        "status" => row.status_errors(&new, old.unwrap_or(&Value::Null), release),
+        _ => row.errors(&new, old, release),
     };
-    let found = at::errors_of(&new, old.as_ref(), Release::NEWEST, check);
     found.iter().map(ToString::to_string).collect()
 }
 

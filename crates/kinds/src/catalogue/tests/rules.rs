@@ -7,7 +7,7 @@ use resource::builtin::GroupSource;
 use resource::builtin::at::{CheckStage, FoundError, errors_of};
 use resource::builtin::rules::{Pass, Ruled, check, drop_gated, in_order, set_defaults};
 
-use super::problem;
+use super::{catalogue_of, problem};
 
 fn ruled(name: &'static str) -> &'static Ruled {
     of(name).unwrap()
@@ -53,10 +53,52 @@ fn every_line_has_a_meaning() {
         ("core.v1.EnvVar name +if type=a", "unknown field"),
         ("core.v1.PodSpec containers +unique name,zog", "unknown field"),
         ("core.v1.EnvVar name gated Zog", "unknown gate"),
+        ("core.v1.EnvVar name if value", "no finding"),
+        ("core.v1.EnvVar name if value refused", "unknown finding"),
+        ("core.v1.EnvVar name if value check zog", "unknown check"),
+        ("core.v1.EnvVar name if value invalid:zog why", "unknown form of a value"),
+        ("core.v1.EnvVar name if valueFrom.zog=a required", "unknown field"),
+        ("core.v1.EnvVar name if value.zog required", "unknown field"),
+        ("core.v1.EnvVar zog if value required", "unknown field"),
+        ("core.v1.EnvVar name if value[a] required", "no field and values"),
+        ("core.v1.EnvVar name if since=1.x required", "no release"),
+        ("core.v1.EnvVar name if@zog value required", "unknown stage"),
     ] {
         let text: &'static str = format!("# a comment\n{line}").leak();
         let found = problem(GroupSource { folder: "group", rules: text, ..GroupSource::EMPTY });
         assert_eq!(found, Some(format!("group/rules.txt:2: {want}: {line}")));
+    }
+}
+
+#[test]
+fn findings_depend_on_conditions() {
+    const LINES: &str = "batch.v1.JobStatus failed if .<was:.,since=1.36 invalid less
+batch.v1.JobStatus ready if .>active forbidden more
+batch.v1.JobStatus startTime if !.,conditions{Complete} required missing
+batch.v1.JobStatus completionTime if .<startTime invalid:null early
+batch.v1.JobStatus completedIndexes if was:.!=,.=,changed:. invalid gone
+batch.v1.JobStatus conditions if #.>1,!.[type=A|B] in none
+batch.v1.JobStatus . if uncountedTerminatedPods.failed[],!update invalid:empty counted";
+    let of = catalogue_of(GroupSource { rules: LINES, ..GroupSource::EMPTY }).rules().of("batch.v1.JobStatus");
+    let done = |kind: &str, status: &str| json!({"type": (kind), "status": (status)});
+    for (status, old, want) in [
+        (json!({"failed": 1, "ready": 1, "active": 1}), json!({"failed": 1}), ""),
+        (json!({"ready": 1}), json!({"failed": 1}), "failed: Invalid value: 0: less|ready: Forbidden: more"),
+        (json!({"conditions": [(done("Complete", "False"))]}), json!({}), ""),
+        (json!({"conditions": [(done("Complete", "True"))]}), json!({}), "startTime: Required value: missing"),
+        (
+            json!({"startTime": "2026-01-01T00:00:01Z", "completionTime": "2026-01-01T00:00:00Z"}),
+            json!({}),
+            "completionTime: Invalid value: null: early",
+        ),
+        (json!({}), json!({"completedIndexes": "0"}), "completedIndexes: Invalid value: \"\": gone"),
+        (json!({"conditions": [(done("A", "")), (done("C", ""))]}), json!({}), ""),
+        (json!({"uncountedTerminatedPods": {"failed": ["a"]}}), json!({}), ""),
+        (json!({"uncountedTerminatedPods": {"failed": ["a"]}}), Value::Null, ": Invalid value: \"\": counted"),
+    ] {
+        let old = Some(&old).filter(|old| !old.is_null());
+        let found = errors_of(&status, old, Release::NEWEST, |at| check(Pass::Conditional, at, of));
+        assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"), want, "{status}");
     }
 }
 

@@ -79,7 +79,7 @@ fn every_entry_is_that_of_a_kind() {
 #[test]
 fn entries_agree_with_the_facts() {
     for row in CATALOGUE.rows() {
-        let verbs = match (row.behaviour.review, row.behaviour.further.computed) {
+        let verbs = match (row.review(), row.computed()) {
             (Some(_), _) => "create",
             (_, Some(_)) => "get,list",
             _ if row.kind == "Namespace" => row.verbs,
@@ -204,6 +204,6 @@ fn types_are_known_by_version_and_kind() {
 
 #[test]
 fn every_review_is_listed() {
-    let reviews = CATALOGUE.kinds().filter(|row| row.behaviour.review.is_some() && !row.group.is_empty());
+    let reviews = CATALOGUE.kinds().filter(|row| row.review().is_some() && !row.group.is_empty());
     assert_eq!(reviews.map(|row| format!("{}.{}", row.plural, row.group)).collect::<Vec<_>>(), REVIEWS);
 }

@@ -157,9 +157,7 @@ fn health(resource: At) {
     for unit in resource.items_of("resources") {
         unit.field_or_empty("health").shown_as_json().one_of(&["Healthy", "Unhealthy", "Unknown"]);
         let message = unit.field("message");
-        if message.value.as_str() == Some("") {
-            message.required("must be non-empty if specified");
-        }
+        message.required_if(message.value.as_str() == Some(""), "must be non-empty if specified");
         message.max_bytes(MESSAGE_BYTES_MAX);
         unit.field_or_empty("resourceID").shown_as_json().unique(&mut known);
     }

@@ -160,9 +160,7 @@ fn claims(status: At, spec: At) {
     let mut known = HashSet::new();
     for claim in status.items_of("resourceClaimStatuses") {
         let name = claim.field_or_empty("name");
-        if !of_spec.contains(name.as_text()) {
-            name.invalid("must match the name of an entry in `spec.resourceClaims`");
-        }
+        name.invalid_if(!of_spec.contains(name.as_text()), "must match the name of an entry in `spec.resourceClaims`");
         name.unique(&mut known);
         if claim.has("resourceClaimName") {
             claim.field("resourceClaimName").shown_as_json().check_text(names::dns1123_subdomain);

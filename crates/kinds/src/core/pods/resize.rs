@@ -86,9 +86,7 @@ pub fn validate(pod: At) {
         }
     }
     for (container, old) in spec.items_of("containers").zip(containers(old, "containers")) {
-        if !is_same(&masked(container.value, old), old) {
-            spec.forbidden("only cpu and memory resources are mutable");
-        }
+        spec.forbidden_if(!is_same(&masked(container.value, old), old), "only cpu and memory resources are mutable");
     }
     for (container, old) in spec.items_of("initContainers").zip(containers(old, "initContainers")) {
         check_init(spec, container, old);
@@ -110,9 +108,7 @@ fn is_same(container: &Value, old: &Value) -> bool {
 fn check_init(spec: At, container: At, old: &Value) {
     let is_modified = !is_same(container.value, old);
     if !is_resizable(container.value, spec.release()) {
-        if is_modified {
-            spec.forbidden("resources for non-sidecar init containers are immutable");
-        }
+        spec.forbidden_if(is_modified, "resources for non-sidecar init containers are immutable");
         return;
     }
     if !is_same(&masked(container.value, old), old) {
@@ -176,9 +172,7 @@ fn check_whole(pod: At, old: &Value) -> bool {
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         all
     };
-    if others(pod.value) != others(old) {
-        spec.forbidden("only cpu and memory resources are mutable at pod-level");
-    }
+    spec.forbidden_if(others(pod.value) != others(old), "only cpu and memory resources are mutable at pod-level");
     true
 }
 

@@ -12,9 +12,7 @@ use resource::builtin::at::At;
 
 impl Pod<'_, '_> {
     pub(super) fn containers(&self) {
-        if self.spec.list("containers").is_empty() {
-            self.spec.field("containers").required("");
-        }
+        self.spec.field("containers").required_if(self.spec.list("containers").is_empty(), "");
         let (mut known, mut ports) = (HashSet::new(), HashSet::new());
         let grace = self.spec.int(GRACE);
         for kind in ["containers", "initContainers", "ephemeralContainers"] {
@@ -139,9 +137,7 @@ fn lifecycle(container: At, grace: Option<i64>) {
         let (grace, threshold) = (probe.field(GRACE), probe.field("successThreshold"));
         grace.at_least(1, "must be greater than 0");
         if name == "readinessProbe" {
-            if grace.is_given() {
-                grace.invalid("must not be set for readinessProbes");
-            }
+            grace.invalid_if(grace.is_given(), "must not be set for readinessProbes");
         } else if threshold.is_given() && threshold.value.as_int() != Some(1) {
             threshold.invalid("must be 1");
         }
@@ -189,7 +185,5 @@ fn host_ports<'v>(container: At<'_, 'v>, known: &mut HashSet<(i64, &'v str, &'v 
 /// templates may.
 pub fn image(container: At) {
     let image = container.field("image");
-    if image.as_text().trim() != image.as_text() {
-        image.invalid("must not have leading or trailing whitespace");
-    }
+    image.invalid_if(image.as_text().trim() != image.as_text(), "must not have leading or trailing whitespace");
 }

@@ -20,9 +20,7 @@ pub fn scheduling_group(spec: At) {
         true => name.check_text(names::dns1123_subdomain),
         false => name.invalid("must specify one of: `podGroupName`"),
     }
-    if !spec.list("evictionResponders").is_empty() {
-        group.forbidden("may not be set when evictionResponders is set");
-    }
+    group.forbidden_if(!spec.list("evictionResponders").is_empty(), "may not be set when evictionResponders is set");
 }
 
 /// The responders to the eviction of a Pod.

@@ -53,13 +53,9 @@ pub(super) fn user_namespace(spec: At) {
     }
     // two fields are shown by the names that they have in Go
     for (name, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
-        if spec.is_true(name) {
-            spec.field(shown).forbidden(WHY);
-        }
+        spec.field(shown).forbidden_if(spec.is_true(name), WHY);
     }
     for container in CONTAINERS.iter().flat_map(|kind| spec.items_of(kind)) {
-        if !container.list("volumeDevices").is_empty() {
-            container.field("volumeDevices").forbidden(WHY);
-        }
+        container.field("volumeDevices").forbidden_if(!container.list("volumeDevices").is_empty(), WHY);
     }
 }

@@ -134,12 +134,8 @@ fn dns(spec: At) {
             servers.required("must provide at least one DNS nameserver when `dnsPolicy` is None");
         }
     }
-    if servers.items().len() > SERVERS_MAX {
-        servers.invalid("must not have more than 3 nameservers");
-    }
-    if searches.items().len() > SEARCHES_MAX {
-        searches.invalid("must not have more than 32 search paths");
-    }
+    servers.invalid_if(servers.items().len() > SERVERS_MAX, "must not have more than 3 nameservers");
+    searches.invalid_if(searches.items().len() > SEARCHES_MAX, "must not have more than 32 search paths");
     let characters: usize = searches.items().map(|search| search.as_text().len() + 1).sum();
     if characters > SEARCH_CHARACTERS_MAX + 1 {
         searches.invalid("must not have more than 2048 characters (including spaces) in the search list");

@@ -19,12 +19,8 @@ impl Pod<'_, '_> {
             if !self.volumes.contains(name.as_text()) {
                 name.not_found();
             }
-            if !places.insert(place.as_text()) {
-                place.invalid(NOT_UNIQUE);
-            }
-            if device_names.contains(name.as_text()) {
-                name.invalid("must not already exist in volumeDevices");
-            }
+            place.invalid_if(!places.insert(place.as_text()), NOT_UNIQUE);
+            name.invalid_if(device_names.contains(name.as_text()), "must not already exist in volumeDevices");
             if device_paths.contains(place.as_text()) {
                 place.invalid("must not already exist as a path in volumeDevices");
             }
@@ -48,17 +44,13 @@ impl Pod<'_, '_> {
             } else if !self.claim_volumes.contains(name.as_text()) {
                 name.invalid("can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode");
             }
-            if mounted_names.contains(name.as_text()) {
-                name.invalid("must not already exist in volumeMounts");
-            }
+            name.invalid_if(mounted_names.contains(name.as_text()), "must not already exist in volumeMounts");
             if place.as_text().split('/').any(|part| part == "..") {
                 place.invalid("can not contain backsteps ('..')");
             } else if !places.insert(place.as_text()) {
                 place.invalid(NOT_UNIQUE);
             }
-            if mount_paths.contains(place.as_text()) {
-                place.invalid("must not already exist as a path in volumeMounts");
-            }
+            place.invalid_if(mount_paths.contains(place.as_text()), "must not already exist as a path in volumeMounts");
         }
     }
 }
@@ -89,9 +81,7 @@ fn recursive_read_only(mount: At) {
         _ if !mode.is_given() => {}
         "Disabled" => {}
         "Enabled" | "IfPossible" => {
-            if !mount.is_true("readOnly") {
-                mode.forbidden("may only be specified when readOnly is true");
-            }
+            mode.forbidden_if(!mount.is_true("readOnly"), "may only be specified when readOnly is true");
             if !["", "None"].contains(&mount.text("mountPropagation")) {
                 mode.forbidden("may only be specified when mountPropagation is None or not specified");
             }

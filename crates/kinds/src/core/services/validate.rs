@@ -178,9 +178,7 @@ fn addresses_of(spec: At) {
         }
     }
     let is_wrong = spec.count() > before;
-    if count > 2 {
-        all.invalid("may only hold up to 2 values");
-    }
+    all.invalid_if(count > 2, "may only hold up to 2 values");
     if is_wrong {
         return;
     }
@@ -287,9 +285,7 @@ fn source_ranges(at: At) {
     let balanced = at.text("spec.type") == "LoadBalancer";
     let given = at.field("spec.loadBalancerSourceRanges").with_name("spec.LoadBalancerSourceRanges");
     if given.items().len() > 0 {
-        if !balanced {
-            given.forbidden(ONLY_LOAD_BALANCER);
-        }
+        given.forbidden_if(!balanced, ONLY_LOAD_BALANCER);
         let before = given.old_items();
         let before: HashSet<&str> = before.iter().filter_map(Value::as_str).map(str::trim).collect();
         return given.items().for_each(|range| ip::cidr(range, range.as_text().trim(), &before, at.release()));
@@ -299,9 +295,7 @@ fn source_ranges(at: At) {
     if !annotation.is_given() {
         return;
     }
-    if !balanced {
-        annotation.forbidden(ONLY_LOAD_BALANCER);
-    }
+    annotation.forbidden_if(!balanced, ONLY_LOAD_BALANCER);
     if annotation.old == Some(annotation.value) {
         return;
     }
@@ -379,9 +373,7 @@ fn ingress_point(point: At, before: &HashSet<&str>) {
     }
     if !host.as_text().is_empty() {
         host.check_text(names::dns1123_subdomain);
-        if ip::parse(host.as_text()).is_some() {
-            host.invalid("must be a DNS name, not an IP address");
-        }
+        host.invalid_if(ip::parse(host.as_text()).is_some(), "must be a DNS name, not an IP address");
     }
 }
 

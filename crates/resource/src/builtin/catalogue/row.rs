@@ -7,7 +7,7 @@ use machinery::{Release, Text, Value};
 use schema::shape::{Struct, TypeError};
 
 use super::super::DEFINITION_GROUP;
-use super::super::behaviour::{Behaviour, Part};
+use super::super::behaviour::{Behaviour, Objects, Part, Review};
 use super::super::rules::Ruled;
 use super::Catalogue;
 use crate::rules::{Deletion, MetadataRules};
@@ -224,6 +224,11 @@ pub struct BuiltIn {
     pub has_own_server: bool,
     /// Whether manifests may have objects of the kind.
     pub has_static_objects: bool,
+    /// Another value of `apiVersion` that a body may have: that of a version with the same fields, of which nothing is
+    /// stored.
+    pub also_posted_as: Option<&'static str>,
+    /// Whether a body with a namespace is refused before its fields are reset.
+    pub refuses_namespaces: bool,
     /// All built-in kinds, this one among them.
     pub catalogue: &'static Catalogue,
 }
@@ -270,7 +275,17 @@ impl BuiltIn {
 
     /// Whether objects of the kind are stored.
     pub fn is_stored(&self) -> bool {
-        self.behaviour.review.is_none() && self.behaviour.further.computed.is_none()
+        matches!(self.behaviour.objects, Objects::Stored)
+    }
+
+    /// The review that handles a POST, if objects are not stored.
+    pub fn review(&self) -> Option<Review> {
+        if let Objects::Reviewed(review) = self.behaviour.objects { Some(review) } else { None }
+    }
+
+    /// Computes the objects of a kind whose objects are not stored.
+    pub fn computed(&self) -> Option<fn() -> Vec<Value>> {
+        if let Objects::Computed(all) = self.behaviour.objects { Some(all) } else { None }
     }
 
     /// The group and the kind as tables name them: the core group, which has no name, is called by its version.

@@ -158,6 +158,8 @@ impl BuiltIn {
             behaviour,
             has_own_server: false,
             has_static_objects: false,
+            also_posted_as: None,
+            refuses_namespaces: false,
             catalogue,
         }
     }
@@ -185,6 +187,8 @@ impl BuiltIn {
             ("selector-errors", "version") => self.labels = Labels::OfVersion,
             ("put", _) => return list(value).try_for_each(|what| self.set_put(what)),
             ("declared", "beside") => self.keeps_written = true,
+            ("also-posted-as", _) => self.also_posted_as = Some(value),
+            ("namespace", "refused") => self.refuses_namespaces = true,
             ("no-name-column", "") => self.name_column = false,
             ("default-mark", _) => self.default_mark = value,
             ("delete", "object") => self.deletion.returns_object = true,

@@ -4,6 +4,7 @@
 //! the rules that tags of the types declare are checked where something is new or has changed (`declared`). A
 //! `Walk` is one pass.
 
+mod conditional;
 mod declared;
 mod order;
 mod table;
@@ -17,11 +18,15 @@ pub use table::{RuleTable, Ruled};
 pub use values::{drop_gated, set_defaults};
 pub use walk::{Pass, check};
 
-use super::at::{At, TypeRules};
+use super::at::{At, CheckedRules, TypeRules};
 
 impl TypeRules for RuleTable {
-    fn check(&'static self, at: At, go: &'static str) {
-        check(Pass::Written { of_status: false }, at.with_old(None), self.of(go));
+    fn check(&'static self, at: At, go: &'static str, rules: CheckedRules) {
+        let pass = match rules {
+            CheckedRules::All => Pass::Written { of_status: false },
+            CheckedRules::Conditional => Pass::Conditional,
+        };
+        check(pass, at.with_old(None), self.of(go));
     }
 
     fn union_of(&'static self, go: &'static str) -> &'static [&'static str] {

@@ -7,6 +7,7 @@ use machinery::types::{Container, GoBase, GoField, GoStruct, go_struct, has_stru
 use parking_lot::Mutex;
 
 use super::super::source::{Line, Sources};
+use super::conditional::Conditional;
 use super::words::{self, Order, Rules};
 
 /// A Go struct with its rules.
@@ -14,6 +15,8 @@ pub struct Ruled {
     pub name: &'static str,
     /// The fields in the order of the struct, including those of embedded structs.
     pub fields: Vec<RuledField>,
+    /// The rules that hold under a condition.
+    pub conditional: Vec<Conditional>,
     /// The rules for the name of an object.
     pub object_name: Option<Box<Rules>>,
     /// The order of errors.
@@ -111,7 +114,14 @@ impl Lines {
     }
 
     fn build(&self, go: &'static GoStruct) -> Result<Ruled, String> {
-        let mut ruled = Ruled { name: go.name, fields: vec![], object_name: None, order: None, is_enforced: false };
+        let mut ruled = Ruled {
+            name: go.name,
+            fields: vec![],
+            conditional: vec![],
+            object_name: None,
+            order: None,
+            is_enforced: false,
+        };
         self.add_fields(go, &mut ruled)?;
         Ok(ruled)
     }
@@ -149,6 +159,10 @@ impl Lines {
         for name in fields.split(',') {
             let mut named = vec![];
             match (name, rule) {
+                (name, rule) if rule.starts_with("if ") || rule.starts_with("if@") => {
+                    let of: Vec<&'static GoField> = ruled.fields.iter().map(|field| field.go).collect();
+                    ruled.conditional.push(Conditional::parse(self.table.sources, &of, name, rule)?);
+                }
                 (".", "+enforced") => ruled.is_enforced = true,
                 (".", rule) => {
                     let (word, fields) = rule.split_once(' ').unwrap_or((rule, ""));

@@ -20,6 +20,8 @@ pub enum Pass {
     /// The checks that kube-apiserver implements as functions: of the status, which has an endpoint of its own, or of all
     /// other fields.
     Written { of_status: bool },
+    /// Of those, the checks that depend on other fields.
+    Conditional,
     /// The checks that tags of the types declare.
     Declared,
 }
@@ -42,16 +44,23 @@ impl Walk {
     pub fn structure(self, at: At, of: &'static Ruled, hidden: &[&str]) {
         match self.pass {
             Pass::Declared => self.declared(at, of),
-            Pass::Written { of_status } => {
+            Pass::Written { .. } | Pass::Conditional => {
+                let of_status = self.pass == Pass::Written { of_status: true };
                 if at.value.as_object().is_none() {
                     return;
                 }
                 let is_root = at.is_root();
+                for rule in &of.conditional {
+                    let field = rule.field.path.split('.').next().unwrap_or_default();
+                    if !hidden.contains(&field) && (!is_root || (field == "status") == of_status) {
+                        rule.check(at);
+                    }
+                }
                 let fields = of.fields.iter().filter(|field| !is_root || (field.go.name == "status") == of_status);
                 for field in fields.filter(|field| !hidden.contains(&field.go.name)) {
                     self.written(at, of, field);
                 }
-                if !is_root {
+                if !is_root && self.pass != Pass::Conditional {
                     empty_union(at, of);
                 }
             }

@@ -6,7 +6,7 @@ use machinery::types::{Container, GoBase, GoField, Printed};
 use super::super::at::{At, CheckStage};
 use super::Ruled;
 use super::table::RuledField;
-use super::walk::{Walk, field, is_pointer, is_same};
+use super::walk::{Pass, Walk, field, is_pointer, is_same};
 use super::words::{Checked, Rules, Union};
 
 impl Walk {
@@ -24,7 +24,7 @@ impl Walk {
                 return at.with_name(rules.called.unwrap_or(go.name)).forbidden(why);
             }
             let is_skipped = self.is_update && rules.is_on_create;
-            if !is_skipped {
+            if !is_skipped && self.pass != Pass::Conditional {
                 check(at, rules, go);
             }
             if self.is_update && rules.is_immutable && !is_same(of, go, value, at.old) {
