@@ -50,11 +50,15 @@ impl RuntimeConfig {
     /// Whether a version of a kind is served: it is enabled, the release has it, and its feature gate is on.
     pub fn serves(&self, row: &BuiltIn) -> bool {
         let is_on = row.is_on_by_default() != self.switched.contains(&row.key());
-        let is_removed = row.lifecycle.removed.parse().is_ok_and(|removed: Release| self.release >= removed);
+        let is_removed = row
+            .lifecycle
+            .removed
+            .and_then(|removed| removed.parse().ok())
+            .is_some_and(|removed| self.release >= removed);
         is_on
             && self.release >= row.lifecycle.since
             && !is_removed
-            && (row.gate.is_empty() || self.gates.is_on(row.gate))
+            && row.gate.is_none_or(|gate| self.gates.is_on(gate))
     }
 
     /// Whether ThirdPartyResources are served.

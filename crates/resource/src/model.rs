@@ -10,7 +10,7 @@ use objects::{Collection, Key, Objects};
 use schema::metadata::MetadataContext;
 use tokio::sync::watch;
 
-use super::builtin::{OwnSubresource, names_in};
+use super::builtin::OwnSubresource;
 use super::conversion::Conversion;
 use super::names::DefinitionNames;
 use super::rules::Subresource;
@@ -192,7 +192,7 @@ impl Facts {
             return None;
         }
         // kube-apiserver still stores CRDs, and the newest kinds for the sake of a downgrade, in a beta version
-        let own = self.built_in.map(|row| row.storage_hash).filter(|version| !version.is_empty());
+        let own = self.built_in.and_then(|row| row.storage_hash);
         let version = own.unwrap_or(storage.name.as_str());
         let digest = base::digest::sha256(format!("{}/{version}/{}", self.storage_group(), self.kind).as_bytes());
         Some(base64::engine::general_purpose::STANDARD.encode(&digest[..8]))
@@ -203,9 +203,9 @@ impl Facts {
 impl Facts {
     /// The verbs that discovery lists.
     pub fn verbs(&self) -> Vec<&'static str> {
-        let own = self.built_in.filter(|row| !row.verbs.is_empty());
+        let own = self.built_in.and_then(|row| row.verbs.clone());
         let verbs = if self.terminating { self.serving.terminating_verbs } else { self.serving.verbs };
-        own.map_or_else(|| verbs.to_vec(), |row| names_in(row.verbs).collect())
+        own.unwrap_or_else(|| verbs.to_vec())
     }
 
     pub fn has_delete_collection(&self) -> bool {

@@ -213,7 +213,7 @@ impl Resource {
             "metadata.namespace" => self.namespaced || self.built_in().is_some_and(|s| s.selectable.is_empty()),
             _ => {
                 version.selectable.iter().any(|path| path == label)
-                    || self.built_in().is_some_and(|s| s.selectable.iter().any(|(name, _)| *name == label))
+                    || self.built_in().is_some_and(|s| s.selectable.iter().any(|field| field.label == label))
             }
         }
     }

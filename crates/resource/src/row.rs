@@ -7,7 +7,7 @@ use bytes::Bytes;
 use machinery::{Release, Text};
 use objects::Objects;
 
-use super::builtin::{BuiltIn, names_in};
+use super::builtin::BuiltIn;
 use super::version::Version;
 use schema::ScalePaths;
 
@@ -16,8 +16,8 @@ use super::model::Facts;
 use super::model::Resource;
 use super::serving::Serving;
 
-fn texts(list: &'static str) -> Vec<Text> {
-    names_in(list).map(Text::new_static).collect()
+fn texts(list: &[&'static str]) -> Vec<Text> {
+    list.iter().copied().map(Text::new_static).collect()
 }
 
 fn version(row: &'static BuiltIn, release: Release) -> Arc<Version> {
@@ -50,8 +50,8 @@ pub fn from_row(
         singular: Text::new_static(row.singular),
         kind: Text::new_static(row.kind),
         list_kind: Text::from(format!("{}List", row.kind)),
-        short_names: texts(row.short_names),
-        categories: texts(row.categories),
+        short_names: texts(&row.short_names),
+        categories: texts(&row.categories),
         namespaced: row.namespaced,
         versions: std::iter::once(row).chain(older.iter().copied()).map(|row| version(row, gates.release())).collect(),
         storage: 0,

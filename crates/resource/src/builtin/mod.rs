@@ -20,7 +20,7 @@ mod source;
 pub use behaviour::{Behaviour, Hooks, NO_RESETS, Objects, Part, Review, StoredAs};
 pub use catalogue::{
     Availability, BuiltIn, Catalogue, Connect, Generation, Key, Labels, OwnEndpoint, OwnSubresource, Shaped,
-    StatusFacts, StatusMetadata, list as names_in,
+    StatusFacts, StatusMetadata,
 };
 pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION, selector_text};
 pub use foreign::{meta_shape, type_version};
@@ -31,6 +31,7 @@ use std::borrow::Cow;
 
 use base::request::FeatureGates;
 use behaviour::AS_SERVER;
+use catalogue::FieldSource;
 use machinery::types::{go_struct, message_name};
 use machinery::{FieldError, Release, Text, Value};
 use rules::{Pass, Ruled};
@@ -313,15 +314,15 @@ impl BuiltIn {
 
     /// The text of a selectable field; `None` if the field is not selectable.
     pub fn field_text(&self, object: &Value, label: &str) -> Option<Text> {
-        let (_, paths) = self.selectable.iter().find(|(name, _)| *name == label)?;
-        let text = |path: &str| match path.strip_prefix('=') {
-            Some(text) => text.to_owned(),
-            None => match object.at(&path.split('.').collect::<Vec<_>>()) {
+        let field = self.selectable.iter().find(|field| field.label == label)?;
+        let text = |source: &FieldSource| match source {
+            FieldSource::Text(text) => (*text).to_owned(),
+            FieldSource::Path(path) => match object.at(path) {
                 Some(Value::Int(number)) => number.to_string(),
                 found => found.and_then(Value::as_str).unwrap_or_default().to_owned(),
             },
         };
-        let found = paths.split('|').map(text).find(|text| !text.is_empty());
+        let found = field.sources.iter().map(text).find(|text| !text.is_empty());
         Some(Text::from(found.unwrap_or_default()))
     }
 }

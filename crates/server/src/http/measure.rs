@@ -221,7 +221,7 @@ pub fn deprecated(context: &Context, request: &Request) {
         version,
         resource,
         subresource: request.subresource.as_str().into(),
-        removed_release: request.version.built_in.map_or("", |row| row.lifecycle.removed),
+        removed_release: request.version.built_in.and_then(|row| row.lifecycle.removed).unwrap_or_default(),
     };
     METRICS.requested_deprecated_apis.get_or_create(&deprecated_api).set(1);
 }

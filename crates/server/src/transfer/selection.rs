@@ -67,7 +67,7 @@ fn resolve_built_in(name: &str) -> Option<String> {
     let kinds = CATALOGUE.kinds().filter(|kind| kind.group.is_empty());
     let mut kinds = kinds.chain(CATALOGUE.kinds().filter(|kind| !kind.group.is_empty()));
     let names = |kind: &builtin::BuiltIn| {
-        [kind.plural, kind.singular].into_iter().chain(builtin::names_in(kind.short_names)).collect::<Vec<_>>()
+        [kind.plural, kind.singular].iter().chain(&kind.short_names).copied().collect::<Vec<_>>()
     };
     let kind = kinds.find(|kind| is_named(name, kind.group, &names(kind)))?;
     Some(full(kind.plural, kind.group))

@@ -15,9 +15,33 @@ use crate::rules::{Deletion, MetadataRules};
 /// Group, version and plural of a resource.
 pub type Key = (&'static str, &'static str, &'static str);
 
-/// A field that selectors may use, and where its text is. Several paths are separated by `|`, and the first that has a
-/// text counts. A text that begins with an equals sign stands for itself.
-pub type Selectable = (&'static str, &'static str);
+/// A field that selectors may use.
+#[derive(Clone, Debug)]
+pub struct Selectable {
+    pub label: &'static str,
+    /// Where its text is; the first source that has one counts.
+    pub sources: Vec<FieldSource>,
+}
+
+/// A source of the text of a selectable field.
+#[derive(Clone, Debug)]
+pub enum FieldSource {
+    Path(Vec<&'static str>),
+    /// This text, in every object.
+    Text(&'static str),
+}
+
+impl Selectable {
+    /// Parses `LABEL`, which is also a path, or `LABEL:SOURCE|SOURCE`.
+    pub fn parse(field: &'static str) -> Selectable {
+        let (label, sources) = field.split_once(':').unwrap_or((field, field));
+        let source = |source: &'static str| match source.strip_prefix('=') {
+            Some(text) => FieldSource::Text(text),
+            None => FieldSource::Path(source.split('.').collect()),
+        };
+        Selectable { label, sources: sources.split('|').map(source).collect() }
+    }
+}
 
 /// An object in its typed shape.
 pub struct Shaped {
@@ -126,12 +150,12 @@ pub struct Lifecycle {
     pub availability: Availability,
     /// The first release that has the version.
     pub since: Release,
-    /// The release from which responses have a deprecation warning; empty if the version is not deprecated.
-    pub deprecated: &'static str,
-    /// The release of Kubernetes that no longer serves the version, such as `1.38`; empty if it is not known.
-    pub removed: &'static str,
+    /// The release from which responses have a deprecation warning, if the version is deprecated.
+    pub deprecated: Option<&'static str>,
+    /// The release of Kubernetes that no longer serves the version, such as `1.38`, if it is known.
+    pub removed: Option<&'static str>,
     /// The recommendation of the warning: a version, and after a colon a different kind, if any.
-    pub replacement: &'static str,
+    pub replacement: Option<&'static str>,
 }
 
 /// Which changes increment the generation of an object.
@@ -161,8 +185,7 @@ pub struct StatusFacts {
     pub has_tables: bool,
 }
 
-/// A version of a built-in kind: its facts, which come from `kinds.txt`, and its behaviour. Texts that stand for lists
-/// are comma-separated.
+/// A version of a built-in kind: its facts, which come from `kinds.txt`, and its behaviour.
 #[derive(Clone)]
 pub struct BuiltIn {
     pub group: &'static str,
@@ -172,10 +195,10 @@ pub struct BuiltIn {
     pub kind: &'static str,
     pub plural: &'static str,
     pub singular: &'static str,
-    pub short_names: &'static str,
-    pub categories: &'static str,
+    pub short_names: Vec<&'static str>,
+    pub categories: Vec<&'static str>,
     /// The verbs, if the version does not support all of them.
-    pub verbs: &'static str,
+    pub verbs: Option<Vec<&'static str>>,
     pub namespaced: bool,
     pub status: Option<StatusFacts>,
     /// Whether the kind has the subresource `scale`, whose replicas are `spec.replicas` and `status.replicas`.
@@ -187,8 +210,8 @@ pub struct BuiltIn {
     /// How errors of field selectors name the kind.
     pub labels: Labels,
     pub generation: Generation,
-    /// The feature gate without which the generation counts nothing; empty if there is none.
-    pub generation_gate: &'static str,
+    /// The feature gate without which the generation counts nothing.
+    pub generation_gate: Option<&'static str>,
     pub metadata: MetadataRules,
     pub deletion: Deletion,
     /// Whether PUT without resourceVersion overwrites the object.
@@ -199,18 +222,17 @@ pub struct BuiltIn {
     pub keeps_written: bool,
     /// Whether the first column of tables is the name.
     pub name_column: bool,
-    /// The annotation that makes an object the default of its kind; empty if there is none. Tables show the mark after
-    /// the name.
-    pub default_mark: &'static str,
+    /// The annotation that makes an object the default of its kind. Tables show the mark after the name.
+    pub default_mark: Option<&'static str>,
     pub lifecycle: Lifecycle,
-    /// The feature gate without which the version is not served; empty if there is none.
-    pub gate: &'static str,
+    /// The feature gate without which the version is not served.
+    pub gate: Option<&'static str>,
     /// The version in which objects are stored, if it differs from this one.
     pub stored_as: Option<&'static str>,
-    /// The first part of the keys in kube-apiserver's layout; empty if it is the plural.
-    pub folder: &'static str,
-    /// The version whose storage hash discovery shows; empty if it is the newest version.
-    pub storage_hash: &'static str,
+    /// The first part of the keys in kube-apiserver's layout, if it is not the plural.
+    pub folder: Option<&'static str>,
+    /// The version whose storage hash discovery shows, if it is not the newest version.
+    pub storage_hash: Option<&'static str>,
     /// The version whose Go type the objects have.
     pub form: &'static str,
     /// The name of the Go type, set when it is first needed.
@@ -300,7 +322,7 @@ impl BuiltIn {
 
     /// The first part of the keys in kube-apiserver's layout.
     pub fn upstream_folder(&self) -> &'static str {
-        if self.folder.is_empty() { self.plural } else { self.folder }
+        self.folder.unwrap_or(self.plural)
     }
 
     /// The part of an object's key in kube-apiserver that follows the prefix. What a separate server serves is stored
@@ -318,24 +340,25 @@ impl BuiltIn {
 
     /// Whether an object is the default of its kind.
     pub fn is_default(&self, object: &Value) -> bool {
-        !self.default_mark.is_empty() && object.str_at(&["metadata", "annotations", self.default_mark]) == "true"
+        self.default_mark.is_some_and(|mark| object.str_at(&["metadata", "annotations", mark]) == "true")
     }
 
     /// Whether changes increment the generation, given the feature gates.
     pub fn counts_generation(&self, gates: &FeatureGates) -> bool {
-        self.generation != Generation::None && (self.generation_gate.is_empty() || gates.is_on(self.generation_gate))
+        self.generation != Generation::None && self.generation_gate.is_none_or(|gate| gates.is_on(gate))
     }
 
     /// The warning that every response has if the version is deprecated in this release.
     pub fn deprecation(&self, release: Release) -> Option<Text> {
         let Lifecycle { deprecated, removed, replacement, .. } = self.lifecycle;
+        let deprecated = deprecated?;
         let first = minor(deprecated)?;
         (release.minor() >= first).then(|| {
             let mut warning = format!("{} {} is deprecated in v{deprecated}+", self.api_version, self.kind);
-            if !removed.is_empty() {
+            if let Some(removed) = removed {
                 warning += &format!(", unavailable in v{removed}+");
             }
-            if !replacement.is_empty() {
+            if let Some(replacement) = replacement {
                 let (version, kind) = replacement.split_once(':').unwrap_or((replacement, self.kind));
                 warning += &format!("; use {version} {kind}");
             }

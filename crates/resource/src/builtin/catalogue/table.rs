@@ -6,8 +6,8 @@ use machinery::Release;
 
 use super::Catalogue;
 use super::row::{
-    Availability, BuiltIn, Connect, Generation, Labels, Lifecycle, OwnEndpoint, OwnSubresource, StatusFacts,
-    StatusMetadata, list, minor,
+    Availability, BuiltIn, Connect, Generation, Labels, Lifecycle, OwnEndpoint, OwnSubresource, Selectable,
+    StatusFacts, StatusMetadata, list, minor,
 };
 use crate::rules::{Dependents, MetadataRules, OnCreate, OnUpdate, Propagation};
 
@@ -122,9 +122,9 @@ impl BuiltIn {
             kind,
             plural: "",
             singular: "",
-            short_names: "",
-            categories: "",
-            verbs: "",
+            short_names: vec![],
+            categories: vec![],
+            verbs: None,
             namespaced: true,
             status: None,
             scale: false,
@@ -132,25 +132,25 @@ impl BuiltIn {
             selectable: vec![],
             labels: Labels::Default,
             generation: Generation::None,
-            generation_gate: "",
+            generation_gate: None,
             metadata: MetadataRules { name: behaviour.name, ..MetadataRules::BUILT_IN },
             deletion: behaviour.deletion,
             unconditional_update: true,
             create_on_update: false,
             keeps_written: false,
             name_column: true,
-            default_mark: "",
+            default_mark: None,
             lifecycle: Lifecycle {
                 availability: Availability::Default,
                 since: Release::V1_35,
-                deprecated: "",
-                removed: "",
-                replacement: "",
+                deprecated: None,
+                removed: None,
+                replacement: None,
             },
-            gate: "",
+            gate: None,
             stored_as: None,
-            folder: "",
-            storage_hash: "",
+            folder: None,
+            storage_hash: None,
             form: version,
             go_type: OnceLock::new(),
             structure: OnceLock::new(),
@@ -177,12 +177,10 @@ impl BuiltIn {
     fn set(&mut self, word: &'static str) -> Result<(), String> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         match (name, value) {
-            ("short", _) => self.short_names = value,
-            ("categories", _) => self.categories = value,
-            ("verbs", _) => self.verbs = value,
-            ("fields", _) => {
-                self.selectable = list(value).map(|field| field.split_once(':').unwrap_or((field, field))).collect();
-            }
+            ("short", _) => self.short_names = list(value).collect(),
+            ("categories", _) => self.categories = list(value).collect(),
+            ("verbs", _) => self.verbs = Some(list(value).collect()),
+            ("fields", _) => self.selectable = list(value).map(Selectable::parse).collect(),
             ("selector-errors", "kind") => self.labels = Labels::OfKind,
             ("selector-errors", "version") => self.labels = Labels::OfVersion,
             ("put", _) => return list(value).try_for_each(|what| self.set_put(what)),
@@ -190,12 +188,12 @@ impl BuiltIn {
             ("also-posted-as", _) => self.also_posted_as = Some(value),
             ("namespace", "refused") => self.refuses_namespaces = true,
             ("no-name-column", "") => self.name_column = false,
-            ("default-mark", _) => self.default_mark = value,
+            ("default-mark", _) => self.default_mark = Some(value),
             ("delete", "object") => self.deletion.returns_object = true,
             ("delete", "orphans") => self.deletion.propagation = Some(Propagation::Orphan),
             ("dependents", "ignored") => self.deletion.dependents = Dependents::Ignored,
             ("unreadable", "kept") => self.deletion.unreadable = false,
-            ("generation-gate", _) => self.generation_gate = value,
+            ("generation-gate", _) => self.generation_gate = Some(value),
             ("generation", "changes") => self.generation = Generation::Changes,
             ("generation", "gated") => self.generation = Generation::Gated,
             ("generation", "literal") => self.generation = Generation::Literal,
@@ -223,14 +221,14 @@ impl BuiltIn {
             ("legacy", "") => self.lifecycle.availability = Availability::Legacy,
             ("unserved", "") => self.lifecycle.availability = Availability::Never,
             ("since", _) => self.lifecycle.since = release(value)?,
-            ("gate", _) => self.gate = value,
+            ("gate", _) => self.gate = Some(value),
             ("deprecated", _) if minor(value).is_none() => return Err(format!("{value} is not a release")),
-            ("deprecated", _) => self.lifecycle.deprecated = value,
-            ("removed", _) => self.lifecycle.removed = value,
-            ("use", _) => self.lifecycle.replacement = value,
+            ("deprecated", _) => self.lifecycle.deprecated = Some(value),
+            ("removed", _) => self.lifecycle.removed = Some(value),
+            ("use", _) => self.lifecycle.replacement = Some(value),
             ("stored-as", _) => self.stored_as = Some(value),
-            ("folder", _) => self.folder = value,
-            ("storage-hash", _) => self.storage_hash = value,
+            ("folder", _) => self.folder = Some(value),
+            ("storage-hash", _) => self.storage_hash = Some(value),
             ("form", _) => self.form = value,
             _ => return Err(format!("unknown word {word}")),
         }
@@ -252,7 +250,8 @@ impl BuiltIn {
             ("proxy", Some((_, Some(kind)))) => Some(OwnEndpoint::Connect(Connect::Proxy(kind))),
             (_, Some((api_version, Some(kind)))) if verbs == "create" => {
                 let mut posted = BuiltIn::new(self.catalogue, api_version, kind);
-                (posted.plural, posted.namespaced, posted.verbs) = (self.plural, self.namespaced, verbs);
+                (posted.plural, posted.namespaced) = (self.plural, self.namespaced);
+                posted.verbs = Some(list(verbs).collect());
                 posted.set_all(words.by_ref())?;
                 Some(OwnEndpoint::Posted(Box::leak(Box::new(posted))))
             }
