@@ -33,6 +33,9 @@ pub const ENTRIES_MAX: usize = 1_000_000;
 pub const HEADER_BYTES_MAX: u64 = 1 << 20;
 pub const PATH_BYTES_MAX: usize = 4096;
 
+/// Bytes of the directory of a zip archive, of at most 65,534 files.
+pub const ZIP_DIRECTORY_BYTES_MAX: u64 = 64 << 20;
+
 /// Different problems of a source that are reported, each in a line with their number.
 pub const PROBLEMS_SHOWN: usize = 20;
 
