@@ -7,9 +7,9 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use server::transfer::{self, BuiltInKind, CapturedObject};
 use server::{CapturedLogs, LogOf, LogRun, ServedCapture};
-use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Plan, Planned, Run};
+use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Planned, Run};
 
-use crate::logs;
+use crate::logs::print_error;
 
 /// The value of `--clock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,10 +32,35 @@ impl CapturedLogs for Logs {
     }
 }
 
+/// The content of sources.
+pub struct Read {
+    objects: Vec<CapturedObject>,
+    logs: Logs,
+    moment: Option<i64>,
+    /// What was found and what was left out.
+    lines: Vec<String>,
+}
+
 /// Reads sources. Fails with a one-line message if one of them has nothing to serve.
-pub fn read(from: &[String]) -> Result<Plan, String> {
+pub fn read(from: &[String]) -> Result<Read, String> {
+    // objects may be nested more deeply than the stack of the first thread allows
+    let reader = std::thread::Builder::new().stack_size(server::WORKER_STACK_BYTES);
+    std::thread::scope(|scope| {
+        let reading = reader.spawn_scoped(scope, || read_here(from));
+        let reading = reading.map_err(|error| format!("cannot start a thread: {error}"))?;
+        reading.join().unwrap_or_else(|_| Err("the sources cannot be read".to_owned()))
+    })
+}
+
+fn read_here(from: &[String]) -> Result<Read, String> {
     let captures: Vec<Capture> = from.iter().map(|source| Capture::read(source)).collect::<Result<_, _>>()?;
-    Ok(sources::plan(captures, &known))
+    let plan = sources::plan(captures, &known);
+    let skipped = plan.problems.lines().into_iter().map(|line| format!("skipped: {line}"));
+    let mut lines: Vec<String> = std::iter::once(plan.summary()).chain(skipped).collect();
+    lines.push("changes are kept in memory; the source is never written".to_owned());
+    let object = |Planned { group, plural, path, value }: Planned| CapturedObject::new(&group, &plural, &path, value);
+    let objects = plan.objects.into_iter().map(object).collect();
+    Ok(Read { objects, logs: Logs(plan.logs), moment: plan.moment, lines })
 }
 
 fn known(api_version: &str, kind: &str) -> Known {
@@ -49,17 +74,14 @@ fn known(api_version: &str, kind: &str) -> Known {
 }
 
 /// Writes the content of sources to a new store, and says on stderr what it is.
-pub async fn load(plan: Plan, clock: ClockFlag, storage: &server::Storage) -> Result<ServedCapture, String> {
-    logs::print_error(&plan.summary());
-    plan.problems.lines().iter().for_each(|line| logs::print_error(&format!("skipped: {line}")));
-    logs::print_error("changes are kept in memory; the source is never written");
-    let moment = plan.moment.filter(|_| clock == ClockFlag::Capture);
-    let object = |Planned { group, plural, path, value }: Planned| CapturedObject {
-        group: group.into(),
-        plural: plural.into(),
-        path: path.into(),
-        value,
-    };
-    transfer::load(storage, plan.objects.into_iter().map(object)).await?;
-    Ok(ServedCapture { moment, logs: Arc::new(Logs(plan.logs)) })
+pub async fn load(
+    read: Option<Read>,
+    clock: ClockFlag,
+    storage: &server::Storage,
+) -> Result<Option<ServedCapture>, String> {
+    let Some(Read { objects, logs, moment, lines }) = read else { return Ok(None) };
+    lines.iter().for_each(|line| print_error(line));
+    transfer::load(storage, objects).await?;
+    let moment = moment.filter(|_| clock == ClockFlag::Capture);
+    Ok(Some(ServedCapture { moment, logs: Arc::new(logs) }))
 }

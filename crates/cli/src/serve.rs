@@ -13,12 +13,12 @@ use server::{
     Address, Config, Controllers, CustomForm, Egress, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
     WorkspaceConfig,
 };
-use sources::Plan;
 
 use crate::accounts::KeyToMake;
 use crate::backups::BackupPlan;
 use crate::certificates::{hostname, write_private};
 use crate::credentials::Credentials;
+use crate::encryption::Configured;
 use crate::ending::{Signal, Signals, watched};
 use crate::first_start::FirstStart;
 use crate::flags::{Engine, GivenFlags, Serve};
@@ -49,9 +49,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let Configuration { value: authorization, file: authorization_file } = flags.identity.authorization()?;
     let encryption = flags.encryption.open()?;
     let Taken { threads, socket, is_new } = take_place(flags, shared.as_mut())?;
-    server::bound_history(flags.history_bytes, flags.history_duration);
-    let (storage, credentials) = open(flags, &feature_gates, is_new)?;
-    let storage = encryption.apply(storage);
+    let (storage, credentials) = open(flags, &feature_gates, &encryption, is_new)?;
     let upkeep = Upkeep::plan(flags, &credentials, &storage)?;
     credentials.equip(&mut controllers)?;
     let files = Files::of(flags, &credentials);
@@ -59,7 +57,6 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let (accounts, mut key) = accounts::load(flags, credentials.directory())?;
     authentication.accounts = accounts;
     let workspaces = workspaces(flags, &socket)?;
-    let loaded = plan.map(|plan| threads.block_on(captures::load(plan, flags.clock, &storage)));
     let config = Config {
         descriptors: raise_descriptor_limit(),
         tls: files.tls()?,
@@ -87,7 +84,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         inflight_max: in_flight_max(flags),
         workspaces,
         testing: flags.testing,
-        capture: loaded.transpose()?,
+        capture: threads.block_on(captures::load(plan, flags.clock, &storage))?,
         audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
         shutdown_delay: flags.shutdown_delay_duration,
@@ -123,7 +120,7 @@ impl Upkeep {
         Ok(Upkeep { backups, scrubbed: Arc::downgrade(&storage.store) })
     }
 
-    fn begin(self, flags: &Serve, encryption: crate::encryption::Configured, threads: usize) -> Result<(), String> {
+    fn begin(self, flags: &Serve, encryption: Configured, threads: usize) -> Result<(), String> {
         memory::start(threads);
         scrub::start(self.scrubbed, flags.scrub_interval)?;
         self.backups.into_iter().for_each(BackupPlan::start);
@@ -177,7 +174,13 @@ fn take_place(flags: &Serve, shared: Option<&mut Shared>) -> Result<Taken, Strin
 }
 
 /// Opens the store and makes the certificates, both at once, since both wait for the disk most of their time.
-fn open(flags: &Serve, gates: &FeatureGates, is_new: bool) -> Result<(server::Storage, Credentials), String> {
+fn open(
+    flags: &Serve,
+    gates: &FeatureGates,
+    encryption: &Configured,
+    is_new: bool,
+) -> Result<(server::Storage, Credentials), String> {
+    server::bound_history(flags.history_bytes, flags.history_duration);
     let first_start = FirstStart::begin(&flags.data_dir, flags.engine())?;
     let (storage, credentials) = std::thread::scope(|scope| {
         let credentials = scope.spawn(|| {
@@ -190,7 +193,7 @@ fn open(flags: &Serve, gates: &FeatureGates, is_new: bool) -> Result<(server::St
         let storage = open_storage(flags, gates);
         (storage, credentials.join().unwrap_or_else(|_| Err("the certificates cannot be made".to_owned())))
     });
-    let opened = (storage?, credentials?);
+    let opened = (encryption.apply(storage?), credentials?);
     first_start.complete(flags.engine())?;
     Ok(opened)
 }
@@ -282,7 +285,7 @@ fn log_start(flags: &Serve, changed: &[String], server: &Server, address: Socket
 }
 
 /// The objects of `--from`.
-fn planned_capture(flags: &Serve) -> Result<Option<Plan>, String> {
+fn planned_capture(flags: &Serve) -> Result<Option<captures::Read>, String> {
     match flags.engine() {
         _ if flags.from.is_empty() => Ok(None),
         Engine::Etcd => Err("--from: the objects of a source are kept in memory, not in etcd".to_owned()),

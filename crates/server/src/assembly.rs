@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::aggregation::Aggregation;
 use crate::allocation::{Allocation, Ranges, Unowned, UnownedReservations};
-use crate::controllers::{self, ControllerManager, Controllers};
+use crate::controllers::{self, ControllerManager, Controllers, Records};
 use crate::limits;
 use crate::verbs::control_plane::ControlPlane;
 use crate::verbs::{self, Context, Image, Subresource};
@@ -255,7 +255,8 @@ impl Assembled {
     pub fn start(&self, blueprint: &Blueprint, stop: &watch::Receiver<bool>) -> Option<JoinHandle<()>> {
         let context = &self.context;
         task::spawn("remote discovery", context.aggregation.clone().follow(stop.clone()));
-        let candidate = controllers::start(context, &self.controllers, blueprint.compaction_interval, stop);
+        let records = if blueprint.outgoing == Outgoing::Captured { Records::None } else { Records::Kept };
+        let candidate = controllers::start(context, &self.controllers, blueprint.compaction_interval, records, stop);
         if let Some(plane) = &blueprint.control_plane {
             let keeping = controllers::keep_control_plane(context.clone(), plane.clone(), stop.clone());
             task::spawn("control plane", keeping);

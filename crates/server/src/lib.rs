@@ -174,6 +174,11 @@ impl Config {
         }
     }
 
+    /// The CA bundles that the server publishes.
+    fn trust(&self) -> Option<Vec<(&'static str, String)>> {
+        self.capture.is_none().then(|| trust(&self.tls, &self.authentication.proxy))
+    }
+
     /// The workspaces beside `default`, if they are served.
     fn workspaces(
         &mut self,
@@ -304,6 +309,16 @@ impl<T: 'static> Followed<T> {
     }
 }
 
+/// The clock of the API, unless it is that of the machine: a test has it in hand, or it stands at the moment of a capture.
+fn clock_of(testing: Option<&Arc<Testing>>, capture: Option<&ServedCapture>) -> Option<Arc<clock::WorkspaceClock>> {
+    let moment = capture.and_then(|capture| capture.moment);
+    let clock = testing.map(|testing| testing.clock().clone()).or_else(|| moment.map(|_| Arc::default()))?;
+    if let Some(moment) = moment {
+        clock.set(Some(clock::Reading { shown: moment.saturating_mul(1_000_000), since: None }));
+    }
+    Some(clock)
+}
+
 /// A server with a socket.
 struct Listening {
     address: SocketAddr,
@@ -379,19 +394,14 @@ impl Server {
         socket: Option<tokio::net::TcpListener>,
         mut config: Config,
     ) -> Result<Server, String> {
-        if let Some(tracing) = &config.tracing {
-            trace::start(tracing)?;
-        }
+        config.tracing.as_ref().map(trace::start).transpose()?;
         let stop = watch::Sender::new(false);
         let health = Arc::new(http::Health::new(storage.store.clone()));
         let door = Arc::new(http::Door::new(health.clone()));
         let listening =
             socket.map(|socket| Listening::begin(socket, &config, door.clone(), stop.subscribe())).transpose()?;
         let address = listening.as_ref().map(|listening| listening.address);
-        let trust = listening
-            .as_ref()
-            .filter(|_| config.capture.is_none())
-            .map(|_| trust(&config.tls, &config.authentication.proxy));
+        let trust = listening.as_ref().and_then(|_| config.trust());
         let blueprint = Arc::new(config.blueprint(address.map(|address| address.port())));
         let manifests = std::mem::take(&mut config.manifests);
         let audit = Arc::new(std::mem::take(&mut config.audit));
@@ -399,15 +409,8 @@ impl Server {
         let testing = config.testing.then(|| Testing::new(config.request_timeout, Arc::default()));
         let observers =
             workspaces.iter().map(Workspaces::observer).chain(testing.iter().map(Testing::observer)).collect();
-        let clock = testing.as_ref().map(|testing| testing.clock().clone());
-        let capture = config.capture.take();
-        let moment = capture.as_ref().and_then(|capture| capture.moment);
-        let clock = clock.or_else(|| moment.map(|_| Arc::default()));
-        if let (Some(clock), Some(moment)) = (&clock, moment) {
-            let shown = moment.saturating_mul(1_000_000);
-            clock.set(Some(clock::Reading { shown, since: None }));
-        }
-        let beginning = Beginning { observers, is_complete: capture.is_some(), ..Beginning::of(storage) };
+        let clock = clock_of(testing.as_ref(), config.capture.as_ref());
+        let beginning = Beginning { observers, is_complete: config.capture.is_some(), ..Beginning::of(storage) };
         let assembled = clock::within(clock.clone(), blueprint.assemble(beginning)).await?;
         let (context, derived) = (assembled.context.clone(), assembled.controllers.clone());
         let identity = blueprint.control_plane.as_ref().map(ControlPlane::name).unwrap_or_default();
@@ -444,7 +447,7 @@ impl Server {
             interceptor: testing.map(Testing::interceptor),
             clock: clock.clone(),
             capacity: None,
-            logs: capture.map(|capture| capture.logs),
+            logs: config.capture.map(|capture| capture.logs),
             prefix: Default::default(),
         });
         let edge = Arc::new(edge);

@@ -42,7 +42,7 @@ impl CapturedLog {
     }
 }
 
-/// The content of a source.
+/// The content of a source. [`Capture::read`] makes it of files; a reader of another kind of source is another function that makes one.
 #[derive(Debug, Default)]
 pub struct Capture {
     pub name: String,
@@ -181,12 +181,15 @@ fn content(file: &SourceFile, is_alone: bool) -> Content {
     }
     let ending = file.path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     let is_manifest = ["yaml", "yml", "json"].contains(&ending.as_str());
+    if layouts::is_repeated(&file.path) {
+        return content;
+    }
     if !is_manifest && !is_alone && !file.path.ends_with("/logs.txt") {
         return content;
     }
     match dumped(&file.input) {
         Ok(None) => content.documents(&file.input, &file.path),
-        Ok(Some((rest, logs))) => {
+        Ok(Some(Dumped { rest, logs })) => {
             content.documents(&Input::Read(file.input.name(), rest), &file.path);
             content.logs.extend(logs);
         }
@@ -250,7 +253,13 @@ fn captured(mut value: Value, path: &Arc<str>) -> Option<Captured> {
 }
 
 /// The logs in a text, and the text without them.
-fn dumped(input: &Input) -> Result<Option<(Bytes, Vec<(LogKey, CapturedLog)>)>, String> {
+struct Dumped {
+    rest: Bytes,
+    logs: Vec<(LogKey, CapturedLog)>,
+}
+
+/// Takes the logs out of a text. `None` if it has none.
+fn dumped(input: &Input) -> Result<Option<Dumped>, String> {
     let text = input.text(DOCUMENT_BYTES_MAX as u64)?;
     let Some(first) = memchr::memmem::find(&text, DUMPED_LOG) else { return Ok(None) };
     let (mut rest, mut logs, mut at) = (text[..first].to_vec(), vec![], first);
@@ -270,7 +279,7 @@ fn dumped(input: &Input) -> Result<Option<(Bytes, Vec<(LogKey, CapturedLog)>)>, 
         at = memchr::memchr(b'\n', &text[end..]).map_or(text.len(), |line| end + line + 1);
     }
     rest.extend_from_slice(&text[at..]);
-    Ok(Some((rest.into(), logs)))
+    Ok(Some(Dumped { rest: rest.into(), logs }))
 }
 
 /// The newest time that an object records, up to `now`: those of Leases and Events are the nearest to the capture.
@@ -321,19 +330,24 @@ mod tests {
         capture.objects.iter().map(name).chain(logs).collect()
     }
 
+    const POD: &str = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}";
+    const BARE: &str = "[{\"metadata\":{\"name\":\"p\"}}]";
+    const UNTYPED: &str = "{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"e\"}}]}";
+    const TYPED: &str = "{\"kind\":\"NodeList\",\"apiVersion\":\"v1\",\"items\":[{\"metadata\":{\"name\":\"a\"}}]}";
+    const LOG: &str =
+        "==== START logs for container c of pod n/p ====\nline\n==== END logs for container c of pod n/p ====\n";
+
+    /// A layout, its files, and the names of what is read of them.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+
     #[test]
     fn layouts_of_tools_are_read() {
-        let pod = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"namespace\":\"n\"}}";
-        let list = format!("{{\"apiVersion\":\"v1\",\"kind\":\"PodList\",\"items\":[{pod}]}}");
-        let bare = "[{\"metadata\":{\"name\":\"p\"}}]";
-        let typed = "{\"kind\":\"NodeList\",\"apiVersion\":\"v1\",\"items\":[{\"metadata\":{\"name\":\"a\"}}]}";
-        let log =
-            "==== START logs for container c of pod n/p ====\nline\n==== END logs for container c of pod n/p ====\n";
+        let list = format!("{{\"apiVersion\":\"v1\",\"kind\":\"PodList\",\"items\":[{POD}]}}");
         let export = format!(
-            "{{\"format\":\"pintle objects 1\"}}\n{{\"group\":\"\",\"resource\":\"pods\",\"path\":\"n/p\",\"object\":{pod}}}\n{{\"sha256\":\"\"}}\n"
+            "{{\"format\":\"pintle objects 1\"}}\n{{\"group\":\"\",\"resource\":\"pods\",\"path\":\"n/p\",\"object\":{POD}}}\n{{\"sha256\":\"\"}}\n"
         );
-        let log_of_dump = format!("{list}\n{log}");
-        let cases: [(&str, &[(&str, &str)], &[&str]); 9] = [
+        let log_of_dump = format!("{list}\n{LOG}");
+        let cases: [Case<'_>; 9] = [
             (
                 "must-gather",
                 &[
@@ -346,12 +360,13 @@ mod tests {
             (
                 "troubleshoot",
                 &[
-                    ("b/cluster-resources/pods/n.json", bare),
-                    ("b/cluster-resources/nodes.json", typed),
+                    ("b/cluster-resources/pods/n.json", BARE),
+                    ("b/cluster-resources/events/n.json", UNTYPED),
+                    ("b/cluster-resources/nodes.json", TYPED),
                     ("b/cluster-resources/pods/logs/n/p/c.log", "line"),
                     ("b/version.yaml", "a: 1"),
                 ],
-                &["Node a", "Pod p", "n/p/c line"],
+                &["Event e", "Node a", "Pod p", "n/p/c line"],
             ),
             (
                 "rancher",
@@ -360,11 +375,19 @@ mod tests {
             ),
             (
                 "crust-gather",
-                &[("namespaces/n/v1/pod/p.yaml", pod), ("namespaces/n/pods/p/c/current.log", "line")],
+                &[("namespaces/n/v1/pod/p.yaml", POD), ("namespaces/n/v1/pod/p/c/current.log", "line")],
                 &["Pod p", "n/p/c line"],
             ),
-            ("velero", &[("resources/pods/namespaces/n/p.json", pod), ("metadata/version", "1.1.0")], &["Pod p"]),
-            ("dump directory", &[("d/n/pods.json", &list), ("d/n/p/logs.txt", log)], &["Pod p", "n/p/c line"]),
+            (
+                "velero",
+                &[
+                    ("resources/pods/namespaces/n/p.json", POD),
+                    ("resources/pods/v1-preferredversion/namespaces/n/p.json", POD),
+                    ("metadata/version", "1.1.0"),
+                ],
+                &["Pod p"],
+            ),
+            ("dump directory", &[("d/n/pods.json", &list), ("d/n/p/logs.txt", LOG)], &["Pod p", "n/p/c line"]),
             ("dump", &[("dump.json", &log_of_dump)], &["Pod p", "n/p/c line"]),
             ("export", &[("export.jsonl", &export)], &["Pod p"]),
             (

@@ -263,10 +263,10 @@ impl Document {
     /// The values of the document: the items of a list, or of an array, or the document itself.
     pub(crate) fn values(&self) -> Result<Vec<Value>, Undecodable> {
         let (Decoded { mut value, .. }, _) = self.decode()?;
-        let items = match value.str_at(&["kind"]).ends_with("List") {
-            true => value.remove_at(&["items"]),
-            false => None,
-        };
+        // client-go encodes lists without their kind
+        let kind = value.str_at(&["kind"]);
+        let is_list = kind.ends_with("List") || kind.is_empty();
+        let items = if is_list { value.remove_at(&["items"]) } else { None };
         match (items, value) {
             (Some(Value::Array(items)), list) => Ok(items.into_iter().map(|item| typed_by(&list, item)).collect()),
             (Some(_), _) => Ok(vec![]),

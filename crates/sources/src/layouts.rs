@@ -23,8 +23,8 @@ pub enum Run {
 const LOGS: [(&str, Run); 9] = [
     ("namespaces/{namespace}/pods/{pod}/{container}/*/logs/current.log", Run::Current),
     ("namespaces/{namespace}/pods/{pod}/{container}/*/logs/previous.log", Run::Previous),
-    ("namespaces/{namespace}/pods/{pod}/{container}/current.log", Run::Current),
-    ("namespaces/{namespace}/pods/{pod}/{container}/previous.log", Run::Previous),
+    ("namespaces/{namespace}/v1/pod/{pod}/{container}/current.log", Run::Current),
+    ("namespaces/{namespace}/v1/pod/{pod}/{container}/previous.log", Run::Previous),
     ("cluster-resources/pods/logs/{namespace}/{pod}/{container}-previous.log", Run::Previous),
     ("cluster-resources/pods/logs/{namespace}/{pod}/{container}.log", Run::Current),
     ("logs/{namespace}/{pod}/{container}.log.1", Run::Previous),
@@ -33,7 +33,8 @@ const LOGS: [(&str, Run); 9] = [
 ];
 
 /// Files of Troubleshoot with lists whose items have no kind, by their name or that of their folder.
-const KINDS: [(&str, &str, &str); 30] = [
+const KINDS: [(&str, &str, &str); 33] = [
+    ("certificatesigningrequests", "certificates.k8s.io/v1", "CertificateSigningRequest"),
     ("clusterrolebindings", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
     ("clusterroles", "rbac.authorization.k8s.io/v1", "ClusterRole"),
     ("configmaps", "v1", "ConfigMap"),
@@ -45,6 +46,7 @@ const KINDS: [(&str, &str, &str); 30] = [
     ("endpointslices", "discovery.k8s.io/v1", "EndpointSlice"),
     ("events", "v1", "Event"),
     ("ingress", "networking.k8s.io/v1", "Ingress"),
+    ("ingress-classes", "networking.k8s.io/v1", "IngressClass"),
     ("jobs", "batch/v1", "Job"),
     ("leases", "coordination.k8s.io/v1", "Lease"),
     ("limitranges", "v1", "LimitRange"),
@@ -57,13 +59,14 @@ const KINDS: [(&str, &str, &str); 30] = [
     ("pvcs", "v1", "PersistentVolumeClaim"),
     ("pvs", "v1", "PersistentVolume"),
     ("replicasets", "apps/v1", "ReplicaSet"),
-    ("resource-quotas", "v1", "ResourceQuota"),
+    ("resource-quota", "v1", "ResourceQuota"),
     ("rolebindings", "rbac.authorization.k8s.io/v1", "RoleBinding"),
     ("roles", "rbac.authorization.k8s.io/v1", "Role"),
     ("serviceaccounts", "v1", "ServiceAccount"),
     ("services", "v1", "Service"),
     ("statefulsets", "apps/v1", "StatefulSet"),
     ("storage-classes", "storage.k8s.io/v1", "StorageClass"),
+    ("volumeattachments", "storage.k8s.io/v1", "VolumeAttachment"),
 ];
 
 /// The log that a file is, by its path.
@@ -101,6 +104,13 @@ pub fn kind(path: &str) -> Option<(&'static str, &'static str)> {
     KINDS.iter().find(|(name, _, _)| *name == first).map(|(_, version, kind)| (*version, *kind))
 }
 
+/// Whether a file has an object again, in another version: those of Velero's backups below `resources/KIND.GROUP/VERSION`.
+pub fn is_repeated(path: &str) -> bool {
+    let mut names = path.split('/').skip_while(|name| *name != "resources").skip(2);
+    let is_scope = |name: &str| name == "namespaces" || name == "cluster";
+    matches!((names.next(), names.next()), (Some(version), Some(scope)) if !is_scope(version) && is_scope(scope))
+}
+
 /// The plural of a kind that no definition names: a name of the path that looks like it, or what English makes of the kind.
 pub fn plural(path: &str, kind: &str) -> String {
     let kind = kind.to_ascii_lowercase();
@@ -130,8 +140,8 @@ mod tests {
             ("must-gather.local.1/quay-io/namespaces/n/pods/p/c/c/logs/current.log", "n p c Current"),
             ("x/namespaces/n/pods/p/c/c/logs/previous.log", "n p c Previous"),
             ("x/namespaces/n/pods/p/c/c/logs/previous.insecure.log", ""),
-            ("dump/namespaces/n/pods/p/c/current.log", "n p c Current"),
-            ("dump/namespaces/n/pods/p/c/previous.log", "n p c Previous"),
+            ("dump/namespaces/n/v1/pod/p/c/current.log", "n p c Current"),
+            ("dump/namespaces/n/v1/pod/p/c/previous.log", "n p c Previous"),
             ("bundle/cluster-resources/pods/logs/n/p/c.log", "n p c Current"),
             ("bundle/cluster-resources/pods/logs/n/p/c-previous.log", "n p c Previous"),
             ("supportbundle_1/logs/n/p/c.log", "n p c Current"),
@@ -141,6 +151,19 @@ mod tests {
         ] {
             let found = log(path).map(|key| format!("{} {} {} {:?}", key.namespace, key.pod, key.container, key.run));
             assert_eq!(found.unwrap_or_default(), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn other_versions_are_repeated() {
+        for (path, want) in [
+            ("resources/a.g.io/namespaces/n/x.json", false),
+            ("resources/a.g.io/cluster/x.json", false),
+            ("b/resources/a.g.io/v1-preferredversion/namespaces/n/x.json", true),
+            ("b/resources/a.g.io/v1beta1/cluster/x.json", true),
+            ("cluster-resources/pods/n.json", false),
+        ] {
+            assert_eq!(is_repeated(path), want, "{path}");
         }
     }
 

@@ -18,7 +18,7 @@ mod split;
 mod spool;
 
 pub use archived::{Secrets, write};
-pub use capture::{Capture, CapturedLog, LogKey, Run};
+pub use capture::{Capture, Captured, CapturedLog, LogKey, Run};
 pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
 pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision};
 pub use limits::DOCUMENT_BYTES_MAX;

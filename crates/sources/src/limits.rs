@@ -35,6 +35,9 @@ pub const ENTRIES_MAX: usize = 1_000_000;
 pub const HEADER_BYTES_MAX: u64 = 1 << 20;
 pub const PATH_BYTES_MAX: usize = 4096;
 
+/// Bytes of the directory of a zip archive, of at most 65,534 files.
+pub const ZIP_DIRECTORY_BYTES_MAX: u64 = 64 << 20;
+
 /// Depth of the trees in a snapshot of etcd: one of 8 GiB has 6 levels.
 pub const BBOLT_DEPTH_MAX: usize = 32;
 

@@ -10,7 +10,7 @@ use crate::capture::{Capture, Captured, CapturedLog, LogKey};
 use crate::layouts;
 use crate::problems::Problems;
 
-/// The annotation of definitions that were inferred from objects.
+/// The annotation of definitions and Namespaces that were inferred from objects.
 pub const INFERRED: &str = "sources.pintle.dev/inferred";
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
@@ -47,9 +47,11 @@ pub struct Planned {
 pub struct Plan {
     /// In the order of their resourceVersions.
     pub objects: Vec<Planned>,
-    /// The number of kinds, and of those whose definition was inferred.
-    pub kinds: usize,
-    pub inferred: usize,
+    /// The number of objects that the sources have.
+    captured: usize,
+    /// The number of their kinds, and of those whose definition was inferred.
+    kinds: usize,
+    inferred: usize,
     pub logs: BTreeMap<LogKey, CapturedLog>,
     /// The latest moment of a capture.
     pub moment: Option<i64>,
@@ -62,7 +64,7 @@ impl Plan {
     pub fn summary(&self) -> String {
         let mut text = format!(
             "{} of {} from {}",
-            counted(self.objects.len() - self.inferred, "object"),
+            counted(self.captured, "object"),
             counted(self.kinds, "kind"),
             self.names.join(", ")
         );
@@ -86,7 +88,7 @@ fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -130,37 +132,52 @@ fn defined(captures: &[Capture]) -> HashMap<GroupKind, KnownKind> {
         .collect()
 }
 
+/// All kinds that are known.
+struct Kinds<'a> {
+    known: &'a dyn Fn(&str, &str) -> Known,
+    defined: HashMap<GroupKind, KnownKind>,
+    inferred: BTreeMap<GroupKind, Inferred>,
+}
+
+impl Kinds<'_> {
+    /// The resource of an object. Fails with a one-line message.
+    fn of(&self, object: &Value) -> Result<KnownKind, String> {
+        let (version, (group, _, kind)) = (object.str_at(&["apiVersion"]), group_kind(object));
+        match (self.known)(version, kind) {
+            Known::Kind(kind) => return Ok(kind),
+            Known::OtherVersions => return Err(format!("{version} {kind} is not served")),
+            Known::Nothing => {}
+        }
+        let of_group = (group.to_owned(), kind.to_owned());
+        match (self.defined.get(&of_group), self.inferred.get(&of_group)) {
+            (Some(kind), _) => Ok(kind.clone()),
+            (None, Some(Inferred { plural, namespaced, .. })) => {
+                Ok(KnownKind { group: of_group.0, plural: plural.clone(), namespaced: *namespaced })
+            }
+            (None, None) => Err(format!("{version} {kind} is not a kind")),
+        }
+    }
+}
+
 /// Plans the content of a store. Of two objects with one name, that of the later source wins, or the newer one of the same.
 pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan {
     let defined = defined(&captures);
-    let mut inferred = inferred(&captures, &defined, known);
+    let inferred = inferred(&captures, &defined, known);
+    let mut kinds = Kinds { known, defined, inferred };
     let mut plan = Plan::default();
     let mut chosen: HashMap<(String, String, String), (usize, u64, Value)> = HashMap::new();
     for (source, capture) in captures.into_iter().enumerate() {
         plan.moment = plan.moment.max(capture.moment);
         plan.names.push(capture.name);
         plan.logs.extend(capture.logs);
-        plan.problems = if source == 0 { capture.problems } else { joined(plan.problems, &capture.problems) };
+        plan.problems.extend(capture.problems);
         for Captured { mut value, path, .. } in capture.objects {
-            let (group, _, kind) = group_kind(&value);
-            let of_group = (group.to_owned(), kind.to_owned());
-            let resource = match known(value.str_at(&["apiVersion"]), kind) {
-                Known::Kind(kind) => kind,
-                Known::OtherVersions => {
-                    let why = format!("{} {kind} is not served", value.str_at(&["apiVersion"]));
+            let resource = match kinds.of(&value) {
+                Ok(resource) => resource,
+                Err(why) => {
                     plan.problems.add(&path, &why);
                     continue;
                 }
-                Known::Nothing => match (defined.get(&of_group), inferred.get(&of_group)) {
-                    (Some(kind), _) => kind.clone(),
-                    (None, Some(Inferred { plural, namespaced, .. })) => {
-                        KnownKind { group: of_group.0, plural: plural.clone(), namespaced: *namespaced }
-                    }
-                    (None, None) => {
-                        plan.problems.add(&path, &format!("{} {kind} is not a kind", value.str_at(&["apiVersion"])));
-                        continue;
-                    }
-                },
             };
             let revision = value.str_at(&["metadata", "resourceVersion"]).parse().unwrap_or_default();
             let at = match completed(&mut value, &resource) {
@@ -171,16 +188,23 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
                 }
             };
             let key = (resource.group, resource.plural, at);
-            match chosen.get(&key) {
-                Some((of, other, _)) if *of == source && *other > revision => {}
-                _ => drop(chosen.insert(key, (source, revision, value))),
+            if let Some((_, other, before)) = chosen.get(&key).filter(|(of, _, _)| *of == source) {
+                if *other > revision {
+                    continue;
+                }
+                // tools write an object to several files, and Events in both of their groups
+                if *other == revision && differ(before, &value) {
+                    plan.problems.add(&path, "an object has the name of another one, which is not served");
+                }
             }
+            chosen.insert(key, (source, revision, value));
         }
     }
-    let kinds: BTreeSet<(&str, &str)> =
+    let stored: BTreeSet<(&str, &str)> =
         chosen.keys().map(|(group, plural, _)| (group.as_str(), plural.as_str())).collect();
-    plan.kinds = kinds.len();
-    inferred.retain(|(group, _), kind| kinds.contains(&(group.as_str(), kind.plural.as_str())));
+    plan.kinds = stored.len();
+    let inferred = &mut kinds.inferred;
+    inferred.retain(|(group, _), kind| stored.contains(&(group.as_str(), kind.plural.as_str())));
     plan.inferred = inferred.len();
     let mut objects: Vec<((usize, u64), Planned)> = chosen
         .into_iter()
@@ -193,18 +217,13 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
         (a, &one.group, &one.plural, &one.path).cmp(&(b, &other.group, &other.plural, &other.path))
     });
     let moment = plan.moment.unwrap_or_else(clock::now_seconds);
-    plan.objects = inferred.iter().map(|((group, kind), inferred)| definition(group, kind, inferred)).collect();
+    let namespaces = missing_namespaces(objects.iter().map(|(_, planned)| planned));
+    plan.captured = objects.len();
+    plan.objects = namespaces.iter().map(|name| namespace(name)).collect();
+    plan.objects.extend(inferred.iter().map(|((group, kind), inferred)| definition(group, kind, inferred)));
     plan.objects.extend(objects.into_iter().map(|(_, planned)| planned));
     plan.objects.iter_mut().for_each(|planned| identify(&mut planned.value, moment));
     plan
-}
-
-fn joined(mut problems: Problems, others: &Problems) -> Problems {
-    for line in others.lines() {
-        let (place, why) = line.split_once(": ").unwrap_or(("", &line));
-        problems.add(place, why);
-    }
-    problems
 }
 
 /// The kinds of objects that neither the server nor a source defines.
@@ -239,6 +258,30 @@ fn inferred(
     found
 }
 
+/// The namespaces of objects that no source has, in which nothing could be written; `default` if there would be none.
+fn missing_namespaces<'a>(objects: impl Iterator<Item = &'a Planned> + Clone) -> BTreeSet<String> {
+    let is_namespace = |planned: &&Planned| planned.group.is_empty() && planned.plural == "namespaces";
+    let known: BTreeSet<&str> = objects.clone().filter(is_namespace).map(|planned| planned.path.as_str()).collect();
+    let used = objects.filter_map(|planned| planned.path.split_once('/').map(|(namespace, _)| namespace));
+    let default = known.is_empty().then_some("default");
+    used.chain(default).filter(|name| !known.contains(name)).map(str::to_owned).collect()
+}
+
+fn namespace(name: &str) -> Planned {
+    let value = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/metadata.name": name},
+            "annotations": {"sources.pintle.dev/inferred": "true"}
+        },
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"}
+    });
+    Planned { group: String::new(), plural: "namespaces".to_owned(), path: name.to_owned(), value }
+}
+
 /// The definition of a kind that was inferred. Its objects have any fields.
 fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }: &Inferred) -> Planned {
     let name = format!("{plural}.{group}");
@@ -268,6 +311,11 @@ fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }
     });
     value.set_at(&["spec", "versions"], Value::Array(versions.iter().map(of_version).collect()));
     Planned { group: DEFINITIONS.0.to_owned(), plural: DEFINITIONS.1.to_owned(), path: name, value }
+}
+
+/// Whether two objects of one version differ.
+fn differ(one: &Value, other: &Value) -> bool {
+    one.str_at(&["apiVersion"]) == other.str_at(&["apiVersion"]) && one != other
 }
 
 /// Gives an object the namespace of its scope, and returns its path.
@@ -342,6 +390,11 @@ mod tests {
                 object("v1", "Pod", "n", "p", 9),
                 object("v1", "Pod", "n", "p", 7),
                 object("v1", "Node", "n", "node", 1),
+                object("v1", "Node", "n", "node", 1),
+                captured(
+                    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node", "resourceVersion": "1"}}),
+                    "x/node.yaml",
+                ),
                 object("v1", "Pod", "", "in-default", 2),
                 object("v1", "Pod", "n", "a/../b", 2),
                 object("v1", "Unknown", "n", "p", 2),
@@ -362,6 +415,8 @@ mod tests {
         assert_eq!(
             places,
             [
+                "/namespaces/default",
+                "/namespaces/n",
                 "apiextensions.k8s.io/customresourcedefinitions/gizmoes.h.io",
                 "apiextensions.k8s.io/customresourcedefinitions/as.g.io",
                 "/nodes/node",
@@ -373,9 +428,9 @@ mod tests {
                 "/pods/n/p",
             ]
         );
-        assert_eq!(plan.summary(), "8 objects of 5 kinds from first, second; 3 skipped, 1 kind without a definition");
-        assert_eq!(plan.objects[8].value.str_at(&["spec", "nodeName"]), "x");
-        let inferred = &plan.objects[0].value;
+        assert_eq!(plan.summary(), "8 objects of 5 kinds from first, second; 4 skipped, 1 kind without a definition");
+        assert_eq!(plan.objects[10].value.str_at(&["spec", "nodeName"]), "x");
+        let inferred = &plan.objects[2].value;
         assert_eq!(inferred.str_at(&["metadata", "annotations", INFERRED]), "true");
         assert_eq!(inferred.str_at(&["metadata", "creationTimestamp"]), "1970-01-01T00:00:05Z");
         assert_eq!(inferred.items_at(&["spec", "versions"]).len(), 2);
@@ -386,6 +441,7 @@ mod tests {
             "{all}"
         );
         assert!(all.contains("an object has no valid name"), "{all}");
+        assert!(all.contains("x/node.yaml: an object has the name of another one"), "{all}");
     }
 
     #[test]

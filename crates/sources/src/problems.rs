@@ -26,6 +26,19 @@ impl Problems {
         }
     }
 
+    /// Takes over the problems of another source.
+    pub fn extend(&mut self, other: Problems) {
+        for problem in other.known {
+            let is_full = self.known.len() == PROBLEMS_SHOWN;
+            match self.known.iter_mut().find(|known| known.why == problem.why) {
+                Some(known) => known.count += problem.count,
+                None if is_full => self.others += problem.count,
+                None => self.known.push(problem),
+            }
+        }
+        self.others += other.others;
+    }
+
     /// The number of places with a problem.
     pub fn count(&self) -> usize {
         self.known.iter().map(|known| known.count).sum::<usize>() + self.others
@@ -61,5 +74,8 @@ mod tests {
         assert_eq!(lines[0], "a\\n0 and 999 more: links are not followed");
         assert_eq!(lines[PROBLEMS_SHOWN], format!("{} other problems", 1000 - PROBLEMS_SHOWN + 1));
         assert_eq!(problems.count(), 2000);
+        problems.extend(problems.clone());
+        assert_eq!(problems.lines()[0], "a\\n0 and 1999 more: links are not followed");
+        assert_eq!(problems.count(), 4000);
     }
 }

@@ -197,13 +197,13 @@ async fn define(
         let verdict = engine.update_of(&target, former, &object.value, &RequestOptions::verdict()).await;
         found = check::of(document, object, &verdict);
     }
-    let verdict = engine.define_as(&target, Content::of(&object), &object.value).await;
+    let verdict = engine.define_as(&target, Content::of(object), &object.value).await;
     if found.is_empty() {
         found = check::of(document, object, &verdict);
     }
     if found.iter().any(|finding| finding.reason == findings::UNKNOWN_FIELD) {
         // store it without its unknown fields, since other objects are checked against it
-        let lenient = engine.create(&target, Content::of(&object), &RequestOptions::default()).await;
+        let lenient = engine.create(&target, Content::of(object), &RequestOptions::default()).await;
         found.extend(lenient.outcome.err().iter().flat_map(|status| findings::of_verdict(document, object, status)));
     }
     Some(found)

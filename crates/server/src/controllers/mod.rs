@@ -212,17 +212,27 @@ impl ControllerManager {
     }
 }
 
+/// Whether the server records requests for tokens in objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    Kept,
+    None,
+}
+
 /// Starts the enabled controllers, or leader election for them, until `stop` becomes true. The returned task ends when it
 /// has released the Lease. `interval` is that of [`history::keep`].
 pub fn start(
     context: &Arc<Context>,
     controllers: &Arc<ControllerManager>,
     interval: Duration,
+    records: Records,
     stop: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
     base::task::spawn("history", history::keep(context.clone(), interval, stop.clone()));
     // these two run on every server, not only on the leader
-    base::task::spawn("token tracking", controllers.tracking.clone().run(context.clone(), stop.clone()));
+    if records == Records::Kept {
+        base::task::spawn("token tracking", controllers.tracking.clone().run(context.clone(), stop.clone()));
+    }
     base::task::spawn("service allocations", allocations::run(context.clone(), stop.clone()));
     let shared = context.objects.store().is_shared();
     if shared && !controllers.alone {

@@ -47,7 +47,7 @@ struct TestServer {
 impl TestServer {
     async fn new() -> TestServer {
         let api = test_server::TestServer::start().await;
-        start(&api.context, &api.controllers, Duration::from_secs(300), &api.stop.subscribe());
+        start(&api.context, &api.controllers, Duration::from_secs(300), Records::Kept, &api.stop.subscribe());
         TestServer { context: api.context.clone(), _api: api }
     }
 

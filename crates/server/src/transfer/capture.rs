@@ -1,7 +1,8 @@
 //! Loading of captured objects into a new store, before a server opens it.
 
+use bytes::Bytes;
 use kinds::CATALOGUE;
-use machinery::{Text, Value};
+use machinery::Value;
 use objects::{Body, Key, Storage};
 use resource::builtin::{BuiltIn, DEFINITION_GROUP};
 use store::{Expected, Refused, Write as Put};
@@ -22,13 +23,18 @@ pub enum BuiltInKind {
     None,
 }
 
-/// An object, and where it belongs.
+/// An encoded object, and where it belongs.
 pub struct CapturedObject {
-    pub group: Text,
-    pub plural: Text,
-    /// `namespace/name`, or `name` for objects of the cluster.
-    pub path: Text,
-    pub value: Value,
+    key: Key,
+    bytes: Bytes,
+}
+
+impl CapturedObject {
+    /// Encodes an object. The path is `namespace/name`, or `name` for objects of the cluster.
+    pub fn new(group: &str, plural: &str, path: &str, object: Value) -> CapturedObject {
+        let key = Key { group: group.into(), plural: plural.into(), path: path.into() };
+        CapturedObject { key, bytes: Body::encode(&to_stored(object)).bytes }
+    }
 }
 
 fn row(api_version: &str, kind: &str) -> Option<&'static BuiltIn> {
@@ -59,10 +65,9 @@ fn to_stored(object: Value) -> Value {
 
 /// Writes objects to a store without any, in their order: neither admitted, validated nor defaulted. Fails with a one-line message.
 pub async fn load(storage: &Storage, objects: impl IntoIterator<Item = CapturedObject>) -> Result<(), String> {
-    for CapturedObject { group, plural, path, value } in objects {
-        let place = storage.layout.place(&Key { group, plural, path });
-        let plain = Body::encode(&to_stored(value)).bytes;
-        let sealed = storage.layout.seal(&place, plain).map_err(|why| unreadable(&place, &why))?;
+    for CapturedObject { key, bytes } in objects {
+        let place = storage.layout.place(&key);
+        let sealed = storage.layout.seal(&place, bytes).map_err(|why| unreadable(&place, &why))?;
         let put = Put { key: place.bytes, expected: Expected::Absent, value: Some(sealed) };
         storage.store.commit(put).await.map_err(|refused| match refused {
             Refused::Conflict(_) => format!("{} is there twice", place.key.path),

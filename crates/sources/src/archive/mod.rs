@@ -145,6 +145,8 @@ impl Reading<'_> {
     }
 
     fn zip(&mut self, folder: &str, archive: &Part, depth: Depth) -> io::Result<()> {
+        // files of a hostile archive may share their content
+        let allowance = self.allowance.of(archive);
         for member in zip::directory(archive)? {
             if member.path.ends_with('/') {
                 continue;
@@ -155,7 +157,7 @@ impl Reading<'_> {
             }
             let Some(path) = self.path(folder, &member.path, member.bytes) else { continue };
             let read = zip::content(archive, &member).and_then(|content| {
-                let content = Metered::new(content, self.allowance.of(archive));
+                let content = Metered::new(content, allowance.clone());
                 self.file(&path, None, content, depth)
             });
             if let Err(error) = read {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use flate2::read::DeflateDecoder;
 
-use crate::limits::ENTRIES_MAX;
+use crate::limits::{ENTRIES_MAX, ZIP_DIRECTORY_BYTES_MAX};
 use crate::spool::Part;
 
 /// The record at the end of the archive, and the comment behind it.
@@ -52,7 +52,7 @@ pub fn directory(archive: &Part) -> io::Result<Vec<Member>> {
     if start == u64::from(u32::MAX) || count == usize::from(u16::MAX) {
         return Err(wrong("zip archives with more than 65,534 files or 4 GiB are not read"));
     }
-    if start.saturating_add(length) > size {
+    if start.saturating_add(length) > size || length > ZIP_DIRECTORY_BYTES_MAX {
         return Err(wrong("the directory of the zip archive is corrupt"));
     }
     let directory = archive.slice(start, length as usize)?;
