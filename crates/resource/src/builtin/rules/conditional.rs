@@ -1,12 +1,11 @@
 //! Rules that hold under a condition on other fields: the lines with `if`.
 
 use machinery::quantity::Quantity;
-use machinery::types::{Container, GoBase, GoField, GoStruct, go_struct};
+use machinery::types::{Container, GoBase, GoField, GoStruct, Printed, go_struct};
 use machinery::{Map, Release, Value};
 
 use super::super::at::{At, CheckStage, find};
 use super::super::source::{Check, Sources};
-use super::walk::is_pointer;
 
 /// A rule that holds if all terms of its condition do.
 pub struct Conditional {
@@ -99,7 +98,7 @@ impl Operand {
             (None, base) => {
                 let is_single = field.go_type.container == Container::None;
                 let zero = match base {
-                    _ if !is_single || is_pointer(field) => &NULL,
+                    _ if !is_single || matches!(field.printed, Printed::Set | Printed::SetOrNull) => &NULL,
                     GoBase::Text => &NO_TEXT,
                     GoBase::Int32 | GoBase::Int64 => &ZERO,
                     GoBase::Bool => &FALSE,
