@@ -163,6 +163,21 @@ def test_flags_that_are_wrong_are_one_line(place):
     gone(place)
 
 
+def test_a_source_is_loaded_by_a_flag(place, tmp_path):
+    """Workspaces that are forked from `default` have the objects of the source, as they were captured."""
+    uid = "3f6d1c1a-9d6a-4d0e-8f3e-0123456789ab"
+    (tmp_path / "a.yaml").write_text(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, namespace: shop, uid: {uid}}}, data: {{x: '1'}}}}")
+    path, merge = "/api/v1/namespaces/shop/configmaps/a", "application/merge-patch+json"
+    with pintle_server.start(f"--from={tmp_path}", run="source") as server:
+        with server.workspace(**{"from": {"workspace": "default"}}) as workspace:
+            assert workspace.request("GET", path)["metadata"]["uid"] == uid
+            workspace.request("PATCH", path, {"data": {"x": "2"}}, merge)
+            assert "changed ConfigMap shop/a" in workspace.changes()
+            workspace.reset()
+            assert workspace.request("GET", path)["data"] == {"x": "1"}
+    gone(place, server.pid)
+
+
 def test_proxies_and_other_authorities_are_not_used(place, monkeypatch):
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://192.0.2.1:9")
