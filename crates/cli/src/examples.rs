@@ -156,6 +156,9 @@ mod tests {
     use super::*;
 
     fn leaves(command: &Command, prefix: &str, found: &mut Vec<String>) {
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            assert!(argument.get_help().is_some(), "{prefix}: {} is not described", argument.get_id());
+        }
         for sub in command.get_subcommands() {
             let path = format!("{prefix}{}", sub.get_name());
             if sub.has_subcommands() {
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_examples_that_can_be_parsed() {
+    fn every_argument_is_described_and_every_command_has_examples_that_can_be_parsed() {
         let mut found = vec![];
         leaves(&crate::flags::command(), "", &mut found);
         for path in found {

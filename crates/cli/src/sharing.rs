@@ -21,10 +21,10 @@ use crate::limits;
 #[derive(Args)]
 #[command(next_help_heading = "Serving")]
 pub struct SharingFlags {
-    /// End the server when its last user has ended: a user is a process that is connected to this Unix socket, where it gets a line
-    /// of JSON with the URL, the credentials and the version. If another server has the socket, this one ends at once. At the
-    /// end, the socket and a log beside it are removed, and a data directory in which nothing is stored. The directory of the
-    /// socket must be private; it is created if it does not exist.
+    /// Share the server between processes: each connects to this Unix socket, reads a line of JSON with the URL, the credentials and
+    /// the version, and stays connected. The server stops when the last one has disconnected, and removes the socket, its log and,
+    /// if nothing is stored in it, the data directory. If another server listens on the socket, this one exits at once. The
+    /// directory of the socket is created if it does not exist, and must be private.
     #[arg(long, value_name = "SOCKET")]
     exit_with_users: Option<PathBuf>,
 }

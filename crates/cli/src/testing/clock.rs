@@ -21,6 +21,7 @@ pub enum ClockTask {
     ///
     /// Work that becomes due, such as the end of Events and tokens, is done before `pintle settle` returns.
     Advance {
+        /// How far to advance it.
         #[arg(value_name = "DURATION", value_parser = nanoseconds)]
         by: u64,
 
@@ -29,6 +30,7 @@ pub enum ClockTask {
     },
     /// Set the clock to a time, such as 2030-01-01T00:00:00Z, which is not before the one that it shows.
     Set {
+        /// Time to set, such as 2030-01-01T00:00:00Z.
         #[arg(value_parser = time)]
         time: String,
 

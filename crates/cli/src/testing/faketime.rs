@@ -27,6 +27,7 @@ pub struct ExecWithClock {
     #[command(flatten)]
     target: TargetWorkspace,
 
+    /// Command to run, with its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

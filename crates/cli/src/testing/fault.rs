@@ -26,6 +26,7 @@ pub enum FaultTask {
 
 #[derive(Args)]
 pub struct WaitForFault {
+    /// Fault to wait for.
     name: String,
 
     /// Wait until it has hit this many requests and events.
@@ -46,6 +47,7 @@ pub struct WaitForFault {
 
 #[derive(Args)]
 pub struct CreateFault {
+    /// Name of the new fault.
     name: String,
 
     #[command(flatten)]

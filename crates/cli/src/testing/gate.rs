@@ -13,6 +13,7 @@ pub enum GateTask {
     ///
     /// Events of one object keep their order, and bookmarks wait for what is held before them.
     Hold {
+        /// Name of the new gate.
         name: String,
 
         #[command(flatten)]
@@ -31,6 +32,7 @@ pub enum GateTask {
     },
     /// Release events of a gate: a number of them, or all by opening it.
     Release {
+        /// Gate whose events to release.
         name: String,
 
         /// Number of events; an event counts once for each watch. Without it, all pass until the gate holds again.

@@ -179,6 +179,7 @@ impl ListFlags {
 /// Which objects are deleted.
 #[derive(Args)]
 pub struct DeleteFlags {
+    /// Objects to delete.
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     names: Vec<String>,
 

@@ -24,6 +24,7 @@ const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
 pub enum WorkspaceTask {
     /// Create a workspace, wait until it is ready, and print its URL or a kubeconfig.
     Create {
+        /// Name of the new workspace.
         name: String,
 
         /// Workspace to fork; "default" is the API at /. Without it, the workspace begins empty.
@@ -38,6 +39,7 @@ pub enum WorkspaceTask {
         /// Workspace to fork; "default" is the API at /.
         source: String,
 
+        /// Name of the new workspace.
         name: String,
 
         #[command(flatten)]
@@ -77,6 +79,7 @@ pub enum WorkspaceTask {
     },
     /// Reset workspaces to what they began as. Their watches end.
     Reset {
+        /// Workspaces to reset.
         #[arg(required = true)]
         names: Vec<String>,
 
@@ -85,6 +88,7 @@ pub enum WorkspaceTask {
     },
     /// Delete workspaces, with all that is in them.
     Delete {
+        /// Workspaces to delete.
         #[arg(required = true)]
         names: Vec<String>,
 
@@ -93,6 +97,7 @@ pub enum WorkspaceTask {
     },
     /// Print a kubeconfig of a workspace, with the credentials of the current context.
     Kubeconfig {
+        /// Workspace that the kubeconfig leads to.
         name: String,
 
         #[command(flatten)]

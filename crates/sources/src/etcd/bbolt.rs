@@ -39,10 +39,10 @@ pub struct ValuePlace {
 }
 
 /// A key with its value, in a leaf.
-struct Leaf<'p> {
-    key: &'p [u8],
-    value: &'p [u8],
-    place: ValuePlace,
+pub struct Leaf<'p> {
+    pub key: &'p [u8],
+    pub value: &'p [u8],
+    pub place: ValuePlace,
     is_bucket: bool,
 }
 
@@ -101,7 +101,7 @@ impl Database {
     }
 
     /// Visits the keys and values of a bucket in the order of the keys. Fails if the bucket does not exist or a page is damaged.
-    pub fn visit(&self, bucket: &[u8], visit: &mut dyn FnMut(&[u8], &[u8], ValuePlace)) -> io::Result<()> {
+    pub fn visit(&self, bucket: &[u8], visit: &mut dyn FnMut(Leaf<'_>)) -> io::Result<()> {
         let mut found = None;
         let mut left = self.pages();
         self.walk(self.root, 0, &mut left, &mut |leaf| {
@@ -111,13 +111,12 @@ impl Database {
         })?;
         let name = String::from_utf8_lossy(bucket);
         let (head, place) = found.ok_or_else(|| damaged(&format!("it has no bucket {name:?}")))?;
-        let mut each = |leaf: Leaf<'_>| visit(leaf.key, leaf.value, leaf.place);
         match u64_at(&head, 0).ok_or_else(|| damaged("a bucket is too short"))? {
             0 => {
                 let page = head.get(BUCKET_HEADER..).ok_or_else(|| damaged("a bucket is too short"))?;
-                leaves(page, place.offset + BUCKET_HEADER as u64, &mut each)
+                leaves(page, place.offset + BUCKET_HEADER as u64, visit)
             }
-            root => self.walk(root, 0, &mut left, &mut each),
+            root => self.walk(root, 0, &mut left, visit),
         }
     }
 

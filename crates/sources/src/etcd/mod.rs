@@ -46,13 +46,13 @@ pub fn read(snapshot: &Part, found: &mut dyn FnMut(&str, Result<StoredObject, St
     let database = Database::open(snapshot)?;
     let mut newest: HashMap<Box<[u8]>, Newest> = HashMap::new();
     // revisions are visited in their order
-    database.visit(REVISIONS, &mut |revision, value, place| {
-        let Some(key) = field(value, 1) else { return };
-        let is_deletion = revision.len() != REVISION_BYTES;
-        let main = revision.first_chunk::<8>().map_or(0, |main| u64::from_be_bytes(*main));
+    database.visit(REVISIONS, &mut |leaf| {
+        let Some(key) = field(leaf.value, 1) else { return };
+        let is_deletion = leaf.key.len() != REVISION_BYTES;
+        let main = leaf.key.first_chunk::<8>().map_or(0, |main| u64::from_be_bytes(*main));
         match is_deletion {
             true => drop(newest.remove(key)),
-            false => drop(newest.insert(key.into(), Newest { revision: main, place })),
+            false => drop(newest.insert(key.into(), Newest { revision: main, place: leaf.place })),
         }
     })?;
     let mut newest: Vec<(Box<[u8]>, Newest)> = newest.into_iter().collect();
