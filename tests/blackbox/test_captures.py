@@ -10,6 +10,9 @@ import pytest
 
 from etcd import Etcd
 from metrics import metrics_of
+from pintle import TOKEN
+from player import kubeconfig
+from programs import helm
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
@@ -111,6 +114,18 @@ def test_running_cluster(launch, tmp_path, kubectl_binary):
     assert base64.b64decode(output) == b"REDACTED"
 
 
+def test_credentials_of_a_program(launch, tmp_path, kubectl_binary):
+    """The kubeconfigs of most clouds name a program that prints a token."""
+    (tmp_path / "token.sh").write_text("#!/bin/sh\necho '" + json.dumps({"status": {"token": TOKEN}}) + "'\n")
+    (tmp_path / "token.sh").chmod(0o755)
+    with launch() as server:
+        config = json.loads(kubeconfig(server.url, ""))
+        config["users"][0]["user"] = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./token.sh"}}
+        (tmp_path / "config").write_text(json.dumps(config))
+        output, _ = served(launch, f"kubeconfig:{tmp_path / 'config'}#c", kubectl_binary, "get", "namespaces", "-o", "name")
+    assert "namespace/default" in output
+
+
 def test_logs_of_a_running_cluster(launch, tmp_path, kubectl_binary):
     """The cluster is a capture itself, since Pintle alone has no logs."""
     status = {"containerStatuses": [{"name": "app", "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}]}
@@ -126,6 +141,48 @@ def test_logs_of_a_running_cluster(launch, tmp_path, kubectl_binary):
     subprocess.run([launch.binary, "run", "--from", source, "--", "bash", "-ec", script], check=True, timeout=60)
     for flags, line in (((), "second run\n"), (("-p",), "first run\n")):
         assert served(launch, archive, kubectl_binary, "logs", "-n", "n", "p", *flags)[0] == line
+
+
+CHART = {
+    "Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+    "templates/found.yaml": """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: found}
+data:
+  color: {{ (lookup "v1" "ConfigMap" "shop" "settings").data.color }}
+  size: {{ (lookup "example.com/v1" "Widget" "shop" "w").spec.size | quote }}
+  version: {{ .Capabilities.KubeVersion.Version }}
+  widgets: {{ .Capabilities.APIVersions.Has "example.com/v1/Widget" | quote }}
+  gadgets: {{ .Capabilities.APIVersions.Has "example.com/v1/Gadget" | quote }}
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_charts_see_the_source(launch, tmp_path):
+    """`lookup` and Capabilities of helm are those of a cluster, and a kind that is not served is an error."""
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "shop"}, "data": {"color": "blue"}}
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}, "spec": {"size": 3}}
+    source, chart = tmp_path / "source.json", tmp_path / "chart"
+    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [WIDGETS, settings, widget]}))
+    (chart / "templates").mkdir(parents=True)
+
+    def template():
+        command = [launch.binary, "run", "--from", source, "--", helm(), "template", "--dry-run=server", chart]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    for name, text in CHART.items():
+        (chart / name).write_text(text)
+    code, output, errors = template()
+    assert code == 0, errors
+    for line in ("color: blue", 'size: "3"', "version: v1.37", 'widgets: "true"', 'gadgets: "false"'):
+        assert line in output, output
+    (chart / "templates" / "missing.yaml").write_text('{{ lookup "example.com/v1" "Gadget" "shop" "g" }}')
+    code, _, errors = template()
+    assert code != 0 and "Gadget" in errors, errors
 
 
 def counts(server):

@@ -15,7 +15,7 @@ import tarfile
 import pytest
 
 from pintle import Pintle
-from programs import ROOT, built, require, xtask
+from programs import ROOT, built, helm, require, xtask
 
 pytestmark = pytest.mark.dist
 
@@ -244,16 +244,15 @@ def test_manifests_apply(server, kubectl_binary):
 @pytest.mark.timeout(1800)
 def test_chart_installs(server, kubectl_binary, launch):
     """helm installs the chart; building helm takes minutes."""
-    helm = built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")
     chart = PACKAGING / "helm" / "pintle"
-    subprocess.run([helm, "lint", "--strict", chart], check=True)
+    subprocess.run([helm(), "lint", "--strict", chart], check=True)
     files = [
         "--set-json",
         'extraVolumes=[{"name":"audit","configMap":{"name":"audit"}}]',
         "--set-json",
         'extraVolumeMounts=[{"name":"audit","mountPath":"/etc/audit"}]',
     ]
-    command = [helm, "--kubeconfig", server.kubeconfig, "install", "small", chart, "--set", "config.event-ttl=2h", *files]
+    command = [helm(), "--kubeconfig", server.kubeconfig, "install", "small", chart, "--set", "config.event-ttl=2h", *files]
     notes = subprocess.run(command, check=True, timeout=120, capture_output=True, text=True).stdout
     assert "kubeconfig create" in notes and "https://small.default.svc:443" in notes, notes
     template = server.ok("GET", "/apis/apps/v1/namespaces/default/statefulsets/small")["spec"]["template"]["spec"]

@@ -67,3 +67,8 @@ def built(module, requirement, place, ldflags="", package="."):
     version = re.search(requirement + r" (\S+)", (module / "go.mod").read_text()).group(1)
     flags = ldflags.format(version=version, minor=version.split(".")[1])
     return go_build(module, ROOT / "target" / place.parent / version / place.name, flags, package)
+
+
+def helm():
+    """Builds helm unless its binary exists, which takes minutes. Returns the path of the binary."""
+    return built(ROOT / "tests" / "helm", r"helm.sh/helm/v3", pathlib.Path("helm/helm"), package="helm.sh/helm/v3/cmd/helm")

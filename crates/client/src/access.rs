@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use machinery::Value;
 
+use crate::exec::{self, Credentials};
+
 /// URL and credentials of a server. Certificates and keys are PEM; empty fields are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
@@ -138,12 +140,20 @@ fn of_context(configs: &[Config], context: Option<&str>) -> Result<Access, Strin
         "" => String::from_utf8_lossy(&content(user, "tokenFile", beside_user)?).trim().to_owned(),
         token => token.to_owned(),
     };
+    let mut own = Credentials {
+        token,
+        certificate: content(user, "client-certificate", beside_user)?,
+        key: content(user, "client-key", beside_user)?,
+    };
+    if let Some(exec) = user.get("exec").filter(|_| own == Credentials::default()) {
+        own = exec::credentials(exec, cluster, beside_user)?;
+    }
     Ok(Access {
         server: cluster.str_at(&["server"]).to_owned(),
         certificate_authority: content(cluster, "certificate-authority", beside_cluster)?,
-        certificate: content(user, "client-certificate", beside_user)?,
-        key: content(user, "client-key", beside_user)?,
-        token,
+        certificate: own.certificate,
+        key: own.key,
+        token: own.token,
         server_name: cluster.str_at(&["tls-server-name"]).to_owned(),
         verification: match cluster.get("insecure-skip-tls-verify").and_then(Value::as_bool) {
             Some(true) => Verification::Skipped,

@@ -6,6 +6,7 @@
 
 mod access;
 mod connection;
+mod exec;
 mod json;
 mod tls;
 

@@ -59,8 +59,8 @@ fn unneeded(run: &Run) -> Vec<String> {
 
 #[test]
 fn bit_flip_is_reported_or_harmless() {
-    for_each(0..4, |seed| {
-        let run = if seed < 2 { log(seed) } else { log_with_branches(seed) };
+    for_each(0..2, |seed| {
+        let run = if seed == 0 { log(seed) } else { log_with_branches(seed) };
         let whole = run.disk.contents();
         let mut chance = Chance(seed);
         let mut harmless = 0;
