@@ -131,7 +131,7 @@ def test_logs_of_a_running_cluster(launch, tmp_path, kubectl_binary):
     status = {"containerStatuses": [{"name": "app", "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": CONTAINERS}, "status": status}
     source = tmp_path / "source"
-    logs = source / "namespaces" / "n" / "pods" / "p" / "app"
+    logs = source / "namespaces" / "n" / "pods" / "p" / "app" / "app" / "logs"
     logs.mkdir(parents=True)
     (source / "pod.json").write_text(json.dumps(pod))
     for name, line in (("current", "second run"), ("previous", "first run")):

@@ -1,7 +1,7 @@
 //! Archives of captures: a file for each object, as `kubectl apply -R -f` and `git diff` take them.
 //!
 //! `cluster/GROUP/PLURAL/NAME.yaml` and `namespaces/NAMESPACE/GROUP/PLURAL/NAME.yaml`, where the core group is `core`, and
-//! `namespaces/NAMESPACE/pods/POD/CONTAINER/current.log`.
+//! `namespaces/NAMESPACE/pods/POD/CONTAINER/CONTAINER/logs/current.log`, as in a must-gather.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use machinery::{Value, yaml};
 
 use crate::capture::{Capture, Captured, Run};
-use crate::layouts;
+use crate::layouts::{self, LogKey};
 
 /// The annotation in which `kubectl apply` keeps a copy of an object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -104,7 +104,8 @@ fn files(capture: &Capture, secrets: Secrets, to: &mut dyn Files) -> io::Result<
     }
     for (key, log) in &capture.logs {
         let run = if key.run == Run::Previous { "previous" } else { "current" };
-        let path = format!("namespaces/{}/pods/{}/{}/{run}.log", key.namespace, key.pod, key.container);
+        let LogKey { namespace, pod, container, .. } = key;
+        let path = format!("namespaces/{namespace}/pods/{pod}/{container}/{container}/logs/{run}.log");
         to.add(&path, &log.read().map_err(io::Error::other)?)?;
     }
     Ok(objects.len())
