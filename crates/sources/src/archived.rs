@@ -3,8 +3,10 @@
 //! `cluster/GROUP/PLURAL/NAME.yaml` and `namespaces/NAMESPACE/GROUP/PLURAL/NAME.yaml`, where the core group is `core`, and
 //! `namespaces/NAMESPACE/pods/POD/CONTAINER/CONTAINER/logs/current.log`, as in a must-gather.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -51,16 +53,19 @@ pub fn write(capture: &Capture, to: &Path, secrets: Secrets) -> Result<usize, St
 }
 
 fn archive(capture: &Capture, secrets: Secrets, path: &Path) -> io::Result<usize> {
-    // Secrets may be in it
-    let mut options = File::options();
-    std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create(true).truncate(true), 0o600);
-    let file = options.open(path)?;
-    let encoder = GzEncoder::new(BufWriter::new(file), Compression::default());
+    // of a run that was killed
+    let _ = std::fs::remove_file(path);
+    let encoder = GzEncoder::new(BufWriter::new(private(path)?), Compression::default());
     let mut tar = Tar { builder: tar::Builder::new(encoder), moment: capture.moment.unwrap_or_default() };
     let count = files(capture, secrets, &mut tar)?;
     let file = tar.builder.into_inner()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
     Ok(count)
+}
+
+/// A new file that only this user can read, since Secrets may be in it. What has its name already, such as a link, is not followed.
+fn private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Where files are written.
@@ -74,7 +79,7 @@ impl Files for Directory {
     fn add(&mut self, path: &str, text: &[u8]) -> io::Result<()> {
         let path = self.0.join(path);
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        std::fs::write(path, text)
+        private(&path)?.write_all(text)
     }
 }
 
@@ -94,9 +99,9 @@ impl<W: Write> Files for Tar<W> {
 }
 
 fn files(capture: &Capture, secrets: Secrets, to: &mut dyn Files) -> io::Result<usize> {
-    let mut objects: Vec<(String, &Captured)> =
+    // bundles have some objects twice
+    let objects: BTreeMap<String, &Captured> =
         capture.objects.iter().filter_map(|object| Some((path(object)?, object))).collect();
-    objects.sort_by(|(a, _), (b, _)| a.cmp(b));
     for (path, object) in &objects {
         let is_redacted = secrets == Secrets::Redacted && object.value.str_at(&["kind"]) == "Secret";
         let text = if is_redacted { yaml::encode(&redacted(&object.value)) } else { yaml::encode(&object.value) };
@@ -159,6 +164,7 @@ mod tests {
                 object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}), "nodes"),
                 object(json!({"apiVersion": "g.io/v1", "kind": "W", "metadata": (named("w:1"))}), "ws"),
                 object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "../a"}}), "nodes"),
+                object(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}), "nodes"),
             ],
             ..Capture::default()
         };

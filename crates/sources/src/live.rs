@@ -16,6 +16,9 @@ use crate::spool::{Part, Writer};
 /// Resources whose objects other lists have as well, or that are computed.
 const LEFT_OUT: [(&str, &str); 2] = [("", "componentstatuses"), ("events.k8s.io", "events")];
 
+/// Why something was not read after all connections have ended.
+const UNREACHABLE: &str = "the server can no longer be reached";
+
 /// A cluster, as an argument names it: `kubeconfig[:FILE][#CONTEXT]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveCluster {
@@ -69,7 +72,10 @@ impl LiveCluster {
                 scope.spawn(|| blocking(list_queued(&access, &queue, &listed)));
             }
         });
-        Ok(listed.into_inner().unwrap_or_else(PoisonError::into_inner))
+        let mut listed = listed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let left = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+        listed.problems.extend(left.into_iter().map(|resource| (resource.path, UNREACHABLE.to_owned())));
+        Ok(listed)
     }
 }
 
@@ -85,7 +91,10 @@ impl LiveCluster {
                 scope.spawn(|| blocking(read_queued(&access, &queue, &read)));
             }
         });
-        Ok(read.into_inner().unwrap_or_else(PoisonError::into_inner).1)
+        let (_, mut logs) = read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let left = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+        logs.problems.extend(left.iter().map(|key| (log_name(key), UNREACHABLE.to_owned())));
+        Ok(logs)
     }
 }
 
@@ -94,6 +103,10 @@ impl LiveCluster {
 pub struct Logs {
     pub read: Vec<(LogKey, Part)>,
     pub problems: Vec<(String, String)>,
+}
+
+fn log_name(key: &LogKey) -> String {
+    format!("log of {}/{}/{}", key.namespace, key.pod, key.container)
 }
 
 /// Reads logs until none is left, over a connection of its own.
@@ -111,10 +124,16 @@ async fn read_queued(
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}");
         let path = format!("{path}&timestamps=true&limitBytes={LOG_BYTES_MAX}{previous}");
         let text = client.text(&path).await;
-        let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
-        match text.and_then(|text| read.0.copy(&*text).map_err(|error| error.to_string())) {
-            Ok(part) => read.1.read.push((key, part)),
-            Err(why) => read.1.problems.push((format!("log of {namespace}/{pod}/{container}"), why)),
+        let is_broken = text.is_err();
+        {
+            let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+            match text.and_then(|text| read.0.copy(&*text).map_err(|error| error.to_string())) {
+                Ok(part) => read.1.read.push((key, part)),
+                Err(why) => read.1.problems.push((log_name(&key), why)),
+            }
+        }
+        if is_broken {
+            client = JsonClient::of(access).await?;
         }
     }
 }
@@ -190,10 +209,17 @@ async fn list_queued(access: &Access, queue: &Mutex<VecDeque<Resource>>, listed:
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let Some(resource) = next else { return Ok(()) };
         let found = list(&mut client, &resource).await;
-        let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
-        match found {
-            Ok(objects) => listed.objects.extend(objects),
-            Err(why) => listed.problems.push((resource.path, why)),
+        let is_broken = found.is_err();
+        {
+            let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+            match found {
+                Ok(objects) => listed.objects.extend(objects),
+                Err(why) => listed.problems.push((resource.path, why)),
+            }
+        }
+        if is_broken {
+            // maybe only the request failed; a connection that broke would fail for all that is left
+            client = JsonClient::of(access).await?;
         }
     }
 }

@@ -52,7 +52,7 @@ impl Layout {
     }
 }
 
-/// The bodies of the steps of a file that has one step per line, by the ids of the steps.
+/// Finds the body of each step, by its id, in a file with one step per line.
 pub fn raw_bodies(file: &str, layout: Layout) -> BTreeMap<String, String> {
     let lines = file.lines().map(|line| line.trim().trim_end_matches(','));
     let of_line = |line: &str| {

@@ -144,7 +144,7 @@ fn without_echoes(text: &str) -> String {
     out + rest
 }
 
-/// The text with a placeholder for each revision of etcd that it names, as errors of requests for old versions do.
+/// Replaces the revisions of etcd in a text: errors of requests for old versions name them.
 fn without_etcd_revisions(text: &str) -> String {
     let mut parts = text.split("revision=");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -79,7 +79,7 @@ pub fn run(task: &ReplayTask) -> Result<ExitCode, String> {
     Ok(if different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The steps of a transcript that were compared or recorded.
+/// Counts the steps of a transcript, and lists those that differ.
 struct Outcome {
     compared: i64,
     /// Those that differ: their ids and requests, and the differences as text.
@@ -122,7 +122,7 @@ struct Replay<'t> {
     connection: Connection,
     saved: BTreeMap<String, String>,
     watches: BTreeMap<String, Events>,
-    /// The responses to watches that are errors, and have not been compared yet.
+    /// Responses to watches that the server refused, until they are compared.
     refused: BTreeMap<String, Value>,
     bindings: Bindings,
     names: Placeholders,
@@ -214,7 +214,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The variable of a request that no response had, if there is one.
+    /// Finds a variable of a request that no response had.
     fn missing_variable(&self, step: &Value) -> Option<String> {
         let mut texts = vec![step.str_at(&["path"]).to_owned(), step.str_at(&["text"]).to_owned()];
         texts.extend(["headers", "body"].iter().filter_map(|field| Some(step.get(field)?.to_json())));
