@@ -15,7 +15,7 @@ import tarfile
 import pytest
 
 from pintle import Pintle
-from programs import ROOT, built, helm, require, xtask
+from programs import ROOT, built, helm, locked, require, xtask
 
 pytestmark = pytest.mark.dist
 
@@ -29,17 +29,23 @@ def dist(output, *flags):
     return output
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def packages(launch, tmp_path_factory):
-    """The packages of the binary under test, without debug information."""
-    directory = tmp_path_factory.mktemp("dist")
-    binary = directory / "pintle"
-    shutil.copy(launch.binary, binary)
-    if shutil.which("strip"):
-        subprocess.run(["strip", binary], check=True)
-    machine = os.uname().machine
-    yield dist(directory / "one", "--architecture", machine, "--binary", str(binary))
-    shutil.rmtree(directory)
+    """The packages of the binary under test, without debug information. The processes of a run share them, since packing takes
+    longer than the tests."""
+    directory = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        directory = directory.parent
+    with locked(directory / "dist"):
+        if not (directory / "dist").exists():
+            unfinished = directory / "dist.unfinished"
+            unfinished.mkdir()
+            shutil.copy(launch.binary, unfinished / "pintle")
+            if shutil.which("strip"):
+                subprocess.run(["strip", unfinished / "pintle"], check=True)
+            dist(unfinished / "one", "--architecture", os.uname().machine, "--binary", unfinished / "pintle")
+            unfinished.rename(directory / "dist")
+    return directory / "dist" / "one"
 
 
 def only(directory, pattern):

@@ -54,7 +54,7 @@ def go_build(module, path, ldflags="", package="."):
     with locked(path):
         if not path.exists():
             unfinished = path.with_name(path.name + ".unfinished")
-            command = ["go", "build", "-trimpath", "-ldflags", f"-s -w {ldflags}", "-o", str(unfinished), package]
+            command = ["go", "build", "-ldflags", f"-s -w {ldflags}", "-o", str(unfinished), package]
             subprocess.run(command, cwd=module, check=True)
             unfinished.rename(path)
     return path
