@@ -45,6 +45,7 @@ mod reference;
 mod reload;
 mod rewriting;
 mod run;
+mod runtime;
 mod scratch;
 mod scrub;
 mod serve;

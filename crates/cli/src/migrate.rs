@@ -12,7 +12,6 @@
 //!   exists and matches.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use machinery::{Value, json, names};
@@ -26,6 +25,8 @@ use client::Method;
 use crate::count::counted;
 use crate::flags::Migrate;
 use crate::limits;
+use crate::logs::say;
+use crate::runtime::block_on;
 use client::JsonClient;
 
 const REGISTRATIONS: &str = "/apis/extensions/v1beta1/thirdpartyresources";
@@ -37,14 +38,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 /// Runs the migration and prints its progress line by line. Fails with a one-line message.
 pub fn run(task: &Migrate) -> Result<(), String> {
     let Migrate::ThirdPartyResource { name, dry_run, server } = task;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, migrate(name, *dry_run, &server.kubeconfigs()))
-}
-
-fn say(line: &str) {
-    // stdout may be closed
-    let _ = writeln!(std::io::stdout(), "{line}");
+    block_on(migrate(name, *dry_run, &server.kubeconfigs()))
 }
 
 /// The uids of objects by namespace and name.

@@ -14,15 +14,14 @@ use crate::flags::Storage;
 use crate::limits;
 use crate::logs::say;
 use crate::rewriting::{Counts, Served, WorkspaceCounts, rewrite_all, rewrite_workspaces, version};
+use crate::runtime::block_on;
 use client::JsonClient;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Runs the migration and prints its progress line by line. Fails with a one-line message.
 pub fn run(task: &Storage) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, async {
+    block_on(async {
         let (names, all, dry_run, kubeconfigs) = match task {
             Storage::Migrate { names, all, dry_run, server } => (names, *all, *dry_run, server.kubeconfigs()),
             Storage::Rewrite { resource, server } => return rewrite(resource, &server.kubeconfigs()).await,

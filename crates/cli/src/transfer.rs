@@ -15,6 +15,7 @@ use crate::encryption::EncryptionFlags;
 use crate::etcd_flags::Etcd;
 use crate::place::Place;
 use crate::progress::Meter;
+use crate::runtime::single;
 use crate::scratch::Scratch;
 use crate::{etcd, logs};
 
@@ -125,11 +126,6 @@ fn resource(text: &str) -> Result<String, String> {
     }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("cannot start: {error}"))
-}
-
 /// Writes the chosen objects to stdout, or to a file that appears only when it is complete.
 pub fn write(file: &Path, chosen: &Chosen<'_>, layout: &Layout) -> Result<TransferProgress, String> {
     let mut meter = Meter::start("exported");
@@ -164,7 +160,7 @@ pub fn export(task: &Export) -> Result<(), String> {
     let (content, layout) = match etcd.etcd_servers.is_empty() {
         true => (store::content(&place.data_dir).map_err(|error| error.to_string())?, Layout::own()),
         false => {
-            let latest = runtime()?.block_on(etcd::latest(etcd))?;
+            let latest = single()?.block_on(etcd::latest(etcd))?;
             (latest.into(), etcd::storage(etcd, None)?.layout)
         }
     };
@@ -207,7 +203,7 @@ pub fn import(task: &Import) -> Result<(), String> {
     };
     let mut meter = Meter::start("imported");
     let mut progress = |done| meter.show(done);
-    let imported = runtime()?.block_on(async {
+    let imported = single()?.block_on(async {
         match to_etcd {
             true => import_into_etcd(etcd, checked, layout, conflict, &mut progress).await,
             false => import_into(&place.data_dir, checked, layout, conflict, &mut progress).await,

@@ -47,6 +47,8 @@ const GROUPS: &[GroupSource] = &[
     source!("internal", internal, kinds columns),
     source!("storagemigration", storagemigration, kinds columns),
     source!("lifecycle", lifecycle, kinds rules columns),
+    // last, so that formats that tags do not name are checked first
+    GroupSource { folder: "declared", rules: include_str!("declared.txt"), ..GroupSource::EMPTY },
 ];
 
 static SOURCES: Sources = Sources {

@@ -1,4 +1,4 @@
-//! The checks that `rules/rules.txt` names, in one table.
+//! The checks that `rules.txt` names, in one table.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

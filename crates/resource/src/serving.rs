@@ -20,7 +20,7 @@ pub struct Serving {
     /// metadata always `continue`.
     pub unstructured: bool,
     /// The verbs in the order of discovery.
-    pub(super) verbs: &'static [&'static str],
+    pub verbs: &'static [&'static str],
     /// The verbs of a resource that is being deleted.
     pub(super) terminating_verbs: &'static [&'static str],
 }

@@ -1,12 +1,13 @@
-// Command kinds writes the facts of Kubernetes' built-in kinds as three tables.
+// Command kinds writes the facts of Kubernetes' built-in kinds as four tables.
 //
 // types.txt has the Go types of all kinds: fields in the order of their struct, with protobuf number, JSON name, type, and
 // how they are printed and merged, and what OpenAPI says of them. discovery.txt has the resources of discovery. The facts are read from the modules that
 // go.mod names: Go types by reflection, list types, keys and defaults from the published OpenAPI documents, resources from
 // the published discovery document. internal.txt has the internal types that messages print, from their declarations.
+// declared.txt has the rules that tags of the Go types declare, from the same; GROUPS_DIRECTORY says of which kinds.
 // Descriptions are not read.
 //
-// Usage: go run . OUT_DIRECTORY, or `cargo xtask kinds`.
+// Usage: go run . OUT_DIRECTORY GROUPS_DIRECTORY, or `cargo xtask kinds`.
 package main
 
 import (
@@ -15,14 +16,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // release is that of the published documents; go.mod has the same one's Go types.
 const release = "v1.37.2"
 
 func main() {
-	if len(os.Args) != 2 {
-		fail(fmt.Errorf("usage: kinds OUT_DIRECTORY"))
+	if len(os.Args) != 3 {
+		fail(fmt.Errorf("usage: kinds OUT_DIRECTORY GROUPS_DIRECTORY"))
 	}
 	directory := os.Args[1]
 	api, err := moduleDirectory("k8s.io/kubernetes@" + release)
@@ -48,6 +50,11 @@ func main() {
 	internal, err := readInternal(api)
 	fail(err)
 	fail(write(filepath.Join(directory, "internal.txt"), internal.table()))
+	published, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
+	fail(err)
+	declared, err := readDeclarations(strings.TrimSpace(string(published)), os.Args[2])
+	fail(err)
+	fail(write(filepath.Join(directory, "declared.txt"), declared.table()))
 }
 
 // moduleDirectory fetches a module of which no package is imported.

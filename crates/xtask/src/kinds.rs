@@ -5,8 +5,11 @@ use std::process::Command;
 use crate::workspace;
 
 /// The tables and their directories.
-const TABLES: [(&str, &str); 2] =
-    [("types.txt", "crates/machinery/src/types"), ("internal.txt", "crates/machinery/src/types")];
+const TABLES: [(&str, &str); 3] = [
+    ("types.txt", "crates/machinery/src/types"),
+    ("internal.txt", "crates/machinery/src/types"),
+    ("declared.txt", GROUPS),
+];
 
 /// The folders of the groups, each of which has the facts of its kinds; their lines begin with those of discovery.
 const GROUPS: &str = "crates/kinds/src";
@@ -20,8 +23,9 @@ const GROUPS: &str = "crates/kinds/src";
 pub fn run() -> Result<(), String> {
     let root = workspace::root()?;
     let out = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let status =
-        Command::new("go").args(["run", "."]).arg(out.path()).current_dir(root.join("crates/xtask/kinds")).status();
+    let mut program = Command::new("go");
+    program.args(["run", "."]).args([out.path(), &root.join(GROUPS)]).current_dir(root.join("crates/xtask/kinds"));
+    let status = program.status();
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => return Err(format!("go run in crates/xtask/kinds: {status}")),

@@ -41,8 +41,8 @@ enum Task {
     Dist(dist::DistFlags),
     /// Write the tables of built-in kinds from the facts that Kubernetes publishes.
     ///
-    /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, writes types.txt and
-    /// internal.txt, and prints the lines of discovery that kinds.txt lacks. Needs Go.
+    /// Runs the Go program in crates/xtask/kinds, whose go.mod names the release, writes types.txt, internal.txt
+    /// and declared.txt, and prints the lines of discovery that kinds.txt lacks. Needs Go.
     Kinds,
     /// Build the packages of other languages, with a binary in each.
     ///

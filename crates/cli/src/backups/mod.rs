@@ -85,8 +85,7 @@ pub fn back_up(directory: &Path, keys: &Directory, file: &Path) -> Result<(), St
 /// Runs `pintle store backup --from-server`: what a running server holds, to a new file or to stdout.
 pub fn fetch(kubeconfigs: &[PathBuf], file: &Path) -> Result<(), String> {
     let access = Access::read_all(kubeconfigs)?.outside_workspaces();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let runtime = crate::runtime::single()?;
     if file == Path::new(STANDARD) {
         return runtime.block_on(receive(&access, &mut std::io::stdout()));
     }

@@ -7,8 +7,9 @@ use machinery::time::{duration, parse_duration, parse_rfc3339};
 use machinery::{Value, json};
 
 use super::faketime::{self, ExecWithClock};
-use super::{CLOCK, Objects, TargetWorkspace, block_on};
+use super::{CLOCK, Objects, TargetWorkspace};
 use crate::logs;
+use crate::runtime::block_on;
 use crate::values::TextOrJson;
 
 #[derive(Subcommand)]

@@ -6,8 +6,9 @@ use base::clock;
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, block_on, count, set_texts};
+use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, count, set_texts};
 use crate::count::counted;
+use crate::runtime::block_on;
 use crate::{limits, logs};
 
 #[derive(Subcommand)]

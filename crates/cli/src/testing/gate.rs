@@ -3,9 +3,10 @@
 use clap::{Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, block_on, count};
+use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, count};
 use crate::count::counted;
 use crate::logs;
+use crate::runtime::block_on;
 
 #[derive(Subcommand)]
 pub enum GateTask {

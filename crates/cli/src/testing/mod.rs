@@ -211,10 +211,3 @@ impl DeleteFlags {
 fn count(object: &Value, path: &[&str]) -> i64 {
     object.at(path).and_then(Value::as_int).unwrap_or_default()
 }
-
-/// Runs a task of a connection. Fails with a one-line message.
-fn block_on<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, task)
-}

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use machinery::{Value, json};
 
-use super::{Objects, TargetWorkspace, block_on, count, set_texts};
+use super::{Objects, TargetWorkspace, count, set_texts};
 use crate::logs;
+use crate::runtime::block_on;
 use crate::values::TextOrJson;
 
 #[derive(Args)]

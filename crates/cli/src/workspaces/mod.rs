@@ -14,6 +14,7 @@ use machinery::{Value, json};
 
 use crate::kubeconfig::Kubeconfig;
 use crate::place::RunningServer;
+use crate::runtime::block_on;
 use crate::values::TextOrJson;
 use crate::{limits, logs};
 
@@ -170,9 +171,7 @@ pub enum Created {
 
 /// Runs a task. Fails with a one-line message.
 pub fn run(task: &WorkspaceTask) -> Result<ExitCode, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    tokio::task::LocalSet::new().block_on(&runtime, async {
+    block_on(async {
         let done = match task {
             WorkspaceTask::Template { name, from, ephemeral, server, command } => {
                 let spec = spec_of(from.as_deref(), *ephemeral);

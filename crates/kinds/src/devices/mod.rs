@@ -1,6 +1,6 @@
 //! Devices: classes, claims and their templates, slices and taints (`resource.k8s.io`).
 //!
-//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
+//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `declared.txt`.
 
 mod capacity;
 mod claims;

@@ -1,6 +1,6 @@
 //! EvictionRequests and Evictions (`lifecycle.k8s.io`): the Pods to evict, and the responders that evict them.
 //!
-//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
+//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `declared.txt`.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! Workloads, PodGroups and CompositePodGroups (`scheduling.k8s.io`), which define which Pods are scheduled
 //! together.
 //!
-//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `rules/rules.txt`.
+//! The rules here are those that kube-apiserver writes by hand; those that its types declare are in `declared.txt`.
 
 use std::collections::HashSet;
 

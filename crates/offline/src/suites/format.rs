@@ -129,14 +129,13 @@ const SUITE: [&str; 12] = [
 ];
 const COMMON: [&str; 4] = ["name", "namespace", "given", "as"];
 
-/// Reads a suite. Fails with a one-line message.
-pub fn read(file: &Path, text: &[u8]) -> Result<Suite, String> {
+/// Reads a suite; `None` for a document without tests. Fails with a one-line message.
+pub fn read(file: &Path, text: &[u8]) -> Result<Option<Suite>, String> {
     let mut value = yaml::decode(text).map_err(|error| error.to_string())?.value;
-    if value.get("tests").is_some() {
-        fixtures::insert(file, &mut value)?;
-    } else {
-        return Err("it is not a suite: it has no tests".to_owned());
+    if value.get("tests").is_none() {
+        return Ok(None);
     }
+    fixtures::insert(file, &mut value)?;
     let texts = |key: &str| -> Result<Vec<String>, String> {
         list(&value, key)?.iter().map(|item| text_of(item, key)).collect()
     };
@@ -177,7 +176,7 @@ pub fn read(file: &Path, text: &[u8]) -> Result<Suite, String> {
     if suite.is_of_policies() && (is_of_definition || !has_policies) {
         return Err("the suite names no definition: it has neither crdName nor crds".to_owned());
     }
-    Ok(suite)
+    Ok(Some(suite))
 }
 
 fn case(

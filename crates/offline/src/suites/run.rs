@@ -87,12 +87,14 @@ async fn started(job: &Job<'_>, task: &Task, ran: &mut JobOutcomes) -> Result<En
     };
     match created {
         Ok(()) => {}
-        Err(why) if task.allows_expensive_rules && is_about_costs(&why) => {
+        Err(status) if task.allows_expensive_rules && is_about_costs(&status) => {
             let stored = deposit(&engine, &job.definition.value).await;
             stored.map_err(|why| Failure::new(format!("the definition of {file} is refused: {why}")))?;
             ran.note = Some(format!("{file}: the rules cost more than this release allows"));
         }
-        Err(why) => return Err(Failure::new(format!("the definition of {file} is refused: {why}"))),
+        Err(status) => {
+            return Err(Failure::new(format!("the definition of {file} is refused: {}", status.message)));
+        }
     }
     for object in &job.given {
         given(&engine, object).await.map_err(Failure::new)?;
@@ -355,12 +357,12 @@ impl<'r> Run<'r> {
         let mut stored = self.engine.get(&target).await.object().map_err(|status| status.message.clone())?;
         stored.set_at(&["spec"], wanted.get("spec").cloned().unwrap_or_default());
         let verdict = self.engine.update(&target, "", &stored, &RequestOptions::default()).await;
-        match verdict.error() {
-            None => Ok(()),
-            Some((_, why)) if self.rules == RulesOf::EarlierServer && is_about_costs(why) => {
+        match verdict.outcome {
+            Ok(_) => Ok(()),
+            Err(status) if self.rules == RulesOf::EarlierServer && is_about_costs(&status) => {
                 deposit(self.engine, &wanted).await
             }
-            Some((_, why)) => Err(format!("the changed definition is refused: {why}")),
+            Err(status) => Err(format!("the changed definition is refused: {}", status.message)),
         }
     }
 }

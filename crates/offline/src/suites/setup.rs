@@ -1,25 +1,23 @@
 //! What has to exist before cases run: definitions, and given objects.
 
-use machinery::Value;
+use machinery::status::Cause;
+use machinery::{Status, Value};
 
 use crate::engine::{Engine, RequestOptions, Target};
 
 /// Creates a definition, whose unknown fields are dropped as Go's types drop them.
-pub async fn create(engine: &Engine, definition: &Value) -> Result<(), String> {
-    let target = target_of(engine, definition)?;
+pub async fn create(engine: &Engine, definition: &Value) -> Result<(), Status> {
+    let target = target_of(engine, definition).map_err(|why| Status::untyped(404, why))?;
     let verdict = engine.create(&target, definition, &RequestOptions::default()).await;
-    verdict.error().map_or(Ok(()), |(_, message)| Err(message.to_owned()))
+    verdict.outcome.map(drop).map_err(|status| *status)
 }
 
 /// Whether the server objects only to the estimated costs of rules.
-pub fn is_about_costs(message: &str) -> bool {
-    let is_cost = |error: &str| error.contains("estimated rule cost") || error.contains("contributed to estimated");
-    let errors = message.split("Forbidden: ").skip(1);
-    message.matches("Forbidden: ").count() > 0
-        && !["Invalid value: ", "Required value", "Unsupported value: ", "Duplicate value: "]
-            .iter()
-            .any(|other| message.contains(other))
-        && errors.into_iter().all(is_cost)
+pub fn is_about_costs(status: &Status) -> bool {
+    let is_cost =
+        |cause: &Cause| cause.reason == "FieldValueForbidden" && cause.message.contains("estimated rule cost");
+    let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+    !causes.is_empty() && causes.iter().all(is_cost)
 }
 
 /// Stores a definition as an earlier server would have: it is established without its rules first.
@@ -30,7 +28,7 @@ pub async fn deposit(engine: &Engine, definition: &Value) -> Result<(), String> 
         Err(_) => {
             let mut plain = definition.clone();
             without_rules(&mut plain);
-            create(engine, &plain).await?;
+            create(engine, &plain).await.map_err(|status| status.message.clone())?;
             engine.get(&target).await.object().map_err(|status| status.message.clone())?
         }
     };

@@ -17,7 +17,7 @@ use machinery::types::internal_json;
 use machinery::{Map, Release, Value};
 
 /// The kind of check that found an error. Where several functions of kube-apiserver check one field, `order` in
-/// `rules/rules.txt` sorts their errors by it.
+/// `rules.txt` sorts their errors by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckStage {
     /// The checks of the field itself.

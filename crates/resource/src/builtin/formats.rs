@@ -1,4 +1,4 @@
-//! The formats of texts that `rules/rules.txt` names.
+//! The formats of texts that `rules.txt` and `declared.txt` name, as Kubernetes does without `k8s-`.
 
 use machinery::names;
 
@@ -20,14 +20,14 @@ pub fn named(name: &str) -> Option<Format> {
                 at.shown_as_text(text).invalid("must be a lowercase UUID in 8-4-4-4-12 format");
             }
         },
-        "path-segment" => |text, at| at.shown_as_text(text).invalid_each(names::path_segment(text)),
+        "path-segment-name" => |text, at| at.shown_as_text(text).invalid_each(names::path_segment(text)),
         "prefixed-label-key" => {
             |text, at| at.shown_as_text(text).invalid_each(prefixed_names::label_key_problems(text))
         }
         "unreserved-domain" => |text, at| at.shown_as_text(text).invalid_each(prefixed_names::reserved_problems(text)),
-        "pool-name" => pool_name,
+        "resource-pool-name" => pool_name,
         "extended-resource-name" => |text, at| at.shown_as_text(text).invalid_each(extended_resource_name(text)),
-        "fully-qualified-name" => fully_qualified_name,
+        "resource-fully-qualified-name" => fully_qualified_name,
         _ => return None,
     })
 }

@@ -183,7 +183,7 @@ const ROW: Plugin = Plugin {
     by_default: true,
     implementation: Implementation::Row,
     resources: &[],
-    operations: &[Operation::Create],
+    operations: CREATES,
     awaits: None,
     admit: None,
     validate: None,
@@ -200,6 +200,17 @@ const fn elsewhere(name: &'static str) -> Plugin {
     Plugin { name, implementation: Implementation::Elsewhere, ..ROW }
 }
 
+/// A plugin for these resources that is on by default.
+const fn on(name: &'static str, operations: &'static [Operation], resources: &'static [Handled]) -> Plugin {
+    Plugin { name, operations, resources, ..ROW }
+}
+
+/// A plugin for these resources that is off by default.
+const fn off(name: &'static str, operations: &'static [Operation], resources: &'static [Handled]) -> Plugin {
+    Plugin { by_default: false, ..on(name, operations, resources) }
+}
+
+const CREATES: &[Operation] = &[Operation::Create];
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 const UPDATES: &[Operation] = &[Operation::Update];
 const PODS: Handled = ("", "pods", "");
@@ -211,149 +222,61 @@ static PLUGINS: [Plugin; 39] = [
     elsewhere("NamespaceLifecycle"),
     without_effect("NamespaceExists"),
     without_effect("LimitPodHardAntiAffinityTopology"),
-    Plugin {
-        name: "LimitRanger",
-        resources: &[PODS, CLAIMS, ("", "pods", "resize")],
-        operations: WRITES,
-        admit: Some(limit_ranger::admit),
-        validate: Some(limit_ranger::validate),
-        ..ROW
-    },
-    Plugin {
-        name: "ServiceAccount",
-        resources: &[PODS, ("", "pods", "ephemeralcontainers")],
-        operations: WRITES,
-        awaits: Some(service_account::awaited),
-        admit: Some(service_account::admit),
-        validate: Some(service_account::validate),
-        ..ROW
-    },
+    on("LimitRanger", WRITES, &[PODS, CLAIMS, ("", "pods", "resize")])
+        .admits(limit_ranger::admit)
+        .validates(limit_ranger::validate),
+    on("ServiceAccount", WRITES, &[PODS, ("", "pods", "ephemeralcontainers")])
+        .after(service_account::awaited)
+        .admits(service_account::admit)
+        .validates(service_account::validate),
     without_effect("NodeRestriction"),
-    Plugin { name: "TaintNodesByCondition", resources: &[("", "nodes", "")], admit: Some(nodes::taint), ..ROW },
-    Plugin {
-        name: "AlwaysPullImages",
-        by_default: false,
-        resources: &[PODS, ("", "pods", "ephemeralcontainers")],
-        operations: WRITES,
-        admit: Some(pod_resources::always_pull),
-        ..ROW
-    },
+    on("TaintNodesByCondition", CREATES, &[("", "nodes", "")]).admits(nodes::taint),
+    off("AlwaysPullImages", WRITES, &[PODS, ("", "pods", "ephemeralcontainers")]).admits(pod_resources::always_pull),
     without_effect("ImagePolicyWebhook"),
-    Plugin {
-        name: "PodSecurity",
-        resources: pod_security::RESOURCES,
-        operations: WRITES,
-        validate: Some(pod_security::validate),
-        ..ROW
-    },
+    on("PodSecurity", WRITES, pod_security::RESOURCES).validates(pod_security::validate),
     without_effect("PodNodeSelector"),
-    Plugin {
-        name: "Priority",
-        resources: &[
+    on(
+        "Priority",
+        WRITES,
+        &[
             PODS,
             ("scheduling.k8s.io", "priorityclasses", ""),
             ("scheduling.k8s.io", "podgroups", ""),
             ("scheduling.k8s.io", "compositepodgroups", ""),
         ],
-        operations: WRITES,
-        admit: Some(priority::admit),
-        validate: Some(priority::validate),
-        ..ROW
-    },
-    Plugin {
-        name: "DefaultTolerationSeconds",
-        resources: &[PODS],
-        operations: WRITES,
-        admit: Some(tolerations::admit),
-        ..ROW
-    },
+    )
+    .admits(priority::admit)
+    .validates(priority::validate),
+    on("DefaultTolerationSeconds", WRITES, &[PODS]).admits(tolerations::admit),
     without_effect("PodTolerationRestriction"),
     without_effect("EventRateLimit"),
     without_effect("ExtendedResourceToleration"),
-    Plugin { name: "DefaultStorageClass", resources: &[CLAIMS], admit: Some(classes::default_storage_class), ..ROW },
-    Plugin {
-        name: "StorageObjectInUseProtection",
-        resources: &[CLAIMS, ("", "persistentvolumes", ""), ("storage.k8s.io", "volumeattributesclasses", "")],
-        admit: Some(volumes::protect),
-        ..ROW
-    },
-    Plugin {
-        name: "PodGroupProtection",
-        resources: &[("scheduling.k8s.io", "podgroups", "")],
-        admit: Some(pod_groups::protect),
-        ..ROW
-    },
+    on("DefaultStorageClass", CREATES, &[CLAIMS]).admits(classes::default_storage_class),
+    on(
+        "StorageObjectInUseProtection",
+        CREATES,
+        &[CLAIMS, ("", "persistentvolumes", ""), ("storage.k8s.io", "volumeattributesclasses", "")],
+    )
+    .admits(volumes::protect),
+    on("PodGroupProtection", CREATES, &[("scheduling.k8s.io", "podgroups", "")]).admits(pod_groups::protect),
     without_effect("OwnerReferencesPermissionEnforcement"),
-    Plugin {
-        name: "PersistentVolumeClaimResize",
-        resources: &[CLAIMS],
-        operations: UPDATES,
-        validate: Some(volumes::resize),
-        ..ROW
-    },
-    Plugin {
-        name: "RuntimeClass",
-        resources: &[PODS],
-        admit: Some(runtime_class::admit),
-        validate: Some(runtime_class::validate),
-        ..ROW
-    },
-    Plugin {
-        name: "CertificateApproval",
-        resources: &[("certificates.k8s.io", "certificatesigningrequests", "approval")],
-        operations: UPDATES,
-        needs: Some(certificates::approval),
-        ..ROW
-    },
-    Plugin {
-        name: "CertificateSigning",
-        resources: &[("certificates.k8s.io", "certificatesigningrequests", "status")],
-        operations: UPDATES,
-        needs: Some(certificates::signing),
-        ..ROW
-    },
-    Plugin {
-        name: "ClusterTrustBundleAttest",
-        resources: &[("certificates.k8s.io", "clustertrustbundles", "")],
-        operations: WRITES,
-        needs: Some(certificates::attesting),
-        ..ROW
-    },
-    Plugin {
-        name: "CertificateSubjectRestriction",
-        resources: &[("certificates.k8s.io", "certificatesigningrequests", "")],
-        validate: Some(certificates::subject),
-        ..ROW
-    },
-    Plugin {
-        name: "DefaultIngressClass",
-        resources: &[("networking.k8s.io", "ingresses", "")],
-        admit: Some(classes::default_ingress_class),
-        ..ROW
-    },
-    Plugin {
-        name: "DenyServiceExternalIPs",
-        by_default: false,
-        resources: &[("", "services", "")],
-        operations: WRITES,
-        validate: Some(external_ips::validate),
-        ..ROW
-    },
-    Plugin {
-        name: "PodTopologyLabels",
-        resources: &[PODS, ("", "pods", "binding")],
-        admit: Some(nodes::copy_topology),
-        ..ROW
-    },
+    on("PersistentVolumeClaimResize", UPDATES, &[CLAIMS]).validates(volumes::resize),
+    on("RuntimeClass", CREATES, &[PODS]).admits(runtime_class::admit).validates(runtime_class::validate),
+    on("CertificateApproval", UPDATES, &[("certificates.k8s.io", "certificatesigningrequests", "approval")])
+        .requires(certificates::approval),
+    on("CertificateSigning", UPDATES, &[("certificates.k8s.io", "certificatesigningrequests", "status")])
+        .requires(certificates::signing),
+    on("ClusterTrustBundleAttest", WRITES, &[("certificates.k8s.io", "clustertrustbundles", "")])
+        .requires(certificates::attesting),
+    on("CertificateSubjectRestriction", CREATES, &[("certificates.k8s.io", "certificatesigningrequests", "")])
+        .validates(certificates::subject),
+    on("DefaultIngressClass", CREATES, &[("networking.k8s.io", "ingresses", "")])
+        .admits(classes::default_ingress_class),
+    off("DenyServiceExternalIPs", WRITES, &[("", "services", "")]).validates(external_ips::validate),
+    on("PodTopologyLabels", CREATES, &[PODS, ("", "pods", "binding")]).admits(nodes::copy_topology),
     // on by default in kube-apiserver; it compares Pods with features that kubelets declare
     Plugin { by_default: true, ..without_effect("NodeDeclaredFeatureValidator") },
-    Plugin {
-        name: "PodResizeValidator",
-        resources: &[("", "pods", "resize")],
-        operations: UPDATES,
-        validate: Some(nodes::resize),
-        ..ROW
-    },
+    on("PodResizeValidator", UPDATES, &[("", "pods", "resize")]).validates(nodes::resize),
     elsewhere("MutatingAdmissionPolicy"),
     elsewhere("MutatingAdmissionWebhook"),
     elsewhere("ValidatingAdmissionPolicy"),
@@ -363,6 +286,22 @@ static PLUGINS: [Plugin; 39] = [
 ];
 
 impl Plugin {
+    const fn after(self, awaits: fn(&PluginRequest<'_>, &Value) -> Option<Awaited>) -> Plugin {
+        Plugin { awaits: Some(awaits), ..self }
+    }
+
+    const fn admits(self, admit: fn(&PluginRequest<'_>, &mut Value) -> Decision) -> Plugin {
+        Plugin { admit: Some(admit), ..self }
+    }
+
+    const fn validates(self, validate: fn(&PluginRequest<'_>) -> Decision) -> Plugin {
+        Plugin { validate: Some(validate), ..self }
+    }
+
+    const fn requires(self, needs: fn(&PluginRequest<'_>) -> Option<Needed>) -> Plugin {
+        Plugin { needs: Some(needs), ..self }
+    }
+
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
         let resource = (attributes.group().as_str(), attributes.plural().as_str(), attributes.subresource);
         self.operations.contains(&attributes.operation) && self.resources.contains(&resource)

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use machinery::{Value, json};
 
-use super::{Objects, TargetWorkspace, block_on, count, set_texts};
+use super::{Objects, TargetWorkspace, count, set_texts};
 use crate::logs;
+use crate::runtime::block_on;
 use forms::Forms;
 use page::Surroundings;
 

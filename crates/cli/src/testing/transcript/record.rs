@@ -7,12 +7,13 @@ use std::process::{Command, ExitCode};
 use clap::Args;
 use machinery::{Value, json};
 
-use super::super::{Objects, TargetWorkspace, block_on};
+use super::super::{Objects, TargetWorkspace};
 use super::file;
 use super::saving::transcript;
 use crate::child::{Forwarded, exit_code};
 use crate::count::counted;
 use crate::logs;
+use crate::runtime::block_on;
 
 #[derive(Args)]
 pub struct RecordTask {

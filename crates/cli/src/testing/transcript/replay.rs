@@ -12,12 +12,13 @@ use clap::Args;
 use client::{Access, Connection, Method, Streamed};
 use machinery::{Map, Value, difflines, json, yaml};
 
-use super::super::{TargetWorkspace, block_on};
+use super::super::TargetWorkspace;
 use super::names::{Bindings, Placeholders};
 use super::normal::{normalized, sort_unordered, without_descriptions, without_moments};
 use super::saving::is_bookmark;
 use super::{file, protobuf};
 use crate::count::counted;
+use crate::runtime::block_on;
 use crate::values::TextOrJson;
 use crate::{limits, logs};
 

@@ -3,13 +3,28 @@
 //! Invariant: a message is described by a table of fields, and the encoder does not depend on OpenAPI. Fields of a
 //! value that are not in the table, or not of the type in the table, are omitted.
 
-mod v2;
-mod v3;
-
 use machinery::protobuf::Writer;
 use machinery::{Value, yaml};
 
 use super::Dialect;
+
+/// Declares messages: `NAME EXTENSIONS [FIELD NUMBER KIND, ...]`, and `others NUMBER KIND` if there are other values.
+macro_rules! messages {
+    (@others) => { None };
+    (@others $number:literal $kind:expr) => { Some(($number, $kind)) };
+    ($($name:ident $extensions:literal [$($field:literal $at:literal $kind:expr),* $(,)?]
+        $(others $number:literal $other:expr)?;)*) => {
+        $(static $name: super::Message = super::Message {
+            fields: &[$(($field, $at, $kind)),*],
+            extensions: $extensions,
+            others: messages!(@others $($number $other)?),
+        };)*
+    };
+}
+
+// after the macro, which they use
+mod v2;
+mod v3;
 
 /// A message: the names, numbers and kinds of its fields.
 struct Message {
@@ -18,17 +33,6 @@ struct Message {
     extensions: u32,
     /// The number and kind of the repeated field of all other, named values.
     others: Option<(u32, ValueKind)>,
-}
-
-impl Message {
-    const fn of(fields: &'static [(&'static str, u32, ValueKind)], extensions: u32) -> Message {
-        Message { fields, extensions, others: None }
-    }
-
-    /// A message of named values alone.
-    const fn of_names(number: u32, kind: ValueKind) -> Message {
-        Message { fields: &[], extensions: 0, others: Some((number, kind)) }
-    }
 }
 
 /// How a value is encoded.

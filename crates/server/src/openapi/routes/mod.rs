@@ -1,18 +1,16 @@
 //! The routes that OpenAPI documents describe, and the path items made from them.
 //!
-//! A [`PathOperation`] is independent of the version of OpenAPI. `custom.rs` has those of custom resources,
-//! `builtin.rs` those of built-in kinds, and `fixed.rs` those that belong to no resource; `items.rs` converts routes to
-//! path items.
+//! A [`PathOperation`] is independent of the version of OpenAPI. `resource.rs` has those of resources, and
+//! `fixed.rs` those that belong to no resource; `items.rs` converts routes to path items.
 
-mod builtin;
-mod custom;
 mod fixed;
 mod items;
+mod resource;
 
 pub use fixed::of_document;
 pub use items::items;
+pub use resource::routes as of_resource;
 
-use super::index::ServedResource;
 use super::schema::Kind;
 use super::standard;
 
@@ -89,11 +87,6 @@ const DELETE_PARAMETERS: [&str; 5] = [
     "propagationPolicy",
 ];
 
-/// The routes of a resource in one version.
-pub fn of_resource(served: &ServedResource) -> Vec<PathOperation> {
-    if served.version.built_in.is_some() { builtin::routes(served) } else { custom::routes(served) }
-}
-
 /// How the documents name a group and version.
 struct GroupNames {
     /// The path of the group version: `/api/v1`, `/apis/<group>/<version>`.
@@ -128,8 +121,11 @@ fn short_group(group: &str) -> &str {
 
 /// As [`identifier`], with a capital.
 fn capital_identifier(text: &str) -> String {
-    let name = identifier(text);
-    let mut rest = name.chars();
+    capital(&identifier(text))
+}
+
+fn capital(text: &str) -> String {
+    let mut rest = text.chars();
     rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
 }
 

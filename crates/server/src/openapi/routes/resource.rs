@@ -1,43 +1,78 @@
-//! The routes of built-in kinds.
+//! The routes of resources. kube-apiserver has a generator for built-in kinds and one for custom resources, whose
+//! differences are a [`Form`].
 
+use ::resource::builtin::{Connect, OwnEndpoint, OwnSubresource};
 use machinery::types::{GoField, go_struct};
-use resource::builtin::{Connect, OwnEndpoint, OwnSubresource};
 
 use super::super::index::ServedResource;
 use super::super::schema;
 use super::super::standard::{self, DELETE_OPTIONS, PATCH, SCALE, STATUS, WATCH_EVENT};
 use super::{
     ACCEPTED, CREATED, Content, DELETE_PARAMETERS, GroupNames, Kind, LIST_PARAMETERS, OK, PATCH_PARAMETERS, Parameter,
-    PathOperation, WATCH_PARAMETERS, WRITE_PARAMETERS, article, capital_identifier,
+    PathOperation, WATCH_PARAMETERS, WRITE_PARAMETERS, article, capital, capital_identifier,
 };
 
-const ENCODINGS: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-/// The encodings of lists, which may be watched.
-const STREAMS: [&str; 5] = [
-    "application/json",
-    "application/yaml",
-    "application/vnd.kubernetes.protobuf",
-    "application/json;stream=watch",
-    "application/vnd.kubernetes.protobuf;stream=watch",
-];
+/// What differs between built-in kinds and custom resources.
+struct Form {
+    is_custom: bool,
+    /// The encodings of bodies, of responses, of lists, and of patches.
+    bodies: &'static [&'static str],
+    responses: &'static [&'static str],
+    lists: &'static [&'static str],
+    patches: &'static [&'static str],
+    /// The parameters of reads.
+    reads: &'static [&'static str],
+    list: &'static str,
+    patched: &'static [(&'static str, &'static str)],
+}
+
+static CUSTOM: Form = Form {
+    is_custom: true,
+    bodies: &["application/json", "application/yaml"],
+    responses: &["application/json", "application/yaml"],
+    lists: &["application/json", "application/yaml"],
+    patches: &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"],
+    reads: &["resourceVersion"],
+    list: "list",
+    patched: &[OK],
+};
+
+static BUILT_IN: Form = Form {
+    is_custom: false,
+    bodies: &ANY,
+    responses: &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"],
+    // which may be watched
+    lists: &[
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/json;stream=watch",
+        "application/vnd.kubernetes.protobuf;stream=watch",
+    ],
+    patches: &[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    ],
+    reads: &[],
+    list: "list or watch",
+    patched: &[OK, CREATED],
+};
+
 const LOGS: [&str; 4] = ["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const ANY: [&str; 1] = ["*/*"];
-const PATCHES: [&str; 4] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
 const STREAM_METHODS: [&str; 2] = ["get", "post"];
 const PROXY_METHODS: [&str; 7] = ["get", "post", "put", "delete", "head", "options", "patch"];
 
-/// The routes of a built-in kind in one version.
+/// The routes of a resource in one version.
 pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
     let resource = &served.resource;
     let names = GroupNames::new(&resource.group, &served.version.name);
     let scope = if resource.namespaced { "namespaces/{namespace}/" } else { "" };
     let main = Endpoint {
         served,
+        form: if served.version.built_in.is_some() { &BUILT_IN } else { &CUSTOM },
         kind: schema::kind(served, &resource.kind),
         object: schema::name(served, &resource.kind),
         path: format!("{scope}{}", resource.plural),
@@ -53,8 +88,10 @@ pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
         out.extend(main.part("status").writes(&["get", "patch", "update"]));
     }
     if version.scale.is_some() {
-        let kind = ("autoscaling".to_owned(), "v1".to_owned(), "Scale".to_owned());
-        let scale = Endpoint { kind, object: SCALE.to_owned(), ..main.part("scale") };
+        let mut scale = Endpoint { object: SCALE.to_owned(), ..main.part("scale") };
+        if !main.form.is_custom {
+            scale.kind = ("autoscaling".to_owned(), "v1".to_owned(), "Scale".to_owned());
+        }
         out.extend(scale.writes(&["get", "patch", "update"]));
     }
     resource.own_subresources().iter().for_each(|own| out.extend(main.own(own)));
@@ -65,6 +102,7 @@ pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
 #[derive(Clone)]
 struct Endpoint<'a> {
     served: &'a ServedResource,
+    form: &'static Form,
     /// The kind of the objects that are sent, and its schema.
     kind: Kind,
     object: String,
@@ -90,9 +128,15 @@ struct Operation {
 }
 
 impl<'a> Endpoint<'a> {
+    /// The verbs that are published: those of a custom resource even while its definition is deleted.
+    fn verbs(&self) -> Vec<&'static str> {
+        let resource = &self.served.resource;
+        if self.form.is_custom { resource.serving.verbs.to_vec() } else { resource.verbs() }
+    }
+
     /// The routes of the collection, watches included.
     fn collection(&self) -> Vec<PathOperation> {
-        let verbs = self.served.resource.verbs();
+        let verbs = self.verbs();
         let mut out = vec![];
         if verbs.contains(&"list") {
             out.push(self.list("list"));
@@ -103,13 +147,14 @@ impl<'a> Endpoint<'a> {
         if verbs.contains(&"deletecollection") {
             out.push(self.delete_collection());
         }
-        if verbs.contains(&"watch") {
+        let watches = verbs.contains(&"watch") && !self.form.is_custom;
+        if watches {
             out.push(self.list("watch"));
         }
         if self.served.resource.namespaced && verbs.contains(&"list") {
-            let (kind, plural) = (&self.served.resource.kind, &self.served.resource.plural);
-            let everywhere = Endpoint { path: plural.to_string(), subject: kind.to_string(), ..self.clone() };
-            for verb in ["list", "watch"].into_iter().filter(|verb| verbs.contains(verb)) {
+            let subject = capital(&self.served.resource.kind);
+            let everywhere = Endpoint { path: self.served.resource.plural.to_string(), subject, ..self.clone() };
+            for &verb in if watches { &["list", "watch"][..] } else { &["list"] } {
                 let mut route = everywhere.list(verb);
                 route.id.push_str("ForAllNamespaces");
                 route.parameters.retain(|parameter| *parameter != Parameter::Named("namespace"));
@@ -121,13 +166,13 @@ impl<'a> Endpoint<'a> {
 
     /// The routes of an object, its watch included.
     fn object(&self) -> Vec<PathOperation> {
-        let verbs = self.served.resource.verbs();
+        let verbs = self.verbs();
         let object = Endpoint { path: format!("{}/{{name}}", self.path), named: true, ..self.clone() };
         let mut out = object.writes(&verbs);
         if verbs.contains(&"delete") {
             out.push(object.delete());
         }
-        if verbs.contains(&"watch") {
+        if verbs.contains(&"watch") && !self.form.is_custom {
             out.push(object.watch("watch changes to an object of kind", "watch", "watch"));
         }
         out
@@ -184,12 +229,13 @@ impl<'a> Endpoint<'a> {
             method: "get",
             action: "list",
             verb,
-            description: format!("list or watch objects of kind {}", self.kind.2),
+            description: format!("{} objects of kind {}", self.form.list, self.kind.2),
             parameters: named(&LIST_PARAMETERS),
             codes: &[OK],
         };
         let list = schema::name(self.served, &self.served.resource.list_kind);
-        PathOperation { produces: STREAMS.to_vec(), response: Some(Content::Schema(list)), ..self.route(operation) }
+        let produces = self.form.lists.to_vec();
+        PathOperation { produces, response: Some(Content::Schema(list)), ..self.route(operation) }
     }
 
     fn watch(&self, what: &str, verb: &'static str, action: &'static str) -> PathOperation {
@@ -205,7 +251,7 @@ impl<'a> Endpoint<'a> {
         let path = format!("{}/watch/{}", self.names.base, self.path);
         PathOperation {
             path,
-            produces: STREAMS.to_vec(),
+            produces: self.form.lists.to_vec(),
             response: Some(Content::Schema(WATCH_EVENT.to_owned())),
             ..route
         }
@@ -225,18 +271,22 @@ impl<'a> Endpoint<'a> {
 
     fn delete_collection(&self) -> PathOperation {
         let lists = LIST_PARAMETERS.iter().filter(|key| !WATCH_PARAMETERS.contains(key));
+        let parameters = match self.form.is_custom {
+            true => named(&LIST_PARAMETERS),
+            false => lists.chain(&DELETE_PARAMETERS).map(|key| Parameter::Named(key)).collect(),
+        };
         let operation = Operation {
             method: "delete",
             action: "deletecollection",
             verb: "delete",
             description: format!("delete collection of {}", self.kind.2),
-            parameters: lists.chain(&DELETE_PARAMETERS).map(|key| Parameter::Named(key)).collect(),
+            parameters,
             codes: &[OK],
         };
         let mut route = self.route(operation);
         route.id = format!("delete{}Collection{}", self.names.prefix, self.subject);
         PathOperation {
-            body: Some(DELETE_OPTIONS.to_owned()),
+            body: (!self.form.is_custom).then(|| DELETE_OPTIONS.to_owned()),
             response: Some(Content::Schema(STATUS.to_owned())),
             ..route
         }
@@ -273,15 +323,16 @@ impl<'a> Endpoint<'a> {
         };
         let mut out = vec![];
         if verbs.contains(&"get") {
-            out.push(self.route(operation("get", "read", "read", vec![], &[OK])));
+            out.push(self.route(operation("get", "read", "read", named(self.form.reads), &[OK])));
         }
         if verbs.contains(&"update") {
             let put = operation("put", "replace", "replace", named(&WRITE_PARAMETERS), &[OK, CREATED]);
             out.push(PathOperation { body: Some(self.object.clone()), ..self.route(put) });
         }
         if verbs.contains(&"patch") {
-            let patch = operation("patch", "patch", "partially update", named(&PATCH_PARAMETERS), &[OK, CREATED]);
-            out.push(PathOperation { body: Some(PATCH.to_owned()), consumes: PATCHES.to_vec(), ..self.route(patch) });
+            let patch = operation("patch", "patch", "partially update", named(&PATCH_PARAMETERS), self.form.patched);
+            let consumes = self.form.patches.to_vec();
+            out.push(PathOperation { body: Some(PATCH.to_owned()), consumes, ..self.route(patch) });
         }
         out
     }
@@ -318,14 +369,14 @@ impl<'a> Endpoint<'a> {
 
     /// A route that returns an object.
     fn route(&self, operation: Operation) -> PathOperation {
-        let mut parameters = operation.parameters;
-        parameters.push(Parameter::Named("pretty"));
+        let mut parameters = vec![Parameter::Named("pretty")];
         if self.served.resource.namespaced {
             parameters.push(Parameter::Named("namespace"));
         }
         if self.named {
             parameters.push(Parameter::Name(self.kind.2.clone()));
         }
+        parameters.extend(operation.parameters);
         PathOperation {
             path: format!("{}/{}", self.names.base, self.path),
             method: operation.method,
@@ -335,8 +386,8 @@ impl<'a> Endpoint<'a> {
             action: Some((operation.action, self.kind.clone())),
             parameters,
             body: None,
-            consumes: ANY.to_vec(),
-            produces: ENCODINGS.to_vec(),
+            consumes: self.form.bodies.to_vec(),
+            produces: self.form.responses.to_vec(),
             response: Some(Content::Schema(self.object.clone())),
             codes: operation.codes,
         }
