@@ -4,30 +4,10 @@ use clap::Command;
 
 /// The flags of `pintle serve` that `-h` shows; `--help` shows all.
 const MAIN_FLAGS: [&str; 24] = [
-    "config",
-    "data-dir",
-    "storage",
-    "durability",
-    "etcd-servers",
-    "encryption-provider-config",
-    "bind-address",
-    "advertise-address",
-    "secure-port",
-    "feature-gates",
-    "tls-san",
-    "tls-cert-file",
-    "tls-private-key-file",
-    "write-kubeconfig",
-    "client-ca-file",
-    "token-auth-file",
-    "oidc-issuer-url",
-    "oidc-client-id",
-    "authorization-mode",
-    "audit-policy-file",
-    "audit-log-path",
-    "controllers",
-    "v",
-    "logging-format",
+    "config", "data-dir", "storage", "durability", "etcd-servers", "encryption-provider-config", "bind-address",
+    "advertise-address", "secure-port", "feature-gates", "tls-san", "tls-cert-file", "tls-private-key-file",
+    "write-kubeconfig", "client-ca-file", "token-auth-file", "oidc-issuer-url", "oidc-client-id", "authorization-mode",
+    "audit-policy-file", "audit-log-path", "controllers", "v", "logging-format",
 ];
 
 /// The command whose short help has only the main flags.

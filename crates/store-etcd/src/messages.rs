@@ -296,11 +296,5 @@ macro_rules! responses {
 }
 
 responses!(
-    RangeResponse,
-    TxnResponse,
-    HeaderOnly,
-    LeaseGrantResponse,
-    StatusResponse,
-    AuthenticateResponse,
-    WatchResponse
+    RangeResponse, TxnResponse, HeaderOnly, LeaseGrantResponse, StatusResponse, AuthenticateResponse, WatchResponse
 );

@@ -225,11 +225,7 @@ impl Type {
             | "kubernetes.Semver"
             | "kubernetes.NamedFormat" => {
                 const NAMES: [&str; 6] = [
-                    "net.IP",
-                    "net.CIDR",
-                    "kubernetes.Quantity",
-                    "kubernetes.URL",
-                    "kubernetes.Semver",
+                    "net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.URL", "kubernetes.Semver",
                     "kubernetes.NamedFormat",
                 ];
                 Type::parse(NAMES.into_iter().find(|n| *n == name)?)

@@ -77,14 +77,8 @@ fn is_indexed(spec: At) -> bool {
 /// The immutable fields of a Job, whose stored object is `old`.
 fn job_changes(spec: At, old: &Value) {
     let names = [
-        "completions",
-        "selector",
-        "template",
-        "completionMode",
-        "podFailurePolicy",
-        "backoffLimitPerIndex",
-        "managedBy",
-        "successPolicy",
+        "completions", "selector", "template", "completionMode", "podFailurePolicy", "backoffLimitPerIndex",
+        "managedBy", "successPolicy",
     ];
     let form = named("batch.v1.JobSpec");
     for name in names {

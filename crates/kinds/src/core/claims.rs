@@ -72,19 +72,8 @@ pub fn template(source: At) {
 
 /// The fields that the metadata of a template of claims cannot have, in the order in which they are reported.
 const FORBIDDEN_METADATA: [&str; 13] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields",
 ];
 
 /// Whether a field differs from the zero value of its Go type. Empty lists differ from it, and so does zero behind

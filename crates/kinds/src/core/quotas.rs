@@ -11,28 +11,13 @@ use resource::builtin::at::At;
 
 /// The quota resources that count objects, whose amounts must be whole numbers.
 pub const OBJECT_COUNTS: [&str; 9] = [
-    "configmaps",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
+    "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services",
+    "services.loadbalancers", "services.nodeports",
 ];
 
 const COMPUTE: [&str; 10] = [
-    "cpu",
-    "ephemeral-storage",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-    "requests.storage",
+    "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage", "limits.memory", "memory", "requests.cpu",
+    "requests.ephemeral-storage", "requests.memory", "requests.storage",
 ];
 
 /// Whether a resource may be limited in a scope.

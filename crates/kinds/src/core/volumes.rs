@@ -113,10 +113,7 @@ fn shrunk(claim: At) {
 }
 
 const RESIZING: [&str; 5] = [
-    "ControllerResizeInProgress",
-    "ControllerResizeInfeasible",
-    "NodeResizeInProgress",
-    "NodeResizeInfeasible",
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible",
     "NodeResizePending",
 ];
 

@@ -8,30 +8,14 @@ use resource::builtin::defaults::set_default;
 
 /// The fields of a request that `v1` has in `exactly`.
 const REQUEST: [&str; 8] = [
-    "adminAccess",
-    "allocationMode",
-    "capacity",
-    "count",
-    "derivedAttributes",
-    "deviceClassName",
-    "selectors",
+    "adminAccess", "allocationMode", "capacity", "count", "derivedAttributes", "deviceClassName", "selectors",
     "tolerations",
 ];
 
 /// The fields of a device that `v1beta1` has in `basic`.
 const DEVICE: [&str; 12] = [
-    "allNodes",
-    "allowMultipleAllocations",
-    "attributes",
-    "bindingConditions",
-    "bindingFailureConditions",
-    "bindsToNode",
-    "capacity",
-    "consumesCounters",
-    "nodeAllocatableResources",
-    "nodeName",
-    "nodeSelector",
-    "taints",
+    "allNodes", "allowMultipleAllocations", "attributes", "bindingConditions", "bindingFailureConditions",
+    "bindsToNode", "capacity", "consumesCounters", "nodeAllocatableResources", "nodeName", "nodeSelector", "taints",
 ];
 
 /// The paths of the lists of requests in a claim and in a template.

@@ -108,21 +108,9 @@ fn validate_created(event: At) {
 /// Only metadata and series may change.
 fn unchanged(event: At) {
     const KEPT: [&str; 14] = [
-        "involvedObject",
-        "reason",
-        "message",
-        "source",
-        "firstTimestamp",
-        "lastTimestamp",
-        "count",
+        "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count",
         // upstream checks the reason twice
-        "reason",
-        "type",
-        "eventTime",
-        "action",
-        "related",
-        "reportingComponent",
-        "reportingInstance",
+        "reason", "type", "eventTime", "action", "related", "reportingComponent", "reportingInstance",
     ];
     for name in KEPT {
         let at = event.field(name);

@@ -134,27 +134,9 @@ mod tests {
         let deep = "81".repeat(Bounds::REQUEST.depth + 1) + "00";
         let long = format!("9904 01{}", "00".repeat(Bounds::REQUEST.length + 1)).replace(' ', "");
         for given in [
-            "",
-            "1b8000000000000000",
-            "f97e00",
-            "f97c00",
-            "fb7ff8000000000000",
-            "f7",
-            "f0",
-            "f8ff",
-            "61ff",
-            "a24161014161 02",
-            "a10102",
-            "a1f601",
-            "c249010000000000000000",
-            "8201",
-            "0101",
-            "1c",
-            "ff",
-            "5f6161ff",
-            "c0614f",
-            &deep,
-            &long,
+            "", "1b8000000000000000", "f97e00", "f97c00", "fb7ff8000000000000", "f7", "f0", "f8ff", "61ff",
+            "a24161014161 02", "a10102", "a1f601", "c249010000000000000000", "8201", "0101", "1c", "ff", "5f6161ff",
+            "c0614f", &deep, &long,
         ] {
             let given = given.replace(' ', "");
             assert!(decode(&bytes(&given)).is_err(), "{given}");

@@ -322,20 +322,8 @@ mod tests {
     #[test]
     fn text_with_line_breaks_is_read_back() {
         for text in [
-            "\n",
-            "\n\n",
-            "a\n",
-            "a\n\n",
-            "\na",
-            " a\nb",
-            "a\n b\n",
-            "a\u{85}b",
-            "\u{2028}",
-            "a\u{2029}",
-            "a\n\u{2029}b",
-            "a\tb\n",
-            "a \nb",
-            "=",
+            "\n", "\n\n", "a\n", "a\n\n", "\na", " a\nb", "a\n b\n", "a\u{85}b", "\u{2028}", "a\u{2029}",
+            "a\n\u{2029}b", "a\tb\n", "a \nb", "=",
         ] {
             let mut value = json!({"a": (text), "b": [(text)]});
             value.set_at(&["c", text], Value::Int(1));

@@ -8,14 +8,14 @@ use machinery::{Status, Value, value};
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The body of a success, or the Status of an error.
-    pub outcome: Result<Bytes, Box<Status>>,
+    pub outcome: Result<Bytes, Status>,
     /// The texts of the response's warnings.
     pub warnings: Vec<String>,
 }
 
 impl Verdict {
     pub(super) fn refused(status: Status) -> Verdict {
-        Verdict { outcome: Err(Box::new(status)), warnings: vec![] }
+        Verdict { outcome: Err(status), warnings: vec![] }
     }
 
     pub(super) async fn read(response: http::Response<server::Body>) -> Verdict {
@@ -32,7 +32,7 @@ impl Verdict {
             let status = value::decode(&bytes).ok().filter(|status| status.str_at(&["kind"]) == "Status");
             let code = parts.status.as_u16();
             let plain = || Status::untyped(code, String::from_utf8_lossy(&bytes).trim_end());
-            Err(Box::new(status.as_ref().map_or_else(plain, Status::from_value)))
+            Err(status.as_ref().map_or_else(plain, Status::from_value))
         };
         Verdict { outcome, warnings }
     }
@@ -43,7 +43,7 @@ impl Verdict {
 
     /// The object of a success; the Status otherwise.
     pub fn object(&self) -> Result<Value, Status> {
-        let bytes = self.outcome.as_ref().map_err(|status| (**status).clone())?;
+        let bytes = self.outcome.as_ref().map_err(Status::clone)?;
         value::decode(bytes).map_err(|error| Status::internal(error.to_string()))
     }
 

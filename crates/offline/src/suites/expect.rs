@@ -5,15 +5,8 @@ use machinery::{Value, yaml};
 
 /// The metadata that the server makes, which no suite expects.
 const GENERATED: [&str; 9] = [
-    "uid",
-    "generation",
-    "creationTimestamp",
-    "resourceVersion",
-    "managedFields",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "selfLink",
-    "generateName",
+    "uid", "generation", "creationTimestamp", "resourceVersion", "managedFields", "deletionGracePeriodSeconds",
+    "deletionTimestamp", "selfLink", "generateName",
 ];
 
 /// The differences of a stored object from the expected one, as a unified diff. The name and the namespace of the expected

@@ -114,17 +114,7 @@ pub enum Action {
 }
 
 const SUITE: [&str; 12] = [
-    "apiVersion",
-    "name",
-    "crdName",
-    "crd",
-    "crds",
-    "featureGates",
-    "version",
-    "files",
-    "given",
-    "tests",
-    "kind",
+    "apiVersion", "name", "crdName", "crd", "crds", "featureGates", "version", "files", "given", "tests", "kind",
     "$schema",
 ];
 const COMMON: [&str; 4] = ["name", "namespace", "given", "as"];
@@ -236,14 +226,8 @@ fn on_create(case: &Value) -> Result<Vec<Step>, String> {
 
 fn on_update(case: &Value) -> Result<Vec<Step>, String> {
     const OWN: [&str; 8] = [
-        "initialCRDPatches",
-        "initial",
-        "updatedCRDPatches",
-        "updated",
-        "expected",
-        "expectedError",
-        "expectedStatusError",
-        "expectedWarnings",
+        "initialCRDPatches", "initial", "updatedCRDPatches", "updated", "expected", "expectedError",
+        "expectedStatusError", "expectedWarnings",
     ];
     known(case, &[&COMMON, &OWN], "the case")?;
     let (initial, updated) = (object(case, "initial")?, object(case, "updated")?);

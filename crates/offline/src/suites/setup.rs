@@ -9,7 +9,7 @@ use crate::engine::{Engine, RequestOptions, Target};
 pub async fn create(engine: &Engine, definition: &Value) -> Result<(), Status> {
     let target = target_of(engine, definition).map_err(|why| Status::untyped(404, why))?;
     let verdict = engine.create(&target, definition, &RequestOptions::default()).await;
-    verdict.outcome.map(drop).map_err(|status| *status)
+    verdict.outcome.map(drop)
 }
 
 /// Whether the server objects only to the estimated costs of rules.

@@ -112,14 +112,8 @@ impl BuiltIn {
     /// those of v1.
     pub fn typed_in_version(&self, why: &str) -> String {
         const SHARED: [&str; 8] = [
-            "CoordinatedLeaseStrategy",
-            "LabelSelector",
-            "ManagedFieldsEntry",
-            "ObjectMeta",
-            "OperationType",
-            "OwnerReference",
-            "ReinvocationPolicyType",
-            "ResourceName",
+            "CoordinatedLeaseStrategy", "LabelSelector", "ManagedFieldsEntry", "ObjectMeta", "OperationType",
+            "OwnerReference", "ReinvocationPolicyType", "ResourceName",
         ];
         for list in ["", "[]"] {
             match why.rsplit_once(&format!(" of type {list}v1.")) {

@@ -14,14 +14,8 @@ const EXTRA: &str = "x-remote-extra-";
 
 /// Hop-by-hop headers, which are not forwarded (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [&str; 8] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "transfer-encoding",
-    "upgrade",
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
+    "transfer-encoding", "upgrade",
 ];
 
 /// Sets the user headers. Removes earlier ones, the request's credentials, and the headers of its connection, which

@@ -32,16 +32,8 @@ const NOT_MANIFESTS: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
 
 /// Files of other tools, with the endings of manifests. Other files are judged by their content.
 const OF_OTHER_TOOLS: [&str; 10] = [
-    "Chart.yaml",
-    "values.yaml",
-    "package.json",
-    "package-lock.json",
-    "tsconfig.json",
-    "docker-compose.yaml",
-    "docker-compose.yml",
-    "compose.yaml",
-    "compose.yml",
-    ".pre-commit-config.yaml",
+    "Chart.yaml", "values.yaml", "package.json", "package-lock.json", "tsconfig.json", "docker-compose.yaml",
+    "docker-compose.yml", "compose.yaml", "compose.yml", ".pre-commit-config.yaml",
 ];
 
 /// The name of stdin as an input.

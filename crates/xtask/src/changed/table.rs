@@ -126,10 +126,7 @@ mod tests {
 
     fn paths() -> Vec<String> {
         let paths = [
-            "crates/cel/Cargo.toml",
-            "crates/cel/src/lib.rs",
-            "docs/a.md",
-            "tests/blackbox/test_a.py",
+            "crates/cel/Cargo.toml", "crates/cel/src/lib.rs", "docs/a.md", "tests/blackbox/test_a.py",
             "tests/blackbox/test_b.py",
         ];
         paths.map(str::to_owned).into()

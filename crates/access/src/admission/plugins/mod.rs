@@ -60,7 +60,7 @@ impl Default for Settings {
 pub enum PluginRefusal {
     /// With 403.
     Forbidden(String),
-    Status(Box<Status>),
+    Status(Status),
 }
 
 impl From<String> for PluginRefusal {
@@ -71,7 +71,7 @@ impl From<String> for PluginRefusal {
 
 impl From<Status> for PluginRefusal {
     fn from(status: Status) -> PluginRefusal {
-        PluginRefusal::Status(Box::new(status))
+        PluginRefusal::Status(status)
     }
 }
 
@@ -364,7 +364,7 @@ impl PluginRefusal {
     fn into_status(self, attributes: &Attributes<'_>) -> Status {
         match self {
             PluginRefusal::Forbidden(why) => attributes.forbidden(&why),
-            PluginRefusal::Status(status) => *status,
+            PluginRefusal::Status(status) => status,
         }
     }
 }

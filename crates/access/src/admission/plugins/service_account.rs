@@ -139,12 +139,7 @@ fn check_mirror(pod: &Value) -> Decision {
 /// Whether a volume uses a Secret in any of its sources.
 fn names_secret(volume: &Value) -> bool {
     const REFERENCES: [&str; 6] = [
-        "secret",
-        "secretRef",
-        "secretName",
-        "nodePublishSecretRef",
-        "nodeStageSecretRef",
-        "controllerPublishSecretRef",
+        "secret", "secretRef", "secretName", "nodePublishSecretRef", "nodeStageSecretRef", "controllerPublishSecretRef",
     ];
     match volume {
         Value::Object(fields) => {

@@ -6,16 +6,8 @@ use machinery::quantity::Quantity;
 use crate::admission::plugins::pod_resources::{Amounts, Field, amounts, in_use};
 
 const OF_PODS: [&str; 10] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
+    "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.ephemeral-storage",
+    "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods",
 ];
 const HUGE_PAGES: &str = "hugepages-";
 

@@ -155,13 +155,7 @@ fn bodies_of_every_known_type_are_decoded() {
         }
     }
     for kind in [
-        "APIGroup",
-        "APIGroupList",
-        "APIResourceList",
-        "APIVersions",
-        "Status",
-        "CreateOptions",
-        "DeleteOptions",
+        "APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status", "CreateOptions", "DeleteOptions",
         "WatchEvent",
     ] {
         assert!(CATALOGUE.shape_of("v1", kind, &wrong).is_some(), "{kind}");

@@ -8,15 +8,8 @@ use resource::builtin::at::At;
 
 /// The fields that ephemeral containers may not have, in the order of the Go type.
 const FORBIDDEN: [&str; 9] = [
-    "ports",
-    "resources",
-    "resizePolicy",
-    "restartPolicy",
-    "restartPolicyRules",
-    "livenessProbe",
-    "readinessProbe",
-    "startupProbe",
-    "lifecycle",
+    "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe",
+    "startupProbe", "lifecycle",
 ];
 const WHY: &str = "cannot be set for an Ephemeral Container";
 

@@ -244,23 +244,9 @@ fn covered(spec: At, resources: At) {
 
 /// Resources without a domain that are known but not allowed for containers.
 const COUNTED: [&str; 18] = [
-    "configmaps",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-    "requests.storage",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-    "storage",
+    "configmaps", "limits.cpu", "limits.ephemeral-storage", "limits.memory", "persistentvolumeclaims", "pods",
+    "replicationcontrollers", "requests.cpu", "requests.ephemeral-storage", "requests.memory", "requests.storage",
+    "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports", "storage",
     "requests.hugepages-",
 ];
 

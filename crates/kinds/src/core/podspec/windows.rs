@@ -8,31 +8,15 @@ use resource::builtin::at::At;
 
 /// The fields that the security context of a Pod for Windows cannot have.
 const POD_CONTEXT: [&str; 10] = [
-    "appArmorProfile",
-    "seLinuxOptions",
-    "seccompProfile",
-    "fsGroup",
-    "fsGroupChangePolicy",
-    "sysctls",
-    "runAsUser",
-    "runAsGroup",
-    "supplementalGroups",
-    "supplementalGroupsPolicy",
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy", "sysctls", "runAsUser",
+    "runAsGroup", "supplementalGroups", "supplementalGroupsPolicy",
 ];
 /// The fields that the spec of a Pod for Windows cannot have.
 const SPEC: [&str; 4] = ["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
 /// The fields that the security contexts of containers in Pods for Windows cannot have.
 const CONTAINER_CONTEXT: [&str; 10] = [
-    "appArmorProfile",
-    "seLinuxOptions",
-    "seccompProfile",
-    "capabilities",
-    "readOnlyRootFilesystem",
-    "privileged",
-    "allowPrivilegeEscalation",
-    "procMount",
-    "runAsUser",
-    "runAsGroup",
+    "appArmorProfile", "seLinuxOptions", "seccompProfile", "capabilities", "readOnlyRootFilesystem", "privileged",
+    "allowPrivilegeEscalation", "procMount", "runAsUser", "runAsGroup",
 ];
 
 /// Calls `check` with the security context of each container.

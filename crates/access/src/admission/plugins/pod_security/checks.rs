@@ -207,19 +207,8 @@ fn adding<'a>(pod: Pod<'a>, allowed: &[&str]) -> Option<(Vec<&'a str>, String)> 
 
 fn added_capabilities(pod: Pod<'_>) -> Option<Violation> {
     const ALLOWED: [&str; 13] = [
-        "AUDIT_WRITE",
-        "CHOWN",
-        "DAC_OVERRIDE",
-        "FOWNER",
-        "FSETID",
-        "KILL",
-        "MKNOD",
-        "NET_BIND_SERVICE",
-        "SETFCAP",
-        "SETGID",
-        "SETPCAP",
-        "SETUID",
-        "SYS_CHROOT",
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
+        "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
     ];
     let (_, detail) = adding(pod, &ALLOWED)?;
     violation("non-default capabilities", detail)
@@ -433,14 +422,7 @@ fn escalation(pod: Pod<'_>) -> Option<Violation> {
 
 fn volumes(pod: Pod<'_>) -> Option<Violation> {
     const ALLOWED: [&str; 9] = [
-        "configMap",
-        "csi",
-        "downwardAPI",
-        "emptyDir",
-        "ephemeral",
-        "image",
-        "persistentVolumeClaim",
-        "projected",
+        "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected",
         "secret",
     ];
     let kind = |volume: &Value| -> String {
