@@ -22,6 +22,7 @@ use crate::encryption::Configured;
 use crate::ending::{Signal, Signals, watched};
 use crate::first_start::FirstStart;
 use crate::flags::{Engine, GivenFlags, Serve};
+use crate::followed::Earlier;
 use crate::identity::Configuration;
 use crate::limits;
 use crate::listening::{advertised, bind, url};
@@ -36,6 +37,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     check_testing(flags)?;
+    flags.follow.check()?;
     let (reasons, ends) = watched(flags.exit_with_parent, flags.exit_with_stdin);
     let Role::Serves(mut shared) = flags.sharing.role(&reasons)? else { return Ok(()) };
     let (release, compatible_minor) = flags.emulation.releases()?;
@@ -92,11 +94,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     };
     let ended = threads.block_on(async {
         let mut signals = Signals::listen(ends)?;
-        let server = tokio::select! {
-            server = Server::start(storage, socket, config) => server?,
-            // opening the store may take long, so a signal must be able to interrupt it
-            () = signals.end() => return Ok(()),
-        };
+        let Some(server) = begin(flags, storage, socket, config, &mut signals).await? else { return Ok(()) };
         let ready = announce(flags, &given.changed, &server, &credentials, started)?;
         shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
         upkeep.begin(flags, encryption, threads.metrics().num_workers())?;
@@ -105,6 +103,29 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     });
     end_threads(threads, key);
     ended
+}
+
+/// Starts the server, and applies the files that it follows. Both may take long, so a signal must be able to interrupt them: then
+/// there is no server.
+async fn begin(
+    flags: &Serve,
+    storage: server::Storage,
+    socket: tokio::net::TcpListener,
+    config: Config,
+    signals: &mut Signals,
+) -> Result<Option<Server>, String> {
+    let server = tokio::select! {
+        server = Server::start(storage, socket, config) => server?,
+        () = signals.end() => return Ok(None),
+    };
+    tokio::select! {
+        applied = flags.follow.start(&server, earlier(flags)) => applied?,
+        () = signals.end() => {
+            stop(server).await;
+            return Ok(None);
+        }
+    }
+    Ok(Some(server))
 }
 
 /// The work besides requests: free memory, scrubs, scheduled backups, and reloads of the encryption configuration.
@@ -282,6 +303,14 @@ fn log_start(flags: &Serve, changed: &[String], server: &Server, address: Socket
     let (version, flags) = (env!("CARGO_PKG_VERSION"), changed.join(" "));
     let revision = server.revision;
     tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
+}
+
+/// Whether the store may have objects that an earlier run has applied from files.
+fn earlier(flags: &Serve) -> Earlier {
+    match flags.engine() {
+        Engine::Memory => Earlier::None,
+        Engine::Embedded | Engine::Etcd => Earlier::Kept,
+    }
 }
 
 /// The objects of `--from`.
