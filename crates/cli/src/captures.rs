@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clap::ValueEnum;
+use offline::findings::Form;
+use offline::validate::{self, Empty, Outcome, Settings};
 use server::transfer::{self, BuiltInKind, CapturedObject};
 use server::{CapturedLogs, LogOf, LogRun, ServedCapture};
-use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Planned, Run};
+use sources::{Capture, CapturedLog, INFERRED, Input, Inputs, Known, KnownKind, LogKey, Plan, Planned, Run, Writer};
 
 use crate::logs::print_error;
 
@@ -41,26 +43,48 @@ pub struct Read {
     lines: Vec<String>,
 }
 
-/// Reads sources. Fails with a one-line message if one of them has nothing to serve.
-pub fn read(from: &[String]) -> Result<Read, String> {
+/// Reads sources, and reports what the rules of `judge` would refuse. Fails with a one-line message if one of the sources has nothing
+/// to serve.
+pub fn read(from: &[String], judge: Option<&Settings>) -> Result<Read, String> {
     // objects may be nested more deeply than the stack of the first thread allows
     let reader = std::thread::Builder::new().stack_size(server::WORKER_STACK_BYTES);
     std::thread::scope(|scope| {
-        let reading = reader.spawn_scoped(scope, || read_here(from));
+        let reading = reader.spawn_scoped(scope, || read_here(from, judge));
         let reading = reading.map_err(|error| format!("cannot start a thread: {error}"))?;
         reading.join().unwrap_or_else(|_| Err("the sources cannot be read".to_owned()))
     })
 }
 
-fn read_here(from: &[String]) -> Result<Read, String> {
+fn read_here(from: &[String], judge: Option<&Settings>) -> Result<Read, String> {
     let captures: Vec<Capture> = from.iter().map(|source| Capture::read(source)).collect::<Result<_, _>>()?;
-    let plan = sources::plan(captures, &known);
+    let mut plan = sources::plan(captures, &known);
+    let mut report = vec![];
+    if let Some(settings) = judge {
+        plan.invalid = judged(&plan, settings, &mut report)?.summary.invalid;
+    }
     let skipped = plan.problems.lines().into_iter().map(|line| format!("skipped: {line}"));
     let mut lines: Vec<String> = std::iter::once(plan.summary()).chain(skipped).collect();
+    lines.extend(String::from_utf8_lossy(&report).lines().map(str::to_owned));
     lines.push("changes are kept in memory; the source is never written".to_owned());
     let object = |Planned { group, plural, path, value }: Planned| CapturedObject::new(&group, &plural, &path, value);
     let objects = plan.objects.into_iter().map(object).collect();
     Ok(Read { objects, logs: Logs(plan.logs), moment: plan.moment, lines })
+}
+
+/// The verdict on the objects of sources, by kind. Objects without a definition have no rules.
+fn judged(plan: &Plan, settings: &Settings, report: &mut Vec<u8>) -> Result<Outcome, String> {
+    let failed = |error: std::io::Error| format!("the report cannot be made: {error}");
+    let mut spool = Writer::new().map_err(failed)?;
+    let mut inputs = Inputs::default();
+    for Planned { value, path, .. } in &plan.objects {
+        if value.at(&["metadata", "annotations", INFERRED]).is_none() {
+            let part = spool.copy(value.to_json().as_bytes()).map_err(failed)?;
+            inputs.inputs.push(Input::Part(path.as_str().into(), part));
+        }
+    }
+    let settings =
+        Settings { ignores_missing: true, empty: Empty::Allowed, style: Form::Kinds.into(), ..settings.clone() };
+    offline::engine::runtime()?.block_on(validate::check(&settings, inputs, vec![], report))
 }
 
 fn known(api_version: &str, kind: &str) -> Known {

@@ -501,6 +501,10 @@ pub struct Serve {
     #[arg(long, value_enum, default_value = "capture", help_heading = "Storage")]
     pub clock: ClockFlag,
 
+    /// With --from, report the objects that the rules of this release would refuse, by kind. They are served all the same.
+    #[arg(long, requires = "from", help_heading = "Storage")]
+    pub report: bool,
+
     #[command(flatten, next_help_heading = "Storage")]
     pub follow: FollowFlags,
 

@@ -36,6 +36,10 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "capture")]
     pub clock: ClockFlag,
 
+    /// With --from, report the objects that today's rules would refuse, by kind, as for pintle serve.
+    #[arg(long, requires = "from")]
+    pub report: bool,
+
     #[command(flatten)]
     pub follow: FollowFlags,
 
@@ -148,6 +152,7 @@ impl ServerProcess {
             let clock = task.clock.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
             command.args(task.from.iter().flat_map(|source| ["--from", source])).arg(format!("--clock={clock}"));
         }
+        command.args(task.report.then_some("--report"));
         command.args(task.follow.filename.iter().flat_map(|path| ["--filename".as_ref(), path.as_os_str()]));
         command.args(task.follow.status_dir.iter().flat_map(|path| ["--status-dir".as_ref(), path.as_os_str()]));
         // Ctrl-C is for the command, which may still need the server

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use base::metrics::METRICS;
 use machinery::Value;
+use offline::validate::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{
     Address, Config, Controllers, CustomForm, Egress, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
@@ -41,7 +42,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let (reasons, ends) = watched(flags.exit_with_parent, flags.exit_with_stdin);
     let Role::Serves(mut shared) = flags.sharing.role(&reasons)? else { return Ok(()) };
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let plan = planned_capture(flags)?;
+    let plan = planned_capture(flags, release)?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(&flags.feature_gates, &flags.runtime_config, release)?;
     let admission = flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
@@ -314,11 +315,17 @@ fn earlier(flags: &Serve) -> Earlier {
 }
 
 /// The objects of `--from`.
-fn planned_capture(flags: &Serve) -> Result<Option<captures::Read>, String> {
+fn planned_capture(flags: &Serve, release: Release) -> Result<Option<captures::Read>, String> {
+    let judge = flags.report.then(|| Settings {
+        releases: vec![release],
+        feature_gates: flags.feature_gates.clone(),
+        runtime_config: flags.runtime_config.clone(),
+        ..Settings::default()
+    });
     match flags.engine() {
         _ if flags.from.is_empty() => Ok(None),
         Engine::Etcd => Err("--from: the objects of a source are kept in memory, not in etcd".to_owned()),
-        _ => captures::read(&flags.from).map(Some).map_err(|why| format!("--from: {why}")),
+        _ => captures::read(&flags.from, judge.as_ref()).map(Some).map_err(|why| format!("--from: {why}")),
     }
 }
 
