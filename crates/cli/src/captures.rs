@@ -36,7 +36,7 @@ impl CapturedLogs for Logs {
 
 /// The content of sources.
 pub struct Read {
-    objects: Vec<CapturedObject>,
+    objects: Vec<Planned>,
     logs: Logs,
     moment: Option<i64>,
     /// What was found and what was left out.
@@ -66,9 +66,7 @@ fn read_here(from: &[String], judge: Option<&Settings>) -> Result<Read, String> 
     let mut lines: Vec<String> = std::iter::once(plan.summary()).chain(skipped).collect();
     lines.extend(String::from_utf8_lossy(&report).lines().map(str::to_owned));
     lines.push("changes are kept in memory; the source is never written".to_owned());
-    let object = |Planned { group, plural, path, value }: Planned| CapturedObject::new(&group, &plural, &path, value);
-    let objects = plan.objects.into_iter().map(object).collect();
-    Ok(Read { objects, logs: Logs(plan.logs), moment: plan.moment, lines })
+    Ok(Read { objects: plan.objects, logs: Logs(plan.logs), moment: plan.moment, lines })
 }
 
 /// The verdict on the objects of sources, by kind. Objects without a definition have no rules.
@@ -105,7 +103,14 @@ pub async fn load(
 ) -> Result<Option<ServedCapture>, String> {
     let Some(Read { objects, logs, moment, lines }) = read else { return Ok(None) };
     lines.iter().for_each(|line| print_error(line));
-    transfer::load(storage, objects).await?;
+    let storage = server::Storage { store: storage.store.clone(), layout: storage.layout.clone() };
+    // on a worker, since objects may be nested deeply; one after the other, so that each is in memory once
+    let loaded = base::task::spawn("load of sources", async move {
+        let object =
+            |Planned { group, plural, path, value }: Planned| CapturedObject::new(&group, &plural, &path, value);
+        transfer::load(&storage, objects.into_iter().map(object)).await
+    });
+    loaded.await.map_err(|error| format!("the sources cannot be loaded: {error}"))??;
     let moment = moment.filter(|_| clock == ClockFlag::Capture);
     Ok(Some(ServedCapture { moment, logs: Arc::new(logs) }))
 }
