@@ -1,6 +1,7 @@
 """Snapshots of etcd and running clusters as sources, and `pintle capture`."""
 
 import base64
+import http.server
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import urllib.request
 import pytest
 
 from etcd import Etcd
+from hooks import TlsServer
 from metrics import metrics_of
 from pintle import TOKEN
 from player import kubeconfig
@@ -112,6 +114,55 @@ def test_running_cluster(launch, tmp_path, kubectl_binary):
     assert sum("configmap/m" in line for line in output.splitlines()) == 1200
     output, _ = served(launch, archive, kubectl_binary, "get", "secret", "s", "-o", "jsonpath={.data.k}")
     assert base64.b64decode(output) == b"REDACTED"
+
+
+class FailingCluster(http.server.BaseHTTPRequestHandler):
+    """An API whose second page has expired, whose lists of Secrets break off, and which is busy once."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):  # noqa: N802
+        path, _, query = self.path.partition("?")
+        resources = [{"name": name, "kind": kind, "namespaced": True, "verbs": ["list"]} for name, kind in self.server.kinds]
+        token = dict(part.partition("=")[::2] for part in query.split("&")).get("continue", "")
+        item = lambda name: {"metadata": {"name": name, "namespace": "n"}}  # noqa: E731
+        if path == "/api/v1/secrets":
+            self.close_connection = True
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
+        elif path == "/api/v1/pods":
+            self.respond(410, {"kind": "Status", "code": 410, "message": "expired for good", "metadata": {}})
+        elif path == "/api/v1/services" and self.server.busy:
+            self.server.busy -= 1
+            self.respond(429, {"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 1}})
+        elif path == "/api/v1/configmaps" and token == "one":
+            self.respond(410, {"kind": "Status", "code": 410, "message": "expired", "metadata": {"continue": "two"}})
+        else:
+            lists = {"": ("a", "one"), "two": ("b", "")}
+            name, following = lists[token] if path.endswith("configmaps") else ("s", "")
+            bodies = {"/apis": {"groups": []}, "/api/v1": {"resources": resources}}
+            self.respond(200, bodies.get(path, {"metadata": {"continue": following}, "items": [item(name)]}))
+
+    def respond(self, code, body):
+        data = json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_what_a_failing_cluster_still_lists(launch, tmp_path, kubectl_binary):
+    with launch() as server, TlsServer(server.dir, FailingCluster) as cluster:
+        cluster.busy, cluster.kinds = 1, [("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod"), ("services", "Service")]
+        (tmp_path / "config").write_text(kubeconfig(f"https://127.0.0.1:{cluster.server_address[1]}", TOKEN))
+        output, notes = served(launch, f"kubeconfig:{tmp_path / 'config'}", kubectl_binary, "get", "configmaps,services", "-n", "n", "-o", "name")
+        cluster.shutdown()
+    assert output.split() == ["configmap/a", "configmap/b", "service/s"], notes
+    assert "skipped: api/v1/pods: expired for good" in notes and "skipped: api/v1/secrets: " in notes, notes
+    assert "3 objects of 2 kinds" in notes and "2 skipped" in notes, notes
 
 
 def test_credentials_of_a_program(launch, tmp_path, kubectl_binary):

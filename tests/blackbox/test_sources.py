@@ -120,6 +120,27 @@ kubectl get configmap -n shop new -o jsonpath='{.metadata.creationTimestamp}'
     assert bundle.read_bytes() == before
 
 
+def test_a_report_names_what_would_be_refused(launch, tmp_path):
+    bad = [item("v1", "ConfigMap", f"Upper-{number}", "shop", data={"a": "b"}) for number in range(3)]
+    crd = json.loads(json.dumps(item("apiextensions.k8s.io/v1", "CustomResourceDefinition", "boats.example.com")))
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"length": {"type": "integer", "maximum": 9}}}}}
+    names = {"plural": "boats", "kind": "Boat", "singular": "boat", "listKind": "BoatList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    crd["spec"] = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    boat = item("example.com/v1", "Boat", "long", "shop", spec={"length": 10})
+    free = item("free.example.com/v1", "Free", "f", "shop", spec={"x": 1})
+    source = tmp_path / "source.json"
+    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*bad, crd, boat, free, POD]}))
+    done = subprocess.run([launch.binary, "run", "--from", str(source), "--report", "--", "true"], capture_output=True, text=True, timeout=60)
+    first, *lines = done.stderr.splitlines()
+    assert first == "7 objects of 5 kinds from source.json; 4 invalid, 1 kind without a definition", done
+    boats, length, configs, upper, last = lines
+    assert (boats, configs) == ("Boat: 1 invalid", "ConfigMap: 3 invalid"), lines
+    assert length.startswith("  shop/long: spec.length: Invalid value: 10: "), lines
+    assert upper.startswith("  shop/Upper-0 and 2 more: ") and "metadata.name: Invalid value" in upper, lines
+    assert last.startswith("changes are kept"), lines
+
+
 @pytest.mark.parametrize(
     ("options", "want"),
     [

@@ -16,6 +16,7 @@ use crate::config_file::{self, Merged};
 use crate::encryption::EncryptionFlags;
 use crate::envtest::Assets;
 use crate::etcd_flags::Etcd;
+use crate::followed::FollowFlags;
 use crate::objects::ObjectTask;
 use crate::place::{CertificatePlace, Place, RunningServer};
 use crate::testing::{ClockTask, FaultTask, GateTask, RecordTask, ReplayTask, ReportTask, Settle};
@@ -499,6 +500,13 @@ pub struct Serve {
     /// With --from, the time of the server: that of the capture, where the clock stands, or now.
     #[arg(long, value_enum, default_value = "capture", help_heading = "Storage")]
     pub clock: ClockFlag,
+
+    /// With --from, report the objects that the rules of this release would refuse, by kind. They are served all the same.
+    #[arg(long, requires = "from", help_heading = "Storage")]
+    pub report: bool,
+
+    #[command(flatten, next_help_heading = "Storage")]
+    pub follow: FollowFlags,
 
     /// Storage engine.
     #[arg(long, value_enum, default_value = "embedded", env = "PINTLE_STORAGE", help_heading = "Storage")]

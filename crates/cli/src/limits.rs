@@ -87,3 +87,24 @@ pub const CLOCK_LOOK: Duration = Duration::from_millis(100);
 pub const FAULT_LOOK: Duration = Duration::from_millis(50);
 /// Interval of repetitions of a step.
 pub const REPLAY_LOOK: Duration = Duration::from_millis(20);
+/// Files of `-f`, and the bytes of all of them, which are read again when they change.
+pub const FOLLOWED_FILES_MAX: usize = 10_000;
+pub const FOLLOWED_BYTES_MAX: u64 = 256 << 20;
+/// Events of the system that wait to be handled, and the stack of the thread that reads them.
+#[cfg(target_os = "linux")]
+pub const FOLLOWED_EVENTS: usize = 1024;
+#[cfg(target_os = "linux")]
+pub const FOLLOWED_STACK_BYTES: usize = 64 << 10;
+/// How long nothing may happen after a change of a file before it is read, and how long that is waited for: programs change several
+/// files in a row.
+pub const FOLLOWED_QUIET: Duration = Duration::from_millis(2);
+pub const FOLLOWED_QUIET_MAX: Duration = Duration::from_millis(8);
+/// How long a file that a program is writing is left alone.
+pub const FOLLOWED_WRITE_MAX: Duration = Duration::from_secs(1);
+/// How long a file has to be gone before its objects are deleted: editors rename it before they write its successor, and sync that.
+pub const FOLLOWED_GONE: Duration = Duration::from_millis(100);
+/// Interval of tries after a failure that may pass.
+pub const FOLLOWED_RETRY: Duration = Duration::from_secs(1);
+/// Interval of looks at files where the system does not report changes.
+#[cfg(not(target_os = "linux"))]
+pub const FOLLOWED_LOOK: Duration = Duration::from_millis(50);

@@ -27,6 +27,7 @@ mod examples;
 mod files;
 mod first_start;
 mod flags;
+mod followed;
 mod headings;
 mod identity;
 mod kubeconfig;

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::captures::ClockFlag;
 use crate::child::{Forwarded, exit_code};
+use crate::followed::FollowFlags;
 use crate::kubeconfig::ADMIN_FILE;
 use crate::{envtest, manifests};
 use client::JsonClient;
@@ -35,8 +36,15 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "capture")]
     pub clock: ClockFlag,
 
-    /// The command with its arguments [default with --from: a shell].
-    #[arg(value_name = "CMD", last = true, required_unless_present = "from")]
+    /// With --from, report the objects that today's rules would refuse, by kind, as for pintle serve.
+    #[arg(long, requires = "from")]
+    pub report: bool,
+
+    #[command(flatten)]
+    pub follow: FollowFlags,
+
+    /// The command with its arguments [default with --from and -f: a shell].
+    #[arg(value_name = "CMD", last = true, required_unless_present_any = ["from", "filename"])]
     pub command: Vec<OsString>,
 }
 
@@ -61,7 +69,7 @@ pub fn run(task: &Run) -> Result<ExitCode, String> {
                 command.args(arguments);
                 (program.clone(), command)
             }
-            None => shell(&task.from, &place.0)?,
+            None => shell(&task.from, &task.follow.filename, &place.0)?,
         };
         command.env("KUBECONFIG", &server.kubeconfig).env("KUBEBUILDER_ASSETS", &assets);
         let child = command.spawn().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
@@ -87,9 +95,11 @@ async fn create(definitions: &[Value], kubeconfig: &Path) -> Result<(), String> 
 
 /// The user's shell, with the names of the sources in its prompt. What it reads at its start may set another prompt, so bash reads a
 /// file in `place` behind it.
-fn shell(from: &[String], place: &Path) -> Result<(OsString, Command), String> {
+fn shell(from: &[String], followed: &[PathBuf], place: &Path) -> Result<(OsString, Command), String> {
     let program = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-    let names = from.iter().map(|source| source.trim_end_matches('/').rsplit('/').next().unwrap_or(source));
+    let followed = followed.iter().map(|path| path.to_string_lossy());
+    let sources: Vec<_> = from.iter().map(|source| source.as_str().into()).chain(followed).collect();
+    let names = sources.iter().map(|source| source.trim_end_matches('/').rsplit('/').next().unwrap_or(source));
     // a prompt is expanded by the shell
     let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | ' ');
     let names: String = names.collect::<Vec<_>>().join(" ").chars().filter(is_plain).collect();
@@ -142,6 +152,9 @@ impl ServerProcess {
             let clock = task.clock.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
             command.args(task.from.iter().flat_map(|source| ["--from", source])).arg(format!("--clock={clock}"));
         }
+        command.args(task.report.then_some("--report"));
+        command.args(task.follow.filename.iter().flat_map(|path| ["--filename".as_ref(), path.as_os_str()]));
+        command.args(task.follow.status_dir.iter().flat_map(|path| ["--status-dir".as_ref(), path.as_os_str()]));
         // Ctrl-C is for the command, which may still need the server
         let is_stdin = task.from.iter().any(|source| source == "-");
         let input = if is_stdin { Stdio::inherit() } else { Stdio::null() };

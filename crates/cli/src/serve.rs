@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use base::metrics::METRICS;
 use machinery::Value;
+use offline::validate::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{
     Address, Config, Controllers, CustomForm, Egress, FeatureGates, Release, RuntimeConfig, Server, ServiceRanges,
@@ -22,6 +23,7 @@ use crate::encryption::Configured;
 use crate::ending::{Signal, Signals, watched};
 use crate::first_start::FirstStart;
 use crate::flags::{Engine, GivenFlags, Serve};
+use crate::followed::Earlier;
 use crate::identity::Configuration;
 use crate::limits;
 use crate::listening::{advertised, bind, url};
@@ -36,10 +38,11 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     let started = Instant::now();
     logs::start(flags.v, flags.logging_format);
     check_testing(flags)?;
+    flags.follow.check()?;
     let (reasons, ends) = watched(flags.exit_with_parent, flags.exit_with_stdin);
     let Role::Serves(mut shared) = flags.sharing.role(&reasons)? else { return Ok(()) };
     let (release, compatible_minor) = flags.emulation.releases()?;
-    let plan = planned_capture(flags)?;
+    let plan = planned_capture(flags, release)?;
     let mut controllers = controllers(flags)?;
     let (runtime, feature_gates) = features(&flags.feature_gates, &flags.runtime_config, release)?;
     let admission = flags.admission.admission(&feature_gates, controllers.creates_accounts())?;
@@ -92,11 +95,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     };
     let ended = threads.block_on(async {
         let mut signals = Signals::listen(ends)?;
-        let server = tokio::select! {
-            server = Server::start(storage, socket, config) => server?,
-            // opening the store may take long, so a signal must be able to interrupt it
-            () = signals.end() => return Ok(()),
-        };
+        let Some(server) = begin(flags, storage, socket, config, &mut signals).await? else { return Ok(()) };
         let ready = announce(flags, &given.changed, &server, &credentials, started)?;
         shared.iter().try_for_each(|shared| shared.ready(&ready, reasons.clone()))?;
         upkeep.begin(flags, encryption, threads.metrics().num_workers())?;
@@ -105,6 +104,29 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     });
     end_threads(threads, key);
     ended
+}
+
+/// Starts the server, and applies the files that it follows. Both may take long, so a signal must be able to interrupt them: then
+/// there is no server.
+async fn begin(
+    flags: &Serve,
+    storage: server::Storage,
+    socket: tokio::net::TcpListener,
+    config: Config,
+    signals: &mut Signals,
+) -> Result<Option<Server>, String> {
+    let server = tokio::select! {
+        server = Server::start(storage, socket, config) => server?,
+        () = signals.end() => return Ok(None),
+    };
+    tokio::select! {
+        applied = flags.follow.start(&server, earlier(flags)) => applied?,
+        () = signals.end() => {
+            stop(server).await;
+            return Ok(None);
+        }
+    }
+    Ok(Some(server))
 }
 
 /// The work besides requests: free memory, scrubs, scheduled backups, and reloads of the encryption configuration.
@@ -284,12 +306,26 @@ fn log_start(flags: &Serve, changed: &[String], server: &Server, address: Socket
     tracing::info!(version, %address, ?storage, %data_directory, revision, flags, "started");
 }
 
+/// Whether the store may have objects that an earlier run has applied from files.
+fn earlier(flags: &Serve) -> Earlier {
+    match flags.engine() {
+        Engine::Memory => Earlier::None,
+        Engine::Embedded | Engine::Etcd => Earlier::Kept,
+    }
+}
+
 /// The objects of `--from`.
-fn planned_capture(flags: &Serve) -> Result<Option<captures::Read>, String> {
+fn planned_capture(flags: &Serve, release: Release) -> Result<Option<captures::Read>, String> {
+    let judge = flags.report.then(|| Settings {
+        releases: vec![release],
+        feature_gates: flags.feature_gates.clone(),
+        runtime_config: flags.runtime_config.clone(),
+        ..Settings::default()
+    });
     match flags.engine() {
         _ if flags.from.is_empty() => Ok(None),
         Engine::Etcd => Err("--from: the objects of a source are kept in memory, not in etcd".to_owned()),
-        _ => captures::read(&flags.from).map(Some).map_err(|why| format!("--from: {why}")),
+        _ => captures::read(&flags.from, judge.as_ref()).map(Some).map_err(|why| format!("--from: {why}")),
     }
 }
 

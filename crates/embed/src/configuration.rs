@@ -19,6 +19,8 @@ pub struct Wanted {
     pub feature_gates: Vec<String>,
     pub runtime_config: Vec<String>,
     pub testing: bool,
+    /// The sources whose objects are served.
+    pub sources: Vec<String>,
 }
 
 /// The credentials with which clients use a port, and the certificate that they trust.
@@ -57,7 +59,9 @@ impl PortCredentials {
 pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) -> Result<(Config, Accounts), String> {
     let (runtime, feature_gates) = features(wanted, wanted.release)?;
     let selection = EnabledPlugins::parse(&PluginFlags::default())?;
-    let mut controllers = Controllers::parse(&[])?;
+    // nothing may collect or expire what was captured
+    let is_captured = !wanted.sources.is_empty();
+    let mut controllers = if is_captured { Controllers::none() } else { Controllers::parse(&[])? };
     (controllers.event_ttl, controllers.alone) = (limits::EVENT_TTL, true);
     let accounts = Accounts::new(AccountOptions::default())?;
     let mut authentication = Authentication {

@@ -11,6 +11,7 @@ use server::Accounts;
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
+use crate::captures;
 use crate::configuration::{PortCredentials, Wanted, configuration};
 use crate::error::Error;
 use crate::service::{Api, Port, Running};
@@ -57,11 +58,32 @@ impl Builder {
         self
     }
 
+    /// Begins with the objects of a source: a file, a directory, an archive, a capture of a cluster such as a support bundle, a snapshot
+    /// of etcd, or `kubeconfig:FILE` for a cluster. They are served as they are, in the workspace `default` and its forks, at the time of
+    /// the capture, and no controller runs. May be repeated; later ones win.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let bundle = directory.path().join("bundle.yaml");
+    /// # std::fs::write(&bundle, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n")?;
+    /// let server = embed::Server::ephemeral().source(&bundle.to_string_lossy()).start().await?;
+    /// let workspace = server.default_workspace().fork().await?;
+    /// workspace.get("/api/v1/namespaces/shop/configmaps/a").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn source(mut self, source: &str) -> Builder {
+        self.wanted.sources.push(source.to_owned());
+        self
+    }
+
     /// Starts the server. It serves when this returns.
     ///
     /// # Errors
     ///
-    /// A setting is invalid, or the port is in use.
+    /// A setting is invalid, the port is in use, or a source has no objects.
     pub async fn start(mut self) -> Result<Server, Error> {
         if let Some(version) = &self.version {
             let unknown = |_| Error::new(format!("{version:?} is not a release that can be served"));
@@ -94,8 +116,16 @@ fn abandoned(threads: tokio::runtime::Runtime, error: Error) -> Error {
 /// Starts a server on the threads of this task. Fails with a one-line message.
 async fn start(wanted: Wanted, port: Option<u16>) -> Result<(server::Server, Option<Port>), String> {
     let storage = server::Storage::own(Arc::new(store::Memory::default()));
+    let capture = match wanted.sources.as_slice() {
+        [] => None,
+        sources => {
+            let plan = base::task::blocking(|| captures::read(sources, Ok))?;
+            Some(captures::load(plan, &storage).await?)
+        }
+    };
     let Some(port) = port else {
-        let (config, accounts) = configuration(&wanted, None)?;
+        let (mut config, accounts) = configuration(&wanted, None)?;
+        config.capture = capture;
         base::task::spawn("signing key", make_key(accounts));
         return Ok((server::Server::start_in_process(storage, config).await?, None));
     };
@@ -104,7 +134,8 @@ async fn start(wanted: Wanted, port: Option<u16>) -> Result<(server::Server, Opt
     let socket = TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
     let address = socket.local_addr().map_err(|error| error.to_string())?;
     let url = format!("https://{address}");
-    let (config, accounts) = configuration(&wanted, Some((&credentials, url.clone())))?;
+    let (mut config, accounts) = configuration(&wanted, Some((&credentials, url.clone())))?;
+    config.capture = capture;
     base::task::spawn("signing key", make_key(accounts));
     Ok((server::Server::start(storage, socket, config).await?, Some(Port { credentials, url })))
 }

@@ -24,6 +24,8 @@
 //! A client of kube-rs takes [`Workspace::api`], which is a `tower::Service`:
 //! `kube::Client::new(workspace.api(), "default")`.
 
+#[doc(hidden)]
+pub mod captures;
 mod clock;
 mod configuration;
 mod embedded;

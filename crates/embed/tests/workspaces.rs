@@ -210,3 +210,24 @@ async fn wrong_settings_are_named() {
     let version = older.default_workspace().get("/version").await.unwrap();
     assert_eq!(version.str_at(&["emulationMinor"]), "35");
 }
+
+#[tokio::test]
+async fn servers_begin_with_sources_which_forks_share() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source.json");
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "shop", "uid": "as-it-was", "creationTimestamp": "2024-05-01T10:00:00Z"}
+    });
+    std::fs::write(&source, object.to_json()).unwrap();
+    let server = Server::ephemeral().source(&source.to_string_lossy()).start().await.unwrap();
+    let fork = server.default_workspace().fork().await.unwrap();
+    let path = "/api/v1/namespaces/shop/configmaps";
+    let found = fork.get(&format!("{path}/a")).await.unwrap();
+    assert_eq!(found.str_at(&["metadata", "uid"]), "as-it-was");
+    fork.post(path, &named("b")).await.unwrap();
+    let list = server.default_workspace().get(path).await.unwrap();
+    assert_eq!(list.items_at(&["items"]).len(), 1);
+    let why = Server::ephemeral().source("/no/such/source").start().await.err().unwrap();
+    assert!(why.to_string().contains("/no/such/source"), "{why}");
+}

@@ -24,3 +24,6 @@ pub const IGNORED_FILES_SHOWN: usize = 3;
 
 /// Annotations of one kind that GitHub shows for a step.
 pub const ANNOTATIONS_SHOWN: usize = 10;
+
+/// Reasons of a kind that the report of a source shows.
+pub const REASONS_SHOWN: usize = 5;

@@ -158,13 +158,53 @@ impl Mapping {
     }
 }
 
+/// The mapping of a kind, if it is served. `api_version` is `version` or `group/version`.
+fn mapping(edge: &Edge, api_version: &str, kind: &str) -> Option<Mapping> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = edge.context.registry.of_kind(group, version, kind)?;
+    let version = resource.served(version)?.clone();
+    Some(Mapping { resource, version })
+}
+
+/// The API of a running server, for tasks of its process.
+#[derive(Clone)]
+pub struct LocalApi {
+    door: Arc<Door>,
+}
+
+impl LocalApi {
+    pub(crate) fn new(door: Arc<Door>) -> LocalApi {
+        LocalApi { door }
+    }
+
+    /// Handles a request of a user of this process, as if it had come over a connection. A response is always returned; its body may
+    /// be a stream, such as that of a watch.
+    pub fn call(&self, caller: &Caller, request: http::Request<Bytes>) -> BoxFuture<'static, http::Response<Body>> {
+        let (door, client) = (self.door.clone(), caller.client());
+        Box::pin(async move { door.dispatch(client, request.map(RequestBody::own)).await })
+    }
+
+    /// The mapping of a kind, if it is served. `api_version` is `version` or `group/version`.
+    pub fn mapping(&self, api_version: &str, kind: &str) -> Option<Mapping> {
+        mapping(self.door.edge()?, api_version, kind)
+    }
+
+    /// The mappings of all kinds, each in its first served version.
+    pub fn mappings(&self) -> Vec<Mapping> {
+        let snapshot = self.door.edge().map(|edge| edge.context.registry.snapshot());
+        let resources = snapshot.iter().flat_map(|snapshot| snapshot.values());
+        let first = |resource: &Arc<Resource>| {
+            let version = resource.versions.iter().find(|version| resource.served(&version.name).is_some())?;
+            Some(Mapping { resource: resource.clone(), version: version.clone() })
+        };
+        resources.filter_map(first).collect()
+    }
+}
+
 impl InProcess {
     /// The mapping of a kind, if it is served. `api_version` is `version` or `group/version`.
     pub fn mapping(&self, api_version: &str, kind: &str) -> Option<Mapping> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let resource = self.edge.context.registry.of_kind(group, version, kind)?;
-        let version = resource.served(version)?.clone();
-        Some(Mapping { resource, version })
+        mapping(&self.edge, api_version, kind)
     }
 
     /// The expressions of all admission policies, with what they have resulted in since the policies were written.

@@ -59,7 +59,7 @@ use tokio::sync::watch;
 pub use self::http::{
     Body, CapturedLogs, InFlightMax, InPlaceOfStored, LogOf, LogRun, ProxyAuthority, Tls, TlsError, VerdictOnly,
 };
-pub use self::in_process::{Caller, InProcess, InProcessConfig, Mapping};
+pub use self::in_process::{Caller, InProcess, InProcessConfig, LocalApi, Mapping};
 pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint, Outgoing};
 pub use controllers::{CertificateSigner, Controllers};
@@ -385,8 +385,12 @@ impl Server {
     /// Handles a request of a user of this process, as if it had come over a connection. A response is always returned; its body may
     /// be a stream, such as that of a watch.
     pub fn call(&self, caller: &Caller, request: ::http::Request<Bytes>) -> BoxFuture<'static, ::http::Response<Body>> {
-        let (door, client) = (self.door.clone(), caller.client());
-        Box::pin(async move { door.dispatch(client, request.map(http::RequestBody::own)).await })
+        self.local().call(caller, request)
+    }
+
+    /// Its API, for tasks of this process.
+    pub fn local(&self) -> LocalApi {
+        LocalApi::new(self.door.clone())
     }
 
     async fn start_on(

@@ -104,7 +104,9 @@ fn files(capture: &Capture, secrets: Secrets, to: &mut dyn Files) -> io::Result<
         capture.objects.iter().filter_map(|object| Some((path(object)?, object))).collect();
     for (path, object) in &objects {
         let is_redacted = secrets == Secrets::Redacted && object.value.str_at(&["kind"]) == "Secret";
-        let text = if is_redacted { yaml::encode(&redacted(&object.value)) } else { yaml::encode(&object.value) };
+        let mut value = object.value.clone();
+        value.decode_parts();
+        let text = yaml::encode(&if is_redacted { redacted(&value) } else { value });
         to.add(path, text.as_bytes())?;
     }
     for (key, log) in &capture.logs {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock;
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use machinery::time::parse_rfc3339;
 use crate::etcd::StoredObject;
 use crate::inputs::{Input, SourceFile, files};
 pub use crate::layouts::{LogKey, Run};
-use crate::limits::{DOCUMENT_BYTES_MAX, READERS_MAX};
+use crate::limits::{DOCUMENT_BYTES_MAX, OBJECT_BYTES_MAX, READERS_MAX};
 use crate::live::{ListedObject, LiveCluster};
 use crate::problems::Problems;
 use crate::spool::Part;
@@ -21,7 +22,8 @@ use crate::{etcd, layouts, limits};
 const DUMPED_LOG: &[u8] = b"==== START logs for container ";
 const DUMPED_END: &[u8] = b"==== END logs for container ";
 
-/// An object of a source.
+/// An object of a source. Its fields other than its metadata are [`Value::Encoded`], unless it is a definition: hundreds of MiB of
+/// objects take a third of the memory as text.
 #[derive(Debug)]
 pub struct Captured {
     pub value: Value,
@@ -57,6 +59,8 @@ pub struct Capture {
 #[derive(Default)]
 struct Content {
     objects: Vec<Captured>,
+    /// The newest time in the objects.
+    newest: Option<i64>,
     logs: Vec<(LogKey, CapturedLog)>,
     problems: Vec<String>,
 }
@@ -77,9 +81,8 @@ impl Capture {
         for (file, content) in files.iter().zip(contents(&files, is_alone)) {
             let is_empty = content.objects.is_empty() && content.logs.is_empty();
             let written = file.modified.filter(|_| !is_empty);
-            let times = content.objects.iter().filter_map(|object| newest(&object.value, now));
-            let times = times.chain(written.filter(|time| *time <= now));
-            capture.moment = times.chain(capture.moment).max();
+            let times = [content.newest, written.filter(|time| *time <= now), capture.moment];
+            capture.moment = times.into_iter().flatten().max();
             capture.objects.extend(content.objects);
             capture.logs.extend(content.logs);
             content.problems.iter().for_each(|why| capture.problems.add(&file.path, why));
@@ -146,10 +149,12 @@ fn logs_of(pod: &Value) -> Vec<LogKey> {
 
 /// The contents of files, in their order, read by as many threads as there are cores.
 fn contents(files: &[SourceFile], is_alone: bool) -> Vec<Content> {
+    let taken = AtomicU64::new(0);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(READERS_MAX);
     let each = files.len().div_ceil(cores).max(1);
     std::thread::scope(|scope| {
-        let read = |chunk: &[SourceFile]| chunk.iter().map(|file| content(file, is_alone)).collect::<Vec<_>>();
+        let taken = &taken;
+        let read = |chunk: &[SourceFile]| chunk.iter().map(|file| content(file, is_alone, taken)).collect::<Vec<_>>();
         let threads: Vec<_> = files
             .chunks(each)
             .map(|chunk| {
@@ -169,14 +174,15 @@ fn contents(files: &[SourceFile], is_alone: bool) -> Vec<Content> {
     })
 }
 
-fn content(file: &SourceFile, is_alone: bool) -> Content {
+/// The content of a file. `taken` counts the bytes of the objects of all files.
+fn content(file: &SourceFile, is_alone: bool, taken: &AtomicU64) -> Content {
     let mut content = Content::default();
     if let Some(key) = layouts::log(&file.path) {
         content.logs.push((key, CapturedLog(file.input.clone())));
         return content;
     }
     if let Some(snapshot) = file.input.part().filter(is_snapshot) {
-        content.snapshot(&snapshot);
+        content.snapshot(&snapshot, taken);
         return content;
     }
     let ending = file.path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
@@ -188,9 +194,9 @@ fn content(file: &SourceFile, is_alone: bool) -> Content {
         return content;
     }
     match dumped(&file.input) {
-        Ok(None) => content.documents(&file.input, &file.path),
+        Ok(None) => content.documents(&file.input, &file.path, taken),
         Ok(Some(Dumped { rest, logs })) => {
-            content.documents(&Input::Read(file.input.name(), rest), &file.path);
+            content.documents(&Input::Read(file.input.name(), rest), &file.path, taken);
             content.logs.extend(logs);
         }
         Err(why) => content.problems.push(why),
@@ -203,9 +209,19 @@ fn is_snapshot(part: &Part) -> bool {
 }
 
 impl Content {
-    fn snapshot(&mut self, snapshot: &Part) {
+    /// Adds an object if there is room for it.
+    fn add(&mut self, mut object: Captured, taken: &AtomicU64) {
+        self.newest = newest(&object.value, clock::now_seconds()).max(self.newest);
+        let bytes = encode(&mut object.value);
+        match taken.fetch_add(bytes, Ordering::Relaxed) < OBJECT_BYTES_MAX {
+            true => self.objects.push(object),
+            false => self.problems.push(format!("objects of more than {} GiB are not served", OBJECT_BYTES_MAX >> 30)),
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: &Part, taken: &AtomicU64) {
         let read = etcd::read(snapshot, &mut |key, stored| match stored {
-            Ok(StoredObject { value, plural }) => self.objects.push(Captured { value, path: key.into(), plural }),
+            Ok(StoredObject { value, plural }) => self.add(Captured { value, path: key.into(), plural }, taken),
             // of values that cannot be read, a line for each folder is enough
             Err(why) => {
                 self.problems.push(format!("{}: {why}", key.rsplit_once('/').map_or(key, |(folder, _)| folder)))
@@ -214,7 +230,7 @@ impl Content {
         self.problems.extend(read.err().map(|error| error.to_string()));
     }
 
-    fn documents(&mut self, input: &Input, path: &str) {
+    fn documents(&mut self, input: &Input, path: &str, taken: &AtomicU64) {
         let path: Arc<str> = path.into();
         let documents = match input.documents() {
             Ok(documents) => documents,
@@ -227,10 +243,39 @@ impl Content {
             };
             match document.values() {
                 Err(undecodable) => self.problems.push(undecodable.why),
-                Ok(values) => self.objects.extend(values.into_iter().filter_map(|value| captured(value, &path))),
+                Ok(values) => {
+                    values
+                        .into_iter()
+                        .filter_map(|value| captured(value, &path))
+                        .for_each(|object| self.add(object, taken));
+                }
             }
         }
     }
+}
+
+/// Encodes the fields of an object that are not needed to find its place. Returns their bytes, which are most of those of the object.
+fn encode(value: &mut Value) -> u64 {
+    if value.str_at(&["kind"]) == "CustomResourceDefinition" {
+        return 0;
+    }
+    let mut bytes = 0;
+    let mut encoded = |field: &Value| {
+        let text = field.to_json();
+        bytes += text.len() as u64;
+        Value::Encoded(text.into())
+    };
+    let fields = value.as_object_mut().into_iter().flat_map(|fields| fields.iter_mut());
+    for (_, field) in fields.filter(|(name, field)| **name != "metadata" && matches!(field, Value::Object(_))) {
+        *field = encoded(field);
+    }
+    let managers = value.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"));
+    for manager in managers.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(fields @ Value::Object(_)) = manager.get_mut("fieldsV1") {
+            *fields = encoded(fields);
+        }
+    }
+    bytes
 }
 
 /// An object, or a line of an export with one. `None` for other values, such as configurations of tools.

@@ -20,7 +20,7 @@ mod spool;
 pub use archived::{Secrets, write};
 pub use capture::{Capture, Captured, CapturedLog, LogKey, Run};
 pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
-pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision};
+pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision, manifests};
 pub use limits::DOCUMENT_BYTES_MAX;
 pub use plan::{INFERRED, Known, KnownKind, Plan, Planned, plan};
 pub use problems::Problems;

@@ -35,8 +35,11 @@ pub const ENTRIES_MAX: usize = 1_000_000;
 pub const HEADER_BYTES_MAX: u64 = 1 << 20;
 pub const PATH_BYTES_MAX: usize = 4096;
 
-/// Bytes of the directory of a zip archive, of at most 65,534 files.
-pub const ZIP_DIRECTORY_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of the directory of a zip archive, with [`ENTRIES_MAX`] files whose names have 200 bytes.
+pub const ZIP_DIRECTORY_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes of the objects of a source, encoded, which are in memory: those of a cluster with some million objects.
+pub const OBJECT_BYTES_MAX: u64 = 4 << 30;
 
 /// Depth of the trees in a snapshot of etcd: one of 8 GiB has 6 levels.
 pub const BBOLT_DEPTH_MAX: usize = 32;

@@ -56,6 +56,8 @@ pub struct Plan {
     /// The latest moment of a capture.
     pub moment: Option<i64>,
     pub problems: Problems,
+    /// The number of objects that today's rules would refuse, if it was counted.
+    pub invalid: usize,
     names: Vec<String>,
 }
 
@@ -70,7 +72,8 @@ impl Plan {
         );
         let without = format!("{} without a definition", counted(self.inferred, "kind"));
         let skipped = format!("{} skipped", thousands(self.problems.count()));
-        let notes = [(self.problems.count(), skipped), (self.inferred, without)];
+        let invalid = format!("{} invalid", thousands(self.invalid));
+        let notes = [(self.problems.count(), skipped), (self.invalid, invalid), (self.inferred, without)];
         let notes: Vec<String> = notes.into_iter().filter(|(count, _)| *count > 0).map(|(_, note)| note).collect();
         if !notes.is_empty() {
             text += &format!("; {}", notes.join(", "));

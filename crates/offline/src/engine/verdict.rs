@@ -18,7 +18,8 @@ impl Verdict {
         Verdict { outcome: Err(status), warnings: vec![] }
     }
 
-    pub(super) async fn read(response: http::Response<server::Body>) -> Verdict {
+    /// Reads a response to its end.
+    pub async fn read(response: http::Response<server::Body>) -> Verdict {
         let (parts, body) = response.into_parts();
         let warnings = parts.headers.get_all("warning").iter();
         let warnings = warnings.filter_map(|value| warning_text(&String::from_utf8_lossy(value.as_bytes()))).collect();

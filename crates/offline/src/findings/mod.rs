@@ -5,6 +5,7 @@ pub mod escapes;
 mod github;
 mod json;
 mod junit;
+mod kinds;
 mod path;
 mod rules;
 mod sarif;
@@ -100,6 +101,8 @@ pub struct Checked {
 pub struct Summary {
     pub files: usize,
     pub objects: usize,
+    /// Objects with errors.
+    pub invalid: usize,
     pub errors: usize,
     pub warnings: usize,
     /// Objects that were left out on request: without a definition, or of kinds to skip.
@@ -113,6 +116,7 @@ impl Summary {
     pub fn count(&mut self, checked: &Checked) {
         self.objects += usize::from(!checked.object.is_empty());
         let of = |severity| checked.findings.iter().filter(|finding| finding.severity == severity).count();
+        self.invalid += usize::from(!checked.object.is_empty() && of(Severity::Error) > 0);
         self.errors += of(Severity::Error);
         self.warnings += of(Severity::Warning);
     }
@@ -145,6 +149,8 @@ pub enum Form {
     Sarif,
     /// Workflow commands of GitHub Actions, which annotate the lines.
     Github,
+    /// The numbers of objects with errors, by kind, with the reasons.
+    Kinds,
 }
 
 /// How much of the findings a text shows.
@@ -220,6 +226,7 @@ impl<W: Write> Report<W> {
             Form::Junit => Box::new(junit::Junit::default()),
             Form::Sarif => Box::new(sarif::Sarif::default()),
             Form::Github => Box::new(github::Github::default()),
+            Form::Kinds => Box::new(kinds::Kinds::default()),
         };
         printer.begin(&mut out).map_err(failed)?;
         Ok(Report { out, printer, summary: Summary::default(), ignored: vec![] })

@@ -77,6 +77,17 @@ pub struct Outcome {
 
 /// Checks all inputs and writes the report. The error is one line: nothing could be checked.
 pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String> {
+    let (inputs, ignored) = selected(settings)?;
+    check(settings, inputs, ignored, out).await
+}
+
+/// As [`run`], with inputs that have been found, and the names of those that are left out.
+pub async fn check(
+    settings: &Settings,
+    inputs: Inputs,
+    ignored: Vec<Arc<str>>,
+    out: impl Write,
+) -> Result<Outcome, String> {
     let mut report = Report::begin(settings.style, out)?;
     let mut is_incomplete = false;
     let mut unreadable = |report: &mut Report<_>, (file, why): &(String, String)| {
@@ -84,7 +95,6 @@ pub async fn run(settings: &Settings, out: impl Write) -> Result<Outcome, String
         report.checked(&problem(file, "Unreadable", why))
     };
     let engines = engines(settings).await?;
-    let (inputs, ignored) = selected(settings)?;
     ignored.into_iter().try_for_each(|name| report.ignore(name))?;
     let inputs = Arc::new(inputs.preloaded());
     let environment = definitions::environment(settings).await?;

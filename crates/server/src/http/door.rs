@@ -53,6 +53,11 @@ impl Door {
         let _ = self.edge.set(edge);
     }
 
+    /// The API at `/`, once it is served.
+    pub fn edge(&self) -> Option<&Arc<Edge>> {
+        self.edge.get()
+    }
+
     /// Responds to a request of a connection. `tls_name` is the name of the server in the handshake.
     pub async fn serve(
         &self,

@@ -56,9 +56,12 @@ pub fn built_in_kind(api_version: &str, kind: &str) -> BuiltInKind {
 }
 
 /// The stored form of an object. Where that is the form that clients see, nothing is changed.
-fn to_stored(object: Value) -> Value {
+fn to_stored(mut object: Value) -> Value {
     match row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
-        Some(row) if row.stored_as.is_some() || row.group == DEFINITION_GROUP => row.to_stored(object),
+        Some(row) if row.stored_as.is_some() || row.group == DEFINITION_GROUP => {
+            object.decode_parts();
+            row.to_stored(object)
+        }
         _ => object,
     }
 }

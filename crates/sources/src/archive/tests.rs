@@ -53,6 +53,16 @@ fn zip_of(files: &[(&str, &[u8], u32)]) -> Vec<u8> {
     [out, directory, [b"PK\x05\x06", &[0; 4][..], &count, &count, &length, &start, &[0, 0]].concat()].concat()
 }
 
+/// An archive with the record for numbers that do not fit into the one at its end.
+fn with_large_end(archive: &[u8]) -> Vec<u8> {
+    let (rest, end) = archive.split_at(archive.len() - 22);
+    let wide = |range: std::ops::Range<usize>| [&end[range.clone()], &vec![0; 8 - range.len()]].concat();
+    let numbers = [wide(8..10), wide(10..12), wide(12..16), wide(16..20)].concat();
+    let record = [b"PK\x06\x06", &44u64.to_le_bytes()[..], &[45, 0, 45, 0], &[0; 8], &numbers].concat();
+    let locator = [b"PK\x06\x07", &[0; 4][..], &(rest.len() as u64).to_le_bytes(), &[1, 0, 0, 0]].concat();
+    [rest, &record, &locator, b"PK\x05\x06", &[0xff; 16], &[0, 0]].concat()
+}
+
 /// The paths and contents of an archive, and the lines about what cannot be read.
 fn found(name: &str, bytes: &[u8]) -> (Vec<(String, String)>, Vec<String>) {
     let mut problems = Problems::default();
@@ -71,7 +81,7 @@ fn forms_are_recognised_by_their_content() {
     let want = [("a/b.yaml", "b: 1"), ("A/B.YAML", "B: 1")].map(|(path, text)| (path.to_owned(), text.to_owned()));
     let zstd = ruzstd::encoding::compress_to_vec(plain.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
     let zip = zip_of(&[("a/", b"", 0), ("a/b.yaml", b"b: 1", 0), ("A/B.YAML", b"B: 1", 0)]);
-    for archive in [&plain, &gzip(&plain), &zstd, &zip] {
+    for archive in [&plain, &gzip(&plain), &zstd, &zip, &with_large_end(&zip)] {
         assert_eq!(found("x", archive), (want.to_vec(), vec![]));
     }
     let mut problems = Problems::default();
@@ -82,6 +92,19 @@ fn forms_are_recognised_by_their_content() {
     let nested = tar_of(&[("in.tgz", &gzip(&tar_of(&[("c.yaml", b"c: 1")])))]);
     assert_eq!(found("x", &nested), one("in.tgz/c.yaml", "c: 1"));
     assert_eq!(found("x", &tar_of(&[("x.log.1.gz", &gzip(b"line"))])), one("x.log.1", "line"));
+}
+
+#[test]
+fn large_numbers_of_zip_archives() {
+    let number = 5_000_000_000u64.to_le_bytes();
+    for (extra, want) in [
+        (vec![], vec![]),
+        ([&[9, 0, 1, 0, 7, 1, 0, 8, 0][..], &number].concat(), vec![5_000_000_000]),
+        ([&[1, 0, 16, 0][..], &number].concat(), vec![]),
+        (vec![9, 0, 255, 255], vec![]),
+    ] {
+        assert_eq!(zip::large_numbers(&extra), want, "{extra:?}");
+    }
 }
 
 #[test]

@@ -313,10 +313,33 @@ fn is_manifest(path: &Path) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending)) && name.is_some_and(|name| !NOT_MANIFESTS.contains(&name))
 }
 
+/// The manifests that an argument of a program that follows files names, sorted by name in a directory. Each directory is passed to
+/// `enter` before it is read, so that nothing is missed if it is watched from then on. Fails with a one-line message.
+pub fn manifests(argument: &Path, enter: &mut dyn FnMut(&Path)) -> Result<Vec<PathBuf>, String> {
+    if !argument.is_dir() {
+        enter(argument.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+        let found = std::fs::metadata(argument);
+        return found.map(|_| vec![argument.to_owned()]).map_err(|error| cannot_read(argument, &error));
+    }
+    let mut paths = vec![];
+    walk_entering(argument, enter, &mut |path| paths.push(path.to_owned()))?;
+    paths.retain(|path| is_manifest(path));
+    Ok(paths)
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    format!("cannot read {}: {error}", path.display())
+}
+
 /// Visits the files below a directory, sorted. As with kubectl, links to directories are not followed; directories whose names
 /// begin with a dot are left out.
 fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
+    walk_entering(directory, &mut |_| {}, visit)
+}
+
+fn walk_entering(directory: &Path, enter: &mut dyn FnMut(&Path), visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
+    enter(directory);
+    let failed = |error: std::io::Error| cannot_read(directory, &error);
     let entries = std::fs::read_dir(directory).map_err(failed)?;
     let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -325,7 +348,7 @@ fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Result<(), String> {
         let kind = entry.file_type().map_err(failed)?;
         if kind.is_dir() {
             if !entry.file_name().as_encoded_bytes().starts_with(b".") {
-                walk(&path, visit)?;
+                walk_entering(&path, enter, visit)?;
             }
         } else if kind.is_file() || path.is_file() {
             // a pipe would be waited for, and a device may have no end

@@ -1,0 +1,61 @@
+//! The objects of sources, served as they are: for [`crate::Builder::source`], and for `pintle serve --from`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use server::transfer::{self, BuiltInKind, CapturedObject};
+use server::{CapturedLogs, LogOf, LogRun, ServedCapture, Storage};
+use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Plan, Planned, Run};
+
+/// The logs of the sources.
+struct Logs(BTreeMap<LogKey, CapturedLog>);
+
+impl CapturedLogs for Logs {
+    fn read(&self, log: LogOf<'_>) -> Option<Result<Bytes, String>> {
+        let run = match log.run {
+            LogRun::Current => Run::Current,
+            LogRun::Previous => Run::Previous,
+        };
+        let [namespace, pod, container] = [log.namespace, log.pod, log.container].map(str::to_owned);
+        self.0.get(&LogKey { namespace, pod, container, run }).map(CapturedLog::read)
+    }
+}
+
+/// Reads sources, and makes something of them. Fails with a one-line message if one of the sources has nothing to serve.
+pub fn read<T: Send>(from: &[String], then: impl FnOnce(Plan) -> Result<T, String> + Send) -> Result<T, String> {
+    // objects may be nested more deeply than the stack of the first thread allows
+    let reader = std::thread::Builder::new().stack_size(server::WORKER_STACK_BYTES);
+    std::thread::scope(|scope| {
+        let read = || {
+            let captures = from.iter().map(|source| Capture::read(source)).collect::<Result<_, _>>()?;
+            then(sources::plan(captures, &known))
+        };
+        let reading = reader.spawn_scoped(scope, read);
+        let reading = reading.map_err(|error| format!("cannot start a thread: {error}"))?;
+        reading.join().unwrap_or_else(|_| Err("the sources cannot be read".to_owned()))
+    })
+}
+
+fn known(api_version: &str, kind: &str) -> Known {
+    match transfer::built_in_kind(api_version, kind) {
+        BuiltInKind::Stored { group, plural, namespaced } => {
+            Known::Kind(KnownKind { group: group.to_owned(), plural: plural.to_owned(), namespaced })
+        }
+        BuiltInKind::OtherVersions => Known::OtherVersions,
+        BuiltInKind::None => Known::Nothing,
+    }
+}
+
+/// Writes the content of sources to a new store.
+pub async fn load(Plan { objects, logs, moment, .. }: Plan, storage: &Storage) -> Result<ServedCapture, String> {
+    let storage = Storage { store: storage.store.clone(), layout: storage.layout.clone() };
+    // on a worker, since objects may be nested deeply; one after the other, so that each is in memory once
+    let loaded = base::task::spawn("load of sources", async move {
+        let object =
+            |Planned { group, plural, path, value }: Planned| CapturedObject::new(&group, &plural, &path, value);
+        transfer::load(&storage, objects.into_iter().map(object)).await
+    });
+    loaded.await.map_err(|error| format!("the sources cannot be loaded: {error}"))??;
+    Ok(ServedCapture { moment, logs: Arc::new(Logs(logs)) })
+}
