@@ -35,6 +35,10 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "capture")]
     pub clock: ClockFlag,
 
+    /// Progress objects that move other objects on, as for pintle serve.
+    #[arg(long, value_name = "SET|FILE,...", value_delimiter = ',')]
+    pub progress: Vec<String>,
+
     /// The command with its arguments [default with --from: a shell].
     #[arg(value_name = "CMD", last = true, required_unless_present = "from")]
     pub command: Vec<OsString>,
@@ -137,6 +141,9 @@ impl ServerProcess {
         command.arg("--data-dir").arg(data_dir);
         if let Some(path) = &task.config {
             command.arg("--config").arg(path);
+        }
+        if !task.progress.is_empty() {
+            command.arg(format!("--progress={}", task.progress.join(",")));
         }
         if !task.from.is_empty() {
             let clock = task.clock.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
