@@ -97,10 +97,14 @@ def test_other_workloads(server, command):
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i", "ports": [{"name": "http", "containerPort": 80}]}]}}
     selector = {"matchLabels": {"app": "x"}}
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-    server.ok("POST", "/apis/apps/v1/namespaces/default/statefulsets", {
-        "metadata": {"name": "db"},
-        "spec": {"replicas": 2, "serviceName": "db", "selector": selector, "template": template, "volumeClaimTemplates": [claim]},
-    })
+    server.ok(
+        "POST",
+        "/apis/apps/v1/namespaces/default/statefulsets",
+        {
+            "metadata": {"name": "db"},
+            "spec": {"replicas": 2, "serviceName": "db", "selector": selector, "template": template, "volumeClaimTemplates": [claim]},
+        },
+    )
     command("kubectl", "rollout", "status", "statefulset/db", "--timeout=30s")
     assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}") == "db-0 db-1"
     command("kubectl", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data-db-0", "pvc/data-db-1", "--timeout=30s")

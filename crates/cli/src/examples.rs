@@ -8,7 +8,14 @@ const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/do
 /// The examples by command, without the program's name.
 const EXAMPLES: [(&str, &[&str]); 63] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
-    ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./...", "run --progress workloads -- go test ./..."]),
+    (
+        "run",
+        &[
+            "run -- kubectl get namespaces",
+            "run --crds config/crd/bases -- go test ./...",
+            "run --progress workloads -- go test ./...",
+        ],
+    ),
     (
         "validate",
         &[

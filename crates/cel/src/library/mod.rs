@@ -115,8 +115,12 @@ impl Libraries {
     }
 
     /// All libraries, each in its latest version.
-    pub const LATEST: Libraries =
-        Libraries(!(1 << Library::StringsFormat as u8 | 1 << Library::JsonPatch as u8 | 1 << Library::Legacy as u8 | 1 << Library::Progress as u8));
+    pub const LATEST: Libraries = Libraries(
+        !(1 << Library::StringsFormat as u8
+            | 1 << Library::JsonPatch as u8
+            | 1 << Library::Legacy as u8
+            | 1 << Library::Progress as u8),
+    );
 }
 
 /// Number of an overload in the registry.

@@ -84,11 +84,7 @@ pub struct ControllerManager {
 
 impl ControllerManager {
     /// `fairness` is whether API priority and fairness is enabled; `further` is a controller of a higher layer.
-    pub fn new(
-        controllers: &Controllers,
-        fairness: bool,
-        further: Option<Arc<dyn Controller>>,
-    ) -> ControllerManager {
+    pub fn new(controllers: &Controllers, fairness: bool, further: Option<Arc<dyn Controller>>) -> ControllerManager {
         let (on, authority) = (|name| controllers.run(name), &controllers.root_authority);
         let signer = controllers.signer.clone().filter(|_| on(switch::SIGNING));
         let owners: Option<Arc<garbage::Graph>> = on(switch::GARBAGE_COLLECTOR).then(Default::default);

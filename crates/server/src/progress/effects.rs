@@ -35,6 +35,8 @@ pub struct Effects {
 #[derive(Default)]
 pub struct Written {
     pub writes: u64,
+    /// Whether other objects than the rule's own were written.
+    pub has_others: bool,
     pub problem: Option<String>,
 }
 
@@ -108,6 +110,7 @@ impl Subject<'_> {
         for object in effects.patch {
             written.note(self.patch_other(object).await);
         }
+        written.has_others = written.writes > 0;
         if let Some(patch) = effects.merge {
             written.note(self.merge(self.object, patch, Subresource::None).await);
         }
@@ -182,7 +185,8 @@ impl Subject<'_> {
         let path = of.0.key(namespace, name).path;
         let revision = || of.0.collection.get(&path).map(|stored| stored.revision);
         let before = revision();
-        let request = self.request(&of, &Method::PATCH, namespace, &format!("{name}?fieldManager={MANAGER}&force=true"));
+        let request =
+            self.request(&of, &Method::PATCH, namespace, &format!("{name}?fieldManager={MANAGER}&force=true"));
         verbs::patch(self.context, &request, PatchKind::Apply, &Document::json(&object)).await?;
         Ok(u64::from(revision() != before))
     }
@@ -220,7 +224,8 @@ impl Subject<'_> {
 
     async fn remove_finalizers(&self, names: &[Text]) -> Result<u64, Status> {
         let all = self.object.text_list_at(&["metadata", "finalizers"]);
-        let kept: Vec<Value> = all.iter().filter(|name| !names.contains(name)).map(|name| Value::from(name.as_str())).collect();
+        let kept: Vec<Value> =
+            all.iter().filter(|name| !names.contains(name)).map(|name| Value::from(name.as_str())).collect();
         if kept.len() == all.len() {
             return Ok(0);
         }
@@ -242,7 +247,12 @@ impl Subject<'_> {
         if let Some(grace) = grace {
             options.set_at(&["gracePeriodSeconds"], Value::Int(grace));
         }
-        if of.0.collection.get(&of.0.key(namespace, name).path).is_none_or(|found| found.meta.deleting && grace.is_none()) {
+        if of
+            .0
+            .collection
+            .get(&of.0.key(namespace, name).path)
+            .is_none_or(|found| found.meta.deleting && grace.is_none())
+        {
             return Ok(0);
         }
         let request = self.request(&of, &Method::DELETE, namespace, name);

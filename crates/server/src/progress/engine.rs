@@ -237,7 +237,9 @@ impl Engine {
     /// Evaluates the rules of an object until none of them writes.
     async fn pass(&self, context: &Arc<Context>, item: &Item) {
         let Some(plan) = self.lock().plans.get(&item.plan).map(|loaded| loaded.plan.clone()) else { return };
-        let Some((resource, version)) = served(context, &plan.target).filter(|_| plan.problem.is_none()) else { return };
+        let Some((resource, version)) = served(context, &plan.target).filter(|_| plan.problem.is_none()) else {
+            return;
+        };
         let mut rule = 0;
         while rule < plan.rules.len() {
             let stored = resource.collection.get(&item.path).filter(|stored| plan.selects(&stored.meta));
@@ -263,6 +265,10 @@ impl Engine {
                 }
                 if written.writes > 0 {
                     state.wrote(item, index, written.writes);
+                }
+                if written.has_others {
+                    // those come first, so that the rules that follow, which count them, write once and not twice
+                    return state.queue.add(item.clone());
                 }
             }
             rule = index + 1;

@@ -331,7 +331,10 @@ pub enum Verdict {
     /// It does not apply.
     Rest,
     /// It applies from this time on, in microseconds since 1970. `since` is when its wait has begun.
-    Later { since: Option<i64>, due: i64 },
+    Later {
+        since: Option<i64>,
+        due: i64,
+    },
     Act(Effects),
 }
 
@@ -407,7 +410,8 @@ impl<'a> Evaluation<'a> {
         }
         if let Some(event) = &rule.event {
             let message = self.json(&event.message).map_err(|why| format!("event: {why}"))?;
-            effects.event = Some((event.kind.clone(), event.reason.clone(), message.as_str().unwrap_or_default().into()));
+            effects.event =
+                Some((event.kind.clone(), event.reason.clone(), message.as_str().unwrap_or_default().into()));
         }
         Ok(Verdict::Act(effects))
     }

@@ -18,7 +18,8 @@ impl Engine {
         let changed: Vec<(Text, Value)> = {
             let mut state = self.lock();
             let names = std::mem::take(&mut state.reports);
-            let status = |name: Text| state.plans.get(&name).map(|loaded| state.status(loaded)).map(|status| (name, status));
+            let status =
+                |name: Text| state.plans.get(&name).map(|loaded| state.status(loaded)).map(|status| (name, status));
             names.into_iter().filter_map(status).collect()
         };
         for (name, status) in changed {
@@ -40,7 +41,8 @@ fn keep_transition(status: &mut Value, object: &Value) {
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
         let mut known = object.items_at(&["status", "conditions"]).iter();
-        let same = known.find(|known| known.get("type") == condition.get("type") && known.get("status") == condition.get("status"));
+        let same = known
+            .find(|known| known.get("type") == condition.get("type") && known.get("status") == condition.get("status"));
         if let Some(time) = same.and_then(|known| known.get("lastTransitionTime")) {
             condition.set_at(&["lastTransitionTime"], time.clone());
         }
@@ -58,7 +60,8 @@ impl State {
                 Err(why) => Some(why.clone()),
                 Ok(_) => trouble.map(|trouble| format!("{}: {}", trouble.path, trouble.message)),
             };
-            let mut shown = json!({"name": (name.as_str()), "writes": (number(loaded.writes.get(index).copied().unwrap_or(0)))});
+            let mut shown =
+                json!({"name": (name.as_str()), "writes": (number(loaded.writes.get(index).copied().unwrap_or(0)))});
             if let Some(message) = message {
                 stopped.push(name.as_str());
                 shown.set_at(&["message"], Value::from(message));
@@ -89,7 +92,8 @@ impl State {
 
 /// The kinds that are not served.
 fn missing(loaded: &Loaded) -> Option<String> {
-    let of = loaded.plan.bindings.iter().zip(&loaded.related).map(|(binding, served)| (&binding.kind, served.is_some()));
+    let of =
+        loaded.plan.bindings.iter().zip(&loaded.related).map(|(binding, served)| (&binding.kind, served.is_some()));
     let all = std::iter::once((&loaded.plan.target, loaded.target.is_some())).chain(of);
     let missing: Vec<String> = all.filter(|(_, is_served)| !is_served).map(|(kind, _)| kind.to_string()).collect();
     (!missing.is_empty()).then(|| format!("not served: {}", missing.join(", ")))
