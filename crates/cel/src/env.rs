@@ -104,6 +104,12 @@ impl Environment {
         }
     }
 
+    /// [`Environment::standard`] with the functions that expressions of `Progress` may use.
+    pub fn progress() -> Environment {
+        let standard = Environment::standard();
+        Environment { libraries: standard.libraries.with(Library::Progress), ..standard }
+    }
+
     /// Adds the types of mutations: `Object`, `JSONPatch` and `jsonpatch.escapeKey` (KEP-3962).
     #[must_use]
     pub fn with_mutations(mut self) -> Environment {

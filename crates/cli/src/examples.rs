@@ -6,9 +6,16 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 62] = [
+const EXAMPLES: [(&str, &[&str]); 63] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
-    ("run", &["run -- kubectl get namespaces", "run --crds config/crd/bases -- go test ./..."]),
+    (
+        "run",
+        &[
+            "run -- kubectl get namespaces",
+            "run --crds config/crd/bases -- go test ./...",
+            "run --progress workloads -- go test ./...",
+        ],
+    ),
     (
         "validate",
         &[
@@ -85,6 +92,7 @@ const EXAMPLES: [(&str, &[&str]); 62] = [
     ("gate release", &["gate release pods -n 1", "gate release pods"]),
     ("gate list", &["gate list", "gate list --workspace test-1"]),
     ("gate delete", &["gate delete pods", "gate delete --all"]),
+    ("progress", &["progress", "progress workloads > workloads.yaml"]),
     ("clock stop", &["clock stop", "clock stop --time 2030-01-01T00:00:00Z --seed 7 --workspace test-1"]),
     ("clock advance", &["clock advance 90s", "clock advance 720h --workspace test-1"]),
     ("clock set", &["clock set 2030-01-01T00:00:00Z"]),

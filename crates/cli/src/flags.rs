@@ -224,6 +224,10 @@ pub enum Command {
     /// Hold the events of watches and release them one by one, on a server that runs with --testing.
     #[command(subcommand)]
     Gate(GateTask),
+    /// Print a set of Progress objects, which pintle serve --progress and pintle run --progress use.
+    ///
+    /// Progress objects move other objects on, as controllers and kubelets would: Deployments become available, Jobs complete.
+    Progress(crate::sets::ProgressTask),
     /// Stop, advance and set the time of a workspace, on a server that runs with --testing.
     #[command(subcommand)]
     Clock(ClockTask),
@@ -609,6 +613,11 @@ pub struct Serve {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", action = clap::ArgAction::Set, env = "PINTLE_TESTING", help_heading = "Serving")]
     pub testing: bool,
+
+    /// Progress objects that move other objects on, as controllers and kubelets would: sets, such as workloads, and files, comma
+    /// separated. Every workspace has them. pintle progress prints the sets.
+    #[arg(long, value_name = "SET|FILE,...", value_delimiter = ',', env = "PINTLE_PROGRESS", help_heading = "Serving")]
+    pub progress: Vec<String>,
 
     /// Accept --testing with any --bind-address.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,

@@ -50,6 +50,7 @@ mod runtime;
 mod scratch;
 mod scrub;
 mod serve;
+mod sets;
 mod sharing;
 mod short_help;
 mod storage;
@@ -104,6 +105,7 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
         flags::Command::Certificates(task) => certificate_tasks::run(&task),
         flags::Command::Kubeconfig(users::KubeconfigTask::Create(task)) => users::create(&task),
         flags::Command::Workspace(task) => return workspaces::run(&task),
+        flags::Command::Progress(task) => sets::print(&task),
         flags::Command::Fault(task) => testing::fault(&task),
         flags::Command::Gate(task) => testing::gate(&task),
         flags::Command::Clock(task) => return testing::clock(&task),

@@ -36,6 +36,10 @@ pub struct Run {
     #[arg(long, value_enum, default_value = "capture")]
     pub clock: ClockFlag,
 
+    /// Progress objects that move other objects on, as for pintle serve.
+    #[arg(long, value_name = "SET|FILE,...", value_delimiter = ',')]
+    pub progress: Vec<String>,
+
     /// With --from, report the objects that today's rules would refuse, by kind, as for pintle serve.
     #[arg(long, requires = "from")]
     pub report: bool,
@@ -147,6 +151,9 @@ impl ServerProcess {
         command.arg("--data-dir").arg(data_dir);
         if let Some(path) = &task.config {
             command.arg("--config").arg(path);
+        }
+        if !task.progress.is_empty() {
+            command.arg(format!("--progress={}", task.progress.join(",")));
         }
         if !task.from.is_empty() {
             let clock = task.clock.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();

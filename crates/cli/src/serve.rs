@@ -30,7 +30,7 @@ use crate::listening::{advertised, bind, url};
 use crate::ready::notify;
 use crate::reload::Files;
 use crate::sharing::{Role, Shared};
-use crate::{accounts, captures, etcd, logs, memory, scrub};
+use crate::{accounts, captures, etcd, logs, memory, scrub, sets};
 
 /// Serves until a signal. Fails with a one-line message.
 #[allow(clippy::disallowed_methods, reason = "the ready line reports how long the start took")]
@@ -87,6 +87,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         inflight_max: in_flight_max(flags),
         workspaces,
         testing: flags.testing,
+        progress: sets::objects(&flags.progress)?,
         capture: threads.block_on(captures::load(plan, flags.clock, &storage))?,
         audit: flags.audit.audit()?,
         tracing: flags.tracing.configuration()?,
@@ -237,6 +238,10 @@ fn planned_backups(
 
 /// Warns that objects can make requests fail, or refuses it where clients on other machines would be affected.
 fn check_testing(flags: &Serve) -> Result<(), String> {
+    if !flags.progress.is_empty() && flags.engine() == Engine::Etcd {
+        let why = "--progress needs the embedded store; other servers of an etcd would have its objects too";
+        return Err(why.to_owned());
+    }
     if !flags.testing {
         return Ok(());
     }

@@ -113,6 +113,7 @@ pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) 
             egress: Egress::All,
         }),
         testing: wanted.testing,
+        progress: vec![],
         capture: None,
         audit: Audit::default(),
         tracing: None,

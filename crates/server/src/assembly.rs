@@ -14,19 +14,18 @@ use base::request::FeatureGates;
 use base::task;
 use base::webhook::{self, Address, Egress, Identity};
 use kinds::{CATALOGUE, RuntimeConfig};
-use machinery::{Status, Value};
-use objects::{Event, Frozen, Key, Known, Objects, Storage};
+use objects::{Event, EventKind, Frozen, Key, Known, Objects, Storage};
 use resource::Registry;
-use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::aggregation::Aggregation;
 use crate::allocation::{Allocation, Ranges, Unowned, UnownedReservations};
-use crate::controllers::{self, ControllerManager, Controllers, Records};
+use crate::controllers::{self, Controller, ControllerManager, Controllers, Records};
 use crate::limits;
+use crate::progress::{self, Engine, Progresses};
 use crate::verbs::control_plane::ControlPlane;
-use crate::verbs::{self, Context, Image, Subresource};
+use crate::verbs::{self, Context, Image};
 
 /// Called with every event of a context.
 pub type Observer = Box<dyn Fn(&Objects, &Key, &Event) + Send + Sync>;
@@ -67,6 +66,8 @@ pub struct Blueprint {
     pub compaction_interval: Duration,
     /// Whether admission manifests are read, whose policies and webhooks may change what controllers write.
     pub has_manifests: bool,
+    /// Whether there are Progress objects, and which a new API has.
+    pub progress: Progresses,
 }
 
 /// The parts of a new context.
@@ -120,7 +121,8 @@ impl Blueprint {
         let Beginning { storage, frozen, base, realm, observers: also, .. } = beginning;
         let (base, observed) = base.map(|base| (base.context, base.objects)).unzip();
         let fairness = self.seats.is_some();
-        let derived = Arc::new(ControllerManager::new(&self.controllers, fairness));
+        let further = self.progress.is_on.then(|| Arc::<Engine>::default() as Arc<dyn Controller>);
+        let derived = Arc::new(ControllerManager::new(&self.controllers, fairness, further));
         let loaded_objects: Arc<OnceLock<Weak<Objects>>> = Arc::default();
         let client = Arc::new(self.webhook_client(loaded_objects.clone()));
         let aggregation = Arc::new(Aggregation::new(client.clone(), self.proxy_identity.clone()));
@@ -163,6 +165,9 @@ impl Blueprint {
         let allocation = Allocation::new(self.service_ranges.clone());
         let context =
             Context::new(objects, registry, admission, authentication, authorization, flow, aggregation, allocation);
+        if self.progress.is_on {
+            observe_shared(&context, &derived);
+        }
         Ok(Assembled { context: Arc::new(context), controllers: derived })
     }
 
@@ -265,19 +270,14 @@ impl Assembled {
     }
 }
 
-/// Creates CustomResourceDefinitions of the server itself, or brings them up to date.
-pub async fn keep_definitions(context: &Context, wanted: Vec<Value>) -> Result<(), Status> {
-    let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
-    let exists = |definition: &Value| resource.collection.get(definition.str_at(&["metadata", "name"])).is_some();
-    let (existing, missing): (Vec<Value>, Vec<Value>) = wanted.into_iter().partition(exists);
-    verbs::create_missing(context, &resource, missing).await?;
-    for definition in existing {
-        let spec = definition.get("spec").cloned().unwrap_or_default();
-        let update = |object: &mut Value| object.set_at(&["spec"], spec.clone());
-        let name = definition.str_at(&["metadata", "name"]);
-        verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::None, update).await?;
+/// Lets controllers observe the Progress objects that the context shares with its base, of which there are no events.
+fn observe_shared(context: &Context, derived: &ControllerManager) {
+    let Some(resource) = context.registry.get(progress::GROUP, progress::PROGRESSES) else { return };
+    for (path, object) in resource.collection.latest().0 {
+        let key = Key { group: resource.group.clone(), plural: resource.plural.clone(), path: path.clone() };
+        let event = Event { revision: object.revision, kind: EventKind::Added, path, object, previous: None };
+        derived.observe(&key, &event);
     }
-    Ok(())
 }
 
 /// State derived from objects, updated by their events.

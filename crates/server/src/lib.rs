@@ -13,6 +13,7 @@ mod http;
 mod in_process;
 mod limits;
 mod openapi;
+mod progress;
 #[cfg(test)]
 mod test_server;
 mod testing;
@@ -63,6 +64,8 @@ pub use self::in_process::{Caller, InProcess, InProcessConfig, LocalApi, Mapping
 pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint, Outgoing};
 pub use controllers::{CertificateSigner, Controllers};
+use progress::Progresses;
+pub use progress::{names as progress_sets, read as read_progress, set as progress_set};
 use testing::Testing;
 pub use testing::{COMPARED_HEADERS, report_checks, report_meanings};
 use verbs::Context;
@@ -120,6 +123,8 @@ pub struct Config {
     pub workspaces: Option<WorkspaceConfig>,
     /// Whether objects of `testing.pintle.dev` can make requests fail.
     pub testing: bool,
+    /// The Progress objects that every API of the server has.
+    pub progress: Vec<Value>,
     /// The capture whose objects the storage has, if it was loaded from one.
     pub capture: Option<ServedCapture>,
     /// The audit policy and backends.
@@ -171,6 +176,7 @@ impl Config {
             control_plane,
             compaction_interval: self.compaction_interval,
             has_manifests: !self.manifests.is_empty(),
+            progress: Progresses::new(self.testing, std::mem::take(&mut self.progress)),
         }
     }
 
@@ -434,6 +440,7 @@ impl Server {
         });
         audit.start();
         testing::keep_kinds(testing.is_some(), &context).await?;
+        blueprint.progress.keep(&context).await?;
         testing.iter().for_each(|testing| testing::start(testing, &assembled, stop.subscribe()));
         if config.testing {
             health.for_testing();

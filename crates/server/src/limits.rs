@@ -302,3 +302,16 @@ pub const HOT_LOOP_PER_SECOND: u64 = 10;
 /// A client lists too often if it lists the same whole resource more often than this within this time.
 pub const LIST_STORM: Duration = Duration::from_secs(60);
 pub const LIST_STORM_MAX: u64 = 10;
+/// Tasks that evaluate the rules of Progress objects in one API.
+pub const PROGRESS_WORKERS: usize = 8;
+/// Cost of one expression of a Progress, in CEL's units: that of kube-apiserver for the expressions of policies.
+pub const PROGRESS_COST_MAX: u64 = cel::rules::CALL_COST_MAX;
+/// Objects that an expression of a Progress may create, apply, patch or delete at a time.
+pub const PROGRESS_OBJECTS_MAX: usize = 1_000;
+/// A rule is stopped for an object for which it has written so often without the engine coming to rest. A large rollout writes a
+/// few times for each Pod.
+pub const PROGRESS_REPEATS_MAX: u32 = 3_000;
+/// Time after which a rule whose write was refused is evaluated again, in microseconds.
+pub const PROGRESS_RETRY_MICROS: i64 = 5_000_000;
+/// Interval of writes of the status of a Progress.
+pub const PROGRESS_STATUS: Duration = Duration::from_millis(500);

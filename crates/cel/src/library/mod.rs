@@ -10,6 +10,7 @@ mod functions;
 pub(crate) mod lists;
 pub(crate) mod math;
 pub(crate) mod net;
+pub(crate) mod progress;
 pub(crate) mod quantity;
 pub(crate) mod semver;
 pub(crate) mod standard;
@@ -82,6 +83,8 @@ pub enum Library {
     /// Functions that cel-go had until Kubernetes 1.36: `duration` of an integer, `or` and `orValue` of a value that is not optional,
     /// and type parameters in the types of `list` and `map`.
     Legacy,
+    /// Pintle's own functions: `hash`, `merge`, `scaledUp`, `address`, `nextTime`, ….
+    Progress,
 }
 
 /// A set of libraries.
@@ -112,8 +115,12 @@ impl Libraries {
     }
 
     /// All libraries, each in its latest version.
-    pub const LATEST: Libraries =
-        Libraries(!(1 << Library::StringsFormat as u8 | 1 << Library::JsonPatch as u8 | 1 << Library::Legacy as u8));
+    pub const LATEST: Libraries = Libraries(
+        !(1 << Library::StringsFormat as u8
+            | 1 << Library::JsonPatch as u8
+            | 1 << Library::Legacy as u8
+            | 1 << Library::Progress as u8),
+    );
 }
 
 /// Number of an overload in the registry.

@@ -37,13 +37,14 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use objects::{Event, Key};
-use reconciler::{Controller, controller};
+use reconciler::controller;
 
 use crate::verbs::Context;
 
 pub use control_plane::keep_control_plane;
 pub use leader::{Membership, is_lease};
 pub use namespace_objects::published_authority;
+pub use reconciler::Controller;
 pub use signing::CertificateSigner;
 pub use switch::Controllers;
 
@@ -82,8 +83,8 @@ pub struct ControllerManager {
 }
 
 impl ControllerManager {
-    /// `fairness` is whether API priority and fairness is enabled.
-    pub fn new(controllers: &Controllers, fairness: bool) -> ControllerManager {
+    /// `fairness` is whether API priority and fairness is enabled; `further` is a controller of a higher layer.
+    pub fn new(controllers: &Controllers, fairness: bool, further: Option<Arc<dyn Controller>>) -> ControllerManager {
         let (on, authority) = (|name| controllers.run(name), &controllers.root_authority);
         let signer = controllers.signer.clone().filter(|_| on(switch::SIGNING));
         let owners: Option<Arc<garbage::Graph>> = on(switch::GARBAGE_COLLECTOR).then(Default::default);
@@ -103,6 +104,7 @@ impl ControllerManager {
             on(switch::SERVICE_ACCOUNT).then(|| controller(namespace_objects::NamespaceObjects::of_accounts())),
             on(switch::ROOT_AUTHORITY)
                 .then(|| controller(namespace_objects::NamespaceObjects::of_root_authority(authority))),
+            further,
         ];
         ControllerManager {
             alone: controllers.alone,

@@ -10,13 +10,12 @@ use tokio::sync::watch;
 use super::Testing;
 use super::definition::{FAULTS, GATES, GROUP, definitions};
 use super::state::{ReportedKind, TestState};
-use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context, SERVER, Subresource};
 
 /// Creates the kinds, or brings them up to date.
 pub async fn create_definitions(context: &Context) -> Result<(), Status> {
-    keep_definitions(context, definitions().map_err(|why| Status::internal(&why))?).await
+    verbs::keep_definitions(context, definitions().map_err(|why| Status::internal(&why))?).await
 }
 
 /// Deletes the kinds that an earlier run of the server has created, and their objects.

@@ -6,9 +6,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use machinery::status::Reason;
 use machinery::{Status, Value};
 use objects::Encoded;
+use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use resource::{Document, Resource, Subresource};
 
-use super::as_server::{SERVER, path_of};
+use super::as_server::{SERVER, change_as, path_of};
 use super::context::Context;
 use super::delete;
 use super::patch::PatchKind;
@@ -68,6 +69,21 @@ async fn keep_all(
 ) -> Result<(), Status> {
     let keep = |wanted| async move { in_turn(context, || keep(context, kept, resource, &wanted)).await };
     stream::iter(objects).map(Ok).try_for_each_concurrent(limits::BOOTSTRAP_PARALLEL, keep).await
+}
+
+/// Creates CustomResourceDefinitions of the server itself, or brings them up to date.
+pub async fn keep_definitions(context: &Context, wanted: Vec<Value>) -> Result<(), Status> {
+    let Some(resource) = context.registry.get(DEFINITION_GROUP, DEFINITIONS) else { return Ok(()) };
+    let exists = |definition: &Value| resource.collection.get(definition.str_at(&["metadata", "name"])).is_some();
+    let (existing, missing): (Vec<Value>, Vec<Value>) = wanted.into_iter().partition(exists);
+    create_missing(context, &resource, missing).await?;
+    for definition in existing {
+        let spec = definition.get("spec").cloned().unwrap_or_default();
+        let update = |object: &mut Value| object.set_at(&["spec"], spec.clone());
+        let name = definition.str_at(&["metadata", "name"]);
+        change_as(SERVER, context, &resource, name, Subresource::None, update).await?;
+    }
+    Ok(())
 }
 
 /// Sets the uid of the namespace kube-system, which clients take for the id of the cluster.

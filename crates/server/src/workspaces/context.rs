@@ -75,6 +75,7 @@ impl Workspaces {
         let stop = watch::Sender::new(false);
         if !is_complete {
             testing::keep_kinds(testing.is_some(), &assembled.context).await?;
+            blueprint.progress.keep(&assembled.context).await?;
         }
         // the cluster id is the workspace's uid, so that it stays the same after a reset and on every server
         if let Err(status) = verbs::identify(&assembled.context, &workspace.uid).await {

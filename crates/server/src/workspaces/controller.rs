@@ -13,7 +13,6 @@ use tokio::sync::watch;
 use super::definition;
 use super::manager::Workspaces;
 use super::workspace::Workspace;
-use crate::assembly::keep_definitions;
 use crate::limits;
 use crate::verbs::{self, Context};
 
@@ -24,7 +23,7 @@ const EMPTY_TEMPLATE: &str =
 /// Creates the CRD of workspaces in `default`, or brings it up to date.
 pub async fn create_definition(context: &Context) -> Result<(), Status> {
     let wanted = definition::definition().map_err(|why| Status::internal(&why))?;
-    keep_definitions(context, vec![wanted]).await
+    verbs::keep_definitions(context, vec![wanted]).await
 }
 
 /// Runs until `stop` becomes true.

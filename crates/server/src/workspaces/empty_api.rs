@@ -61,6 +61,7 @@ impl Workspaces {
     async fn make_empty(&self, blueprint: &Blueprint, storage: Storage) -> Result<Arc<Context>, String> {
         let assembled = blueprint.assemble(Beginning::of(storage)).await?;
         testing::keep_kinds(self.parts.testing, &assembled.context).await?;
+        blueprint.progress.keep(&assembled.context).await?;
         // the work of the controllers is done here once instead of in every workspace
         assembled.controllers.finish_work(&assembled.context).await;
         Ok(assembled.context)
@@ -89,6 +90,7 @@ impl Workspaces {
             control_plane: own.control_plane.clone().map(|plane| ControlPlane { run: None, ..plane }),
             compaction_interval: own.compaction_interval,
             has_manifests: own.has_manifests,
+            progress: own.progress.clone(),
         })
     }
 }

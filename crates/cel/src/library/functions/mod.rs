@@ -64,6 +64,7 @@ pub static ALL: &[(Library, &[Definition])] = &[
     (Library::StringsLatest, extensions::STRINGS_LATEST),
     (Library::JsonPatch, kubernetes::JSON_PATCH),
     (Library::Legacy, standard::LEGACY),
+    (Library::Progress, extensions::PROGRESS),
 ];
 
 #[cfg(test)]

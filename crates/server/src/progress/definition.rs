@@ -1,0 +1,99 @@
+//! The kind Progress, the sets that the program has, and the objects that a server starts with.
+
+use std::sync::Arc;
+
+use machinery::{Status, Value, yaml};
+
+use crate::verbs::{self, Context, Subresource};
+
+pub const GROUP: &str = "testing.pintle.dev";
+pub const PROGRESSES: &str = "progresses";
+const API_VERSION: &str = "testing.pintle.dev/v1alpha1";
+
+/// The sets, by name.
+const SETS: [(&str, &str); 4] = [
+    ("workloads", include_str!("sets/workloads.yaml")),
+    ("cert-manager", include_str!("sets/cert-manager.yaml")),
+    ("crossplane", include_str!("sets/crossplane.yaml")),
+    ("gateway-api", include_str!("sets/gateway-api.yaml")),
+];
+
+/// The names of the sets.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SETS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a set.
+pub fn set(name: &str) -> Option<&'static str> {
+    SETS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The Progress objects of a set or of the text of a file. Fails with a one-line message.
+pub fn read(text: &[u8]) -> Result<Vec<Value>, String> {
+    let mut objects = vec![];
+    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+    for document in yaml::documents(text) {
+        let document = yaml::decode(document.as_bytes()).map_err(|error| error.to_string())?.value;
+        if document.is_null() {
+            continue;
+        }
+        let (version, kind) = (document.str_at(&["apiVersion"]), document.str_at(&["kind"]));
+        let name = document.str_at(&["metadata", "name"]);
+        match (version, kind) {
+            (API_VERSION, "Progress") if !name.is_empty() => objects.push(document),
+            _ => return Err(format!("{kind} {name:?} of {version:?} is not a Progress of {API_VERSION} with a name")),
+        }
+    }
+    Ok(objects)
+}
+
+fn definitions() -> Result<Vec<Value>, Status> {
+    let decoded = yaml::decode(include_bytes!("progress.yaml"));
+    let decoded = decoded.map_err(|error| Status::internal(&error.to_string()))?;
+    Ok(decoded.value.items_at(&["items"]).to_vec())
+}
+
+/// Whether an API has the kind Progress, and which objects of it.
+#[derive(Clone, Debug, Default)]
+pub struct Progresses {
+    pub is_on: bool,
+    pub objects: Arc<[Value]>,
+}
+
+impl Progresses {
+    /// With `testing`, clients may create objects; otherwise there are only these, if there are any.
+    pub fn new(testing: bool, objects: Vec<Value>) -> Progresses {
+        Progresses { is_on: testing || !objects.is_empty(), objects: objects.into() }
+    }
+
+    /// Creates the kind and the objects, or brings them up to date; removes those that an earlier run has left if the kind is
+    /// off. The error is one line.
+    pub async fn keep(&self, context: &Context) -> Result<(), String> {
+        let kept = if self.is_on { self.create(context).await } else { remove(context).await };
+        kept.map_err(|status| status.message.clone())
+    }
+
+    async fn create(&self, context: &Context) -> Result<(), Status> {
+        verbs::keep_definitions(context, definitions()?).await?;
+        let Some(resource) = context.registry.get(GROUP, PROGRESSES) else { return Ok(()) };
+        verbs::create_missing(context, &resource, self.objects.iter().cloned()).await?;
+        for object in self.objects.iter() {
+            let spec = object.get("spec").cloned().unwrap_or_default();
+            let name = object.str_at(&["metadata", "name"]);
+            let update = |known: &mut Value| known.set_at(&["spec"], spec.clone());
+            verbs::change_as(verbs::SERVER, context, &resource, name, Subresource::None, update).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn remove(context: &Context) -> Result<(), Status> {
+    if context.registry.get(GROUP, PROGRESSES).is_none() {
+        return Ok(());
+    }
+    let definitions_of = ("apiextensions.k8s.io", "customresourcedefinitions");
+    let Some(resource) = context.registry.get(definitions_of.0, definitions_of.1) else { return Ok(()) };
+    tracing::warn!("progress is off: the Progress objects that an earlier run has left are removed");
+    let name = format!("{PROGRESSES}.{GROUP}");
+    verbs::delete_as_server(context, &resource, resource.collection.get(&name).into_iter().collect()).await
+}

@@ -1,0 +1,303 @@
+//! What a rule writes: reads it from the values of its expressions, and writes it through the verbs.
+
+use std::sync::Arc;
+
+use base::clock;
+use http::Method;
+use machinery::patch::merge_patch;
+use machinery::status::Reason;
+use machinery::{Status, Text, Value, json};
+use resource::{Document, Resource, Subresource, Version};
+
+use super::plan::{KindName, Rule};
+use crate::limits;
+use crate::verbs::{self, Context, PatchKind, Request};
+
+/// The user that writes.
+pub const USER: &str = "system:pintle:progress";
+/// The field manager of what is written.
+const MANAGER: &str = "pintle-progress";
+
+/// What a rule writes.
+#[derive(Default)]
+pub struct Effects {
+    create: Vec<Value>,
+    apply: Vec<Value>,
+    patch: Vec<Value>,
+    delete: Vec<Value>,
+    merge: Option<Value>,
+    status: Option<Value>,
+    /// Type, reason and message of an Event.
+    pub event: Option<(Text, Text, Text)>,
+}
+
+/// How much a rule has written. Why the rest could not be written, in one line.
+#[derive(Default)]
+pub struct Written {
+    pub writes: u64,
+    /// Whether other objects than the rule's own were written.
+    pub has_others: bool,
+    pub problem: Option<String>,
+}
+
+/// The objects of a value: one, or a list of them. The error is one line.
+fn objects(value: Value) -> Result<Vec<Value>, String> {
+    let all = match value {
+        Value::Null => vec![],
+        Value::Array(items) => items,
+        one => vec![one],
+    };
+    if all.len() > limits::PROGRESS_OBJECTS_MAX {
+        return Err(format!("{} objects are more than {}", all.len(), limits::PROGRESS_OBJECTS_MAX));
+    }
+    match all.iter().find(|object| object.str_at(&["apiVersion"]).is_empty() || object.str_at(&["kind"]).is_empty()) {
+        Some(_) => Err("an object has no apiVersion or no kind".to_owned()),
+        None => Ok(all),
+    }
+}
+
+impl Effects {
+    /// Adds the value of a field of a rule. The error is one line.
+    pub fn add(&mut self, field: &str, value: Value) -> Result<(), String> {
+        match field {
+            "create" => self.create = objects(value)?,
+            "apply" => self.apply = objects(value)?,
+            "patch" => self.patch = objects(value)?,
+            "delete" => self.delete = objects(value)?,
+            "merge" => self.merge = Some(value).filter(|value| !value.is_null()),
+            _ => self.status = Some(value).filter(|value| !value.is_null()),
+        }
+        Ok(())
+    }
+}
+
+impl Effects {
+    /// Whether the writes may change anything, as far as that can be seen from the object alone.
+    pub fn change(&self, object: &Value, rule: &Rule) -> bool {
+        let others = [&self.create, &self.apply, &self.patch, &self.delete];
+        let changes = |patch: &Option<Value>, current: &Value| {
+            patch.as_ref().is_some_and(|patch| merge_patch::apply(current.clone(), patch.clone()) != *current)
+        };
+        others.iter().any(|objects| !objects.is_empty())
+            || !rule.finalizers.is_empty()
+            || changes(&self.merge, object)
+            || changes(&self.status, object.get("status").unwrap_or(&Value::Null))
+    }
+}
+
+/// The object that a rule is for.
+pub struct Subject<'a> {
+    pub context: &'a Context,
+    pub resource: &'a Arc<Resource>,
+    pub version: &'a Arc<Version>,
+    pub object: &'a Value,
+}
+
+impl Subject<'_> {
+    fn namespace(&self) -> &str {
+        self.object.str_at(&["metadata", "namespace"])
+    }
+
+    /// Writes what a rule asks for. What is there already is not written again.
+    pub async fn write(&self, rule: &Rule, effects: Effects) -> Written {
+        let mut written = Written::default();
+        for object in effects.create {
+            written.note(self.create(object, rule.owned).await);
+        }
+        for object in effects.apply {
+            written.note(self.apply(object, rule.owned).await);
+        }
+        for object in effects.patch {
+            written.note(self.patch_other(object).await);
+        }
+        written.has_others = written.writes > 0;
+        if let Some(patch) = effects.merge {
+            written.note(self.merge(self.object, patch, Subresource::None).await);
+        }
+        if let Some(patch) = effects.status {
+            let patch = [("status", patch)].into();
+            let through = if self.version.status { Subresource::Status } else { Subresource::None };
+            written.note(self.merge(self.object, patch, through).await);
+        }
+        if !rule.finalizers.is_empty() {
+            written.note(self.remove_finalizers(&rule.finalizers).await);
+        }
+        for object in effects.delete {
+            written.note(self.delete(object, rule.grace_seconds).await);
+        }
+        if let Some((kind, reason, message)) = effects.event.filter(|_| written.writes > 0) {
+            written.note(self.report(&kind, &reason, &message).await);
+        }
+        written
+    }
+
+    /// The resource of an object that a rule names.
+    fn resource_of(&self, object: &Value) -> Result<(Arc<Resource>, Arc<Version>), Status> {
+        let kind = KindName::of(object);
+        let unknown = || Status::bad_request(format!("{kind} is not served"));
+        served(self.context, &kind).ok_or_else(unknown)
+    }
+
+    fn request(&self, of: &(Arc<Resource>, Arc<Version>), method: &Method, place: &str, name: &str) -> Request {
+        let (resource, version) = of;
+        let path = verbs::path_in(resource, version, place, name);
+        let mut request = self.context.controller_request(USER, resource, method, &path).in_version(version.clone());
+        request.default_manager = MANAGER.into();
+        request
+    }
+
+    /// Completes an object: its namespace, and its owner.
+    fn completed(&self, mut object: Value, resource: &Resource, owned: bool) -> Value {
+        if resource.namespaced && object.str_at(&["metadata", "namespace"]).is_empty() {
+            object.set_at(&["metadata", "namespace"], Value::from(self.namespace()));
+        }
+        let in_reach = self.namespace().is_empty() || object.str_at(&["metadata", "namespace"]) == self.namespace();
+        if owned && in_reach && object.items_at(&["metadata", "ownerReferences"]).is_empty() {
+            let text = |path: &[&str]| Value::from(self.object.str_at(path));
+            let owner = json!({
+                "apiVersion": (text(&["apiVersion"])), "kind": (text(&["kind"])),
+                "name": (text(&["metadata", "name"])), "uid": (text(&["metadata", "uid"])),
+                "controller": true, "blockOwnerDeletion": true
+            });
+            object.set_at(&["metadata", "ownerReferences"], Value::Array(vec![owner]));
+        }
+        object
+    }
+
+    async fn create(&self, object: Value, owned: bool) -> Result<u64, Status> {
+        let of = self.resource_of(&object)?;
+        let object = self.completed(object, &of.0, owned);
+        let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
+        if !name.is_empty() && of.0.collection.get(&of.0.key(namespace, name).path).is_some() {
+            return Ok(0);
+        }
+        let request = self.request(&of, &Method::POST, namespace, "");
+        match verbs::create(self.context, &request, &Document::json(&object)).await {
+            Err(status) if status.reason == Reason::AlreadyExists => Ok(0),
+            result => result.map(|_| 1),
+        }
+    }
+
+    async fn apply(&self, object: Value, owned: bool) -> Result<u64, Status> {
+        let of = self.resource_of(&object)?;
+        let object = self.completed(object, &of.0, owned);
+        let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
+        let path = of.0.key(namespace, name).path;
+        let revision = || of.0.collection.get(&path).map(|stored| stored.revision);
+        let before = revision();
+        let request =
+            self.request(&of, &Method::PATCH, namespace, &format!("{name}?fieldManager={MANAGER}&force=true"));
+        verbs::patch(self.context, &request, PatchKind::Apply, &Document::json(&object)).await?;
+        Ok(u64::from(revision() != before))
+    }
+
+    async fn patch_other(&self, mut patch: Value) -> Result<u64, Status> {
+        let of = self.resource_of(&patch)?;
+        let mut namespace = Text::from(patch.str_at(&["metadata", "namespace"]));
+        if namespace.is_empty() && of.0.namespaced {
+            namespace = self.namespace().into();
+        }
+        let name = Text::from(patch.str_at(&["metadata", "name"]));
+        let Some(stored) = of.0.collection.get(&of.0.key(&namespace, &name).path) else { return Ok(0) };
+        let object = of.0.read_converted(&stored, &of.1).await?;
+        for field in ["apiVersion", "kind"] {
+            patch.remove_at(&[field]);
+        }
+        let other = Subject { context: self.context, resource: &of.0, version: &of.1, object: &object };
+        other.merge(&object, patch, Subresource::None).await
+    }
+
+    /// Merges a patch into an object of the subject's kind, unless that would change nothing.
+    async fn merge(&self, object: &Value, patch: Value, through: Subresource) -> Result<u64, Status> {
+        if merge_patch::apply(object.clone(), patch.clone()) == *object {
+            return Ok(0);
+        }
+        let name = object.str_at(&["metadata", "name"]);
+        let of = (self.resource.clone(), self.version.clone());
+        let request = self.request(&of, &Method::PATCH, self.namespace(), name).through(through);
+        let path = of.0.key(self.namespace(), name).path;
+        let revision = || of.0.collection.get(&path).map(|stored| stored.revision);
+        let before = revision();
+        verbs::patch(self.context, &request, PatchKind::Merge, &Document::json(&patch)).await?;
+        Ok(u64::from(revision() != before))
+    }
+
+    async fn remove_finalizers(&self, names: &[Text]) -> Result<u64, Status> {
+        let all = self.object.text_list_at(&["metadata", "finalizers"]);
+        let kept: Vec<Value> =
+            all.iter().filter(|name| !names.contains(name)).map(|name| Value::from(name.as_str())).collect();
+        if kept.len() == all.len() {
+            return Ok(0);
+        }
+        // fails if the object has changed since it was read, since another client may have added a finalizer
+        let version = self.object.at(&["metadata", "resourceVersion"]).cloned().unwrap_or_default();
+        let patch = json!({"metadata": {"finalizers": (Value::Array(kept)), "resourceVersion": version}});
+        self.merge(self.object, patch, Subresource::None).await
+    }
+
+    async fn delete(&self, object: Value, grace: Option<i64>) -> Result<u64, Status> {
+        let of = self.resource_of(&object)?;
+        let object = self.completed(object, &of.0, false);
+        let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
+        let mut options = Value::object();
+        let uid = object.str_at(&["metadata", "uid"]);
+        if !uid.is_empty() {
+            options.set_at(&["preconditions", "uid"], Value::from(uid));
+        }
+        if let Some(grace) = grace {
+            options.set_at(&["gracePeriodSeconds"], Value::Int(grace));
+        }
+        if of
+            .0
+            .collection
+            .get(&of.0.key(namespace, name).path)
+            .is_none_or(|found| found.meta.deleting && grace.is_none())
+        {
+            return Ok(0);
+        }
+        let request = self.request(&of, &Method::DELETE, namespace, name);
+        verbs::delete(self.context, &request, Some(&Document::json(&options))).await.map(|_| 1)
+    }
+
+    /// Creates an Event about the object.
+    async fn report(&self, kind: &str, reason: &str, message: &str) -> Result<u64, Status> {
+        let Some(events) = self.context.registry.get("", "events") else { return Ok(0) };
+        let (now, text) = (clock::now_rfc3339(), |path: &[&str]| Value::from(self.object.str_at(path)));
+        let name = self.object.str_at(&["metadata", "name"]);
+        let mut event = json!({
+            "metadata": {"generateName": (format!("{name}."))},
+            "type": kind, "reason": reason, "message": message,
+            "source": {"component": MANAGER}, "reportingComponent": MANAGER,
+            "count": 1, "firstTimestamp": (now.clone()), "lastTimestamp": now,
+            "involvedObject": {
+                "apiVersion": (text(&["apiVersion"])), "kind": (text(&["kind"])), "name": name,
+                "uid": (text(&["metadata", "uid"])), "resourceVersion": (text(&["metadata", "resourceVersion"]))
+            }
+        });
+        if !self.namespace().is_empty() {
+            event.set_at(&["involvedObject", "namespace"], Value::from(self.namespace()));
+        }
+        let place = if self.namespace().is_empty() { "default" } else { self.namespace() };
+        let of = (events.clone(), events.storage_version().clone());
+        let request = self.request(&of, &Method::POST, place, "");
+        verbs::create(self.context, &request, &Document::json(&event)).await.map(|_| 1)
+    }
+}
+
+impl Written {
+    fn note(&mut self, result: Result<u64, Status>) {
+        match result {
+            Ok(writes) => self.writes += writes,
+            // the object has changed or gone, which is an event that starts another pass
+            Err(status) if matches!(status.code, 404 | 409) => {}
+            Err(status) => self.problem = Some(status.message.clone()),
+        }
+    }
+}
+
+/// The resource that serves a kind, and the version.
+pub fn served(context: &Context, kind: &KindName) -> Option<(Arc<Resource>, Arc<Version>)> {
+    let resource = context.registry.of_kind(&kind.group, &kind.version, &kind.kind)?;
+    let version = resource.served(&kind.version)?.clone();
+    Some((resource, version)).filter(|(resource, _)| resource.is_stored() && !resource.is_review())
+}

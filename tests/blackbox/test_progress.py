@@ -1,0 +1,155 @@
+"""Progress objects: the sets with kubectl, on the clock, in workspaces, and what stops a rule."""
+
+import os
+import subprocess
+
+import pytest
+
+from pintle import eventually
+
+pytestmark = [pytest.mark.testing, pytest.mark.timeout(240)]
+
+PROGRESSES = "/apis/testing.pintle.dev/v1alpha1/progresses"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def server(launch):
+    with launch("--testing", "--workspaces", "--progress", "workloads") as server:
+        yield server
+
+
+@pytest.fixture
+def command(launch, server, kubectl_binary):
+    env = {**os.environ, "KUBECONFIG": server.kubeconfig}
+
+    def done(program, *arguments, fails=False):
+        binary = {"kubectl": kubectl_binary, "pintle": launch.binary}[program]
+        result = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
+        assert (result.returncode != 0) == fails, result
+        return result.stderr if fails else result.stdout
+
+    return done
+
+
+def progress(name, kind, *rules, **spec):
+    api_version, kind = kind
+    target = {"apiVersion": api_version, "kind": kind}
+    return {"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Progress", "metadata": {"name": name}, "spec": {"for": target, "rules": list(rules), **spec}}
+
+
+def test_deployments_roll_out(command):
+    command("kubectl", "create", "deployment", "web", "--image=a", "--replicas=3")
+    assert "successfully rolled out" in command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    command("kubectl", "set", "image", "deployment/web", "a=b")
+    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "b b b"
+    command("kubectl", "rollout", "undo", "deployment/web")
+    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "a a a"
+    history = command("kubectl", "rollout", "history", "deployment/web")
+    assert [line.split()[0] for line in history.splitlines()[2:] if line] == ["2", "3"]
+    command("kubectl", "scale", "deployment/web", "--replicas=1")
+    command("kubectl", "wait", "--for=jsonpath={.status.replicas}=1", "deployment/web", "--timeout=30s")
+    command("kubectl", "delete", "deployment/web")
+    command("kubectl", "wait", "--for=delete", "pods", "--all", "--timeout=30s")
+
+
+def test_rollout_fails_at_its_deadline(command):
+    command("pintle", "clock", "stop", "--time", "2090-01-01T00:00:00Z")
+    command("kubectl", "create", "deployment", "web", "--image=a")
+    command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s")
+    annotation = '{"spec":{"template":{"metadata":{"annotations":{"testing.pintle.dev/waiting":"ImagePullBackOff"}}}}}'
+    command("kubectl", "patch", "deployment/web", "-p", annotation)
+    command("pintle", "settle", "--timeout", "30s")
+    command("pintle", "clock", "advance", "601s")
+    assert "exceeded its progress deadline" in command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s", fails=True)
+
+
+def test_jobs_end_by_the_clock(server, command):
+    command("pintle", "clock", "stop", "--time", "2090-01-01T00:00:00Z")
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "long"},
+        "spec": {
+            "template": {
+                "metadata": {"annotations": {"testing.pintle.dev/run-for": "30s"}},
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
+            }
+        },
+    }
+    server.ok("POST", "/apis/batch/v1/namespaces/default/jobs", job)
+    command("pintle", "settle", "--timeout", "30s")
+    status = server.ok("GET", "/apis/batch/v1/namespaces/default/jobs/long")["status"]
+    assert status["active"] == 1 and "completionTime" not in status, "work that is due later does not hold a settle"
+    command("pintle", "clock", "advance", "31s")
+    command("kubectl", "wait", "--for=condition=complete", "job/long", "--timeout=30s")
+    command("kubectl", "create", "cronjob", "often", "--image=i", "--schedule=*/5 * * * *")
+    command("pintle", "clock", "advance", "5m")
+    command("pintle", "settle", "--timeout", "30s")
+    jobs = server.ok("GET", "/apis/batch/v1/namespaces/default/jobs")["items"]
+    assert sum(job["metadata"]["name"].startswith("often-") for job in jobs) == 1
+
+
+def test_other_workloads(server, command):
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i", "ports": [{"name": "http", "containerPort": 80}]}]}}
+    selector = {"matchLabels": {"app": "x"}}
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    server.ok(
+        "POST",
+        "/apis/apps/v1/namespaces/default/statefulsets",
+        {
+            "metadata": {"name": "db"},
+            "spec": {"replicas": 2, "serviceName": "db", "selector": selector, "template": template, "volumeClaimTemplates": [claim]},
+        },
+    )
+    command("kubectl", "rollout", "status", "statefulset/db", "--timeout=30s")
+    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}") == "db-0 db-1"
+    command("kubectl", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data-db-0", "pvc/data-db-1", "--timeout=30s")
+    server.ok("POST", "/apis/apps/v1/namespaces/default/daemonsets", {"metadata": {"name": "agent"}, "spec": {"selector": selector, "template": template}})
+    command("kubectl", "rollout", "status", "daemonset/agent", "--timeout=30s")
+    service = {"metadata": {"name": "x"}, "spec": {"type": "LoadBalancer", "selector": {"app": "x"}, "ports": [{"port": 8080, "targetPort": "http"}]}}
+    server.ok("POST", "/api/v1/namespaces/default/services", service)
+    command("kubectl", "wait", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "service/x", "--timeout=30s")
+    [slice] = server.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name=x")["items"]
+    assert len(slice["endpoints"]) == 3 and slice["ports"][0]["port"] == 80
+
+
+def test_a_workspace_has_the_set(server, command):
+    command("pintle", "workspace", "create", "test")
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    deployment = {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}}
+    server.ok("POST", "/clusters/test" + DEPLOYMENTS, deployment)
+    command("pintle", "settle", "--workspace", "test", "--timeout", "30s")
+    assert server.ok("GET", f"/clusters/test{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 1
+    server.ok("DELETE", f"/clusters/test{PROGRESSES}/workloads-deployments")
+    command("pintle", "workspace", "fork", "test", "fork")
+    server.ok("PATCH", f"/clusters/fork{DEPLOYMENTS}/web", {"spec": {"replicas": 2}}, headers={"Content-Type": "application/merge-patch+json"})
+    command("pintle", "settle", "--workspace", "fork", "--timeout", "30s")
+    assert server.ok("GET", f"/clusters/fork{DEPLOYMENTS}/web")["status"]["availableReplicas"] == 1, "it has the objects of its source"
+
+
+def test_what_is_wrong_stops_its_rule_alone(server, command):
+    counts = {"name": "count", "merge": "{'data': {'n': string(int(object.data.n) + 1)}}", "when": "has(object.data) && has(object.data.n)"}
+    wrong = {"name": "wrong", "when": "object.", "status": "{}"}
+    marks = {"name": "mark", "merge": "{'metadata': {'labels': {'marked': 'yes'}}}"}
+    server.ok("POST", PROGRESSES, progress("maps", ("v1", "ConfigMap"), counts, wrong, marks, namespaces=["default"]))
+    server.ok("POST", PROGRESSES, progress("boats", ("example.com/v1", "Boat"), marks))
+    server.ok("POST", MAPS, {"metadata": {"name": "m"}, "data": {"n": "0"}})
+    eventually(lambda: server.ok("GET", f"{MAPS}/m")["metadata"].get("labels") == {"marked": "yes"})
+
+    def messages(name):
+        status = server.ok("GET", f"{PROGRESSES}/{name}").get("status", {})
+        return [c["message"] for c in status.get("conditions", [])] + [rule.get("message", "") for rule in status.get("rules", [])]
+
+    eventually(lambda: any("feeds itself" in text for text in messages("maps")), seconds=60)
+    assert any("Syntax error" in text for text in messages("maps"))
+    assert "not served: Boat of example.com/v1" in messages("boats")
+
+
+def test_the_command_prints_sets(command):
+    names = command("pintle", "progress").split()
+    assert "workloads" in names
+    assert all("kind: Progress" in command("pintle", "progress", name) for name in names)
