@@ -21,6 +21,11 @@ def build(release=None):
     return built(module, r"k8s\.io/kubernetes", pathlib.Path("upstream/kube-apiserver"), VERSION)
 
 
+def component(name):
+    """Builds another component of Kubernetes, such as kube-scheduler, unless its binary exists. Returns the path of the binary."""
+    return built(MODULE, r"k8s\.io/kubernetes", pathlib.Path("upstream") / name, VERSION, f"k8s.io/kubernetes/cmd/{name}")
+
+
 class Upstream(Pintle):
     """`with Upstream(etcd) as server:` runs a kube-apiserver; the object has the interface of `Pintle`."""
 
