@@ -94,7 +94,7 @@ async fn rewrite_workspace(
         }
         return Ok(());
     }
-    let count = |field: &str| response.body.get(field).and_then(Value::as_int).unwrap_or_default();
+    let count = |field: &str| response.body.int_at(&[field]);
     let count = |field: &str| usize::try_from(count(field)).unwrap_or_default();
     let (written, refused, for_reset) = (count("written"), count("refused"), count("forReset"));
     if written > 0 {
@@ -137,7 +137,7 @@ impl Pass<'_> {
                 return Ok(());
             }
             let Counts { seen, written, .. } = self.counts;
-            let remaining = list.at(&["metadata", "remainingItemCount"]).and_then(Value::as_int).unwrap_or_default();
+            let remaining = list.int_at(&["metadata", "remainingItemCount"]);
             say(&format!("{name}: {written} of {} written; {remaining} to go", counted(seen, "object")));
             token = next;
         }

@@ -75,8 +75,7 @@ impl<'a> Plan<'a> {
     fn of(definition: &'a Value) -> Plan<'a> {
         let versions = definition.items_at(&["spec", "versions"]);
         let find = |flags: &[&str]| {
-            let set =
-                |version: &&Value| flags.iter().all(|flag| version.get(flag).and_then(Value::as_bool) == Some(true));
+            let set = |version: &&Value| flags.iter().all(|flag| version.is_true_at(&[flag]));
             versions.iter().find(set).map(|version| version.str_at(&["name"]))
         };
         let stored = definition.items_at(&["status", "storedVersions"]);

@@ -21,7 +21,7 @@ pub fn credentials(exec: &Value, cluster: &Value, directory: &Path) -> Result<Cr
     let program = if name.contains('/') { directory.join(name) } else { name.into() };
     let mut info = json!({"apiVersion": (exec.str_at(&["apiVersion"])), "kind": "ExecCredential",
         "spec": {"interactive": false}});
-    if exec.get("provideClusterInfo").and_then(Value::as_bool) == Some(true) {
+    if exec.is_true_at(&["provideClusterInfo"]) {
         info.set_at(&["spec", "cluster"], cluster.clone());
     }
     let mut command = Command::new(program);
@@ -57,7 +57,7 @@ mod tests {
         let run = |script: &str, more: Value| {
             let mut exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
                 "env": [{"name": "WHO", "value": "me"}]});
-            for (name, value) in more.as_object().into_iter().flat_map(machinery::Map::iter) {
+            for (name, value) in more.fields() {
                 exec.set_at(&[name], value.clone());
             }
             credentials(&exec, &json!({"server": "https://x"}), Path::new("/tmp")).map(|found| {

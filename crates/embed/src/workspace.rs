@@ -219,7 +219,7 @@ impl Kinds {
             let plural = resource.str_at(&["name"]);
             if !plural.contains('/') {
                 let key = (version.to_owned(), resource.str_at(&["kind"]).to_owned());
-                self.0.insert(key, (plural.to_owned(), resource.get("namespaced") == Some(&Value::Bool(true))));
+                self.0.insert(key, (plural.to_owned(), resource.is_true_at(&["namespaced"])));
             }
         }
     }
@@ -289,7 +289,7 @@ impl Fault {
     /// The fault has been deleted.
     pub async fn hits(&self) -> Result<u64, Error> {
         let fault = self.workspace.get(&self.path()).await?;
-        let hits = fault.at(&["status", "hits"]).and_then(Value::as_int).unwrap_or_default();
+        let hits = fault.int_at(&["status", "hits"]);
         Ok(u64::try_from(hits).unwrap_or_default())
     }
 

@@ -26,7 +26,7 @@ pub struct Owner {
 impl Owner {
     fn of(reference: &Value) -> Owner {
         let text = |key: &str| reference.str_at(&[key]).into();
-        let blocks = reference.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or_default();
+        let blocks = reference.is_true_at(&["blockOwnerDeletion"]);
         Owner { api_version: text("apiVersion"), kind: text("kind"), name: text("name"), uid: text("uid"), blocks }
     }
 }

@@ -91,9 +91,8 @@ pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefin
 /// The path of all objects that a definition defines, in its storage version.
 pub fn path_of(definition: &Value) -> String {
     let versions = definition.items_at(&["spec", "versions"]);
-    let is_usable = |version: &&Value| version.get("served") == Some(&Value::Bool(true));
-    let stored =
-        versions.iter().find(|version| is_usable(version) && version.get("storage") == Some(&Value::Bool(true)));
+    let is_usable = |version: &&Value| version.is_true_at(&["served"]);
+    let stored = versions.iter().find(|version| is_usable(version) && version.is_true_at(&["storage"]));
     let version = stored.or_else(|| versions.iter().find(is_usable)).map_or("", |version| version.str_at(&["name"]));
     let (group, plural) = (definition.str_at(&["spec", "group"]), definition.str_at(&["spec", "names", "plural"]));
     format!("/apis/{group}/{version}/{plural}")

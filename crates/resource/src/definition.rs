@@ -29,10 +29,6 @@ fn text(value: &Value, path: &[&str]) -> Text {
     }
 }
 
-fn flag(value: &Value, key: &str) -> bool {
-    value.get(key).and_then(Value::as_bool).unwrap_or_default()
-}
-
 /// A CRD without its schemas, which are large and rarely needed. Each schema is replaced by its index in `schemas`.
 pub struct Outline {
     pub definition: Value,
@@ -190,9 +186,10 @@ fn from_outline(outline: &Outline, objects: &Objects, client: &Arc<Client>, gate
     let kind = accepted("kind");
     let spec = definition.get("spec")?;
     let listed = spec.get("versions").and_then(Value::as_array)?;
-    let storage = listed.iter().position(|v| flag(v, "storage"))?;
-    let preserve = flag(spec, "preserveUnknownFields");
-    let usable = listed.iter().filter(|version| flag(version, "served") && !flag(version, "deprecated"));
+    let storage = listed.iter().position(|v| v.is_true_at(&["storage"]))?;
+    let preserve = spec.is_true_at(&["preserveUnknownFields"]);
+    let usable =
+        listed.iter().filter(|version| version.is_true_at(&["served"]) && !version.is_true_at(&["deprecated"]));
     let newest = usable.map(|version| version.str_at(&["name"])).min_by(|a, b| kube_aware(a, b));
     let parsed = |listed: &Value| {
         let mut version = version(listed, outline.schema(listed));
@@ -265,7 +262,7 @@ fn terminating(definition: &Value, release: Release) -> bool {
 /// Builds the part of a version that follows from its own entry in `spec.versions`.
 fn version(value: &Value, schema: Bytes) -> Version {
     let mut version = Version::encoded(text(value, &["name"]), schema);
-    version.served = flag(value, "served");
+    version.served = value.is_true_at(&["served"]);
     version.columns = columns(value);
     let fields = value.items_at(&["selectableFields"]);
     let path = |f: &Value| Text::from(f.str_at(&["jsonPath"]).trim_start_matches('.'));
@@ -286,7 +283,7 @@ fn columns(version: &Value) -> Vec<Column> {
         kind: text(c, &["type"]),
         format: text(c, &["format"]),
         description: text(c, &["description"]),
-        priority: c.get("priority").and_then(Value::as_int).unwrap_or_default(),
+        priority: c.int_at(&["priority"]),
         json_path: text(c, &["jsonPath"]),
     };
     listed.iter().map(column).collect()
@@ -294,7 +291,7 @@ fn columns(version: &Value) -> Vec<Column> {
 
 /// The warning of a deprecated version. It recommends `newest` if that is newer.
 fn deprecation(version: &Value, newest: Option<&str>, group: &Text, kind: &Text) -> Option<Text> {
-    if !flag(version, "deprecated") {
+    if !version.is_true_at(&["deprecated"]) {
         return None;
     }
     let name = version.str_at(&["name"]);

@@ -37,7 +37,7 @@ struct Group {
 
 fn served(definition: &Value) -> Vec<Text> {
     let versions = definition.items_at(&["spec", "versions"]);
-    let served = versions.iter().filter(|version| version.get("served").and_then(Value::as_bool) == Some(true));
+    let served = versions.iter().filter(|version| version.is_true_at(&["served"]));
     served.map(|version| Text::from(version.str_at(&["name"]))).collect()
 }
 

@@ -109,7 +109,7 @@ impl Resource {
             // a stored object stays readable: malformed fields are dropped
             let _ = schema::metadata::coerce(map, Malformed::Drop);
         }
-        if object.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default() == 0 {
+        if object.int_at(&["metadata", "generation"]) == 0 {
             object.set_at(&["metadata", "generation"], Value::Int(1));
         }
         let program = source.program();

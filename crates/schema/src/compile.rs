@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cel::SchemaOf;
 use cel::regex::Regex;
 use cel::rules::Rules;
-use machinery::{Map, Release, Text, Value};
+use machinery::{Release, Text, Value};
 
 use crate::default::json_bytes;
 use crate::format::Format;
@@ -66,7 +66,7 @@ pub(crate) struct Dialect {
 pub(crate) fn node(schema: &Value, dialect: Dialect) -> Node {
     let mut node = Node::default();
     let mut int_or_string = false;
-    for (key, value) in schema.as_object().into_iter().flat_map(Map::iter) {
+    for (key, value) in schema.fields() {
         match key.as_str() {
             "x-kubernetes-int-or-string" => int_or_string = flag(value),
             key => node.keyword(key, value, dialect),
@@ -97,7 +97,7 @@ impl Node {
             }
             "x-kubernetes-list-map-keys" => self.list_keys = texts(value),
             "properties" => {
-                let properties = value.as_object().into_iter().flat_map(Map::iter);
+                let properties = value.fields();
                 self.fields = properties.map(|(name, inner)| (name.clone(), node(inner, dialect))).collect();
             }
             // upstream drops `additionalProperties: false` when it validates defaults

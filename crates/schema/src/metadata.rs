@@ -154,7 +154,7 @@ fn validate_change(new: &Value, old: &Value, path: &FieldPath, release: Release,
         let detail = "must be specified for an update";
         errors.push(FieldError::invalid(&path.child("resourceVersion"), &Value::from(""), detail));
     }
-    let generation = |meta: &Value| meta.get("generation").and_then(Value::as_int).unwrap_or_default();
+    let generation = |meta: &Value| meta.int_at(&["generation"]);
     if release >= Release::V1_37 {
         non_negative_generation(new, path, errors);
     }
@@ -188,7 +188,7 @@ fn no_new_finalizers(new: &Value, old: &Value, path: &FieldPath, errors: &mut Ve
 }
 
 fn entries<'a>(metadata: &'a Value, key: &str) -> impl Iterator<Item = (&'a Text, &'a Value)> {
-    metadata.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter)
+    metadata.fields_at(&[key])
 }
 
 fn items<'a>(metadata: &'a Value, key: &str) -> &'a [Value] {

@@ -1,9 +1,9 @@
 //! Fields of one schema node, read with Go's zero values.
 
-use machinery::{FieldError, FieldPath, Map, Value};
+use machinery::{FieldError, FieldPath, Value};
 
 pub(crate) fn flag(schema: &Value, key: &str) -> bool {
-    schema.get(key) == Some(&Value::Bool(true))
+    schema.is_true_at(&[key])
 }
 
 /// Whether a node has no nodes below it. Most nodes are like this, and need no search for keywords with schemas.
@@ -21,7 +21,7 @@ pub(crate) fn list<'a>(schema: &'a Value, key: &str) -> &'a [Value] {
 }
 
 pub(crate) fn entries<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    schema.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter).map(|(k, v)| (k.as_str(), v))
+    schema.fields_at(&[key]).map(|(k, v)| (k.as_str(), v))
 }
 
 /// The schema of items, unless it is a list of schemas.

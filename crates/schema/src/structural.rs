@@ -296,7 +296,7 @@ impl StructuralWalk {
 
 fn is_int_or_string(schema: &Value) -> bool {
     let is_only = |branch: &Value, kind: &str| {
-        let mut keywords = branch.as_object().into_iter().flat_map(Map::iter);
+        let mut keywords = branch.fields();
         text(branch, "type") == kind
             && keywords.all(|(keyword, value)| match keyword.as_str() {
                 "type" => true,

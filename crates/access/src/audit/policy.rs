@@ -92,7 +92,7 @@ impl AuditPolicy {
         let policy = AuditPolicy {
             rules: rules.collect(),
             omitted: stages(value, &FieldPath::root(), &mut errors),
-            omits_managed_fields: value.get("omitManagedFields").and_then(Value::as_bool).unwrap_or_default(),
+            omits_managed_fields: value.is_true_at(&["omitManagedFields"]),
         };
         errors.check().map(|()| policy)
     }

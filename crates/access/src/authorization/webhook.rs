@@ -231,7 +231,7 @@ fn labels(selection: Selection<'_>) -> Vec<Value> {
 }
 
 fn decision(status: &Value) -> Decision {
-    let is_true = |name: &str| status.get(name) == Some(&Value::Bool(true));
+    let is_true = |name: &str| status.is_true_at(&[name]);
     let reason = status.str_at(&["reason"]).to_owned();
     match (is_true("allowed"), is_true("denied")) {
         (true, true) => {

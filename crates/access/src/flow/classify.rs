@@ -146,7 +146,7 @@ impl Rules {
             groups: rule.text_list_at(&["apiGroups"]),
             resources: rule.text_list_at(&["resources"]),
             namespaces: rule.text_list_at(&["namespaces"]),
-            cluster: rule.get("clusterScope") == Some(&Value::Bool(true)),
+            cluster: rule.is_true_at(&["clusterScope"]),
         };
         let path = |rule: &Value| PathRule {
             verbs: rule.text_list_at(&["verbs"]),

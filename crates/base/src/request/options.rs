@@ -349,7 +349,7 @@ impl DeleteOptions {
             orphan_dependents: given.get("orphanDependents").and_then(Value::as_bool),
             propagation_policy: text(&["propagationPolicy"]),
             dry_run: false,
-            ignore_read_errors: given.get(IGNORE_READ_ERRORS) == Some(&Value::Bool(true)) && gates.unsafe_deletion(),
+            ignore_read_errors: given.is_true_at(&[IGNORE_READ_ERRORS]) && gates.unsafe_deletion(),
             has_preconditions: given.get("preconditions").is_some(),
         };
         let dry_run = given.items_at(&["dryRun"]);

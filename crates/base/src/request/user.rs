@@ -41,7 +41,7 @@ impl User {
 
     /// Reads a `UserInfo`, or the spec of a review; `name` is the field with the user name.
     pub fn from_value(value: &Value, name: &str) -> User {
-        let extra = value.get("extra").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        let extra = value.fields_at(&["extra"]);
         User {
             name: value.str_at(&[name]).into(),
             uid: value.str_at(&["uid"]).into(),

@@ -328,7 +328,7 @@ pub(crate) fn is_untyped(schema: &Value) -> bool {
 }
 
 fn flag(schema: &Value, name: &str) -> bool {
-    schema.get(name).and_then(Value::as_bool).unwrap_or(false)
+    schema.is_true_at(&[name])
 }
 
 fn limit(schema: &Value, name: &str) -> Option<i64> {

@@ -583,7 +583,7 @@ fn compile_rule(
     if expression.trim().is_empty() {
         return (None, findings);
     }
-    let optional_old_self = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
+    let optional_old_self = rule.is_true_at(&["optionalOldSelf"]);
     let env = environment(decl, optional_old_self, functions(expression));
     let compiled = compile_expression(&env, expression, &Type::Bool, "program");
     let mut message_program = None;

@@ -161,7 +161,7 @@ impl ExplainWalk {
             "array" => "maxItems",
             "object" if decl::additional(schema).is_some() => "maxProperties",
             "string" => "maxLength",
-            _ if schema.get("x-kubernetes-int-or-string").and_then(Value::as_bool) == Some(true) => "maxLength",
+            _ if schema.is_true_at(&["x-kubernetes-int-or-string"]) => "maxLength",
             _ => return,
         };
         let now = schema.get(keyword).and_then(Value::as_float).map(|n| n.max(0.0) as u64);

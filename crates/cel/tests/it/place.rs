@@ -15,7 +15,7 @@ pub struct Node {
 impl Node {
     pub fn of(schema: &Value) -> Node {
         let below = |name: &str| schema.get(name).filter(|s| s.as_object().is_some()).map(|s| Box::new(Node::of(s)));
-        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter);
+        let properties = schema.fields_at(&["properties"]);
         let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
         let names = |keys: &[Value]| keys.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         Node {

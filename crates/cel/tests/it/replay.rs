@@ -237,7 +237,7 @@ fn default(value: &mut Value, schema: &Value) {
         Value::Object(fields) => {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flat_map(machinery::Map::iter) {
-                let nullable = property.get("nullable").and_then(Value::as_bool).unwrap_or(false);
+                let nullable = property.is_true_at(&["nullable"]);
                 if fields.get(name).is_some_and(Value::is_null) && !nullable {
                     fields.remove(name);
                 }

@@ -6,7 +6,7 @@ use base::clock;
 use clap::{Args, Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, count, set_texts};
+use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, set_texts};
 use crate::count::counted;
 use crate::runtime::block_on;
 use crate::{limits, logs};
@@ -290,7 +290,7 @@ async fn wait(task: &WaitForFault) -> Result<(), String> {
     loop {
         // a read shows all hits before it, whereas a watch shows some of them later
         let fault = objects.client.get(&path).await?.ok()?;
-        let (hits, phase) = (count(&fault, &["status", "hits"]), fault.str_at(&["status", "phase"]));
+        let (hits, phase) = (fault.int_at(&["status", "hits"]), fault.str_at(&["status", "phase"]));
         let times = counted(usize::try_from(hits).unwrap_or_default(), "time");
         let is_done = if task.ended { phase == "Ended" } else { hits >= i64::from(task.hits) };
         if is_done {
@@ -308,7 +308,7 @@ fn row(fault: &Value) -> String {
     let text = |path: &[&str]| fault.str_at(path).to_owned();
     let effect = fault.at(&["spec", "effect"]).map(Value::to_json);
     let what = effect.unwrap_or_else(|| text(&["spec", "recipe"]));
-    let (hits, matches) = (count(fault, &["status", "hits"]), count(fault, &["status", "matches"]));
+    let (hits, matches) = (fault.int_at(&["status", "hits"]), fault.int_at(&["status", "matches"]));
     let (name, phase) = (text(&["metadata", "name"]), text(&["status", "phase"]));
     format!("{name:<24} {phase:<8} {hits:>8} {matches:>8} {what}")
 }

@@ -3,7 +3,7 @@
 use clap::{Subcommand, ValueEnum};
 use machinery::{Value, json};
 
-use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace, count};
+use super::{DeleteFlags, ListFlags, Matching, Objects, TargetWorkspace};
 use crate::count::counted;
 use crate::logs;
 use crate::runtime::block_on;
@@ -110,14 +110,14 @@ async fn release(objects: &mut Objects, name: &str, number: Option<u32>) -> Resu
     };
     let path = format!("{}/gates/{name}", objects.base);
     let gate = objects.client.get(&path).await?.ok()?;
-    let total = count(&gate, &["spec", "release"]) + i64::from(number);
+    let total = gate.int_at(&["spec", "release"]) + i64::from(number);
     objects.patch("gates", name, json!({"release": total})).await?;
     let events = counted(number as usize, "more event");
     logs::print(format!("gate {name:?} lets {events} through\n").as_bytes())
 }
 
 fn row(gate: &Value) -> String {
-    let open = gate.at(&["spec", "open"]) == Some(&Value::Bool(true));
-    let (held, released) = (count(gate, &["status", "held"]), count(gate, &["status", "released"]));
+    let open = gate.is_true_at(&["spec", "open"]);
+    let (held, released) = (gate.int_at(&["status", "held"]), gate.int_at(&["status", "released"]));
     format!("{:<24} {open:<6} {held:>8} {released:>8}", gate.str_at(&["metadata", "name"]))
 }

@@ -206,8 +206,3 @@ impl DeleteFlags {
         Ok(())
     }
 }
-
-/// The text of a field that is a number; 0 if it is absent.
-fn count(object: &Value, path: &[&str]) -> i64 {
-    object.at(path).and_then(Value::as_int).unwrap_or_default()
-}

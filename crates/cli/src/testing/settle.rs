@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use machinery::{Value, json};
 
-use super::{Objects, TargetWorkspace, count, set_texts};
+use super::{Objects, TargetWorkspace, set_texts};
 use crate::logs;
 use crate::runtime::block_on;
 use crate::values::TextOrJson;
@@ -47,11 +47,11 @@ pub fn run(task: &Settle) -> Result<ExitCode, String> {
     set_texts(&mut spec, "ignore", &task.ignore);
     let settled =
         block_on(async { Objects::connect(&task.target).await?.create("Settle", "settles", "settle", spec).await })?;
-    let is_settled = settled.at(&["status", "settled"]) == Some(&Value::Bool(true));
+    let is_settled = settled.is_true_at(&["status", "settled"]);
     if task.output == TextOrJson::Json {
         logs::print((settled.get("status").map(Value::to_json).unwrap_or_default() + "\n").as_bytes())?;
     } else if is_settled {
-        let (took, watches) = (count(&settled, &["status", "milliseconds"]), count(&settled, &["status", "watches"]));
+        let (took, watches) = (settled.int_at(&["status", "milliseconds"]), settled.int_at(&["status", "watches"]));
         logs::print(format!("settled after {took} ms, with {watches} watches\n").as_bytes())?;
     } else {
         logs::print_error(&format!("pintle: not settled: {}", settled.str_at(&["status", "message"])));

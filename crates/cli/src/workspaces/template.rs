@@ -75,7 +75,7 @@ async fn find(client: &mut JsonClient, name: &str) -> Result<Found, String> {
         return Ok(Found::Nothing);
     }
     let workspace = found.ok()?;
-    if workspace.at(&["spec", "template"]) == Some(&Value::Bool(true)) {
+    if workspace.is_true_at(&["spec", "template"]) {
         return Ok(Found::Complete);
     }
     if workspace.str_at(&["spec", "ttl"]).is_empty() {

@@ -72,7 +72,7 @@ mod tests {
         let of = |more: Value| {
             let mut spec =
                 json!({"group": "a.b", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100});
-            more.as_object().into_iter().flat_map(machinery::Map::iter).for_each(|(key, value)| {
+            more.fields().for_each(|(key, value)| {
                 spec.set_at(&[key], value.clone());
             });
             object("v1.a.b", spec)

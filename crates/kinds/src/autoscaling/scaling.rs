@@ -7,7 +7,6 @@ use machinery::{Value, json, names};
 use crate::autoscaling::autoscaling_versions::{has_metrics, newest};
 use crate::core::podspec;
 use resource::builtin::at::At;
-use resource::builtin::checks::entries;
 
 /// The defaults of `autoscaling/v1`.
 pub fn default_v1(object: &mut Value) {
@@ -31,7 +30,7 @@ pub fn default(object: &mut Value) {
     let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": (Value::Array(up))});
     let down = json!({"selectPolicy": "Max", "policies": (Value::Array(vec![policy("Percent", 100)]))});
     for (name, rules) in [("scaleUp", up), ("scaleDown", down)] {
-        for (field, value) in entries(&rules, &[]) {
+        for (field, value) in rules.fields_at(&[]) {
             if behavior.at(&[name, field]).is_none_or(Value::is_null) {
                 behavior.set_at(&[name, field], value.clone());
             }

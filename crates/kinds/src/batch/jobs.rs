@@ -97,7 +97,7 @@ fn job_changes(spec: At, old: &Value) {
 
 /// Whether a Job is suspended and has no active Pods, so that it waits to start or to continue.
 fn waits(job: &Value) -> bool {
-    let is_suspended = job.at(&["spec", "suspend"]).and_then(Value::as_bool).unwrap_or_default();
+    let is_suspended = job.is_true_at(&["spec", "suspend"]);
     let status = job.get("status").unwrap_or(&Value::Null);
     let is_active = status.get("active").and_then(Value::as_int).is_some_and(|active| active != 0);
     let is_stopped = |condition: &Value| text(condition, "type") == "Suspended" && text(condition, "status") == "True";

@@ -3,13 +3,13 @@
 use machinery::Value;
 
 use resource::builtin::checks::text;
-use resource::builtin::columns::parts::{NONE, condition, number, since};
+use resource::builtin::columns::parts::{NONE, condition, since};
 
 const UNSET: &str = "<unset>";
 
 pub fn status(eviction: &Value) -> String {
     let holding = |kind: &str| condition(eviction, kind).map(|one| format!("{kind} ({})", text(one, "reason")));
-    let is_observed = number(eviction, &["status", "observedGeneration"]) > 0;
+    let is_observed = eviction.int_at(&["status", "observedGeneration"]) > 0;
     let state = holding("TargetEvicted").or_else(|| holding("Failed"));
     state.unwrap_or_else(|| if is_observed { "Progressing" } else { "Pending" }.to_owned())
 }

@@ -2,8 +2,8 @@
 
 use machinery::{Text, Value};
 
-use resource::builtin::checks::{entries, list, text};
-use resource::builtin::columns::parts::{NONE, condition, number, shortened, since};
+use resource::builtin::checks::{list, text};
+use resource::builtin::columns::parts::{NONE, condition, shortened, since};
 use resource::builtin::columns::selectors::go_selector_text;
 
 /// The state of an APIService, with the reason if it is not available.
@@ -26,7 +26,7 @@ pub fn claim_state(claim: &Value) -> String {
 }
 
 pub fn served_versions(definition: &Value) -> String {
-    let is = |version: &Value, key: &str| version.get(key) == Some(&Value::Bool(true));
+    let is = |version: &Value, key: &str| version.is_true_at(&[key]);
     let served = definition.items_at(&["spec", "versions"]).iter().filter(|version| is(version, "served"));
     let shown =
         |version: &Value| format!("{}{}", text(version, "name"), if is(version, "storage") { "(storage)" } else { "" });
@@ -42,7 +42,7 @@ pub fn endpoints(endpoints: &Value) -> String {
         for ip in list(subset, "addresses").iter().map(|address| text(address, "ip")) {
             match list(subset, "ports") {
                 [] => shown.push(ip.to_owned()),
-                ports => shown.extend(ports.iter().map(|port| format!("{ip}:{}", number(port, &["port"])))),
+                ports => shown.extend(ports.iter().map(|port| format!("{ip}:{}", port.int_at(&["port"])))),
             }
         }
     }
@@ -84,7 +84,7 @@ pub fn node_kernel(node: &Value) -> String {
 
 pub fn node_roles(node: &Value) -> String {
     const PREFIX: &str = "node-role.kubernetes.io/";
-    let labels = entries(node, &["metadata", "labels"]);
+    let labels = node.fields_at(&["metadata", "labels"]);
     let role = |(key, value): (&Text, &Value)| match (key.strip_prefix(PREFIX), key.as_str()) {
         (Some(role), _) if !role.is_empty() => Some(role.to_owned()),
         (None, "kubernetes.io/role") => value.as_str().filter(|role| !role.is_empty()).map(str::to_owned),
@@ -102,7 +102,7 @@ pub fn node_status(node: &Value) -> String {
         Some(_) => "NotReady",
         None => "Unknown",
     };
-    let is_unschedulable = node.at(&["spec", "unschedulable"]).and_then(Value::as_bool) == Some(true);
+    let is_unschedulable = node.is_true_at(&["spec", "unschedulable"]);
     format!("{status}{}", if is_unschedulable { ",SchedulingDisabled" } else { "" })
 }
 
@@ -148,7 +148,7 @@ pub fn group_status(group: &Value) -> &str {
 
 /// The used and the hard amounts of those resources of a quota for which `is_shown` is true.
 pub fn usage(quota: &Value, is_shown: fn(&str) -> bool) -> String {
-    let hard = entries(quota, &["status", "hard"]);
+    let hard = quota.fields_at(&["status", "hard"]);
     let shown = hard.filter(|(name, _)| is_shown(name)).map(|(name, hard)| {
         let used = quota.at(&["status", "used", name]).and_then(Value::as_str).unwrap_or("0");
         format!("{name}: {used}/{}", hard.as_str().unwrap_or_default())
@@ -157,7 +157,7 @@ pub fn usage(quota: &Value, is_shown: fn(&str) -> bool) -> String {
 }
 
 pub fn revision_owner(revision: &Value) -> String {
-    let is_controller = |owner: &&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
+    let is_controller = |owner: &&Value| owner.is_true_at(&["controller"]);
     let Some(owner) = revision.items_at(&["metadata", "ownerReferences"]).iter().find(is_controller) else {
         return NONE.to_owned();
     };

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use machinery::{Value, jsonpath};
 
 use resource::builtin::checks::text;
-use resource::builtin::columns::parts::{condition, number};
+use resource::builtin::columns::parts::condition;
 
 /// The cells of a Pod that depend on its containers.
 pub struct PodCells<'a> {
@@ -26,7 +26,7 @@ struct Restarts<'a> {
 
 impl<'a> Restarts<'a> {
     fn add(&mut self, status: &'a Value) {
-        self.count = self.count.saturating_add(number(status, &["restartCount"]));
+        self.count = self.count.saturating_add(status.int_at(&["restartCount"]));
         // UTC times sort in the order of their text
         self.last = self.last.max(status.str_at(&["lastState", "terminated", "finishedAt"]));
     }
@@ -58,7 +58,7 @@ impl<'a> PodCells<'a> {
                 of_sidecars.add(status);
             }
             let ended = status.at(&["state", "terminated"]);
-            if ended.is_some_and(|ended| number(ended, &["exitCode"]) == 0) {
+            if ended.is_some_and(|ended| ended.int_at(&["exitCode"]) == 0) {
                 continue;
             }
             if is_sidecar && is_true(status, "started") {
@@ -87,7 +87,7 @@ impl<'a> PodCells<'a> {
                 self.status = waits_for.to_owned();
             } else if let Some(ended) = status.at(&["state", "terminated"]) {
                 self.status = ending(ended);
-                if number(ended, &["exitCode"]) != 0 {
+                if ended.int_at(&["exitCode"]) != 0 {
                     failure = Some(self.status.clone());
                 }
             } else if is_true(status, "ready") && status.at(&["state", "running"]).is_some() {
@@ -150,15 +150,15 @@ fn phase(pod: &Value) -> String {
 
 /// How a container has ended.
 fn ending(ended: &Value) -> String {
-    match (text(ended, "reason"), number(ended, &["signal"])) {
-        ("", 0) => format!("ExitCode:{}", number(ended, &["exitCode"])),
+    match (text(ended, "reason"), ended.int_at(&["signal"])) {
+        ("", 0) => format!("ExitCode:{}", ended.int_at(&["exitCode"])),
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
     }
 }
 
 fn is_true(status: &Value, name: &str) -> bool {
-    status.get(name).and_then(Value::as_bool) == Some(true)
+    status.is_true_at(&[name])
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use machinery::Value;
 
-use resource::builtin::columns::parts::{condition, number};
+use resource::builtin::columns::parts::condition;
 
 /// The sum of a field over all pools, or a dash while the status has no pools.
 pub fn total(request: &Value, field: &str) -> String {
-    shown(request, |pools| pools.iter().map(|pool| number(pool, &[field])).sum())
+    shown(request, |pools| pools.iter().map(|pool| pool.int_at(&[field])).sum())
 }
 
 /// The number of pools with errors, or a dash.
@@ -24,7 +24,7 @@ fn shown(request: &Value, number: impl Fn(&[Value]) -> i64) -> String {
 }
 
 pub fn request_status(request: &Value) -> String {
-    let (count, shown) = (number(request, &["status", "poolCount"]), request.items_at(&["status", "pools"]).len());
+    let (count, shown) = (request.int_at(&["status", "poolCount"]), request.items_at(&["status", "pools"]).len());
     match (condition(request, "Complete"), condition(request, "Failed")) {
         (Some(_), _) if usize::try_from(count).is_ok_and(|count| count > shown) => {
             format!("Complete ({shown}/{count} pools)")

@@ -52,7 +52,7 @@ pub fn prepare(object: &mut Value, old: Option<&Value>) {
 }
 
 fn amounts(map: At) {
-    for (resource, value) in map.value.as_object().into_iter().flat_map(Map::iter) {
+    for (resource, value) in map.value.fields() {
         let (at, amount) = (map.entry(resource), value.as_str().unwrap_or_default());
         let problems = names::qualified_name(resource);
         let (qualified, named) = (resource.contains('/'), problems.is_empty());

@@ -78,9 +78,7 @@ pub fn admin_access(object: &Value) -> Option<FieldPath> {
     let requests = [of(&["spec", "devices", "requests"]), of(&["spec", "spec", "devices", "requests"])].concat();
     // in v1beta1 the field is in the request itself
     let is_admin = |request: &Value| {
-        [&["exactly", "adminAccess"][..], &["adminAccess"]]
-            .iter()
-            .any(|path| request.at(path) == Some(&Value::Bool(true)))
+        [&["exactly", "adminAccess"][..], &["adminAccess"]].iter().any(|path| request.is_true_at(path))
     };
     let place = requests.iter().position(is_admin)?;
     Some(FieldPath::new(format!("spec.devices.requests[{place}].adminAccess")))

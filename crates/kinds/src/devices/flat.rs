@@ -47,7 +47,7 @@ pub fn to_stable(mut object: Value) -> Value {
         for request in items_mut(&mut object, path).filter_map(Value::as_object_mut) {
             let mut exactly = Value::object();
             moved(request, &mut exactly, &REQUEST);
-            let fields = exactly.as_object().into_iter().flat_map(Map::iter);
+            let fields = exactly.fields();
             if fields.into_iter().any(|(name, value)| is_given(name, value)) {
                 request.insert("exactly", exactly);
             }

@@ -52,7 +52,7 @@ pub fn keep_allocated(claim: &mut Value, old: &Value) {
 pub fn admin_results(claim: &Value, old: &Value) -> Option<FieldPath> {
     let place = |claim: &Value| {
         let results = claim.at(&["status", "allocation", "devices", "results"]).and_then(Value::as_array);
-        results?.iter().position(|result| result.get("adminAccess") == Some(&Value::Bool(true)))
+        results?.iter().position(|result| result.is_true_at(&["adminAccess"]))
     };
     let index = place(claim).filter(|_| place(old).is_none())?;
     Some(FieldPath::new(format!("status.allocation.devices.results[{index}].adminAccess")))

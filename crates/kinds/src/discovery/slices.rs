@@ -108,7 +108,7 @@ pub fn count_labels(object: &mut Value, old: Option<&Value>) {
         object.at(&["metadata", "labels"]).and_then(Value::as_object).filter(|labels| !labels.is_empty())
     }
     if labels(object) != labels(old) && resource::builtin::is_same("discovery.v1.EndpointSlice", object, old) {
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        let generation = old.int_at(&["metadata", "generation"]);
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
 }

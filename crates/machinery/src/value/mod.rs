@@ -164,6 +164,26 @@ impl Value {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The number below `path`, or 0 if there is none.
+    pub fn int_at(&self, path: &[&str]) -> i64 {
+        self.at(path).and_then(Value::as_int).unwrap_or_default()
+    }
+
+    /// Whether the value below `path` is `true`.
+    pub fn is_true_at(&self, path: &[&str]) -> bool {
+        self.at(path) == Some(&Value::Bool(true))
+    }
+
+    /// The fields of an object; none if it is another value.
+    pub fn fields(&self) -> impl Iterator<Item = (&Text, &Value)> {
+        self.as_object().into_iter().flat_map(Map::iter)
+    }
+
+    /// The fields of the object below `path`; none if there is no object.
+    pub fn fields_at<'a>(&'a self, path: &[&str]) -> impl Iterator<Item = (&'a Text, &'a Value)> + use<'a> {
+        self.at(path).into_iter().flat_map(Value::fields)
+    }
+
     /// The items of the list below `path`; none if there is no list.
     pub fn items_at(&self, path: &[&str]) -> &[Value] {
         self.at(path).and_then(Value::as_array).unwrap_or_default()

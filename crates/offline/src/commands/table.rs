@@ -18,7 +18,7 @@ pub async fn table(settings: &CommandInputs, wide: bool) -> Result<String, Strin
         let options = RequestOptions { accept: TABLE.to_owned(), ..RequestOptions::default() };
         let verdict = engine.call(http::Method::GET, &target.path(""), Content::default(), &options).await;
         let table = verdict.object().map_err(|status| status.message.clone())?;
-        let is_shown = |column: &Value| wide || column.get("priority").and_then(Value::as_int).unwrap_or_default() == 0;
+        let is_shown = |column: &Value| wide || column.int_at(&["priority"]) == 0;
         let columns = table.items_at(&["columnDefinitions"]);
         let header: Vec<String> = columns
             .iter()

@@ -8,7 +8,7 @@ use machinery::yaml::FieldStep;
 pub fn steps_in(object: &Value, field: &str) -> Vec<FieldStep> {
     let (mut at, mut rest, mut found) = (object, field.trim_start_matches('.'), vec![]);
     while !rest.is_empty() && rest != "<nil>" {
-        let key = at.as_object().into_iter().flat_map(machinery::Map::iter).map(|(key, _)| key.as_str());
+        let key = at.fields().map(|(key, _)| key.as_str());
         let ends = |after: &str| after.is_empty() || after.starts_with(['.', '[']);
         let key = key.filter(|key| rest.strip_prefix(key).is_some_and(ends)).max_by_key(|key| key.len());
         let (step, after) = match (key, steps(rest).into_iter().next()) {

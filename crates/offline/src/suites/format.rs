@@ -299,7 +299,7 @@ fn scenario_step(index: usize, value: &Value) -> Result<Step, String> {
         "apply" => Action::Apply {
             object: object(value, name)?,
             manager: optional_text(value, "fieldManager")?.unwrap_or_else(|| "pintle".to_owned()),
-            force: value.get("force") == Some(&Value::Bool(true)),
+            force: value.is_true_at(&["force"]),
         },
         "delete" => Action::Delete,
         "read" => Action::Read(optional_text(value, name)?.unwrap_or_default()),

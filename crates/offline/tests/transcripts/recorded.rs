@@ -1,7 +1,7 @@
 //! What a scenario has recorded: requests as they were sent, and responses, in which placeholders such as `<uid:1>` stand for what
 //! differs from run to run. `tests/harness/replay.py` has the format.
 
-use machinery::{Map, Value};
+use machinery::Value;
 
 /// The parts of responses whose order means nothing.
 const UNORDERED: [&str; 8] =
@@ -24,7 +24,7 @@ impl<'s> Response<'s> {
     }
 
     pub fn code(&self) -> i64 {
-        self.value.get("status").and_then(Value::as_int).unwrap_or_default()
+        self.value.int_at(&["status"])
     }
 
     pub fn message(&self) -> &str {
@@ -121,7 +121,7 @@ fn is_filled(recorded: &str, found: &str) -> bool {
 
 /// A header that a step sends; empty if it does not.
 pub fn header<'a>(step: &'a Value, name: &str) -> &'a str {
-    let headers = step.get("headers").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let headers = step.fields_at(&["headers"]);
     let mut found = headers.filter(|(key, _)| key.eq_ignore_ascii_case(name)).filter_map(|(_, value)| value.as_str());
     found.next().unwrap_or_default()
 }

@@ -139,7 +139,7 @@ fn no_object(found: &str) -> String {
 /// `apiVersion` or `kind`, whose name is matched case-insensitively, as in Go.
 pub fn type_text<'a>(object: &'a Value, name: &str) -> &'a str {
     let exact = object.str_at(&[name]);
-    let fields = object.as_object().into_iter().flat_map(machinery::Map::iter).filter(|_| exact.is_empty());
+    let fields = object.fields().filter(|_| exact.is_empty());
     let mut other = fields.filter(|(key, _)| key.eq_ignore_ascii_case(name)).filter_map(|(_, value)| value.as_str());
     other.next().unwrap_or(exact)
 }

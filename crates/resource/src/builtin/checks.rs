@@ -3,18 +3,13 @@
 use std::collections::HashSet;
 
 use machinery::types::internal_lines;
-use machinery::{Map, Release, Text, Value, names};
+use machinery::{Release, Value, names};
 
 use super::at::{At, errors_of};
 
 /// The items of a list; none if it is absent.
 pub fn list<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     object.items_at(&[name])
-}
-
-/// The entries of a map; none if it is absent.
-pub fn entries<'a>(object: &'a Value, path: &[&str]) -> impl Iterator<Item = (&'a Text, &'a Value)> + use<'a> {
-    object.at(path).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
 pub fn text<'a>(object: &'a Value, name: &str) -> &'a str {
@@ -101,7 +96,7 @@ fn is_reason(text: &str) -> bool {
 
 /// Validates labels of objects or of selectors. Errors have the path of the map.
 pub fn labels(map: At) {
-    for (key, value) in map.value.as_object().into_iter().flat_map(Map::iter) {
+    for (key, value) in map.value.fields() {
         map.shown_as_text(key).invalid_each(names::qualified_name(key));
         let value = value.as_str().unwrap_or_default();
         map.shown_as_text(value).invalid_each(names::label_value(value));

@@ -345,11 +345,11 @@ pub const UNCOUNTED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 pub fn track_generation(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old else { return object.set_at(&["metadata", "generation"], Value::Int(1)) };
     fn counted(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
-        let fields = object.as_object().into_iter().flat_map(machinery::Map::iter);
+        let fields = object.fields();
         fields.filter(|(key, _)| !UNCOUNTED.contains(&key.as_str()))
     }
     if !counted(object).eq(counted(old)) {
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        let generation = old.int_at(&["metadata", "generation"]);
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
 }

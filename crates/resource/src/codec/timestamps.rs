@@ -34,7 +34,7 @@ pub fn restore(codec: &dyn Codec, object: &mut Value, old: &Value) {
 /// Whether two lists of managedFields hold the same entries in the same order, whatever their times.
 fn entries_equal(new: &Value, old: &Value) -> bool {
     fn timeless(entry: &Value) -> impl Iterator<Item = (&Text, &Value)> {
-        entry.as_object().into_iter().flat_map(machinery::Map::iter).filter(|(name, _)| *name != "time")
+        entry.fields().filter(|(name, _)| *name != "time")
     }
     let (Some(new), Some(old)) = (new.as_array(), old.as_array()) else { return false };
     new.len() == old.len() && new.iter().zip(old).all(|(new, old)| timeless(new).eq(timeless(old)))
@@ -73,7 +73,7 @@ impl Uncoerced {
 
 /// Gives the update of a custom resource the next generation.
 pub fn count_generation(object: &mut Value, old: &Value) {
-    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+    let generation = old.int_at(&["metadata", "generation"]);
     object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
 }
 

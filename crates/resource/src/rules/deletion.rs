@@ -76,7 +76,7 @@ pub fn is_deleting(object: &Value) -> bool {
 
 /// The seconds for which an object that is being deleted gracefully stays.
 pub fn grace_seconds(object: &Value) -> i64 {
-    object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default()
+    object.int_at(&["metadata", "deletionGracePeriodSeconds"])
 }
 
 impl Deletion {

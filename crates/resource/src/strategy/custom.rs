@@ -1,6 +1,6 @@
 //! Strategies of custom resources and their status.
 
-use machinery::{FieldError, Map, Release, Text, Value};
+use machinery::{FieldError, Release, Text, Value};
 use schema::Prior;
 use schema::apply::FieldSet;
 
@@ -136,7 +136,7 @@ fn validity(outcome: schema::Outcome) -> Validity {
 
 fn is_same_outside_metadata(a: &Value, b: &Value) -> bool {
     fn rest(object: &Value) -> impl Iterator<Item = (&Text, &Value)> {
-        let fields = object.as_object().into_iter().flat_map(Map::iter);
+        let fields = object.fields();
         fields.filter(|(key, _)| key.as_str() != "metadata")
     }
     rest(a).eq(rest(b))

@@ -252,7 +252,7 @@ fn narrow(replicas: i64) -> i64 {
 
 /// `spec.replicas` of a Scale.
 fn replicas_of(scale: &Value) -> i64 {
-    scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default()
+    scale.int_at(&["spec", "replicas"])
 }
 
 /// Sets `spec.replicas` of a Scale. Zero is omitted.

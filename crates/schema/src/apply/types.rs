@@ -242,10 +242,6 @@ pub(super) fn plain_map(fields: Vec<TypeField>, element: Option<TypeId>, kind: M
     MapType { fields, element, kind, is_object_metadata: false, metadata: None }
 }
 
-fn flag(schema: &Value, name: &str) -> bool {
-    schema.get(name).and_then(Value::as_bool).unwrap_or_default()
-}
-
 impl Compiler {
     pub(super) fn new() -> Compiler {
         let untyped = Atom { map: Some(plain_map(vec![], Some(UNTYPED), MapRelation::Atomic)), ..Atom::any(UNTYPED) };
@@ -275,8 +271,8 @@ impl Compiler {
             return UNTYPED;
         }
         context.depth += 1;
-        context.preserve |= flag(schema, "x-kubernetes-preserve-unknown-fields");
-        if flag(schema, "x-kubernetes-embedded-resource") && context.object.is_none() {
+        context.preserve |= schema.is_true_at(&["x-kubernetes-preserve-unknown-fields"]);
+        if schema.is_true_at(&["x-kubernetes-embedded-resource"]) && context.object.is_none() {
             context.object = Some(Object::Embedded);
         }
         let kind = match schema.get("type") {

@@ -59,7 +59,7 @@ pub(super) fn default_stored_versions(definition: &mut Value) {
 /// The name of the first version that is marked as storage version.
 pub(super) fn storage_version(definition: &Value) -> Option<&str> {
     let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array)?;
-    versions.iter().find(|v| v.get("storage") == Some(&Value::Bool(true))).map(|v| v.str_at(&["name"]))
+    versions.iter().find(|v| v.is_true_at(&["storage"])).map(|v| v.str_at(&["name"]))
 }
 
 /// The fields of an object; empty for other values.

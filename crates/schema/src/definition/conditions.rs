@@ -269,7 +269,7 @@ pub(super) fn aggregate(errors: &[FieldError]) -> String {
 /// Whether a definition preserves unknown fields. Only then may its schemas be non-structural. Any other definition
 /// with such a schema is refused, in every version of the API and even if it was stored like that.
 pub fn preserves_unknown_fields(definition: &Value) -> bool {
-    definition.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true))
+    definition.is_true_at(&["spec", "preserveUnknownFields"])
 }
 
 /// The NonStructuralSchema condition; `None` if it is to be removed.

@@ -75,7 +75,7 @@ impl<'a> Hoisted<'a> {
     }
 
     pub(super) fn flag(&self, key: &str) -> bool {
-        self.spec.get(key) == Some(&Value::Bool(true))
+        self.spec.is_true_at(&[key])
     }
 }
 

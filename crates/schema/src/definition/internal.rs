@@ -143,7 +143,7 @@ fn value_of(parent: &Value, key: &str, kind: Kind) -> String {
 }
 
 fn map(value: &Value, print: impl Fn(&Value) -> String) -> String {
-    object(value.as_object().into_iter().flat_map(machinery::Map::iter).map(|(k, v)| (k.as_str(), print(v))))
+    object(value.fields().map(|(k, v)| (k.as_str(), print(v))))
 }
 
 /// The field `items`, as the internal type holds it.
@@ -203,7 +203,7 @@ fn subresources(value: &Value) -> String {
 
 fn columns(value: &Value) -> String {
     array(value.as_array().unwrap_or_default().iter().map(|column| {
-        let priority = column.get("priority").and_then(Value::as_int).unwrap_or_default();
+        let priority = column.int_at(&["priority"]);
         let fields = [
             ("Name", quoted(text(column, "name"))),
             ("Type", quoted(text(column, "type"))),

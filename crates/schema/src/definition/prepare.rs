@@ -22,7 +22,7 @@ pub fn prepare_for_update(new: &mut Value, old: &Value) {
     new.set_at(&["status"], old.get("status").cloned().unwrap_or_else(empty_status));
     keep_generation(new, old);
     if super::to_stored(new).get("spec") != super::to_stored(old).get("spec") {
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        let generation = old.int_at(&["metadata", "generation"]);
         new.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
     remember_storage_version(new);

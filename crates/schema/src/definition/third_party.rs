@@ -137,7 +137,7 @@ pub fn keeps_third_party(definition: &Value, registration: &Value) -> Result<(),
     want("spec.names.kind", &text(&["spec", "names", "kind"]), &names.kind)?;
     want("spec.scope", &text(&["spec", "scope"]), "Namespaced")?;
     let versions = definition.get("spec").map(|spec| list(spec, "versions")).unwrap_or_default();
-    let served = versions.iter().filter(|version| version.get("served") == Some(&Value::Bool(true)));
+    let served = versions.iter().filter(|version| version.is_true_at(&["served"]));
     let served: HashSet<&str> = served.map(|version| version.str_at(&["name"])).collect();
     if let Some(name) = third_party_versions(registration).into_iter().find(|name| !served.contains(name)) {
         return Err(format!("version {name:?} is not served"));

@@ -113,7 +113,7 @@ fn validate_rest(definition: &Value, old: Option<&Value>, options: &Options, err
         return;
     }
     api_approval(definition, old, errors);
-    let was_preserving = old.is_some_and(|old| old.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)));
+    let was_preserving = old.is_some_and(|old| old.is_true_at(&["spec", "preserveUnknownFields"]));
     if spec.flag("preserveUnknownFields") && !was_preserving {
         let detail =
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
@@ -154,7 +154,7 @@ fn schema_presence(spec: &Hoisted<'_>, options: &Options, path: &FieldPath, erro
         let place = path.child("versions").index(i).child("schema").child("openAPIV3Schema");
         if options.require_schema {
             errors.push(FieldError::required(&place, ""));
-        } else if !preserving && version.get("served") == Some(&Value::Bool(true)) {
+        } else if !preserving && version.is_true_at(&["served"]) {
             errors.push(FieldError::required(&place, "because otherwise all fields are pruned"));
         }
     }
@@ -229,7 +229,7 @@ fn stored_versions(definition: &Value, spec: &Hoisted<'_>, errors: &mut Vec<Fiel
     for version in spec.versions {
         let name = version.str_at(&["name"]);
         let again = !met.insert(name);
-        let is_storage = version.get("storage") == Some(&Value::Bool(true));
+        let is_storage = version.is_true_at(&["storage"]);
         // each error shows the whole list, so their total size is bounded
         if is_storage && (again || !names.contains(name)) && !missing.is_full() {
             missing.push(FieldError::invalid(&path, value, format!("must have the storage version {name}")));

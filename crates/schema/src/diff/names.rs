@@ -36,7 +36,7 @@ pub(super) fn compare(old: &Value, new: &Value, changes: &mut FoundChanges) {
             changes.add(&checks::NAME_REMOVED, &format!("spec.names.{list}"), reason);
         }
     }
-    let preserves = |definition: &Value| definition.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true));
+    let preserves = |definition: &Value| definition.is_true_at(&["spec", "preserveUnknownFields"]);
     match (preserves(old), preserves(new)) {
         (true, false) => {
             let reason = "unknown fields are no longer preserved".to_owned();

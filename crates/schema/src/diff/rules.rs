@@ -80,7 +80,7 @@ fn terms(rules: &[Value]) -> Vec<Term> {
         let expression = text(value, "rule").trim();
         let found = conjuncts(expression).unwrap_or_else(|| vec![expression.to_owned()]);
         // with optionalOldSelf, a rule means something else: it is evaluated without an old value, too
-        let optional = value.get("optionalOldSelf") == Some(&Value::Bool(true));
+        let optional = value.is_true_at(&["optionalOldSelf"]);
         let mark = if optional { "optionalOldSelf: " } else { "" };
         found.into_iter().map(move |term| Term { normal: format!("{mark}{term}"), rule })
     };

@@ -415,7 +415,7 @@ fn applied(located: &Step<'_>, live: Option<&Value>, request: &Request<'_>) -> O
         (_, Some(text)) => decode(text.as_bytes()).ok()?,
         _ => return None,
     };
-    let status = step.at(&["answer", "status"]).and_then(Value::as_int).unwrap_or_default();
+    let status = step.int_at(&["answer", "status"]);
     if matches!(status, 404 | 415 | 422)
         || body.as_object().is_none()
         || located.query.matches("fieldManager=").count() != 1

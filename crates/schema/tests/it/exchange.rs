@@ -65,7 +65,7 @@ impl Step {
             query: query.to_owned(),
             content_type: content_type.unwrap_or_else(|| default_type(value.str_at(&["method"])).to_owned()),
             body,
-            status: value.at(&["answer", "status"]).and_then(Value::as_int).unwrap_or_default(),
+            status: value.int_at(&["answer", "status"]),
             response: value.at(&["answer", "body"]).cloned().unwrap_or_default(),
             warnings,
             ignore: ignore.iter().filter_map(Value::as_str).map(str::to_owned).collect(),

@@ -108,8 +108,7 @@ impl Random {
         match schema.str_at(&["type"]) {
             "object" => {
                 let mut fields = Map::new();
-                for (name, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::iter)
-                {
+                for (name, inner) in schema.fields_at(&["properties"]) {
                     if !self.one_in(3) {
                         fields.insert(name.clone(), self.object(inner, depth + 1));
                     }

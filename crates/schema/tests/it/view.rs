@@ -23,7 +23,7 @@ impl<'a> View<'a> {
         View {
             group: definition.str_at(&["spec", "group"]),
             kind: definition.str_at(&["spec", "names", "kind"]),
-            preserve_unknown_fields: definition.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)),
+            preserve_unknown_fields: definition.is_true_at(&["spec", "preserveUnknownFields"]),
             versions: versions.iter().map(VersionView::new).collect(),
         }
     }
@@ -33,7 +33,7 @@ impl<'a> View<'a> {
     }
 
     pub fn storage_version(&self) -> Option<&VersionView<'a>> {
-        self.versions.iter().find(|version| version.definition.get("storage") == Some(&Value::Bool(true)))
+        self.versions.iter().find(|version| version.definition.is_true_at(&["storage"]))
     }
 }
 

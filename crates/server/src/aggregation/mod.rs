@@ -111,7 +111,7 @@ impl Aggregation {
 
     fn remote(&self, (group, version): &(Text, Text), service: &Value, before: Option<&Remote>) -> Remote {
         let spec = service.get("spec").cloned().unwrap_or_default();
-        let number = |key: &str| spec.get(key).and_then(Value::as_int).unwrap_or_default();
+        let number = |key: &str| spec.int_at(&[key]);
         let known = before.filter(|before| before.spec == spec);
         Remote {
             group: group.clone(),

@@ -15,8 +15,7 @@ pub(super) fn has_node_ports(spec: &Value) -> bool {
 /// Whether ports that request no node port get one.
 fn gets_node_ports(spec: &Value) -> bool {
     has_node_ports(spec)
-        && (spec.str_at(&["type"]) == "NodePort"
-            || spec.get("allocateLoadBalancerNodePorts") == Some(&Value::Bool(true)))
+        && (spec.str_at(&["type"]) == "NodePort" || spec.is_true_at(&["allocateLoadBalancerNodePorts"]))
 }
 
 /// An item of `spec.ports`.
@@ -28,7 +27,7 @@ struct ServicePort {
 }
 
 fn service_ports(spec: &Value) -> Vec<ServicePort> {
-    let number = |port: &Value, name: &str| port.get(name).and_then(Value::as_int).unwrap_or_default();
+    let number = |port: &Value, name: &str| port.int_at(&[name]);
     let ports = spec.items_at(&["ports"]);
     let read = |port: &Value| ServicePort {
         port: number(port, "port"),

@@ -214,7 +214,7 @@ impl Writer {
 
     /// Writes the part of an aggregated API server. Equal definitions of several servers are written once.
     fn part(&mut self, part: &Value) {
-        for (name, parameter) in part.get("parameters").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
+        for (name, parameter) in part.fields_at(&["parameters"]) {
             // the name contains a hash of the parameter
             self.parameters.insert(name.as_str(), parameter.clone());
         }
@@ -223,7 +223,7 @@ impl Writer {
             None => self.form.schema(name).map(Cow::Owned),
         };
         let part = remote::without_conflicts(part, &self.names, known);
-        let entries = |key: &str| part.get(key).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        let entries = |key: &str| part.fields_at(&[key]);
         entries("paths").for_each(|(path, item)| self.path(path, item));
         for (name, schema) in entries("definitions") {
             self.schema(name, schema);
@@ -287,7 +287,7 @@ impl Frame {
 /// The fields of a v2 document other than `paths` and `definitions`, with further parameters.
 fn rest_v2(release: Release, further: &Map) -> Value {
     let mut parameters = further.clone();
-    let own = standard::parameters(release).as_object().into_iter().flat_map(Map::iter);
+    let own = standard::parameters(release).fields();
     own.for_each(|(name, parameter)| drop(parameters.insert(name.as_str(), parameter.clone())));
     json!({
         "swagger": "2.0",

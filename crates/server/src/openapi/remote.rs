@@ -63,7 +63,7 @@ pub fn without_conflicts<'a>(
         return part.clone();
     }
     let mut part = with_references(part, &renamed);
-    let entries = part.get("definitions").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let entries = part.fields_at(&["definitions"]);
     let entries = entries.map(|(name, schema)| {
         let name = renamed.get(name).and_then(Value::as_str).unwrap_or(name.as_str());
         (name.into(), schema.clone())

@@ -37,15 +37,11 @@ pub fn kind(served: &ServedResource, kind: &str) -> Kind {
     (served.resource.group.to_string(), served.version.name.to_string(), kind.to_owned())
 }
 
-fn is_true(node: &Value, key: &str) -> bool {
-    node.get(key).and_then(Value::as_bool).unwrap_or_default()
-}
-
 /// The schema of the objects of a resource.
 pub fn object(served: &ServedResource, dialect: Dialect) -> Value {
     let version = &served.version;
     let openapi = version.openapi();
-    let preserve = version.preserve_unknown_fields || is_true(&openapi, PRESERVE);
+    let preserve = version.preserve_unknown_fields || openapi.is_true_at(&[PRESERVE]);
     let is_structural = || openapi.as_object().is_some() && schema::definition::is_structural(&openapi);
     let known = version.built_in.is_some() || is_structural();
     let mut root = if !known || (dialect == Dialect::V2 && preserve) {
@@ -141,12 +137,12 @@ fn node(schema: &Value, dialect: Dialect, position: Position) -> Value {
     }
     if dialect == Dialect::V2 {
         downgrade(schema, &mut out);
-    } else if position == Position::Structural && is_true(schema, INT_OR_STRING) {
+    } else if position == Position::Structural && schema.is_true_at(&[INT_OR_STRING]) {
         expand_int_or_string(&mut out);
     }
     let mut out = Value::Object(out);
-    let bare = dialect == Dialect::V2 && is_true(schema, PRESERVE);
-    if position == Position::Structural && is_true(schema, EMBEDDED) && !bare {
+    let bare = dialect == Dialect::V2 && schema.is_true_at(&[PRESERVE]);
+    if position == Position::Structural && schema.is_true_at(&[EMBEDDED]) && !bare {
         add_embedded_fields(&mut out, dialect);
     }
     out
@@ -196,7 +192,7 @@ fn documentation(value: &Value) -> Value {
 
 /// Reduces a node to the keywords that v2 and kubectl support. `schema` is the original node.
 fn downgrade(schema: &Value, out: &mut Map) {
-    let nullable = |child: &Value| is_true(child, "nullable");
+    let nullable = |child: &Value| child.is_true_at(&["nullable"]);
     let properties = schema.get("properties").and_then(Value::as_object);
     let keeps = |name: &Value| {
         let name = name.as_str().unwrap_or_default();
@@ -211,7 +207,7 @@ fn downgrade(schema: &Value, out: &mut Map) {
     if out.remove("nullable").is_some() {
         ["type", "items", "properties"].iter().for_each(|key| drop(out.remove(key)));
     }
-    if is_true(schema, PRESERVE) {
+    if schema.is_true_at(&[PRESERVE]) {
         ["items", "properties"].iter().for_each(|key| drop(out.remove(key)));
         if out.get("type").and_then(Value::as_str) == Some("object") {
             out.remove("type");

@@ -152,7 +152,7 @@ fn schemas_v2(release: Release) -> &'static Value {
 }
 
 fn all_to_v2(schemas: &Value) -> Value {
-    let schemas = schemas.as_object().into_iter().flat_map(Map::iter);
+    let schemas = schemas.fields();
     Value::Object(schemas.map(|(name, schema)| (name.clone(), to_v2(schema))).collect())
 }
 
@@ -169,7 +169,7 @@ pub fn schema(dialect: Dialect, release: Release, name: &str) -> Option<&'static
 /// several types becomes a string.
 pub fn to_v2(schema: &Value) -> Value {
     let mut out = Map::new();
-    for (key, value) in schema.as_object().into_iter().flat_map(Map::iter) {
+    for (key, value) in schema.fields() {
         match (key.as_str(), value) {
             ("default", _) => {}
             ("oneOf", _) => drop(out.insert("type", Value::from("string"))),

@@ -51,7 +51,7 @@ impl Continue {
         if version != "meta.k8s.io/v1" {
             return Err(invalid(&format!("server does not recognize this encoded version {version}")));
         }
-        let revision = token.get("rv").and_then(Value::as_int).unwrap_or_default();
+        let revision = token.int_at(&["rv"]);
         if revision == 0 {
             return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
         }

@@ -78,7 +78,7 @@ impl Spec {
     pub fn read(object: &Value) -> Spec {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let text = |path: &[&str]| spec.str_at(path).to_owned();
-        let flag = |name: &str| spec.get(name) == Some(&Value::Bool(true));
+        let flag = |name: &str| spec.is_true_at(&[name]);
         let limits = LIMITS.map(|name| limit(object, name));
         let [objects, bytes, requests_in_flight, watches, write_rate] = limits;
         Spec {

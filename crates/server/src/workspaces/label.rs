@@ -41,7 +41,7 @@ impl Label {
     /// `None` if a later version of the server has written it.
     pub fn decode(label: &[u8]) -> Option<Label> {
         let label = machinery::value::decode(label).ok()?;
-        let flag = |name: &str| label.get(name) == Some(&Value::Bool(true));
+        let flag = |name: &str| label.is_true_at(&[name]);
         let release = match label.get("release")?.as_str()? {
             "" => None,
             release => Some(release.parse().ok()?),

@@ -90,8 +90,8 @@ fn resolve(call: &PluginRequest<'_>, object: &mut Value, kind: &Prioritized) -> 
 /// value counts.
 fn default_class(call: &PluginRequest<'_>) -> Option<Value> {
     let classes = call.all(API_GROUP, PLURAL).into_iter().map(|stored| stored.body.to_value(stored.revision));
-    let defaults = classes.filter(|class| class.get("globalDefault").and_then(Value::as_bool) == Some(true));
-    defaults.min_by_key(|class| class.get("value").and_then(Value::as_int).unwrap_or_default())
+    let defaults = classes.filter(|class| class.is_true_at(&["globalDefault"]));
+    defaults.min_by_key(|class| class.int_at(&["value"]))
 }
 
 /// Rejects a second default class.

@@ -34,7 +34,7 @@ pub fn resize(call: &PluginRequest<'_>) -> Decision {
         return Err("Only bound persistent volume claims can be expanded".to_owned().into());
     }
     let class = storage_class(new);
-    let expands = |class: Value| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true);
+    let expands = |class: Value| class.is_true_at(&["allowVolumeExpansion"]);
     let is_same = !class.is_empty() && class == storage_class(old);
     if is_same && call.get("storage.k8s.io", "storageclasses", class).is_some_and(expands) {
         return Ok(());

@@ -154,7 +154,7 @@ fn pod_of(claim: &Value) -> Option<&Value> {
     if claim.str_at(&["metadata", "annotations", EXTENDED]) != "true" {
         return None;
     }
-    let is_controller = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
+    let is_controller = |owner: &&Value| owner.is_true_at(&["controller"]);
     let owner = claim.items_at(&["metadata", "ownerReferences"]).iter().find(is_controller)?;
     (owner.str_at(&["kind"]) == "Pod" && owner.str_at(&["apiVersion"]) == "v1").then_some(owner)
 }
@@ -167,7 +167,7 @@ fn most_of(request: &Value) -> BTreeMap<&str, i64> {
     let mut most = BTreeMap::new();
     for one in given.unwrap_or_default().iter().filter(|one| !one.is_null()) {
         let count = match one.str_at(&["allocationMode"]) {
-            "ExactCount" => one.get("count").and_then(Value::as_int).unwrap_or_default(),
+            "ExactCount" => one.int_at(&["count"]),
             "All" => DEVICES_MAX,
             _ => 0,
         };

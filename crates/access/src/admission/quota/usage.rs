@@ -125,8 +125,7 @@ fn is_of_claims(name: &str) -> bool {
 
 fn service_usage(service: &Value) -> Amounts {
     let ports = service.items_at(&["spec", "ports"]);
-    let explicit_node_ports =
-        || ports.iter().filter(|port| port.get("nodePort").and_then(Value::as_int).unwrap_or_default() != 0);
+    let explicit_node_ports = || ports.iter().filter(|port| port.int_at(&["nodePort"]) != 0);
     let allocates_node_ports =
         service.at(&["spec", "allocateLoadBalancerNodePorts"]).and_then(Value::as_bool).unwrap_or(true);
     let (node_ports, load_balancers) = match service.str_at(&["spec", "type"]) {

@@ -110,7 +110,7 @@ impl Response<'_> {
 
     /// The Status with which the webhook rejects the write.
     pub fn refusal(&self, webhook: &str) -> Option<Status> {
-        if self.response.get("allowed").and_then(Value::as_bool) == Some(true) {
+        if self.response.is_true_at(&["allowed"]) {
             return None;
         }
         let denied = format!("admission webhook \"{webhook}\" denied the request");

@@ -75,7 +75,7 @@ impl AuthenticationConfiguration {
 impl IssuerReader {
     fn anonymous(&mut self, value: &Value) -> Anonymous {
         let path = FieldPath::new("anonymous");
-        let enabled = value.get("enabled").and_then(Value::as_bool).unwrap_or_default();
+        let enabled = value.is_true_at(&["enabled"]);
         let conditions = value.items_at(&["conditions"]);
         if !enabled && !conditions.is_empty() {
             let why = "enabled should be set to true when conditions are defined";

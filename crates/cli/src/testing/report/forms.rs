@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use machinery::{Value, yaml};
 use offline::findings::escapes::xml;
 
-use super::super::count;
 use super::Verdict;
 
 /// A report that is printed.
@@ -20,13 +19,13 @@ impl Forms<'_> {
     }
 
     pub fn text(&self) -> String {
-        let seconds = count(self.status, &["seconds"]);
+        let seconds = self.status.int_at(&["seconds"]);
         let mut out = match self.agents().len() {
             0 => format!("{seconds} s, no requests\n"),
             1 => format!("{seconds} s, 1 user agent\n"),
             agents => format!("{seconds} s, {agents} user agents\n"),
         };
-        if self.status.at(&["truncated"]) == Some(&Value::Bool(true)) {
+        if self.status.is_true_at(&["truncated"]) {
             out.push_str("incomplete: there were more clients, or more of what they did, than the server counts\n");
         }
         for agent in self.agents() {
@@ -96,7 +95,7 @@ impl Forms<'_> {
 /// The report of an agent: titles and their lines.
 pub fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
     let mut out = vec![];
-    for (check, total) in agent.at(&["counts"]).and_then(Value::as_object).into_iter().flat_map(machinery::Map::iter) {
+    for (check, total) in agent.fields_at(&["counts"]) {
         let total = total.as_int().unwrap_or_default();
         let findings =
             agent.items_at(&["findings"]).iter().filter(|finding| finding.str_at(&["check"]) == check.as_str());
@@ -105,11 +104,11 @@ pub fn sections(agent: &Value) -> Vec<(String, Vec<String>)> {
         }
     }
     let requests = agent.items_at(&["requests"]);
-    let total: i64 = requests.iter().map(|request| count(request, &["count"])).sum();
+    let total: i64 = requests.iter().map(|request| request.int_at(&["count"])).sum();
     out.push((format!("requests: {total}"), requests.iter().map(request).collect()));
     let failures = agent.items_at(&["failures"]);
     if !failures.is_empty() {
-        let total: i64 = failures.iter().map(|failure| count(failure, &["count"])).sum();
+        let total: i64 = failures.iter().map(|failure| failure.int_at(&["count"])).sum();
         out.push((format!("failures: {total}"), failures.iter().map(|failure| counted(failure, "reason")).collect()));
     }
     let watches = agent.items_at(&["watches"]);
@@ -128,18 +127,18 @@ pub fn needs(user: &Value) -> Vec<(String, Vec<String>)> {
 }
 
 fn counted(value: &Value, field: &str) -> String {
-    format!("{:>6} {}", count(value, &["count"]), value.str_at(&[field]))
+    format!("{:>6} {}", value.int_at(&["count"]), value.str_at(&[field]))
 }
 
 fn request(request: &Value) -> String {
     let (verb, resource, failed) =
-        (request.str_at(&["verb"]), request.str_at(&["resource"]), count(request, &["failed"]));
+        (request.str_at(&["verb"]), request.str_at(&["resource"]), request.int_at(&["failed"]));
     let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-    format!("{:>6} {verb} {resource}{failed}", count(request, &["count"]))
+    format!("{:>6} {verb} {resource}{failed}", request.int_at(&["count"]))
 }
 
 fn watch(watch: &Value) -> String {
-    let of = |field| count(watch, &[field]);
+    let of = |field| watch.int_at(&[field]);
     let (started, restarted, running, events) = (of("started"), of("restarted"), of("running"), of("events"));
     let what = watch.str_at(&["watch"]);
     format!("{what}: {started} started, {restarted} of them again, {running} running, {events} events")

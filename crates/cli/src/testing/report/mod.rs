@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use machinery::{Value, json};
 
-use super::{Objects, TargetWorkspace, count, set_texts};
+use super::{Objects, TargetWorkspace, set_texts};
 use crate::logs;
 use crate::runtime::block_on;
 use forms::Forms;
@@ -94,11 +94,11 @@ impl Verdict {
                 found.push(CheckFinding {
                     agent: name.to_owned(),
                     subject: finding.str_at(&["subject"]).to_owned(),
-                    count: count(finding, &["count"]),
+                    count: finding.int_at(&["count"]),
                 });
             }
         }
-        Verdict { check: check.to_owned(), total: count(status, &["counts", check]), max, found }
+        Verdict { check: check.to_owned(), total: status.int_at(&["counts", check]), max, found }
     }
 
     fn is_met(&self) -> bool {

@@ -48,14 +48,14 @@ impl Forms<'_> {
     }
 
     fn facts(&self, out: &mut String, around: &Surroundings) {
-        let seconds = format!("{} s", super::super::count(self.status, &["seconds"]));
+        let seconds = format!("{} s", self.status.int_at(&["seconds"]));
         let mut facts = vec![
             ("Time", around.time.as_str()),
             ("Counted for", &seconds),
             ("Pintle", env!("CARGO_PKG_VERSION")),
             ("Kubernetes", &around.kubernetes),
         ];
-        if self.status.at(&["truncated"]) == Some(&Value::Bool(true)) {
+        if self.status.is_true_at(&["truncated"]) {
             facts.push(("Incomplete", "there were more clients, or more of what they did, than the server counts"));
         }
         out.push_str("<table>\n");
@@ -112,7 +112,7 @@ fn faults(out: &mut String, faults: &[Value]) {
     out.push_str("<h2>Faults</h2>\n<table>\n<tr><th>Fault</th><th>Phase</th><th>Hits</th><th>Spec</th></tr>\n");
     for fault in faults {
         let (name, phase) = (xml(fault.str_at(&["metadata", "name"])), xml(fault.str_at(&["status", "phase"])));
-        let (hits, spec) = (super::super::count(fault, &["status", "hits"]), fault.get("spec").map(Value::to_json));
+        let (hits, spec) = (fault.int_at(&["status", "hits"]), fault.get("spec").map(Value::to_json));
         let spec = xml(&spec.unwrap_or_default());
         let _ = writeln!(out, "<tr><td>{name}</td><td>{phase}</td><td>{hits}</td><td><code>{spec}</code></td></tr>");
     }

@@ -46,7 +46,7 @@ pub fn run(task: &RecordTask) -> Result<ExitCode, String> {
         let text = file::text(&transcript(&name, steps));
         std::fs::write(&task.output, text).map_err(|error| unwritable(&task.output, &error))?;
         logs::print_error(&format!("{} in {}", counted(steps.len(), "request"), task.output.display()));
-        if status.at(&["truncated"]) == Some(&Value::Bool(true)) {
+        if status.is_true_at(&["truncated"]) {
             logs::print_error("pintle: the recording is incomplete: a limit of the server was reached");
         }
         Ok(code)

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use client::{Access, Connection, Method, Streamed};
-use machinery::{Map, Value, difflines, json, yaml};
+use machinery::{Value, difflines, json, yaml};
 
 use super::super::TargetWorkspace;
 use super::names::{Bindings, Placeholders};
@@ -252,7 +252,7 @@ impl Replay<'_> {
             let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
             headers.push(("Content-Type".to_owned(), kind.to_owned()));
         }
-        let of_step = || step.get("headers").and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        let of_step = || step.fields_at(&["headers"]);
         headers.retain(|(default, _)| !of_step().any(|(name, _)| default.eq_ignore_ascii_case(name)));
         // names that differ in case are one header with several values
         for (name, value) in of_step() {
@@ -294,7 +294,7 @@ impl Replay<'_> {
 
     fn response(&mut self, step: &Value, response: &Streamed, bytes: &[u8]) -> Result<Value, String> {
         let (mut body, mut absent) = (decoded(bytes), None);
-        for (variable, path) in step.get("save").and_then(Value::as_object).into_iter().flat_map(Map::iter) {
+        for (variable, path) in step.fields_at(&["save"]) {
             let path = path.as_str().unwrap_or_default();
             match lookup(&body, path) {
                 Some(value) => {

@@ -16,7 +16,7 @@ pub const JOB_LABELS: [(&str, &str); 4] = [
 /// Gives a new Job the selector by which it finds its Pods, and their template the labels, unless `manualSelector` leaves
 /// both to the user. Labels that are there already stay; validation rejects wrong ones.
 pub fn prepare_job(job: &mut Value, old: Option<&Value>) {
-    let manual = job.at(&["spec", "manualSelector"]).and_then(Value::as_bool).unwrap_or_default();
+    let manual = job.is_true_at(&["spec", "manualSelector"]);
     if old.is_some() || manual {
         return;
     }
@@ -64,7 +64,7 @@ pub fn prepare_deployment(object: &mut Value, old: Option<&Value>) {
     if let Some(old) =
         old.filter(|old| annotations(object) != annotations(old) && object.get("spec") == old.get("spec"))
     {
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or_default();
+        let generation = old.int_at(&["metadata", "generation"]);
         object.set_at(&["metadata", "generation"], Value::Int(generation + 1));
     }
 }

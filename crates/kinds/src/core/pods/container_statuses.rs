@@ -6,7 +6,7 @@ use machinery::Value;
 use machinery::quantity::Quantity;
 
 use resource::builtin::at::At;
-use resource::builtin::checks::{entries, list, text};
+use resource::builtin::checks::{list, text};
 
 /// The lists of statuses in the status of a Pod, each with the list of containers in its spec.
 const STATUSES: [(&str, &str); 2] = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
@@ -31,7 +31,7 @@ fn transitions_of(status: At, name: &str, may_restart: impl Fn(&str, i64) -> boo
     let all = status.field(name);
     for (i, old) in all.old_items().iter().enumerate() {
         let Some(ended) = old.at(&["state", "terminated"]) else { continue };
-        let code = ended.get("exitCode").and_then(Value::as_int).unwrap_or_default();
+        let code = ended.int_at(&["exitCode"]);
         if running.contains(text(old, "name")) && !may_restart(text(old, "name"), code) {
             all.item(i).field("state").forbidden("may not be transitioned to non-terminated state");
         }
@@ -132,7 +132,7 @@ fn resource_name(at: At, known: &HashSet<String>) {
 
 /// The names of the resources of a container: what it requests, and its claims.
 fn resources(container: &Value) -> HashSet<String> {
-    let names = entries(container, &["resources", "requests"]).map(|(name, _)| name.to_string());
+    let names = container.fields_at(&["resources", "requests"]).map(|(name, _)| name.to_string());
     let mut known: HashSet<String> = names.filter(|name| !name.starts_with(CLAIM)).collect();
     for claim in list(container.get("resources").unwrap_or(&Value::Null), "claims") {
         let (name, request) = (text(claim, "name"), text(claim, "request"));

@@ -72,7 +72,7 @@ pub fn validate_ephemeral(pod: At) {
 
 /// The grace period for deleting a Pod, in seconds; 0 if the Pod is not assigned to a Node or has ended.
 pub fn grace(pod: &Value, given: Option<i64>) -> i64 {
-    let own = || pod.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_int).unwrap_or_default();
+    let own = || pod.int_at(&["spec", "terminationGracePeriodSeconds"]);
     let unassigned = pod.str_at(&["spec", "nodeName"]).is_empty();
     match given.unwrap_or_else(own) {
         _ if unassigned || ["Failed", "Succeeded"].contains(&pod.str_at(&["status", "phase"])) => 0,
@@ -85,7 +85,7 @@ pub fn default(pod: &mut Value) {
     crate::core::pods::pod_status::default(pod);
     let Some(spec) = pod.get_mut("spec") else { return };
     default_spec(spec);
-    if spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or_default() {
+    if spec.is_true_at(&["hostNetwork"]) {
         default_host_ports(spec);
     }
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {

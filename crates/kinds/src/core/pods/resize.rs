@@ -7,7 +7,7 @@ use schema::shape::{named, same_fields};
 use crate::core::pods::keep_all_but;
 use crate::core::podspec::{self, validate_spec};
 use resource::builtin::at::At;
-use resource::builtin::checks::{entries, list, text};
+use resource::builtin::checks::{list, text};
 use resource::builtin::defaults::restore;
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
@@ -145,7 +145,7 @@ fn masked(container: &Value, old: &Value) -> Value {
 fn check_removed(resources: At, old: Option<&Value>, what: &str) {
     let Some(old) = old else { return };
     for kind in AMOUNTS {
-        if entries(old, &[kind]).any(|(name, _)| resources.field(kind).value.get(name).is_none_or(Value::is_null)) {
+        if old.fields_at(&[kind]).any(|(name, _)| resources.field(kind).value.get(name).is_none_or(Value::is_null)) {
             resources.field(kind).forbidden(format!("{what} {kind} cannot be removed"));
         }
     }
@@ -153,7 +153,7 @@ fn check_removed(resources: At, old: Option<&Value>, what: &str) {
 
 /// Checks the resources of the Pod itself. Returns false if nothing else is checked.
 fn check_whole(pod: At, old: &Value) -> bool {
-    let is_set = |pod: &Value| AMOUNTS.iter().any(|kind| entries(pod, &["spec", "resources", kind]).next().is_some());
+    let is_set = |pod: &Value| AMOUNTS.iter().any(|kind| pod.fields_at(&["spec", "resources", kind]).next().is_some());
     if !is_set(pod.value) && !is_set(old) {
         return true;
     }
@@ -166,7 +166,7 @@ fn check_whole(pod: At, old: &Value) -> bool {
     let (spec, resources) = (pod.field("spec"), pod.field("spec.resources"));
     check_removed(resources, old.at(&["spec", "resources"]), "pod-level resource");
     let others = |pod: &Value| -> Vec<(String, Value)> {
-        let of = |kind: &'static str| entries(pod, &["spec", "resources", kind]).map(move |(name, v)| (kind, name, v));
+        let of = |kind: &'static str| pod.fields_at(&["spec", "resources", kind]).map(move |(name, v)| (kind, name, v));
         let all = AMOUNTS.into_iter().flat_map(of).filter(|(_, name, _)| !RESIZABLE.contains(&name.as_str()));
         let mut all: Vec<_> = all.map(|(kind, name, amount)| (format!("{kind}/{name}"), amount.clone())).collect();
         all.sort_by(|(one, _), (other, _)| one.cmp(other));

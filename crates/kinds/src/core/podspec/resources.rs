@@ -10,7 +10,7 @@ use machinery::{Value, names};
 use crate::core::quotas::OBJECT_COUNTS;
 use crate::limits::REPEATED_BYTES_MAX;
 use resource::builtin::at::{At, json_text};
-use resource::builtin::checks::{entries, list, text};
+use resource::builtin::checks::{list, text};
 
 /// The resources without a domain that containers may have.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
@@ -181,7 +181,7 @@ pub(super) type Amounts = BTreeMap<String, Quantity>;
 /// one after the other.
 pub(super) fn needed(spec: &Value, kind: &str) -> Amounts {
     let of = |container: &Value| -> Amounts {
-        let amounts = entries(container, &["resources", kind]);
+        let amounts = container.fields_at(&["resources", kind]);
         amounts.filter_map(|(name, amount)| Some((name.as_str().to_owned(), Quantity::of(amount).ok()?))).collect()
     };
     let add = |sum: &mut Amounts, more: &Amounts| {

@@ -4,7 +4,7 @@ use machinery::Value;
 use machinery::quantity::Quantity;
 
 use crate::core::podspec::resources::{HUGE_PAGES, is_overcommitted, needed};
-use resource::builtin::checks::{entries, list};
+use resource::builtin::checks::list;
 use resource::builtin::defaults::set_default;
 
 /// Whether this resource may be specified at Pod level.
@@ -14,7 +14,7 @@ fn is_of_pods(name: &str) -> bool {
 
 /// The names of the amounts of a kind: `requests` or `limits`.
 fn names(spec: &Value, kind: &str) -> Vec<String> {
-    entries(spec, &["resources", kind]).map(|(name, _)| name.as_str().to_owned()).collect()
+    spec.fields_at(&["resources", kind]).map(|(name, _)| name.as_str().to_owned()).collect()
 }
 
 /// If a Pod has resources of its own, completes them from those of its containers: first the limits of huge pages, then

@@ -6,11 +6,6 @@ use crate::builtin::checks::text;
 
 pub const NONE: &str = "<none>";
 
-/// A number; 0 if it is absent.
-pub fn number(object: &Value, path: &[&str]) -> i64 {
-    object.at(path).and_then(Value::as_int).unwrap_or_default()
-}
-
 /// The condition of a type, if it is true.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let is = |condition: &&Value| text(condition, "type") == kind && text(condition, "status") == "True";

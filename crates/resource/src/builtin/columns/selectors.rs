@@ -2,7 +2,7 @@
 
 use machinery::{Map, Value};
 
-use crate::builtin::checks::{entries, list, text};
+use crate::builtin::checks::{list, text};
 
 /// The text of a LabelSelector, or of a map of labels, such as a `nodeSelector`.
 pub fn selector_text(selector: &Map) -> String {
@@ -38,7 +38,7 @@ fn expression_text(expression: &Value) -> String {
 
 /// A LabelSelector as the `String` method of Go's generated protobuf code prints it.
 pub fn go_selector_text(selector: &Value) -> String {
-    let labels = entries(selector, &["matchLabels"]);
+    let labels = selector.fields_at(&["matchLabels"]);
     let labels: String = labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
     let requirement = |it: &Value| {
         let values = list(it, "values").iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");

@@ -76,7 +76,7 @@ async fn watch(server: &TestServer, path: &str) -> crate::Body {
 /// A v1beta1 CRD of CronTabs with more fields of its spec.
 fn definition(more: Value) -> Value {
     let mut spec = json!({"group": "stable.example.com", "names": {"plural": "crontabs", "kind": "CronTab"}});
-    for (name, field) in more.as_object().into_iter().flat_map(machinery::Map::iter) {
+    for (name, field) in more.fields() {
         spec.set_at(&[name], field.clone());
     }
     json!({
@@ -87,7 +87,7 @@ fn definition(more: Value) -> Value {
 
 fn crontab(name: &str, more: Value) -> Value {
     let mut object = json!({"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": {"name": name}});
-    for (name, field) in more.as_object().into_iter().flat_map(machinery::Map::iter) {
+    for (name, field) in more.fields() {
         object.set_at(&[name], field.clone());
     }
     object

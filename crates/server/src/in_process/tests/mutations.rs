@@ -26,7 +26,7 @@ fn json_patch(expression: &str) -> Value {
 /// The body of a policy with these mutations, and with more fields of its spec.
 fn policy(name: &str, mutations: Value, more: Value) -> Value {
     let mut spec = json!({"matchConstraints": (constraints()), "mutations": mutations, "reinvocationPolicy": "Never"});
-    for (field, value) in more.as_object().into_iter().flat_map(machinery::Map::iter) {
+    for (field, value) in more.fields() {
         spec.set_at(&[field], value.clone());
     }
     json!({"metadata": {"name": name}, "spec": spec})

@@ -1,5 +1,5 @@
 //! The routes of resources. kube-apiserver has a generator for built-in kinds and one for custom resources, whose
-//! differences are a [`Form`].
+//! differences are a [`RouteForm`].
 
 use ::resource::builtin::{Connect, OwnEndpoint, OwnSubresource};
 use machinery::types::{GoField, go_struct};
@@ -13,7 +13,7 @@ use super::{
 };
 
 /// What differs between built-in kinds and custom resources.
-struct Form {
+struct RouteForm {
     is_custom: bool,
     /// The encodings of bodies, of responses, of lists, and of patches.
     bodies: &'static [&'static str],
@@ -26,7 +26,7 @@ struct Form {
     patched: &'static [(&'static str, &'static str)],
 }
 
-static CUSTOM: Form = Form {
+static CUSTOM: RouteForm = RouteForm {
     is_custom: true,
     bodies: &["application/json", "application/yaml"],
     responses: &["application/json", "application/yaml"],
@@ -37,7 +37,7 @@ static CUSTOM: Form = Form {
     patched: &[OK],
 };
 
-static BUILT_IN: Form = Form {
+static BUILT_IN: RouteForm = RouteForm {
     is_custom: false,
     bodies: &ANY,
     responses: &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"],
@@ -102,7 +102,7 @@ pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
 #[derive(Clone)]
 struct Endpoint<'a> {
     served: &'a ServedResource,
-    form: &'static Form,
+    form: &'static RouteForm,
     /// The kind of the objects that are sent, and its schema.
     kind: Kind,
     object: String,

@@ -30,10 +30,6 @@ pub fn of(context: &Context, pod: &Value) -> Vec<Value> {
     root.values().filter(same).map(|stored| stored.body.to_value(stored.revision)).filter(selects).collect()
 }
 
-fn number(object: &Value, path: &[&str]) -> i64 {
-    object.at(path).and_then(Value::as_int).unwrap_or_default()
-}
-
 /// Whether a Pod that is not ready can be evicted without charging its budget.
 pub fn spares(budget: &Value, pod: &Value) -> bool {
     let conditions = pod.items_at(&["status", "conditions"]);
@@ -42,7 +38,7 @@ pub fn spares(budget: &Value, pod: &Value) -> bool {
         return false;
     }
     let (current, desired) =
-        (number(budget, &["status", "currentHealthy"]), number(budget, &["status", "desiredHealthy"]));
+        (budget.int_at(&["status", "currentHealthy"]), budget.int_at(&["status", "desiredHealthy"]));
     budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow" || (current >= desired && desired > 0)
 }
 
@@ -58,14 +54,14 @@ fn cause(message: String) -> Vec<Cause> {
 /// Fails unless a budget allows a disruption.
 fn check(budget: &Value) -> Result<(), Status> {
     let name = budget.str_at(&["metadata", "name"]);
-    let status = |field: &str| number(budget, &["status", field]);
+    let status = |field: &str| budget.int_at(&["status", field]);
     let refused = |retry_after_seconds: u32, causes: Vec<Cause>| {
         let details = Details { retry_after_seconds, causes, ..Details::default() };
         Err(Status::new(Reason::TooManyRequests, REFUSED).with_details(details))
     };
     let forbidden = |why: &str| Err(Status::forbidden("policy", "poddisruptionbudget", name, why));
     let disrupted = budget.at(&["status", "disruptedPods"]).and_then(Value::as_object).map_or(0, Map::len);
-    if status("observedGeneration") < number(budget, &["metadata", "generation"]) {
+    if status("observedGeneration") < budget.int_at(&["metadata", "generation"]) {
         return refused(10, cause(format!("The disruption budget {name} is still being processed by the server.")));
     }
     if status("disruptionsAllowed") < 0 {
@@ -79,7 +75,7 @@ fn check(budget: &Value) -> Result<(), Status> {
 
 /// Records the disruption of a Pod in the status of a budget that allows it.
 fn record(budget: &mut Value, pod: &str) {
-    let allowed = number(budget, &["status", "disruptionsAllowed"]) - 1;
+    let allowed = budget.int_at(&["status", "disruptionsAllowed"]) - 1;
     budget.set_at(&["status", "disruptionsAllowed"], Value::Int(allowed));
     budget.set_at(&["status", "disruptedPods", pod], Value::from(clock::now_rfc3339()));
     if allowed == 0 {
@@ -91,7 +87,7 @@ fn record(budget: &mut Value, pod: &str) {
 fn set_exhausted(budget: &mut Value) {
     let condition = json!({
         "type": DISRUPTION_ALLOWED, "status": "False", "reason": "InsufficientPods", "message": "",
-        "observedGeneration": (number(budget, &["status", "observedGeneration"]))
+        "observedGeneration": (budget.int_at(&["status", "observedGeneration"]))
     });
     replace_condition(budget, condition, &clock::now_rfc3339());
 }
@@ -123,7 +119,7 @@ fn why_not(budget: &Value) -> String {
     let text = |field: &str| condition.map(|c| c.str_at(&[field])).unwrap_or_default();
     let explained = text("status") == "False" && !text("message").is_empty();
     let (current, desired) =
-        (number(budget, &["status", "currentHealthy"]), number(budget, &["status", "desiredHealthy"]));
+        (budget.int_at(&["status", "currentHealthy"]), budget.int_at(&["status", "desiredHealthy"]));
     let currently = format!("The disruption budget {name} does not allow evicting pods currently");
     if explained && text("reason") == "SyncFailed" {
         format!("{currently} because it failed sync: {}", text("message"))

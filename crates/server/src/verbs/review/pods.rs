@@ -175,7 +175,7 @@ fn deletion_of(admit: &Admit<'_>, eviction: &Value) -> Result<(DeleteOptions, Ve
         return Ok((options, vec![]));
     };
     let given = DeleteOptions::read(given, &[])?;
-    if given.get(IGNORE_READ_ERRORS) == Some(&Value::Bool(true)) {
+    if given.is_true_at(&[IGNORE_READ_ERRORS]) {
         let path = FieldPath::new("deleteOptions").child(IGNORE_READ_ERRORS);
         let why = "can not be set for pod eviction, try after removing the option";
         let error = FieldError::invalid(&path, &Value::Bool(true), why);

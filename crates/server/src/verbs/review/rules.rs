@@ -94,7 +94,7 @@ mod tests {
             let status = status_of(UserRules { roles, ..UserRules::default() });
             let rules = status.get("resourceRules").and_then(Value::as_array).unwrap().len();
             let error = status.str_at(&["evaluationError"]).to_owned();
-            (rules, status.get("incomplete") == Some(&Value::Bool(true)), error)
+            (rules, status.is_true_at(&["incomplete"]), error)
         };
         assert_eq!(listed(vec![role(0, 3), role(2, 5)]), (5, false, String::new()));
         let (rules, incomplete, error) = listed(vec![role(0, 2000), role(2000, 4000)]);

@@ -66,7 +66,7 @@ pub async fn issue(admit: &Admit<'_>, mut object: Value) -> Result<Value, Status
     }
     admit.validate(Some(&object), None).await?;
     let bound = bound_object(context, request, &object)?;
-    let mut seconds = object.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or_default();
+    let mut seconds = object.int_at(&["spec", "expirationSeconds"]);
     let most = accounts.max_expiration();
     if most > 0 && seconds > most {
         request.warn(format!("requested expiration of {seconds} seconds shortened to {most} seconds"));

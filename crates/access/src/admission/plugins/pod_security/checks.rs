@@ -225,7 +225,7 @@ fn capabilities(pod: Pod<'_>) -> Option<Violation> {
 
 fn host_namespaces(pod: Pod<'_>) -> Option<Violation> {
     let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter();
-    let shared = shared.filter(|field| pod.spec.get(field).and_then(Value::as_bool) == Some(true));
+    let shared = shared.filter(|field| pod.spec.is_true_at(&[field]));
     let shared: Vec<String> = shared.map(|field| format!("{field}=true")).collect();
     if shared.is_empty() { None } else { violation("host namespaces", shared.join(", ")) }
 }
@@ -402,9 +402,7 @@ fn sysctls(pod: Pod<'_>, allowed: usize) -> Option<Violation> {
 }
 
 fn host_processes(pod: Pod<'_>) -> Option<Violation> {
-    let is_host = |owner: &Value| {
-        owner.at(&["securityContext", "windowsOptions", "hostProcess"]).and_then(Value::as_bool) == Some(true)
-    };
+    let is_host = |owner: &Value| owner.is_true_at(&["securityContext", "windowsOptions", "hostProcess"]);
     let setters = setters(is_host(pod.spec), &container_names(pod.spec, is_host))?;
     violation("hostProcess", format!("{setters} must not set securityContext.windowsOptions.hostProcess=true"))
 }

@@ -71,7 +71,7 @@ fn pods(call: &PluginRequest<'_>) -> Vec<Value> {
             continue;
         }
         let owners = pod.items_at(&["metadata", "ownerReferences"]);
-        let controller = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
+        let controller = owners.iter().find(|owner| owner.is_true_at(&["controller"]));
         let is_repeated = controller.is_some_and(|owner| !controllers.insert(owner.str_at(&["uid"]).to_owned()));
         if is_repeated { rest.push(pod) } else { first.push(pod) }
     }
