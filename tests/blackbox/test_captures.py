@@ -120,10 +120,12 @@ class FailingCluster(http.server.BaseHTTPRequestHandler):
     """An API whose second page has expired, whose lists of Secrets break off, and which is busy once."""
 
     protocol_version = "HTTP/1.1"
+    kinds = (("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod"), ("services", "Service"))
+    busy = [True]
 
     def do_GET(self):  # noqa: N802
         path, _, query = self.path.partition("?")
-        resources = [{"name": name, "kind": kind, "namespaced": True, "verbs": ["list"]} for name, kind in self.server.kinds]
+        resources = [{"name": name, "kind": kind, "namespaced": True, "verbs": ["list"]} for name, kind in self.kinds]
         token = dict(part.partition("=")[::2] for part in query.split("&")).get("continue", "")
         item = lambda name: {"metadata": {"name": name, "namespace": "n"}}  # noqa: E731
         if path == "/api/v1/secrets":
@@ -131,8 +133,8 @@ class FailingCluster(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{")
         elif path == "/api/v1/pods":
             self.respond(410, {"kind": "Status", "code": 410, "message": "expired for good", "metadata": {}})
-        elif path == "/api/v1/services" and self.server.busy:
-            self.server.busy -= 1
+        elif path == "/api/v1/services" and self.busy:
+            self.busy.pop()
             self.respond(429, {"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 1}})
         elif path == "/api/v1/configmaps" and token == "one":
             self.respond(410, {"kind": "Status", "code": 410, "message": "expired", "metadata": {"continue": "two"}})
@@ -150,13 +152,12 @@ class FailingCluster(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, *_):
+    def log_message(self, format, *args):
         pass
 
 
 def test_what_a_failing_cluster_still_lists(launch, tmp_path, kubectl_binary):
     with launch() as server, TlsServer(server.dir, FailingCluster) as cluster:
-        cluster.busy, cluster.kinds = 1, [("configmaps", "ConfigMap"), ("secrets", "Secret"), ("pods", "Pod"), ("services", "Service")]
         (tmp_path / "config").write_text(kubeconfig(f"https://127.0.0.1:{cluster.server_address[1]}", TOKEN))
         output, notes = served(launch, f"kubeconfig:{tmp_path / 'config'}", kubectl_binary, "get", "configmaps,services", "-n", "n", "-o", "name")
         cluster.shutdown()

@@ -104,6 +104,10 @@ pub struct Flags {
     #[arg(long, conflicts_with_all = ["only", "against"])]
     pub hostile: bool,
 
+    /// Measure servers that begin with sources or follow files instead.
+    #[arg(long, conflicts_with_all = ["only", "against", "hostile", "etcd"])]
+    pub from: bool,
+
     /// Another binary, for example an older one, to which hostile requests are sent as well.
     #[arg(long, value_name = "PATH", requires = "hostile")]
     pub beside: Option<PathBuf>,

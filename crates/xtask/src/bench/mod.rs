@@ -15,6 +15,7 @@ mod process;
 mod report;
 mod row;
 mod sizes;
+mod sources;
 mod subject;
 mod upstream;
 
@@ -57,9 +58,10 @@ pub fn run(flags: &Flags) -> Result<(), String> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         // after a signal too, the servers are stopped when their handles are dropped
         let measured = async {
-            match flags.hostile {
-                true => attack_and_report(flags, &root, &binary).await,
-                false => measure_and_report(flags, &root, &binary).await,
+            match (flags.hostile, flags.from) {
+                (true, _) => attack_and_report(flags, &root, &binary).await,
+                (_, true) => report_sources(flags, &root, binary).await,
+                _ => measure_and_report(flags, &root, &binary).await,
             }
         };
         tokio::select! {
@@ -142,6 +144,20 @@ async fn attack_and_report(flags: &Flags, root: &Path, binary: &Path) -> Result<
     println!("{text}");
     if let Some(path) = &flags.out {
         report::write(path, &report::document(root, &text, sync, flags))?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+async fn report_sources(flags: &Flags, root: &Path, binary: PathBuf) -> Result<(), String> {
+    let directory = tempfile::Builder::new().prefix("pintle-bench-").tempdir();
+    let directory = directory.map_err(|error| format!("cannot make a temporary directory: {error}"))?;
+    let sync = machine::sync_time(directory.path())?;
+    let text = sources::run(flags, Launch::new(binary, directory.path().to_owned())).await?;
+    println!("{text}");
+    let place = flags.out.clone().or_else(|| (!flags.quick).then(|| root.join("benches/results/sources.md")));
+    if let Some(path) = place {
+        report::write(&path, &report::document(root, &text, sync, flags))?;
         eprintln!("written to {}", path.display());
     }
     Ok(())

@@ -19,6 +19,8 @@ pub struct Launch {
     pub etcd: Option<String>,
     /// Further flags of the server.
     pub flags: &'static [&'static str],
+    /// More of them, which are not constant.
+    pub further: Vec<String>,
     /// Descriptors that the process may have open, if they are limited.
     pub descriptors: Option<u32>,
 }
@@ -51,7 +53,7 @@ pub struct Server {
 impl Launch {
     /// A server with an embedded store.
     pub fn new(binary: PathBuf, directory: PathBuf) -> Launch {
-        Launch { binary, directory, etcd: None, flags: &[], descriptors: None }
+        Launch { binary, directory, etcd: None, flags: &[], further: vec![], descriptors: None }
     }
 
     /// The command that runs the binary.
@@ -77,6 +79,7 @@ impl Launch {
                 None => ["--storage", "embedded"],
             })
             .args(self.flags)
+            .args(&self.further)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)
