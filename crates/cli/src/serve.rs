@@ -59,7 +59,6 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
     authentication.tokens = files.tokens()?;
     let (accounts, mut key) = accounts::load(flags, credentials.directory())?;
     authentication.accounts = accounts;
-    let workspaces = workspaces(flags, &socket)?;
     let config = Config {
         descriptors: raise_descriptor_limit(),
         tls: files.tls()?,
@@ -85,7 +84,7 @@ pub fn run(flags: &Serve, given: GivenFlags) -> Result<(), String> {
         // without the default FlowSchemas, which a capture need not have, nothing would be shared in a sensible way
         priority_and_fairness: flags.enable_priority_and_fairness && flags.from.is_empty(),
         inflight_max: in_flight_max(flags),
-        workspaces,
+        workspaces: workspaces(flags, &socket)?,
         testing: flags.testing,
         progress: sets::objects(&flags.progress)?,
         capture: threads.block_on(captures::load(plan, flags.clock, &storage))?,

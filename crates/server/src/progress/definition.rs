@@ -49,7 +49,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Value>, String> {
 
 fn definitions() -> Result<Vec<Value>, Status> {
     let decoded = yaml::decode(include_bytes!("progress.yaml"));
-    let decoded = decoded.map_err(|error| Status::internal(&error.to_string()))?;
+    let decoded = decoded.map_err(|error| Status::internal(error.to_string()))?;
     Ok(decoded.value.items_at(&["items"]).to_vec())
 }
 

@@ -302,7 +302,7 @@ impl Engine {
                 Ok(Verdict::Act(effects)) => {
                     state.queue.rest(item, index);
                     if effects.change(&snapshot.object, rule) {
-                        return Some((index, effects));
+                        return Some((index, *effects));
                     }
                     state.clear(item, index);
                 }

@@ -38,8 +38,14 @@ impl std::fmt::Display for KindName {
 pub enum Relation {
     /// Their owner references name the object.
     Owned,
-    /// By their namespace, and their name or labels, as expressions over the object.
-    Chosen { namespace: Option<Program>, name: Option<Program>, selector: Option<Program> },
+    Chosen(Box<Selection>),
+}
+
+/// Related objects by their namespace, and their name or labels, as expressions over the object.
+pub struct Selection {
+    namespace: Option<Program>,
+    name: Option<Program>,
+    selector: Option<Program>,
 }
 
 /// A list of related objects.
@@ -74,7 +80,7 @@ pub struct Wait {
 
 pub enum Delay {
     Micros(i64),
-    Computed(Program),
+    Computed(Box<Program>),
 }
 
 /// An Event about the object.
@@ -151,11 +157,11 @@ impl Binding {
         let expression = |name| field(env, value, name);
         let relation = match value.get("owned").and_then(Value::as_bool) {
             Some(true) => Relation::Owned,
-            _ => Relation::Chosen {
+            _ => Relation::Chosen(Box::new(Selection {
                 namespace: expression("namespace")?,
                 name: expression("name")?,
                 selector: expression("selector")?,
-            },
+            })),
         };
         Ok(Binding { name: name.clone(), kind: KindName::of(value), relation })
     }
@@ -173,7 +179,7 @@ impl Rule {
             Some(text) => Some(Wait {
                 after: match micros(text) {
                     Some(micros) => Delay::Micros(micros),
-                    None => Delay::Computed(program(env, text).map_err(|why| format!("after: {why}"))?),
+                    None => Delay::Computed(Box::new(program(env, text).map_err(|why| format!("after: {why}"))?)),
                 },
                 since: expression("since")?,
                 jitter_micros: match value.get("jitter").and_then(Value::as_str) {
@@ -274,7 +280,8 @@ impl Plan {
 
     /// The related objects of a list that an object asks for. The error is one line.
     pub fn choose(&self, binding: &Binding, object: &Value) -> Result<Option<Choice>, String> {
-        let Relation::Chosen { namespace, name, selector } = &binding.relation else { return Ok(None) };
+        let Relation::Chosen(selection) = &binding.relation else { return Ok(None) };
+        let Selection { namespace, name, selector } = &**selection;
         let mut activation = Activation::new(&self.names);
         activation.set("object", value(object));
         let now = now();
@@ -335,7 +342,7 @@ pub enum Verdict {
         since: Option<i64>,
         due: i64,
     },
-    Act(Effects),
+    Act(Box<Effects>),
 }
 
 /// The evaluation of rules for one state of an object.
@@ -413,7 +420,7 @@ impl<'a> Evaluation<'a> {
             effects.event =
                 Some((event.kind.clone(), event.reason.clone(), message.as_str().unwrap_or_default().into()));
         }
-        Ok(Verdict::Act(effects))
+        Ok(Verdict::Act(Box::new(effects)))
     }
 
     /// The rules of the plan, by number.

@@ -76,13 +76,13 @@ async fn rules_write_what_their_expressions_say() {
             Value::from("x"),
         ),
         (
-            json!([create.clone(), {"name": "m", "merge": "{'data': {'n': string(secrets.size())}}"}]),
+            json!([(create.clone()), {"name": "m", "merge": "{'data': {'n': string(secrets.size())}}"}]),
             &["data", "n"],
             Value::from("1"),
         ),
         (
             json!([
-                create.clone(),
+                (create.clone()),
                 {"name": "p", "patch": (secret(", 'data': {'a': 'Yw=='}"))},
                 {"name": "m", "when": "secrets.size() > 0", "merge": "{'data': {'n': secrets[0].data.a}}"}
             ]),
