@@ -14,7 +14,7 @@ use server::Server;
 
 use self::api::Api;
 use self::changes::Changes;
-use self::directory::Directory;
+use self::directory::FollowedFiles;
 use self::statuses::Statuses;
 
 /// The label of objects that were applied from a file, and the annotation with its name.
@@ -64,7 +64,7 @@ impl FollowFlags {
         let changes = Changes::begin()?;
         let api = Api::new(server.local());
         let statuses = self.status_dir.clone().map(|to| Statuses::new(to, api.clone()));
-        let mut directory = Directory::new(self.filename.clone(), api, statuses);
+        let mut directory = FollowedFiles::new(self.filename.clone(), api, statuses);
         // on a worker, whose stack is that of requests
         let first = task::spawn("followed files", async move {
             let mut changes = changes;
