@@ -42,7 +42,7 @@ struct Applied {
 }
 
 /// A file as it was read last.
-struct Known {
+struct KnownFile {
     stamp: Stamp,
     /// What was reported of it; `None` if it was applied.
     problem: Option<String>,
@@ -59,21 +59,21 @@ struct Changed {
     keys: BTreeSet<Key>,
 }
 
-pub struct Directory {
+pub struct FollowedFiles {
     arguments: Vec<PathBuf>,
     api: Api,
     statuses: Option<Statuses>,
-    files: BTreeMap<PathBuf, Known>,
+    files: BTreeMap<PathBuf, KnownFile>,
     applied: BTreeMap<Key, Applied>,
     /// What was reported of the directory itself.
     problem: Option<String>,
     next: Next,
 }
 
-impl Directory {
-    pub fn new(arguments: Vec<PathBuf>, api: Api, statuses: Option<Statuses>) -> Directory {
+impl FollowedFiles {
+    pub fn new(arguments: Vec<PathBuf>, api: Api, statuses: Option<Statuses>) -> FollowedFiles {
         let (files, applied) = (BTreeMap::new(), BTreeMap::new());
-        Directory { arguments, api, statuses, files, applied, problem: None, next: Next::Change }
+        FollowedFiles { arguments, api, statuses, files, applied, problem: None, next: Next::Change }
     }
 
     /// Finds what an earlier run has applied.
@@ -273,7 +273,7 @@ impl Directory {
             None if before.is_some() => print_error(&format!("pintle: {file} is applied")),
             _ => {}
         }
-        self.files.insert(changed.file.clone(), Known { stamp, problem, gone_since: None });
+        self.files.insert(changed.file.clone(), KnownFile { stamp, problem, gone_since: None });
     }
 
     /// Deletes the objects that are gone from their files. Those of a file with a problem stay.

@@ -14,7 +14,7 @@ use server::Server;
 
 use self::api::Api;
 use self::changes::Changes;
-use self::directory::Directory;
+use self::directory::FollowedFiles;
 use self::statuses::Statuses;
 
 /// The label of objects that were applied from a file, and the annotation with its name.
@@ -25,7 +25,7 @@ const FILE_ANNOTATION: &str = "sources.pintle.dev/file";
 pub struct FollowFlags {
     /// Directory or file with manifests to apply, and to follow: an edit is applied, and what is gone from the files is deleted. May
     /// be repeated.
-    #[arg(short, long, value_name = "PATH", value_parser = followed)]
+    #[arg(short, long, value_name = "PATH")]
     pub filename: Vec<PathBuf>,
 
     /// Directory to which the statuses of the objects of -f are written, each in a file.
@@ -33,20 +33,21 @@ pub struct FollowFlags {
     pub status_dir: Option<PathBuf>,
 }
 
-/// A path that can be followed.
-fn followed(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    match std::fs::metadata(&path) {
-        _ if text == "-" => Err("stdin cannot be followed; --from reads it".to_owned()),
-        Ok(found) if found.is_dir() || found.is_file() => Ok(path),
-        Ok(_) => Err("this is neither a directory nor a file".to_owned()),
-        Err(error) => Err(error.to_string()),
+/// Fails with a one-line message if a path cannot be followed.
+fn check(path: &Path) -> Result<(), String> {
+    let failed = |why: &str| Err(format!("-f {}: {why}", path.display()));
+    match std::fs::metadata(path) {
+        _ if path == Path::new("-") => failed("stdin cannot be followed; --from reads it"),
+        Ok(found) if found.is_dir() || found.is_file() => Ok(()),
+        Ok(_) => failed("this is neither a directory nor a file"),
+        Err(error) => failed(&error.to_string()),
     }
 }
 
 impl FollowFlags {
-    /// Fails with a one-line message if statuses would be read as manifests.
+    /// Fails with a one-line message if a path cannot be followed, or statuses would be read as manifests.
     pub fn check(&self) -> Result<(), String> {
+        self.filename.iter().try_for_each(|path| check(path))?;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let Some(statuses) = self.status_dir.as_deref().map(absolute) else { return Ok(()) };
         match self.filename.iter().find(|path| statuses.starts_with(absolute(path))) {
@@ -64,7 +65,7 @@ impl FollowFlags {
         let changes = Changes::begin()?;
         let api = Api::new(server.local());
         let statuses = self.status_dir.clone().map(|to| Statuses::new(to, api.clone()));
-        let mut directory = Directory::new(self.filename.clone(), api, statuses);
+        let mut directory = FollowedFiles::new(self.filename.clone(), api, statuses);
         // on a worker, whose stack is that of requests
         let first = task::spawn("followed files", async move {
             let mut changes = changes;
