@@ -1,4 +1,4 @@
-//! What a rule writes: reads it from the values of its expressions, and writes it through the verbs.
+//! Writes what rules say, through the verbs.
 
 use std::sync::Arc;
 
@@ -9,27 +9,14 @@ use machinery::status::Reason;
 use machinery::{Status, Text, Value, json};
 use resource::{Document, Resource, Subresource, Version};
 
-use super::plan::{KindName, Rule};
-use crate::limits;
+use super::outcome::Effects;
+use super::plan::{KindName, ProgressRule};
 use crate::verbs::{self, Context, PatchKind, Request};
 
 /// The user that writes.
 pub const USER: &str = "system:pintle:progress";
 /// The field manager of what is written.
 const MANAGER: &str = "pintle-progress";
-
-/// What a rule writes.
-#[derive(Default)]
-pub struct Effects {
-    create: Vec<Value>,
-    apply: Vec<Value>,
-    patch: Vec<Value>,
-    delete: Vec<Value>,
-    merge: Option<Value>,
-    status: Option<Value>,
-    /// Type, reason and message of an Event.
-    pub event: Option<(Text, Text, Text)>,
-}
 
 /// How much a rule has written. Why the rest could not be written, in one line.
 #[derive(Default)]
@@ -40,66 +27,21 @@ pub struct Written {
     pub problem: Option<String>,
 }
 
-/// The objects of a value: one, or a list of them. The error is one line.
-fn objects(value: Value) -> Result<Vec<Value>, String> {
-    let all = match value {
-        Value::Null => vec![],
-        Value::Array(items) => items,
-        one => vec![one],
-    };
-    if all.len() > limits::PROGRESS_OBJECTS_MAX {
-        return Err(format!("{} objects are more than {}", all.len(), limits::PROGRESS_OBJECTS_MAX));
-    }
-    match all.iter().find(|object| object.str_at(&["apiVersion"]).is_empty() || object.str_at(&["kind"]).is_empty()) {
-        Some(_) => Err("an object has no apiVersion or no kind".to_owned()),
-        None => Ok(all),
-    }
-}
-
-impl Effects {
-    /// Adds the value of a field of a rule. The error is one line.
-    pub fn add(&mut self, field: &str, value: Value) -> Result<(), String> {
-        match field {
-            "create" => self.create = objects(value)?,
-            "apply" => self.apply = objects(value)?,
-            "patch" => self.patch = objects(value)?,
-            "delete" => self.delete = objects(value)?,
-            "merge" => self.merge = Some(value).filter(|value| !value.is_null()),
-            _ => self.status = Some(value).filter(|value| !value.is_null()),
-        }
-        Ok(())
-    }
-}
-
-impl Effects {
-    /// Whether the writes may change anything, as far as that can be seen from the object alone.
-    pub fn change(&self, object: &Value, rule: &Rule) -> bool {
-        let others = [&self.create, &self.apply, &self.patch, &self.delete];
-        let changes = |patch: &Option<Value>, current: &Value| {
-            patch.as_ref().is_some_and(|patch| merge_patch::apply(current.clone(), patch.clone()) != *current)
-        };
-        others.iter().any(|objects| !objects.is_empty())
-            || !rule.finalizers.is_empty()
-            || changes(&self.merge, object)
-            || changes(&self.status, object.get("status").unwrap_or(&Value::Null))
-    }
-}
-
 /// The object that a rule is for.
-pub struct Subject<'a> {
+pub struct RuleSubject<'a> {
     pub context: &'a Context,
     pub resource: &'a Arc<Resource>,
     pub version: &'a Arc<Version>,
     pub object: &'a Value,
 }
 
-impl Subject<'_> {
+impl RuleSubject<'_> {
     fn namespace(&self) -> &str {
         self.object.str_at(&["metadata", "namespace"])
     }
 
     /// Writes what a rule asks for. What is there already is not written again.
-    pub async fn write(&self, rule: &Rule, effects: Effects) -> Written {
+    pub async fn write(&self, rule: &ProgressRule, effects: Effects) -> Written {
         let mut written = Written::default();
         for object in effects.create {
             written.note(self.create(object, rule.owned).await);
@@ -203,7 +145,7 @@ impl Subject<'_> {
         for field in ["apiVersion", "kind"] {
             patch.remove_at(&[field]);
         }
-        let other = Subject { context: self.context, resource: &of.0, version: &of.1, object: &object };
+        let other = RuleSubject { context: self.context, resource: &of.0, version: &of.1, object: &object };
         other.merge(&object, patch, Subresource::None).await
     }
 

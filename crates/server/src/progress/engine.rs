@@ -16,10 +16,11 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::definition::{GROUP, PROGRESSES};
-use super::effects::{Effects, Subject, served};
-use super::plan::{Binding, Choice, Evaluation, Plan, Relation, Snapshot, Verdict, shown_now};
-use super::queue::Item;
-use super::state::{Loaded, Served, State};
+use super::effects::{RuleSubject, served};
+use super::outcome::Effects;
+use super::plan::{Binding, Evaluation, Plan, RelatedChoice, Relation, RuleVerdict, Snapshot, shown_now};
+use super::queue::WorkKey;
+use super::state::{EngineState, Loaded, Served};
 use crate::controllers::Controller;
 use crate::limits;
 use crate::verbs::Context;
@@ -27,7 +28,7 @@ use crate::verbs::Context;
 /// Moves the objects of one API on.
 #[derive(Default)]
 pub struct Engine {
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<EngineState>,
     /// Whether there is any Progress.
     has_plans: AtomicBool,
     /// Notified when the queue has an item.
@@ -85,7 +86,7 @@ impl Controller for Engine {
 }
 
 impl Engine {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, EngineState> {
         self.state.lock()
     }
 
@@ -207,7 +208,7 @@ impl Engine {
         }
         if let Some(target) = target.filter(|_| plan.problem.is_none()) {
             for path in target.collection.latest().0.keys() {
-                state.queue.add(Item { plan: plan.name.clone(), path: path.clone() });
+                state.queue.add(WorkKey { plan: plan.name.clone(), path: path.clone() });
             }
             self.work.notify_one();
         }
@@ -235,7 +236,7 @@ impl Engine {
     }
 
     /// Evaluates the rules of an object until none of them writes.
-    async fn pass(&self, context: &Arc<Context>, item: &Item) {
+    async fn pass(&self, context: &Arc<Context>, item: &WorkKey) {
         let Some(plan) = self.lock().plans.get(&item.plan).map(|loaded| loaded.plan.clone()) else { return };
         let Some((resource, version)) = served(context, &plan.target).filter(|_| plan.problem.is_none()) else {
             return;
@@ -251,7 +252,7 @@ impl Engine {
             let Some((index, effects)) = self.next(&plan, &snapshot, item, rule) else { return };
             if let Some(Ok(acting)) = plan.rules.get(index).map(|(_, rule)| rule) {
                 let object = &snapshot.object;
-                let subject = Subject { context, resource: &resource, version: &version, object };
+                let subject = RuleSubject { context, resource: &resource, version: &version, object };
                 let written = subject.write(acting, effects).await;
                 let mut state = self.lock();
                 match written.problem {
@@ -276,7 +277,7 @@ impl Engine {
     }
 
     /// The next rule that writes something, from a rule on.
-    fn next(&self, plan: &Plan, snapshot: &Snapshot, item: &Item, from: usize) -> Option<(usize, Effects)> {
+    fn next(&self, plan: &Plan, snapshot: &Snapshot, item: &WorkKey, from: usize) -> Option<(usize, Effects)> {
         let (now, now_micros) = (shown_now(), clock::now_micros());
         let mut evaluation = Evaluation::new(plan, snapshot, &now, now_micros);
         for index in from..plan.rules.len() {
@@ -291,17 +292,17 @@ impl Engine {
             let verdict = evaluation.judge(rule, seen);
             let mut state = self.lock();
             match verdict {
-                Ok(Verdict::Rest) => {
+                Ok(RuleVerdict::Rest) => {
                     state.queue.rest(item, index);
                     state.clear(item, index);
                 }
-                Ok(Verdict::Later { since, due }) => {
+                Ok(RuleVerdict::Later { since, due }) => {
                     state.queue.wait(item, index, since, due);
                     state.clear(item, index);
                 }
-                Ok(Verdict::Act(effects)) => {
+                Ok(RuleVerdict::Act(effects)) => {
                     state.queue.rest(item, index);
-                    if effects.change(&snapshot.object, rule) {
+                    if effects.change(&snapshot.object, &rule.finalizers) {
                         return Some((index, *effects));
                     }
                     state.clear(item, index);
@@ -318,7 +319,7 @@ impl Engine {
         plan: &Plan,
         (resource, version): (&Arc<Resource>, &Arc<Version>),
         stored: &Arc<Stored>,
-        item: &Item,
+        item: &WorkKey,
     ) -> Result<Snapshot, String> {
         let read = resource.read_converted(stored, version).await;
         let object = read.map_err(|status| status.message.clone())?;
@@ -340,7 +341,7 @@ impl Engine {
         plan: &Plan,
         (list, binding): (usize, &Binding),
         object: &Value,
-        item: &Item,
+        item: &WorkKey,
     ) -> Result<Vec<Value>, String> {
         let collection = &resource.collection;
         let found: Vec<Arc<Stored>> = match plan.choose(binding, object)? {
@@ -351,7 +352,7 @@ impl Engine {
             }
             Some(choice) => {
                 let namespace = choice.namespace.clone().filter(|_| resource.namespaced);
-                let choice = Choice { namespace: namespace.clone(), ..choice };
+                let choice = RelatedChoice { namespace: namespace.clone(), ..choice };
                 self.lock().choose(item, list, choice.clone());
                 match (&choice.name, namespace) {
                     (Some(name), namespace) => {

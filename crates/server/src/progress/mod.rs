@@ -6,6 +6,7 @@
 mod definition;
 mod effects;
 mod engine;
+mod outcome;
 mod plan;
 mod queue;
 mod state;

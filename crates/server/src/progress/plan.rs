@@ -7,7 +7,7 @@ use cel::{Activation, Decl, Environment, Program, Type, Val, VariableNames, from
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
 
-use super::effects::Effects;
+use super::outcome::Effects;
 use crate::limits;
 
 /// A kind in a version.
@@ -38,11 +38,11 @@ impl std::fmt::Display for KindName {
 pub enum Relation {
     /// Their owner references name the object.
     Owned,
-    Chosen(Box<Selection>),
+    Chosen(Box<RelatedSelection>),
 }
 
 /// Related objects by their namespace, and their name or labels, as expressions over the object.
-pub struct Selection {
+pub struct RelatedSelection {
     namespace: Option<Program>,
     name: Option<Program>,
     selector: Option<Program>,
@@ -57,14 +57,14 @@ pub struct Binding {
 
 /// The related objects that an object has asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct RelatedChoice {
     /// `None` for all namespaces.
     pub namespace: Option<Text>,
     pub name: Option<Text>,
     pub labels: Option<LabelSelector>,
 }
 
-impl Choice {
+impl RelatedChoice {
     pub fn has(&self, name: &str, labels: &[(Text, Text)]) -> bool {
         self.name.as_ref().is_none_or(|wanted| wanted == name)
             && self.labels.as_ref().is_none_or(|selector| selector.selects(labels))
@@ -72,7 +72,7 @@ impl Choice {
 }
 
 /// When a rule that applies acts.
-pub struct Wait {
+pub struct RuleWait {
     pub after: Delay,
     pub since: Option<Program>,
     pub jitter_micros: u64,
@@ -91,10 +91,10 @@ pub struct Report {
 }
 
 /// A rule whose expressions are right.
-pub struct Rule {
+pub struct ProgressRule {
     pub name: Text,
     when: Option<Program>,
-    pub wait: Option<Wait>,
+    pub wait: Option<RuleWait>,
     percent: f64,
     seed: i64,
     pub owned: bool,
@@ -117,7 +117,7 @@ pub struct Plan {
     names: VariableNames,
     variables: Vec<(Text, Program)>,
     /// Each with its name, and why it cannot be used if its expressions are wrong.
-    pub rules: Vec<(Text, Result<Rule, String>)>,
+    pub rules: Vec<(Text, Result<ProgressRule, String>)>,
     /// Why no rule can be used.
     pub problem: Option<String>,
 }
@@ -157,7 +157,7 @@ impl Binding {
         let expression = |name| field(env, value, name);
         let relation = match value.get("owned").and_then(Value::as_bool) {
             Some(true) => Relation::Owned,
-            _ => Relation::Chosen(Box::new(Selection {
+            _ => Relation::Chosen(Box::new(RelatedSelection {
                 namespace: expression("namespace")?,
                 name: expression("name")?,
                 selector: expression("selector")?,
@@ -167,8 +167,8 @@ impl Binding {
     }
 }
 
-impl Rule {
-    fn read(env: &Environment, value: &Value) -> Result<Rule, String> {
+impl ProgressRule {
+    fn read(env: &Environment, value: &Value) -> Result<ProgressRule, String> {
         let expression = |name| field(env, value, name);
         let mut writes = vec![];
         for name in WRITES {
@@ -176,7 +176,7 @@ impl Rule {
         }
         let wait = match value.get("after").and_then(Value::as_str) {
             None => None,
-            Some(text) => Some(Wait {
+            Some(text) => Some(RuleWait {
                 after: match micros(text) {
                     Some(micros) => Delay::Micros(micros),
                     None => Delay::Computed(Box::new(program(env, text).map_err(|why| format!("after: {why}"))?)),
@@ -198,7 +198,7 @@ impl Rule {
                 message: field(env, event, "message")?.ok_or("event: the message is missing")?,
             }),
         };
-        Ok(Rule {
+        Ok(ProgressRule {
             name: value.str_at(&["name"]).into(),
             when: match value.get("when").and_then(Value::as_str) {
                 Some(text) => Some(condition(env, text).map_err(|why| format!("when: {why}"))?),
@@ -256,7 +256,7 @@ impl Plan {
             }
             env = env.declared(&name, Decl::json());
         }
-        let rule = |value: &Value| (Text::from(value.str_at(&["name"])), Rule::read(&env, value));
+        let rule = |value: &Value| (Text::from(value.str_at(&["name"])), ProgressRule::read(&env, value));
         Plan {
             name: object.str_at(&["metadata", "name"]).into(),
             uid: object.str_at(&["metadata", "uid"]).into(),
@@ -279,9 +279,9 @@ impl Plan {
     }
 
     /// The related objects of a list that an object asks for. The error is one line.
-    pub fn choose(&self, binding: &Binding, object: &Value) -> Result<Option<Choice>, String> {
+    pub fn choose(&self, binding: &Binding, object: &Value) -> Result<Option<RelatedChoice>, String> {
         let Relation::Chosen(selection) = &binding.relation else { return Ok(None) };
-        let Selection { namespace, name, selector } = &**selection;
+        let RelatedSelection { namespace, name, selector } = &**selection;
         let mut activation = Activation::new(&self.names);
         activation.set("object", value(object));
         let now = now();
@@ -293,7 +293,7 @@ impl Plan {
             None => None,
             Some(program) => Some(match json_of(program, &mut activation)? {
                 // selects nothing, as the selector of a Service that has none
-                Value::Null => return Ok(Some(Choice { namespace, name: Some(Text::default()), labels: None })),
+                Value::Null => return Ok(Some(RelatedChoice { namespace, name: Some(Text::default()), labels: None })),
                 given if given.get("matchLabels").is_some() || given.get("matchExpressions").is_some() => {
                     LabelSelector::from_value(&given).ok_or("the selector is malformed")?
                 }
@@ -303,7 +303,7 @@ impl Plan {
                 }
             }),
         };
-        Ok(Some(Choice { namespace, name, labels }))
+        Ok(Some(RelatedChoice { namespace, name, labels }))
     }
 }
 
@@ -334,7 +334,7 @@ pub struct Snapshot {
 }
 
 /// What a rule has to do for an object.
-pub enum Verdict {
+pub enum RuleVerdict {
     /// It does not apply.
     Rest,
     /// It applies from this time on, in microseconds since 1970. `since` is when its wait has begun.
@@ -372,13 +372,13 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The verdict of a rule. `seen` is when it was first seen to apply, if it has been waiting. The error is one line.
-    pub fn judge(&mut self, rule: &'a Rule, seen: Option<i64>) -> Result<Verdict, String> {
+    pub fn judge(&mut self, rule: &'a ProgressRule, seen: Option<i64>) -> Result<RuleVerdict, String> {
         let applies = match &rule.when {
             Some(when) => self.json(when).map_err(|why| format!("when: {why}"))? == Value::Bool(true),
             None => true,
         };
         if !applies || !rule.chooses(self.object) {
-            return Ok(Verdict::Rest);
+            return Ok(RuleVerdict::Rest);
         }
         if let Some(wait) = &rule.wait {
             let after = match &wait.after {
@@ -407,7 +407,7 @@ impl<'a> Evaluation<'a> {
             let began = since.or(seen).unwrap_or(self.now_micros);
             let due = began.saturating_add(after).saturating_add(jitter);
             if due > self.now_micros {
-                return Ok(Verdict::Later { since: since.is_none().then_some(began), due });
+                return Ok(RuleVerdict::Later { since: since.is_none().then_some(began), due });
             }
         }
         let mut effects = Effects::default();
@@ -420,11 +420,11 @@ impl<'a> Evaluation<'a> {
             effects.event =
                 Some((event.kind.clone(), event.reason.clone(), message.as_str().unwrap_or_default().into()));
         }
-        Ok(Verdict::Act(Box::new(effects)))
+        Ok(RuleVerdict::Act(Box::new(effects)))
     }
 
     /// The rules of the plan, by number.
-    pub fn rule(&self, index: usize) -> Option<&'a Rule> {
+    pub fn rule(&self, index: usize) -> Option<&'a ProgressRule> {
         self.plan.rules.get(index).and_then(|(_, rule)| rule.as_ref().ok())
     }
 }

@@ -6,7 +6,7 @@ use machinery::Text;
 
 /// An object, as seen by one Progress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Item {
+pub struct WorkKey {
     pub plan: Text,
     /// `namespace/name`, or `name`.
     pub path: Text,
@@ -21,19 +21,19 @@ struct Waiting {
 
 /// The items in the order in which they came, each at most once, and those that wait for a time.
 #[derive(Default)]
-pub struct Queue {
-    ready: VecDeque<Item>,
-    queued: HashSet<Item>,
-    active: HashSet<Item>,
+pub struct WorkQueue {
+    ready: VecDeque<WorkKey>,
+    queued: HashSet<WorkKey>,
+    active: HashSet<WorkKey>,
     /// Items that have changed while they are active.
-    again: HashSet<Item>,
-    waits: HashMap<Item, HashMap<usize, Waiting>>,
-    by_time: BTreeSet<(i64, Item, usize)>,
+    again: HashSet<WorkKey>,
+    waits: HashMap<WorkKey, HashMap<usize, Waiting>>,
+    by_time: BTreeSet<(i64, WorkKey, usize)>,
 }
 
-impl Queue {
+impl WorkQueue {
     /// Adds an item, unless it is there.
-    pub fn add(&mut self, item: Item) {
+    pub fn add(&mut self, item: WorkKey) {
         if self.active.contains(&item) {
             self.again.insert(item);
         } else if self.queued.insert(item.clone()) {
@@ -41,15 +41,15 @@ impl Queue {
         }
     }
 
-    /// The next item, which is active until [`Queue::finish`].
-    pub fn take(&mut self) -> Option<Item> {
+    /// The next item, which is active until [`WorkQueue::finish`].
+    pub fn take(&mut self) -> Option<WorkKey> {
         let item = self.ready.pop_front()?;
         self.queued.remove(&item);
         self.active.insert(item.clone());
         Some(item)
     }
 
-    pub fn finish(&mut self, item: &Item) {
+    pub fn finish(&mut self, item: &WorkKey) {
         self.active.remove(item);
         if self.again.remove(item) {
             self.add(item.clone());
@@ -72,19 +72,19 @@ impl Queue {
     }
 
     /// When a waiting rule was first seen to apply.
-    pub fn seen(&self, item: &Item, rule: usize) -> Option<i64> {
+    pub fn seen(&self, item: &WorkKey, rule: usize) -> Option<i64> {
         self.waits.get(item)?.get(&rule)?.since
     }
 
     /// Lets a rule wait for a time, in microseconds since 1970.
-    pub fn wait(&mut self, item: &Item, rule: usize, since: Option<i64>, due: i64) {
+    pub fn wait(&mut self, item: &WorkKey, rule: usize, since: Option<i64>, due: i64) {
         self.rest(item, rule);
         self.waits.entry(item.clone()).or_default().insert(rule, Waiting { since, due });
         self.by_time.insert((due, item.clone(), rule));
     }
 
     /// Ends the wait of a rule.
-    pub fn rest(&mut self, item: &Item, rule: usize) {
+    pub fn rest(&mut self, item: &WorkKey, rule: usize) {
         let Some(rules) = self.waits.get_mut(item) else { return };
         if let Some(waiting) = rules.remove(&rule) {
             self.by_time.remove(&(waiting.due, item.clone(), rule));
@@ -95,7 +95,7 @@ impl Queue {
     }
 
     /// Ends the waits of an item.
-    pub fn forget(&mut self, item: &Item) {
+    pub fn forget(&mut self, item: &WorkKey) {
         for (rule, waiting) in self.waits.remove(item).into_iter().flatten() {
             self.by_time.remove(&(waiting.due, item.clone(), rule));
         }
@@ -128,13 +128,13 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn item(path: &str) -> Item {
-        Item { plan: "p".into(), path: path.into() }
+    fn item(path: &str) -> WorkKey {
+        WorkKey { plan: "p".into(), path: path.into() }
     }
 
     #[test]
     fn items_are_there_once_and_come_again_when_they_change_meanwhile() {
-        let mut queue = Queue::default();
+        let mut queue = WorkQueue::default();
         ["a", "b", "a"].into_iter().for_each(|path| queue.add(item(path)));
         let first = queue.take().unwrap();
         assert_eq!(first, item("a"));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn waits_end_at_their_time() {
-        let mut queue = Queue::default();
+        let mut queue = WorkQueue::default();
         queue.wait(&item("a"), 0, Some(1), 10);
         queue.wait(&item("b"), 0, None, 20);
         queue.wait(&item("c"), 0, None, 5);

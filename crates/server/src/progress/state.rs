@@ -6,8 +6,8 @@ use std::sync::Arc;
 use machinery::Text;
 use objects::{Event, EventKind, Key, Stored};
 
-use super::plan::{Choice, Plan, Relation};
-use super::queue::{Item, Queue};
+use super::plan::{Plan, RelatedChoice, Relation};
+use super::queue::{WorkKey, WorkQueue};
 use crate::limits;
 
 /// Group and plural of a kind that is served.
@@ -43,22 +43,22 @@ pub struct Trouble {
 }
 
 #[derive(Default)]
-pub struct State {
+pub struct EngineState {
     pub plans: BTreeMap<Text, Loaded>,
     /// Plans that are to be loaded.
     pub changed: BTreeSet<Text>,
     is_loading: bool,
-    pub queue: Queue,
+    pub queue: WorkQueue,
     /// The plans that have a part in a kind: for its objects, for lists of owned ones, and for lists of chosen ones.
-    parts: HashMap<Served, Vec<(Text, Part)>>,
+    parts: HashMap<Served, Vec<(Text, PlanPart)>>,
     /// For kinds of owned objects: their paths by the uid of the owner.
     owned: HashMap<Served, HashMap<Text, BTreeSet<Text>>>,
     /// What objects have chosen: by plan and list, namespace (empty for all), and path of the object.
-    choices: HashMap<(Text, usize), HashMap<Text, HashMap<Text, Choice>>>,
+    choices: HashMap<(Text, usize), HashMap<Text, HashMap<Text, RelatedChoice>>>,
     /// Writes by rules since the engine last had nothing to do.
-    recent: HashMap<(Item, usize), u32>,
+    recent: HashMap<(WorkKey, usize), u32>,
     /// Rules that are stopped for an object because they feed themselves.
-    stopped: BTreeSet<(Item, usize)>,
+    stopped: BTreeSet<(WorkKey, usize)>,
     /// By plan and rule.
     pub troubles: BTreeMap<(Text, usize), Trouble>,
     /// Plans whose status has changed.
@@ -67,18 +67,18 @@ pub struct State {
 
 /// The part that a plan has in a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PlanPart {
     Target,
     Owned,
     Chosen(usize),
 }
 
-impl State {
+impl EngineState {
     pub fn is_busy(&self) -> bool {
         self.is_loading || !self.changed.is_empty() || !self.queue.is_idle()
     }
 
-    /// The next plan to load, until [`State::end_loading`].
+    /// The next plan to load, until [`EngineState::end_loading`].
     pub fn begin_loading(&mut self) -> Option<Text> {
         let name = self.changed.pop_first()?;
         self.is_loading = true;
@@ -100,10 +100,10 @@ impl State {
                 self.parts.entry(served.clone()).or_default().push((name.clone(), part));
             }
         };
-        part(&loaded.target, Part::Target);
+        part(&loaded.target, PlanPart::Target);
         for (index, (binding, served)) in loaded.plan.bindings.iter().zip(&loaded.related).enumerate() {
             let is_owned = matches!(binding.relation, Relation::Owned);
-            part(served, if is_owned { Part::Owned } else { Part::Chosen(index) });
+            part(served, if is_owned { PlanPart::Owned } else { PlanPart::Chosen(index) });
         }
         self.reports.insert(name.clone());
         self.plans.insert(name, loaded);
@@ -146,7 +146,7 @@ impl State {
     }
 
     /// Notes what an object has chosen for a list.
-    pub fn choose(&mut self, item: &Item, list: usize, choice: Choice) {
+    pub fn choose(&mut self, item: &WorkKey, list: usize, choice: RelatedChoice) {
         let by_namespace = self.choices.entry((item.plan.clone(), list)).or_default();
         let namespace = choice.namespace.clone().unwrap_or_default();
         if by_namespace.get(&namespace).and_then(|chosen| chosen.get(&item.path)) == Some(&choice) {
@@ -157,7 +157,7 @@ impl State {
     }
 
     /// Forgets an object that is gone.
-    pub fn forget(&mut self, item: &Item) {
+    pub fn forget(&mut self, item: &WorkKey) {
         self.queue.forget(item);
         let Some(loaded) = self.plans.get(&item.plan) else { return };
         let lists = loaded.plan.bindings.len();
@@ -172,7 +172,7 @@ impl State {
     }
 
     /// Notes that a rule is stopped for an object.
-    pub fn trouble(&mut self, item: &Item, rule: usize, message: String) {
+    pub fn trouble(&mut self, item: &WorkKey, rule: usize, message: String) {
         let at = (item.plan.clone(), rule);
         let is_known = self.troubles.get(&at).is_some_and(|known| known.path == item.path && known.message == message);
         if !is_known {
@@ -182,7 +182,7 @@ impl State {
     }
 
     /// Notes that a rule is not stopped for an object.
-    pub fn clear(&mut self, item: &Item, rule: usize) {
+    pub fn clear(&mut self, item: &WorkKey, rule: usize) {
         let at = (item.plan.clone(), rule);
         if self.troubles.get(&at).is_some_and(|known| known.path == item.path) {
             self.troubles.remove(&at);
@@ -190,12 +190,12 @@ impl State {
         }
     }
 
-    pub fn is_stopped(&self, item: &Item, rule: usize) -> bool {
+    pub fn is_stopped(&self, item: &WorkKey, rule: usize) -> bool {
         !self.stopped.is_empty() && self.stopped.contains(&(item.clone(), rule))
     }
 
     /// Counts writes. A rule that writes again and again without the engine coming to rest is stopped for the object.
-    pub fn wrote(&mut self, item: &Item, rule: usize, writes: u64) {
+    pub fn wrote(&mut self, item: &WorkKey, rule: usize, writes: u64) {
         if let Some(count) = self.plans.get_mut(&item.plan).and_then(|loaded| loaded.writes.get_mut(rule)) {
             *count += writes;
         }
@@ -210,7 +210,7 @@ impl State {
     }
 
     /// Ends the evaluation of an item.
-    pub fn finish(&mut self, item: &Item) {
+    pub fn finish(&mut self, item: &WorkKey) {
         self.queue.finish(item);
         if self.queue.is_idle() {
             self.recent.clear();
@@ -226,8 +226,8 @@ impl State {
         let (namespace, name) = key.path.split_once('/').unwrap_or(("", &key.path));
         for (plan, part) in parts {
             match part {
-                Part::Target => found.push(Item { plan: plan.clone(), path: key.path.clone() }),
-                Part::Owned => {
+                PlanPart::Target => found.push(WorkKey { plan: plan.clone(), path: key.path.clone() }),
+                PlanPart::Owned => {
                     let Some(loaded) = self.plans.get(plan) else { continue };
                     let target = &loaded.plan.target;
                     for owner in states.iter().flatten().flat_map(|stored| &stored.meta.owners) {
@@ -237,16 +237,16 @@ impl State {
                                 true => Text::from([namespace, "/", &owner.name].concat()),
                                 false => owner.name.clone(),
                             };
-                            found.push(Item { plan: plan.clone(), path });
+                            found.push(WorkKey { plan: plan.clone(), path });
                         }
                     }
                 }
-                Part::Chosen(list) => {
+                PlanPart::Chosen(list) => {
                     let Some(by_namespace) = self.choices.get(&(plan.clone(), *list)) else { continue };
                     let places = if namespace.is_empty() { &[""][..] } else { &[namespace, ""] };
                     for (path, choice) in places.iter().filter_map(|place| by_namespace.get(*place)).flatten() {
                         if states.iter().flatten().any(|stored| choice.has(name, &stored.meta.labels)) {
-                            found.push(Item { plan: plan.clone(), path: path.clone() });
+                            found.push(WorkKey { plan: plan.clone(), path: path.clone() });
                         }
                     }
                 }

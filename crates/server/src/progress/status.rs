@@ -8,7 +8,7 @@ use machinery::{Text, Value, json};
 use super::definition::{GROUP, PROGRESSES};
 use super::effects::USER;
 use super::engine::Engine;
-use super::state::{Loaded, State};
+use super::state::{EngineState, Loaded};
 use crate::verbs::{self, Context, Subresource};
 
 impl Engine {
@@ -49,7 +49,7 @@ fn keep_transition(status: &mut Value, object: &Value) {
     }
 }
 
-impl State {
+impl EngineState {
     fn status(&self, loaded: &Loaded) -> Value {
         let (plan, number) = (&loaded.plan, |count: u64| Value::Int(i64::try_from(count).unwrap_or(i64::MAX)));
         let mut stopped = vec![];

@@ -30,7 +30,7 @@ const PLACES: [(&str, &[&str]); 8] = [
     ("Authorizer::new(", &[ASSEMBLY]),
     ("loopback.request(", &[AS_SERVER]),
     ("server_request(", &[VERBS, CONTROLLERS]),
-    ("controller_request(", &[AS_SERVER, CONTROLLERS]),
+    ("controller_request(", &[AS_SERVER, CONTROLLERS, "crates/server/src/progress/"]),
 ];
 
 fn is_in(source: &Source, places: &[&str]) -> bool {
