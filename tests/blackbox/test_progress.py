@@ -1,11 +1,13 @@
 """Progress objects: the sets with kubectl, on the clock, in workspaces, and what stops a rule."""
 
+import json
 import os
 import subprocess
 
 import pytest
 
 from pintle import eventually
+from programs import helm
 
 pytestmark = [pytest.mark.testing, pytest.mark.timeout(240)]
 
@@ -25,7 +27,7 @@ def command(launch, server, kubectl_binary):
     env = {**os.environ, "KUBECONFIG": server.kubeconfig}
 
     def done(program, *arguments, fails=False):
-        binary = {"kubectl": kubectl_binary, "pintle": launch.binary}[program]
+        binary = {"kubectl": kubectl_binary, "pintle": launch.binary}.get(program, program)
         result = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60, env=env)
         assert (result.returncode != 0) == fails, result
         return result.stderr if fails else result.stdout
@@ -65,6 +67,39 @@ def test_rollout_fails_at_its_deadline(command):
     command("pintle", "settle", "--timeout", "30s")
     command("pintle", "clock", "advance", "601s")
     assert "exceeded its progress deadline" in command("kubectl", "rollout", "status", "deployment/web", "--timeout=30s", fails=True)
+
+
+CHART = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}, annotations: {testing.pintle.dev/waiting: "{{ .Values.waiting }}"}}
+    spec: {containers: [{name: web, image: "{{ .Values.image }}"}]}
+"""
+
+
+# building helm takes minutes
+@pytest.mark.timeout(1800)
+def test_helm_waits_and_rolls_back(command, tmp_path):
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "web.yaml").write_text(CHART)
+    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: web, version: 1.0.0}")
+    (tmp_path / "values.yaml").write_text("{image: a, waiting: ''}")
+    command(helm(), "install", "web", tmp_path, "--wait", "--timeout", "30s")
+    failed = command(helm(), "upgrade", "web", tmp_path, "--atomic", "--timeout", "3s", "--set", "image=b,waiting=ImagePullBackOff", fails=True)
+    assert "rolled back due to atomic being set" in failed
+    assert command("kubectl", "get", "deployment/web", "-o", "jsonpath={.spec.template.spec.containers[0].image} {.status.availableReplicas}") == "a 2"
+    command(helm(), "uninstall", "web", "--wait", "--timeout", "30s")
+
+
+def test_unknown_fields_of_files_are_refused(launch, tmp_path):
+    (tmp_path / "maps.yaml").write_text(json.dumps(progress("maps", ("v1", "ConfigMap"), {"name": "mark", "afterwards": "1s"})))
+    done = subprocess.run([launch.binary, "run", "--progress", tmp_path / "maps.yaml", "--", "true"], capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and 'unknown field "spec.rules[0].afterwards"' in done.stderr, done
 
 
 def test_jobs_end_by_the_clock(server, command):

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,4 +106,24 @@ func TestRequests(t *testing.T) {
 		t.Fatal(response, err)
 	}
 	response.Body.Close()
+}
+
+func TestASourceIsLoadedByAFlag(t *testing.T) {
+	source, uid := t.TempDir(), "3f6d1c1a-9d6a-4d0e-8f3e-0123456789ab"
+	manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: " + uid + "}}"
+	if err := os.WriteFile(filepath.Join(source, "a.yaml"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := pintle.Start(ctx, "--from="+source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workspace, err := server.Workspace(ctx, map[string]any{"from": map[string]any{"workspace": "default"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct{ Metadata struct{ UID string } }
+	if err := workspace.Request(ctx, http.MethodGet, "/api/v1/namespaces/shop/configmaps/a", nil, &found); err != nil || found.Metadata.UID != uid {
+		t.Fatal(found, err)
+	}
 }

@@ -96,6 +96,17 @@ class PackageTest {
     }
 
     @Test
+    void aSourceIsLoadedByAFlag() throws IOException {
+        String uid = "3f6d1c1a-9d6a-4d0e-8f3e-0123456789ab";
+        Files.writeString(directory.resolve("a.yaml"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: " + uid + "}}");
+        try (Server server = Pintle.startIn("package-tests-source", "--from=" + directory);
+                Workspace workspace = server.workspace("shop", Map.of("from", Map.of("workspace", "default")))) {
+            Map<?, ?> found = workspace.request("GET", "/api/v1/namespaces/shop/configmaps/a");
+            assertEquals(uid, ((Map<?, ?>) found.get("metadata")).get("uid"));
+        }
+    }
+
+    @Test
     void manifestsAreAppliedWithTheirDefinitionsFirst() throws IOException {
         Files.writeString(directory.resolve("a-boat.yaml"), "apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: argo, "
                 + "annotations: {built: 2020-01-01T00:00:00Z}}\n---\n---\napiVersion: example.com/v1\nkind: Boat\nmetadata: {name: vasa}\n");

@@ -68,6 +68,18 @@ test('workspaces are apart, and can be forked and reset', async () => {
   await gone(server.pid);
 });
 
+test('a source is loaded by a flag', async () => {
+  const source = mkdtempSync('/tmp/pin-source-');
+  const uid = '3f6d1c1a-9d6a-4d0e-8f3e-0123456789ab';
+  writeFileSync(join(source, 'a.yaml'), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: ${uid}}}`);
+  const server = await own({ flags: [`--from=${source}`] });
+  const workspace = await server.workspace('shop', { from: { workspace: 'default' } });
+  assert.equal((await workspace.request('GET', '/api/v1/namespaces/shop/configmaps/a')).metadata.uid, uid);
+  server.stop();
+  await gone(server.pid);
+  rmSync(source, { recursive: true });
+});
+
 test('a workspace that has ended is not the next one of its name', async () => {
   const server = await own();
   const ended = await server.workspace('again', { ttl: '1h' });

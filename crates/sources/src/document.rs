@@ -94,6 +94,30 @@ impl Object {
     }
 }
 
+/// What Troubleshoot writes in place of secrets and addresses.
+const REDACTED: &[u8] = b"***HIDDEN***";
+
+/// YAML with quotes around scalars that begin with a redaction, which YAML takes for aliases. `None` if there are no such scalars.
+fn with_quoted_redactions(text: &[u8]) -> Option<Vec<u8>> {
+    let (mut quoted, mut is_changed) = (vec![], false);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let start = line.windows(REDACTED.len()).position(|part| part == REDACTED);
+        match start.map(|start| line.split_at(start)) {
+            Some((before, scalar)) if before.ends_with(b": ") || before.ends_with(b"- ") => {
+                quoted.extend([before, b"'"].concat());
+                scalar.trim_ascii_end().iter().for_each(|byte| match byte {
+                    b'\'' => quoted.extend(b"''"),
+                    byte => quoted.push(*byte),
+                });
+                quoted.extend(b"'\n");
+                is_changed = true;
+            }
+            _ => quoted.extend(line),
+        }
+    }
+    is_changed.then_some(quoted)
+}
+
 /// Changes a value to what a JSON decoder makes of its encoding: floats without a fraction become integers. Returns
 /// false if the value has more than `left` bytes.
 fn as_decoded(value: &mut Value, left: &mut usize) -> bool {
@@ -262,7 +286,13 @@ impl Document {
 
     /// The values of the document: the items of a list, or of an array, or the document itself.
     pub(crate) fn values(&self) -> Result<Vec<Value>, Undecodable> {
-        let (Decoded { mut value, .. }, _) = self.decode()?;
+        let Decoded { mut value, .. } = match self.decode() {
+            Ok((decoded, _)) => decoded,
+            Err(error) => {
+                let quoted = with_quoted_redactions(&self.text).and_then(|text| yaml::decode(&text).ok());
+                quoted.ok_or(error)?
+            }
+        };
         // client-go encodes lists without their kind
         let kind = value.str_at(&["kind"]);
         let is_list = kind.ends_with("List") || kind.is_empty();
@@ -463,6 +493,16 @@ mod tests {
         assert_eq!(types.collect::<Vec<_>>(), [("v1", "Pod"), ("v1", "X")]);
         let want = [("A", None), ("B", Some(0)), ("C", Some(1)), ("D", None)];
         assert_eq!(kinds, want.map(|(kind, item)| (kind.to_owned(), item)));
+    }
+
+    #[test]
+    fn redacted_scalars_are_text() {
+        let text = "kind: A\nip: ***HIDDEN***\nurls:\n- ***HIDDEN***:1 it's\n- tcp://***HIDDEN***:1\n";
+        let document = &documents(text)[0];
+        assert!(document.objects().is_err(), "a manifest with such a scalar is invalid");
+        let [value] = &document.values().unwrap()[..] else { panic!("one value") };
+        let want = r#"{"kind":"A","ip":"***HIDDEN***","urls":["***HIDDEN***:1 it's","tcp://***HIDDEN***:1"]}"#;
+        assert_eq!(*value, machinery::value::decode(want.as_bytes()).unwrap());
     }
 
     #[test]

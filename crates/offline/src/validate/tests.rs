@@ -149,7 +149,7 @@ error[FieldValueInvalid]: spec.length: Invalid value: 11: spec.length in body sh
 1 file, 1 object: 1 error, 0 warnings
 ";
     assert_eq!(report, want);
-    let summary = Summary { files: 1, objects: 1, errors: 1, ..Summary::default() };
+    let summary = Summary { files: 1, objects: 1, invalid: 1, errors: 1, ..Summary::default() };
     assert_eq!(outcome, Outcome { summary, is_incomplete: false });
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use machinery::{Status, Value, yaml};
+use machinery::{Status, Value, json, yaml};
 
+use super::stage;
 use crate::verbs::{self, Context, Subresource};
 
 pub const GROUP: &str = "testing.pintle.dev";
@@ -41,6 +42,12 @@ pub fn read(text: &[u8]) -> Result<Vec<Value>, String> {
         let name = document.str_at(&["metadata", "name"]);
         match (version, kind) {
             (API_VERSION, "Progress") if !name.is_empty() => objects.push(document),
+            (stage::API_VERSION, "Stage") if !name.is_empty() => {
+                let mut progress = json!({"apiVersion": API_VERSION, "kind": "Progress"});
+                progress.set_at(&["metadata", "name"], Value::from(name));
+                progress.set_at(&["spec"], stage::to_progress(&document).map_err(|why| format!("{name}: {why}"))?);
+                objects.push(progress);
+            }
             _ => return Err(format!("{kind} {name:?} of {version:?} is not a Progress of {API_VERSION} with a name")),
         }
     }

@@ -9,6 +9,7 @@ mod engine;
 mod outcome;
 mod plan;
 mod queue;
+mod stage;
 mod state;
 mod status;
 #[cfg(test)]

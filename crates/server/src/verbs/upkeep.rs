@@ -119,7 +119,8 @@ pub async fn in_turn<F: Future<Output = Result<(), Status>>>(
 async fn keep(context: &Context, kept: Upkeep, resource: &Arc<Resource>, wanted: &Value) -> Result<(), Status> {
     let (namespace, manager) = (wanted.str_at(&["metadata", "namespace"]), kept.manager);
     let request = |method: http::Method, name: &str| {
-        let path = format!("{}?fieldManager={manager}", path_of(resource, namespace, name));
+        // an unknown field is a mistake, in a default object as in a file of the user
+        let path = format!("{}?fieldManager={manager}&fieldValidation=Strict", path_of(resource, namespace, name));
         context.server_request(resource, &method, &path, Subresource::None)
     };
     let name = wanted.str_at(&["metadata", "name"]);

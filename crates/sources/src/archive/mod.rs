@@ -28,6 +28,8 @@ enum Form {
     Zstd,
     Zip,
     Tar,
+    /// A form that is not read, by its name.
+    Foreign(&'static str),
 }
 
 /// A file in an archive.
@@ -50,6 +52,9 @@ fn form(head: &[u8]) -> Option<Form> {
         [0x1f, 0x8b, ..] => Some(Form::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Form::Zstd),
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Form::Zip),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Form::Foreign("xz")),
+        [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', ..] => Some(Form::Foreign("bzip2")),
+        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Some(Form::Foreign("7z")),
         _ if head.get(257..262) == Some(b"ustar") => Some(Form::Tar),
         _ => None,
     }
@@ -90,6 +95,11 @@ impl Reading<'_> {
             }
             Some(Form::Tar) => Box::new(archive.clone()),
             Some(Form::Zip) => return self.zip(folder, archive, depth),
+            Some(Form::Foreign(name)) => {
+                return Err(io::Error::other(format!(
+                    "{name} is not read here: unpack the file first, or pack it with gzip or zstd"
+                )));
+            }
             None => return Err(io::Error::other("this is not an archive")),
         };
         let mut head = vec![];

@@ -159,4 +159,8 @@ fn hostile_archives_are_bounded_and_the_rest_is_read() {
         let (files, lines) = found("garbage", garbage);
         assert_eq!((files.len(), lines.len()), (0, 1), "{garbage:?} {lines:?}");
     }
+    for (head, name) in [(&b"\xfd7zXZ\0"[..], "xz"), (b"BZh91AY&SY", "bzip2"), (b"7z\xbc\xaf\x27\x1c", "7z")] {
+        let (_, lines) = found("other", head);
+        assert!(lines[0].contains(&format!("{name} is not read here: unpack the file first")), "{lines:?}");
+    }
 }
