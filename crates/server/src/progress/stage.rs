@@ -166,7 +166,7 @@ mod tests {
         let rule = &spec.items_at(&["rules"])[0];
         assert_eq!(rule.str_at(&["when"]), when);
         let texts = [["after", "1000ms"], ["jitter", "500ms"], ["merge", r#"{"metadata":{"finalizers":null}}"#]];
-        for [name, want] in texts.into_iter().chain([["status", r#"{"n":1,"phase":"Ready"}"#]]) {
+        for [name, want] in texts.into_iter().chain([["status", r#"{"m":1,"phase":"Ready"}"#]]) {
             assert_eq!(rule.str_at(&[name]), want, "{name}");
         }
         assert_eq!(rule.str_at(&["event", "message"]), "\"m\"");
