@@ -160,7 +160,7 @@ mod tests {
             {key: .status.phase, operator: NotIn, values: [Ready]}, {key: '.metadata.annotations["k/l"]', operator: Exists},
             {key: .metadata.deletionTimestamp, operator: DoesNotExist}]},
             delay: {durationMilliseconds: 1000, jitterDurationMilliseconds: 1500},
-            next: {event: {type: Normal, reason: R, message: m}, finalizers: {empty: true}, statusTemplate: "phase: Ready\nn: 1"}"#;
+            next: {event: {type: Normal, reason: R, message: m}, finalizers: {empty: true}, statusTemplate: "phase: Ready\nm: 1"}"#;
         let spec = converted(spec).unwrap();
         let when = r#"object.metadata.?annotations[?"x/y"].orValue('') == "1" && !(object.?status.?phase.hasValue() && string(object.?status.?phase.value()) in ["Ready"]) && object.?metadata.?annotations[?"k/l"].hasValue() && !object.?metadata.?deletionTimestamp.hasValue()"#;
         let rule = &spec.items_at(&["rules"])[0];
