@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.testing, pytest.mark.timeout(240)]
 
 PROGRESSES = "/apis/testing.pintle.dev/v1alpha1/progresses"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -132,16 +133,15 @@ def test_other_workloads(server, command):
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i", "ports": [{"name": "http", "containerPort": 80}]}]}}
     selector = {"matchLabels": {"app": "x"}}
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-    server.ok(
-        "POST",
-        "/apis/apps/v1/namespaces/default/statefulsets",
-        {
-            "metadata": {"name": "db"},
-            "spec": {"replicas": 2, "serviceName": "db", "selector": selector, "template": template, "volumeClaimTemplates": [claim]},
-        },
-    )
+    db = {"metadata": {"name": "db"}, "spec": {"replicas": 2, "serviceName": "db", "selector": selector, "template": template, "volumeClaimTemplates": [claim]}}
+    server.ok("POST", STATEFUL_SETS, db)
     command("kubectl", "rollout", "status", "statefulset/db", "--timeout=30s")
     assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.name}") == "db-0 db-1"
+    uids = command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
+    command("kubectl", "delete", "statefulset/db", "--cascade=orphan")
+    server.ok("POST", STATEFUL_SETS, db)
+    command("kubectl", "rollout", "status", "statefulset/db", "--timeout=30s")
+    assert command("kubectl", "get", "pods", "-o", "jsonpath={.items[*].metadata.uid}") == uids, "the Pods of the former one are adopted"
     command("kubectl", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data-db-0", "pvc/data-db-1", "--timeout=30s")
     server.ok("POST", "/apis/apps/v1/namespaces/default/daemonsets", {"metadata": {"name": "agent"}, "spec": {"selector": selector, "template": template}})
     command("kubectl", "rollout", "status", "daemonset/agent", "--timeout=30s")
