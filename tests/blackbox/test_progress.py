@@ -129,6 +129,14 @@ def test_jobs_end_by_the_clock(server, command):
     assert sum(job["metadata"]["name"].startswith("often-") for job in jobs) == 1
 
 
+def test_finished_jobs_are_deleted_with_their_pods(server, command):
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "short"}, "spec": {"ttlSecondsAfterFinished": 0, "template": template}}
+    server.ok("POST", "/apis/batch/v1/namespaces/default/jobs", job)
+    command("kubectl", "wait", "--for=delete", "job/short", "--timeout=30s")
+    eventually(lambda: not server.ok("GET", "/api/v1/namespaces/default/pods")["items"])
+
+
 def test_other_workloads(server, command):
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i", "ports": [{"name": "http", "containerPort": 80}]}]}}
     selector = {"matchLabels": {"app": "x"}}

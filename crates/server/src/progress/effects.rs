@@ -181,7 +181,8 @@ impl RuleSubject<'_> {
         let of = self.resource_of(&object)?;
         let object = self.completed(object, &of.0, false);
         let (namespace, name) = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
-        let mut options = Value::object();
+        // the default for Jobs, which keeps their Pods, is for old clients
+        let mut options = json!({"propagationPolicy": "Background"});
         let uid = object.str_at(&["metadata", "uid"]);
         if !uid.is_empty() {
             options.set_at(&["preconditions", "uid"], Value::from(uid));
