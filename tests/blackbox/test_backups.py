@@ -156,5 +156,6 @@ def test_failed_backups_are_reported(launch, directory):
     ],
 )
 def test_invalid_flags_are_rejected(launch, directory, flags, message):
-    done = subprocess.run([launch.binary, "serve", "--data-dir", directory / "data", "--secure-port", "0", *flags], capture_output=True, text=True, timeout=60)
+    command = [launch.binary, "serve", "--data-dir", directory / "data", "--secure-port", "0", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=directory)
     assert done.returncode != 0 and message in done.stderr, done.stderr
