@@ -249,7 +249,9 @@ impl Engine {
                 Ok(snapshot) => snapshot,
                 Err(why) => return self.lock().trouble(item, rule, why),
             };
-            let Some((index, effects)) = self.next(&plan, &snapshot, item, rule) else { return };
+            // an expression may cost as much as one of a policy, which is more than a worker may be held for
+            let next = task::blocking(|| self.next(&plan, &snapshot, item, rule));
+            let Some((index, effects)) = next else { return };
             if let Some(Ok(acting)) = plan.rules.get(index).map(|(_, rule)| rule) {
                 let object = &snapshot.object;
                 let subject = RuleSubject { context, resource: &resource, version: &version, object };
