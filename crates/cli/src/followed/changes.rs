@@ -32,7 +32,7 @@ mod linux {
         FOLLOWED_EVENTS, FOLLOWED_QUIET, FOLLOWED_QUIET_MAX, FOLLOWED_STACK_BYTES, FOLLOWED_WRITE_MAX,
     };
 
-    /// What has happened in a directory.
+    /// A change that the system has reported.
     struct Event {
         directory: i32,
         what: ReadFlags,

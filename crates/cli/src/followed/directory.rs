@@ -44,7 +44,7 @@ struct Applied {
 /// A file as it was read last.
 struct KnownFile {
     stamp: Stamp,
-    /// What was reported of it; `None` if it was applied.
+    /// The error that was reported; `None` if the file was applied.
     problem: Option<String>,
     /// When it was first found to be gone.
     gone_since: Option<Instant>,
@@ -65,7 +65,7 @@ pub struct FollowedFiles {
     statuses: Option<Statuses>,
     files: BTreeMap<PathBuf, KnownFile>,
     applied: BTreeMap<Key, Applied>,
-    /// What was reported of the directory itself.
+    /// The error of the directory that was reported.
     problem: Option<String>,
     next: Next,
 }
@@ -250,7 +250,7 @@ impl FollowedFiles {
         }
     }
 
-    /// What is wrong with an object that the server refuses.
+    /// Returns the findings for an object that the server refuses.
     fn refused(&mut self, item: &Item, status: &Status) -> Checked {
         if matches!(status.code, 429 | 503 | 504) {
             self.next = Next::After(limits::FOLLOWED_RETRY);
@@ -261,7 +261,7 @@ impl FollowedFiles {
         })
     }
 
-    /// Reports what is wrong with a file, once.
+    /// Reports the errors of a file once.
     fn report(&mut self, changed: &Changed, stamp: Stamp) {
         let file = changed.file.display();
         let before = self.files.remove(&changed.file).and_then(|known| known.problem);

@@ -1,4 +1,4 @@
-//! The objects of a file, and what is wrong with it.
+//! Reads the objects of a file, and finds its errors.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use sources::{Document, Input, Object};
 
 use crate::limits;
 
-/// What shows that a file has changed.
+/// Distinguishes versions of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     modified: (i64, i64),
@@ -52,7 +52,7 @@ impl Item {
     }
 }
 
-/// Reads the objects of a file. The error is what is wrong with it. Files of other tools have no objects.
+/// Reads the objects of a file, or returns its errors. Files of other tools have no objects.
 pub fn read(path: &Path) -> Result<Vec<Item>, Vec<Checked>> {
     let name: Arc<str> = path.to_string_lossy().into();
     let unreadable = |why: String| {
@@ -94,7 +94,7 @@ pub fn read(path: &Path) -> Result<Vec<Item>, Vec<Checked>> {
     if wrong.is_empty() { Ok(items) } else { Err(wrong) }
 }
 
-/// What is wrong, as `pintle validate` prints it.
+/// Prints findings as `pintle validate` does.
 pub fn excerpt(wrong: &[Checked]) -> String {
     let mut text = vec![];
     let style = Style { detail: findings::Detail::Errors, ..Style::default() };

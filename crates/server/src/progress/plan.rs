@@ -234,7 +234,7 @@ impl ProgressRule {
 }
 
 impl Plan {
-    /// Compiles a Progress. What is wrong with it becomes a part of the plan.
+    /// Compiles a Progress. Its errors become a part of the plan.
     pub fn compile(object: &Value) -> Plan {
         let spec = object.get("spec").unwrap_or(&Value::Null);
         let mut env = Environment::progress().declared("object", Decl::json()).declared("now", Decl::json());
@@ -333,7 +333,7 @@ pub struct Snapshot {
     pub related: HashMap<Text, Value>,
 }
 
-/// What a rule has to do for an object.
+/// Whether a rule acts on an object now.
 pub enum RuleVerdict {
     /// It does not apply.
     Rest,
