@@ -62,6 +62,19 @@ fn merge_fields(map: &mut Map, patch: Map) {
     }
 }
 
+/// Whether [`apply`] would change the document.
+pub fn changes(document: &Value, patch: &Value) -> bool {
+    let (Value::Object(map), Value::Object(fields)) = (document, patch) else {
+        let mut new = patch.clone();
+        drop_nulls(&mut new);
+        return new != *document;
+    };
+    fields.iter().any(|(name, value)| match map.get(name) {
+        None => !value.is_null(),
+        Some(current) => value.is_null() || changes(current, value),
+    })
+}
+
 /// Drops null fields of objects at any depth. Null items of arrays are kept.
 pub(super) fn drop_nulls(value: &mut Value) {
     match value {
@@ -86,10 +99,13 @@ mod tests {
             (r#"{"a":[1]}"#, r#"{"a":[null,{"b":null}]}"#, r#"{"a":[null,{}]}"#),
             (r#"{"a":{}}"#, r#"{"a":[{"b":null}]}"#, r#"{"a":[{"b":null}]}"#),
             (r#"{"a":null}"#, r#"{"a":{"b":{"c":null}}}"#, r#"{"a":{"b":{}}}"#),
+            (r#"{"a":{"b":1,"c":[1]}}"#, r#"{"a":{"c":[1]},"d":null}"#, r#"{"a":{"b":1,"c":[1]}}"#),
         ];
         for (document, patch, want) in cases {
             let value = |text: &str| decode(text.as_bytes()).expect("JSON");
             assert_eq!(apply(value(document), value(patch)).to_json(), want, "{document} {patch}");
+            assert_eq!(changes(&value(document), &value(patch)), document != want, "{document} {patch}");
+            assert!(!changes(&value(want), &value(patch)) || want.contains("null"), "{document} {patch}");
         }
     }
 

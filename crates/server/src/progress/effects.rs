@@ -151,7 +151,7 @@ impl RuleSubject<'_> {
 
     /// Merges a patch into an object of the subject's kind, unless that would change nothing.
     async fn merge(&self, object: &Value, patch: Value, through: Subresource) -> Result<u64, Status> {
-        if merge_patch::apply(object.clone(), patch.clone()) == *object {
+        if !merge_patch::changes(object, &patch) {
             return Ok(0);
         }
         let name = object.str_at(&["metadata", "name"]);

@@ -249,8 +249,7 @@ impl Engine {
                 Ok(snapshot) => snapshot,
                 Err(why) => return self.lock().trouble(item, rule, why),
             };
-            // an expression may cost as much as one of a policy, which is more than a worker may be held for
-            let next = task::blocking(|| self.next(&plan, &snapshot, item, rule));
+            let next = plan.evaluated(|| self.next(&plan, &snapshot, item, rule));
             let Some((index, effects)) = next else { return };
             if let Some(Ok(acting)) = plan.rules.get(index).map(|(_, rule)| rule) {
                 let object = &snapshot.object;

@@ -54,7 +54,7 @@ impl Effects {
     pub fn change(&self, object: &Value, finalizers: &[Text]) -> bool {
         let others = [&self.create, &self.apply, &self.patch, &self.delete];
         let changes = |patch: &Option<Value>, current: &Value| {
-            patch.as_ref().is_some_and(|patch| merge_patch::apply(current.clone(), patch.clone()) != *current)
+            patch.as_ref().is_some_and(|patch| merge_patch::changes(current, patch))
         };
         others.iter().any(|objects| !objects.is_empty())
             || !finalizers.is_empty()

@@ -1,8 +1,9 @@
 //! A Progress, compiled.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use base::clock;
+use base::{clock, task};
 use cel::{Activation, Decl, Environment, Program, Type, Val, VariableNames, from_json};
 use machinery::selector::LabelSelector;
 use machinery::{Text, Value};
@@ -120,6 +121,8 @@ pub struct Plan {
     pub rules: Vec<(Text, Result<ProgressRule, String>)>,
     /// Why no rule can be used.
     pub problem: Option<String>,
+    /// Whether an evaluation of the rules has taken longer than a worker of requests may be held for.
+    is_slow: AtomicBool,
 }
 
 /// The fields of a rule that say what it writes.
@@ -269,7 +272,22 @@ impl Plan {
             variables,
             rules: spec.items_at(&["rules"]).iter().map(rule).collect(),
             problem,
+            is_slow: AtomicBool::new(false),
         }
+    }
+
+    /// Evaluates rules: beside the workers of requests once that has taken long. To move a worker's other tasks to another thread
+    /// costs as much as most evaluations.
+    pub fn evaluated<T>(&self, evaluate: impl FnOnce() -> T) -> T {
+        if self.is_slow.load(Ordering::Relaxed) {
+            return task::blocking(evaluate);
+        }
+        let began = clock::instant();
+        let found = evaluate();
+        if began.elapsed() > limits::PROGRESS_INLINE {
+            self.is_slow.store(true, Ordering::Relaxed);
+        }
+        found
     }
 
     /// Whether the rules are for an object with this metadata.
