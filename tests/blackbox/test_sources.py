@@ -9,10 +9,12 @@ import tarfile
 
 import pytest
 
+from pintle import eventually
 from programs import ROOT
 
 pytestmark = [pytest.mark.cli, pytest.mark.timeout(120)]
 
+WORKSPACES = "/apis/workspaces.pintle.dev/v1alpha1/workspaces"
 MOMENT = "2024-05-01T10:10:00Z"
 
 
@@ -181,6 +183,57 @@ def test_the_shell_names_the_source(launch, bundle):
         env=environment,
     )
     assert done.stdout == "(bundle.tar.gz) $ \nthere\n", done
+
+
+def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
+    def create(name, *sources):
+        options = [word for source in sources for word in ("--from", str(source))]
+        command = [launch.binary, "workspace", "create", name, *options, "--kubeconfig", server.kubeconfig]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    def pod(workspace):
+        object = server.ok("GET", f"/clusters/{workspace}/api/v1/namespaces/shop/pods/web-0")
+        assert object["metadata"].pop("resourceVersion").isdigit()
+        return object
+
+    want = POD | {"metadata": {key: value for key, value in POD["metadata"].items() if key != "resourceVersion"}}
+    with launch("--workspaces") as server:
+        done = create("case", bundle)
+        assert done.returncode == 0 and done.stdout == f"{server.url}/clusters/case\n", done
+        assert done.stderr.startswith("7 objects of 7 kinds from bundle.tar.gz; 3 skipped, 2 kinds without a definition\nskipped: "), done
+        assert pod("case") == want, "neither admitted nor collected, although its owner was not captured"
+        assert server.ok("GET", "/clusters/case/apis/example.com/v1/namespaces/shop/gadgets/g")["spec"] == {"free": ["form"]}
+        # a change is undone by a reset, and the bundle can be forked again
+        server.ok("PATCH", "/clusters/case/api/v1/namespaces/shop/pods/web-0", {"metadata": {"labels": {"a": "b"}}})
+        server.ok("PATCH", f"{WORKSPACES}/case", {"spec": {"reset": "1"}})
+        eventually(lambda: server.ok("GET", f"{WORKSPACES}/case")["status"].get("reset") == "1")
+        assert pod("case") == want
+        assert server.request("POST", "/clusters/case-source/storage/objects", {"objects": []})[0] == 405, "it is sealed"
+
+        # what a request may load
+        server.ok("POST", WORKSPACES, {"metadata": {"name": "small"}, "spec": {"limits": {"bytes": 300_000}}})
+        load = "/clusters/small/storage/objects"
+        eventually(lambda: server.request("POST", load, {"objects": []})[0] == 200)
+        own = {"metadata": {"name": "t"}}
+        crd = {"metadata": {"name": "faults.testing.pintle.dev"}, "spec": {"group": "testing.pintle.dev"}}
+        big = {"metadata": {"name": "b", "namespace": "default"}, "data": {"a": "x" * 400_000}}
+        for code, group, resource, path, object in (
+            (400, "", "configmaps", "default/other", big),
+            (400, "", "config/maps", "default/b", big),
+            (403, "workspaces.pintle.dev", "workspaces", "t", own),
+            (403, "apiextensions.k8s.io", "customresourcedefinitions", "faults.testing.pintle.dev", crd),
+            (403, "", "configmaps", "default/b", big),
+        ):
+            sent = {"group": group, "resource": resource, "path": path, "object": object}
+            status, body, _ = server.request("POST", load, {"objects": [sent]})
+            assert status == code, (status, body)
+        assert server.request("POST", "/storage/objects", {"objects": []})[0] == 404, "workspaces only"
+        assert server.request("POST", load, {"objects": []}, token=server.token("reader"))[0] in (401, 403)
+
+        for sources, why in ((["case", bundle], 'write ./case for a file'), ([tmp_path / "none"], "cannot read")):
+            done = create("other", *sources)
+            assert done.returncode == 1 and why in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert server.request("GET", f"{WORKSPACES}/other-source")[0] == 404
 
 
 def test_failures_are_one_line(launch, tmp_path):

@@ -69,6 +69,8 @@ pub const SHARED_STACK_BYTES: usize = 64 << 10;
 /// Interval and number of looks at the status of a workspace, which the server writes within milliseconds; in etcd it copies first.
 pub const WORKSPACE_LOOK: Duration = Duration::from_millis(20);
 pub const WORKSPACE_LOOKS: u32 = 3000;
+/// Bytes of objects after which a request that loads a workspace is sent; with the largest object it is still smaller than a request may be.
+pub const LOAD_BYTES: usize = 1 << 20;
 /// How long the name of a template stays taken after its builder has died.
 pub const TEMPLATE_LEASE: Duration = Duration::from_secs(10);
 /// Lines of a difference that a replay prints.

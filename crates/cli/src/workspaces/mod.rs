@@ -1,6 +1,7 @@
 //! `pintle workspace`: creates, forks, resets and compares the workspaces of a running server.
 
 mod diff;
+mod source;
 mod template;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use client::{Access, JsonClient, Method};
 use machinery::{Value, json};
 
+use self::source::Origin;
 use crate::kubeconfig::Kubeconfig;
 use crate::place::RunningServer;
 use crate::runtime::block_on;
@@ -28,9 +30,11 @@ pub enum WorkspaceTask {
         /// Name of the new workspace.
         name: String,
 
-        /// Workspace to fork; "default" is the API at /. Without it, the workspace begins empty.
-        #[arg(long, value_name = "NAME")]
-        from: Option<String>,
+        /// Workspace to fork; "default" is the API at /. Or what `pintle run --from` takes: a file, directory, archive or snapshot, git:REF or
+        /// kubeconfig:FILE, whose objects are served as they are and which may be repeated; ./NAME is a file. Without it, the workspace begins
+        /// empty.
+        #[arg(long, value_name = "NAME|SOURCE")]
+        from: Vec<String>,
 
         #[command(flatten)]
         spec: WorkspaceFlags,
@@ -177,8 +181,8 @@ pub fn run(task: &WorkspaceTask) -> Result<ExitCode, String> {
                 let spec = spec_of(from.as_deref(), *ephemeral);
                 return template::run(name, spec, command, server).await;
             }
-            WorkspaceTask::Create { name, from, spec } => create(name, from.as_deref(), spec).await,
-            WorkspaceTask::Fork { source, name, spec } => create(name, Some(source), spec).await,
+            WorkspaceTask::Create { name, from, spec } => create(name, Origin::of(from)?, spec).await,
+            WorkspaceTask::Fork { source, name, spec } => create(name, Origin::Workspace(source), spec).await,
             WorkspaceTask::List { output, server } => list(*output, server).await,
             WorkspaceTask::Reset { names, server } => {
                 each(names, server, async |client, name| reset(client, name).await).await
@@ -224,13 +228,25 @@ fn spec_of(from: Option<&str>, ephemeral: bool) -> Value {
     spec
 }
 
-async fn create(name: &str, from: Option<&str>, flags: &WorkspaceFlags) -> Result<(), String> {
+async fn create(name: &str, origin: Origin<'_>, flags: &WorkspaceFlags) -> Result<(), String> {
     let mut client = connect(&flags.server).await?;
-    let mut spec = spec_of(from, flags.ephemeral);
+    let mut spec = spec_of(None, flags.ephemeral);
     for (field, text) in [("ttl", &flags.ttl), ("kubernetesVersion", &flags.kubernetes_version)] {
         if let Some(text) = text {
             spec.set_at(&[field], Value::from(text.as_str()));
         }
+    }
+    let loaded;
+    let source = match origin {
+        Origin::Empty => None,
+        Origin::Workspace(source) => Some(source),
+        Origin::Sources(from) => {
+            loaded = source::template(&mut client, name, &spec, from).await?;
+            Some(loaded.as_str())
+        }
+    };
+    if let Some(source) = source {
+        spec.set_at(&["from", "workspace"], Value::from(source));
     }
     let object = json!({"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace",
         "metadata": {"name": name}, "spec": spec});

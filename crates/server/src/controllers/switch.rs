@@ -89,6 +89,11 @@ impl Controllers {
         Controllers { chosen, event_ttl, alone, root_authority, membership, signer: None }
     }
 
+    /// The same without any controller that can be switched, and without expiry.
+    pub fn at_rest(self) -> Controllers {
+        Controllers { chosen: Controllers::none().chosen, event_ttl: std::time::Duration::ZERO, ..self }
+    }
+
     /// Whether a controller creates the ServiceAccount `default` in each namespace.
     pub fn creates_accounts(&self) -> bool {
         self.run(SERVICE_ACCOUNT)

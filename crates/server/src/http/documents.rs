@@ -176,7 +176,7 @@ fn page_not_found() -> HttpResponse {
 }
 
 /// A document in indented JSON.
-fn pretty(document: &Value, reply: &Reply) -> HttpResponse {
+pub(super) fn pretty(document: &Value, reply: &Reply) -> HttpResponse {
     reply.tree(StatusCode::OK, document, &Accepted { pretty: Some(true), ..Accepted::JSON })
 }
 

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use access::authorization::Authorized;
 use base::request::Verb;
 use base::trace::{self, Kind};
-use http::HeaderMap;
 use http::header::{ACCEPT, USER_AGENT};
+use http::{HeaderMap, Method};
 use machinery::Text;
 
 use super::chain::{Edge, HttpResponse};
+use super::documents::pretty;
+use super::load;
 use super::measure;
 use super::perform::is_served;
 use super::request_body::RequestBody;
@@ -31,6 +33,10 @@ impl Edge {
         if !authorized.info.is_resource {
             if let Some(response) = self.issuer_document(&authorized.info, headers, reply).await {
                 return response;
+            }
+            if authorized.info.path == load::PATH && authorized.info.method == Method::POST && self.is_workspace() {
+                let loaded = self.load(headers, body).await;
+                return loaded.map_or_else(|status| reply.status(&status), |done| pretty(&done, reply));
             }
             self.catch_up_for(&authorized.info.path).await;
             return self.document(&authorized.info, headers, reply).await;

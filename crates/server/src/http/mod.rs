@@ -20,6 +20,7 @@ mod intercept;
 mod interceptor;
 mod list;
 mod listener;
+mod load;
 mod measure;
 mod negotiate;
 mod open;

@@ -249,7 +249,7 @@ fn patch_kind(served: &[Media], request: &Request, headers: &HeaderMap) -> Resul
 }
 
 /// Reads the body of a request, up to [`limits::BODY_BYTES_MAX`] bytes.
-async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<Document, Status> {
+pub(super) async fn read(headers: &HeaderMap, body: RequestBody, format: Format) -> Result<Document, Status> {
     if let Some(document) = body.decoded().filter(|document| document.format == format) {
         return Ok(document);
     }

@@ -1,9 +1,8 @@
-//! Loading of captured objects into a new store, before a server opens it.
+//! Captured objects in their stored form, and their loading into a new store before a server opens it.
 
-use bytes::Bytes;
 use kinds::CATALOGUE;
 use machinery::Value;
-use objects::{Body, Key, Storage};
+use objects::{Encoded, Key, Storage};
 use resource::builtin::{BuiltIn, DEFINITION_GROUP};
 use store::{Expected, Refused, Write as Put};
 
@@ -25,15 +24,15 @@ pub enum BuiltInKind {
 
 /// An encoded object, and where it belongs.
 pub struct CapturedObject {
-    key: Key,
-    bytes: Bytes,
+    pub key: Key,
+    pub object: Encoded,
 }
 
 impl CapturedObject {
     /// Encodes an object. The path is `namespace/name`, or `name` for objects of the cluster.
     pub fn new(group: &str, plural: &str, path: &str, object: Value) -> CapturedObject {
         let key = Key { group: group.into(), plural: plural.into(), path: path.into() };
-        CapturedObject { key, bytes: Body::encode(&to_stored(object)).bytes }
+        CapturedObject { key, object: Encoded::of(&to_stored(object)) }
     }
 }
 
@@ -68,9 +67,9 @@ fn to_stored(mut object: Value) -> Value {
 
 /// Writes objects to a store without any, in their order: neither admitted, validated nor defaulted. Fails with a one-line message.
 pub async fn load(storage: &Storage, objects: impl IntoIterator<Item = CapturedObject>) -> Result<(), String> {
-    for CapturedObject { key, bytes } in objects {
+    for CapturedObject { key, object } in objects {
         let place = storage.layout.place(&key);
-        let sealed = storage.layout.seal(&place, bytes).map_err(|why| unreadable(&place, &why))?;
+        let sealed = storage.layout.seal(&place, object.body.bytes).map_err(|why| unreadable(&place, &why))?;
         let put = Put { key: place.bytes, expected: Expected::Absent, value: Some(sealed) };
         storage.store.commit(put).await.map_err(|refused| match refused {
             Refused::Conflict(_) => format!("{} is there twice", place.key.path),

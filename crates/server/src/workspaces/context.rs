@@ -16,10 +16,10 @@ use tracing::Instrument as _;
 
 use super::capacity::WorkspaceCapacity;
 use super::content::{Begun, Contents};
-use super::definition::{GROUP, PLURAL, is_of_workspaces};
+use super::definition::{GROUP, PLURAL, RunningControllers, is_of_workspaces};
 use super::manager::Workspaces;
 use super::workspace::{Opened, Workspace};
-use crate::assembly::Beginning;
+use crate::assembly::{Beginning, Blueprint};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
 use crate::testing::{self, Testing};
 use crate::verbs;
@@ -52,7 +52,14 @@ impl Workspaces {
     async fn assemble(&self, workspace: &Arc<Workspace>, begun: &Begun) -> Result<Opened, String> {
         let spec = workspace.spec();
         let empty_api = self.empty_api(spec.release.unwrap_or(begun.release)).await?;
-        let blueprint = &empty_api.blueprint;
+        let mut at_rest = None;
+        let blueprint = match spec.controllers {
+            RunningControllers::All => &empty_api.blueprint,
+            RunningControllers::None => {
+                let own = self.blueprint(empty_api.blueprint.runtime.release)?;
+                at_rest.insert(Blueprint { controllers: own.controllers.clone().at_rest(), ..own })
+            }
+        };
         let prefix = Text::from(format!("{BRANCHES}{}", workspace.name));
         let realm = Realm { name: workspace.name.clone(), path: prefix.clone(), id: workspace.uid.clone() };
         let storage = Storage { store: begun.store.clone(), layout: self.layout().clone() };

@@ -42,6 +42,7 @@ pub struct Spec {
     pub release: Option<Release>,
     /// When the workspace expires, in milliseconds since the Unix epoch.
     pub end: Option<i64>,
+    pub controllers: RunningControllers,
     /// Any text: changing it resets the workspace.
     pub reset: String,
     pub limits: Limits,
@@ -57,6 +58,16 @@ pub enum ForkPoint {
     At(Revision),
     /// What it began with. If a revision is given, the fork fails unless it is the source's.
     Origin(Option<Revision>),
+}
+
+/// The controllers that act in a workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunningControllers {
+    /// Those of the server.
+    #[default]
+    All,
+    /// None that deletes, expires or completes objects: they stay as they were captured.
+    None,
 }
 
 /// The limits of a workspace; 0 is no limit.
@@ -91,6 +102,10 @@ impl Spec {
             ephemeral: flag("ephemeral"),
             release: text(&["kubernetesVersion"]).parse().ok(),
             end: end(object),
+            controllers: match spec.str_at(&["controllers"]) {
+                "None" => RunningControllers::None,
+                _ => RunningControllers::All,
+            },
             reset: text(&["reset"]),
             limits: Limits { objects, bytes, requests_in_flight, watches, write_rate },
         }
@@ -107,13 +122,17 @@ fn limit(object: &Value, name: &str) -> usize {
 }
 
 /// Gives a new fork the limits of its source, unless its own are lower. Otherwise a user could escape the limits by
-/// forking.
+/// forking. Gives it no controllers if its source has none and it does not ask for them.
 fn prepare(resource: &Resource, new: &mut Value) {
     if resource.group != GROUP || resource.plural != PLURAL {
         return;
     }
     let source = Spec::read(new).from.and_then(|source| resource.collection.get(&source));
     let Some(source) = source.map(|stored| stored.body.to_value(stored.revision)) else { return };
+    let controllers = source.at(&["spec", "controllers"]).filter(|_| new.at(&["spec", "controllers"]).is_none());
+    if let Some(controllers) = controllers.cloned() {
+        new.set_at(&["spec", "controllers"], controllers);
+    }
     for name in LIMITS {
         let (most, own) = (limit(&source, name), limit(new, name));
         if most > 0 && (own == 0 || own > most) {

@@ -1,0 +1,87 @@
+//! Loading of captured objects into a workspace, as they are: neither admitted, validated nor defaulted.
+
+use std::sync::Arc;
+
+use base::task;
+use futures_util::future::try_join_all;
+use http::HeaderMap;
+use machinery::status::Reason;
+use machinery::{Status, Value, json, names, value};
+use objects::Objects;
+use store::Refused;
+
+use super::chain::Edge;
+use super::perform::read;
+use super::request_body::RequestBody;
+use crate::limits;
+use crate::transfer::CapturedObject;
+use crate::verbs::{Capacity, Format, Growth};
+
+/// Only workspaces have it: what is loaded is as powerful as an administrator of the API, and an owner is that in a workspace alone.
+pub const PATH: &str = "/storage/objects";
+
+/// The domain of the groups that the server defines itself. Their objects are not data of the captured cluster.
+const OWN_DOMAIN: &str = "pintle.dev";
+
+impl Edge {
+    /// Writes the objects of a request, in place of those that exist, as far as the limits of the workspace allow it. The body is
+    /// `{"objects": [{"group", "resource", "path", "object"}]}`, with paths as in an export; the result has the number of those
+    /// written.
+    pub(super) async fn load(&self, headers: &HeaderMap, body: RequestBody) -> Result<Value, Status> {
+        let document = read(headers, body, Format::Json).await?;
+        let captured = task::blocking(|| {
+            let sent = value::decode(document.bytes()).map_err(|error| Status::bad_request(error.to_string()))?;
+            sent.items_at(&["objects"]).iter().map(captured).collect::<Result<Vec<_>, _>>()
+        })?;
+        let count = captured.len();
+        // awaited together, so that they share syncs
+        try_join_all(captured.into_iter().map(|one| write(&self.context.objects, self.capacity.as_deref(), one)))
+            .await?;
+        Ok(json!({"written": (Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))}))
+    }
+}
+
+/// An object of a request. Fails if it could not be read at its path, or belongs to the server.
+fn captured(sent: &Value) -> Result<CapturedObject, Status> {
+    let [group, resource, path] = ["group", "resource", "path"].map(|field| sent.str_at(&[field]));
+    let object = sent.get("object").cloned().unwrap_or_default();
+    let (namespace, name) = path.split_once('/').unwrap_or(("", path));
+    let [own_namespace, own_name] = ["namespace", "name"].map(|field| object.str_at(&["metadata", field]));
+    let is_at_its_path = !name.is_empty()
+        && (own_namespace, own_name) == (namespace, name)
+        && (group.is_empty() || names::dns1123_subdomain(group).is_empty())
+        && names::dns1123_label(resource).is_empty()
+        && (namespace.is_empty() || names::dns1123_label(namespace).is_empty())
+        && names::path_segment(name).is_empty();
+    if !is_at_its_path {
+        return Err(Status::bad_request(format!(
+            "no object {own_namespace}/{own_name} can be at {group}/{resource}/{path}"
+        )));
+    }
+    let defines = if resource == "customresourcedefinitions" { object.str_at(&["spec", "group"]) } else { group };
+    if defines == OWN_DOMAIN || defines.ends_with(&format!(".{OWN_DOMAIN}")) {
+        return Err(Status::new(Reason::Forbidden, format!("{resource} {path:?} belongs to the server")));
+    }
+    let captured = CapturedObject::new(group, resource, path, object);
+    if captured.object.body.bytes.len() > limits::OBJECT_BYTES_MAX {
+        return Err(Status::new(Reason::RequestEntityTooLarge, format!("{resource} {path:?} is too large")));
+    }
+    Ok(captured)
+}
+
+async fn write(objects: &Arc<Objects>, capacity: Option<&dyn Capacity>, one: CapturedObject) -> Result<(), Status> {
+    let CapturedObject { key, object } = one;
+    let known = objects.collection(&key.group, &key.plural).get(&key.path);
+    if let Some(capacity) = capacity {
+        let bytes = object.body.bytes.len();
+        capacity.check(if known.is_some() { Growth::Bytes(bytes) } else { Growth::Object(bytes) })?;
+        capacity.spend(bytes)?;
+    }
+    match objects.put(&key, object, known.map(|known| known.revision)).await {
+        Ok(_) => Ok(()),
+        Err(Refused::Conflict(_)) => {
+            Err(Status::conflict(&key.group, &key.plural, &key.path, "it was written meanwhile"))
+        }
+        Err(Refused::Failed(error)) => Err(objects::failure(&error)),
+    }
+}
