@@ -8,21 +8,13 @@ use resource::{Resource, Version};
 use super::ClusterState;
 use crate::audit::AuditContext;
 
-/// The operation of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Create,
-    Update,
-    Delete,
-}
-
-impl Operation {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-        }
+machinery::text_enum! {
+    /// The operation of a write.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Operation {
+        Create = "CREATE",
+        Update = "UPDATE",
+        Delete = "DELETE",
     }
 }
 
