@@ -277,7 +277,7 @@ impl Status {
         if let Some(details) = &mut status.details {
             details.causes = errors
                 .iter()
-                .map(|e| Cause { reason: e.kind.reason().into(), message: e.message(), field: e.field.clone() })
+                .map(|e| Cause { reason: e.kind.as_str().into(), message: e.message(), field: e.field.clone() })
                 .collect();
         }
         status
