@@ -2,7 +2,7 @@
 
 use base::request::User;
 use machinery::{Map, Status, Text, Value, names};
-use resource::builtin::OwnSubresource;
+use resource::builtin::{GroupVersionKind, OwnSubresource};
 use resource::{Resource, Version};
 
 use super::ClusterState;
@@ -119,7 +119,7 @@ impl Attributes<'_> {
         let own_kind = self.resource.own_subresource(self.subresource).and_then(OwnSubresource::kind);
         let (group, version, kind) = match (self.subresource, own_kind) {
             ("scale", _) => ("autoscaling", "v1", "Scale"),
-            (_, Some(kind)) => kind,
+            (_, Some(GroupVersionKind { group, version, kind })) => (group, version, kind),
             (_, None) => (self.group().as_str(), version.name.as_str(), self.resource.kind.as_str()),
         };
         [("group", Value::from(group)), ("version", Value::from(version)), ("kind", Value::from(kind))].into()
