@@ -3,7 +3,8 @@
 use machinery::Status;
 
 /// Why something could not be done, in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     code: Option<u16>,
     reason: String,
@@ -31,11 +32,3 @@ impl Error {
         &self.reason
     }
 }
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Error {}

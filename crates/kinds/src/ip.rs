@@ -8,30 +8,21 @@ use machinery::{Release, value::quote};
 
 use resource::builtin::at::At;
 
-/// An IP family, as `spec.ipFamilies` names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    IPv4,
-    IPv6,
+machinery::text_enum! {
+    /// An IP family, as `spec.ipFamilies` names it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Family {
+        IPv4 = "IPv4",
+        IPv6 = "IPv6",
+    }
 }
 
 impl Family {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Family::IPv4 => "IPv4",
-            Family::IPv6 => "IPv6",
-        }
-    }
-
     pub fn other(self) -> Family {
         match self {
             Family::IPv4 => Family::IPv6,
             Family::IPv6 => Family::IPv4,
         }
-    }
-
-    pub fn parse(text: &str) -> Option<Family> {
-        [Family::IPv4, Family::IPv6].into_iter().find(|family| family.as_str() == text)
     }
 
     pub fn of(address: IpAddr) -> Family {

@@ -58,51 +58,36 @@ impl std::fmt::Display for FieldPath {
     }
 }
 
-/// The kind of a field error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldErrorKind {
-    /// A referenced value does not exist (`FieldValueNotFound`).
-    NotFound,
-    /// A value is missing (`FieldValueRequired`).
-    Required,
-    /// A value occurs twice (`FieldValueDuplicate`).
-    Duplicate,
-    /// A value has the wrong form (`FieldValueInvalid`).
-    Invalid,
-    /// A value is not one of the allowed ones (`FieldValueNotSupported`).
-    NotSupported,
-    /// A field must not be set (`FieldValueForbidden`).
-    Forbidden,
-    /// A value has too many bytes (`FieldValueTooLong`).
-    TooLong,
-    /// A list has too many items (`FieldValueTooMany`).
-    TooMany,
-    /// A list has too few items (`FieldValueTooFew`).
-    TooFew,
-    /// A value has the wrong type (`FieldValueTypeInvalid`).
-    TypeInvalid,
-    /// The value could not be checked (`InternalError`).
-    Internal,
+crate::text_enum! {
+    /// The kind of a field error, with the `reason` of its cause.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FieldErrorKind {
+        /// A referenced value does not exist.
+        NotFound = "FieldValueNotFound",
+        /// A value is missing.
+        Required = "FieldValueRequired",
+        /// A value occurs twice.
+        Duplicate = "FieldValueDuplicate",
+        /// A value has the wrong form.
+        Invalid = "FieldValueInvalid",
+        /// A value is not one of the allowed ones.
+        NotSupported = "FieldValueNotSupported",
+        /// A field must not be set.
+        Forbidden = "FieldValueForbidden",
+        /// A value has too many bytes.
+        TooLong = "FieldValueTooLong",
+        /// A list has too many items.
+        TooMany = "FieldValueTooMany",
+        /// A list has too few items.
+        TooFew = "FieldValueTooFew",
+        /// A value has the wrong type.
+        TypeInvalid = "FieldValueTypeInvalid",
+        /// The value could not be checked.
+        Internal = "InternalError",
+    }
 }
 
 impl FieldErrorKind {
-    /// The `reason` of the cause.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::NotFound => "FieldValueNotFound",
-            Self::Required => "FieldValueRequired",
-            Self::Duplicate => "FieldValueDuplicate",
-            Self::Invalid => "FieldValueInvalid",
-            Self::NotSupported => "FieldValueNotSupported",
-            Self::Forbidden => "FieldValueForbidden",
-            Self::TooLong => "FieldValueTooLong",
-            Self::TooMany => "FieldValueTooMany",
-            Self::TooFew => "FieldValueTooFew",
-            Self::TypeInvalid => "FieldValueTypeInvalid",
-            Self::Internal => "InternalError",
-        }
-    }
-
     fn text(self) -> &'static str {
         match self {
             Self::NotFound => "Not found",

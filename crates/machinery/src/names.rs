@@ -2,6 +2,37 @@
 //!
 //! Each rule returns its messages; a valid name has none.
 
+/// Declares an enum whose values have texts.
+#[macro_export]
+macro_rules! text_enum {
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident {
+        $($(#[$about:meta])* $variant:ident = $text:literal,)*
+    }) => {
+        $(#[$attribute])*
+        $visibility enum $name {
+            $($(#[$about])* $variant,)*
+        }
+
+        #[allow(dead_code, reason = "not every enum is listed and parsed")]
+        impl $name {
+            /// All values, in the order of their declaration.
+            $visibility const ALL: [$name; [$($text),*].len()] = [$($name::$variant),*];
+
+            /// The text of the value.
+            $visibility fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)*
+                }
+            }
+
+            /// The value with this text.
+            $visibility fn parse(text: &str) -> Option<$name> {
+                $name::ALL.into_iter().find(|value| value.as_str() == text)
+            }
+        }
+    };
+}
+
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";

@@ -5,78 +5,54 @@ use std::collections::HashSet;
 use crate::field::FieldError;
 use crate::value::{Map, Text, Value, quote};
 
-/// Why a request failed, as clients test it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// No reason, as in errors of kube-apiserver that are not API errors.
-    Unknown,
-    /// 401: the request is not authenticated.
-    Unauthorized,
-    /// 403: the user may not do this, or the object must not be changed like this.
-    Forbidden,
-    /// 404: the resource or the object does not exist.
-    NotFound,
-    /// 409: an object with this name exists.
-    AlreadyExists,
-    /// 409: the object has changed, or the request contradicts its state.
-    Conflict,
-    /// 410: the requested item is gone.
-    Gone,
-    /// 410: the resourceVersion or continue token is too old.
-    Expired,
-    /// 422: the object is invalid.
-    Invalid,
-    /// 400: the request is malformed.
-    BadRequest,
-    /// 405: the resource does not support the verb.
-    MethodNotAllowed,
-    /// 406: no acceptable media type is available.
-    NotAcceptable,
-    /// 415: the body has a media type that is not supported.
-    UnsupportedMediaType,
-    /// 413: the body or the object is too large.
-    RequestEntityTooLarge,
-    /// 429: the client should retry later.
-    TooManyRequests,
-    /// 500: the server failed.
-    InternalError,
-    /// 500: the server could not complete the request in time; the client can retry.
-    ServerTimeout,
-    /// 504: the request timed out.
-    Timeout,
-    /// 503: the server or a server behind it is not available.
-    ServiceUnavailable,
-    /// 500: a stored object cannot be read.
-    StoreReadError,
+crate::text_enum! {
+    /// Why a request failed, as clients test it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reason {
+        /// No reason, as in errors of kube-apiserver that are not API errors.
+        Unknown = "",
+        /// 401: the request is not authenticated.
+        Unauthorized = "Unauthorized",
+        /// 403: the user may not do this, or the object must not be changed like this.
+        Forbidden = "Forbidden",
+        /// 404: the resource or the object does not exist.
+        NotFound = "NotFound",
+        /// 409: an object with this name exists.
+        AlreadyExists = "AlreadyExists",
+        /// 409: the object has changed, or the request contradicts its state.
+        Conflict = "Conflict",
+        /// 410: the requested item is gone.
+        Gone = "Gone",
+        /// 410: the resourceVersion or continue token is too old.
+        Expired = "Expired",
+        /// 422: the object is invalid.
+        Invalid = "Invalid",
+        /// 400: the request is malformed.
+        BadRequest = "BadRequest",
+        /// 405: the resource does not support the verb.
+        MethodNotAllowed = "MethodNotAllowed",
+        /// 406: no acceptable media type is available.
+        NotAcceptable = "NotAcceptable",
+        /// 415: the body has a media type that is not supported.
+        UnsupportedMediaType = "UnsupportedMediaType",
+        /// 413: the body or the object is too large.
+        RequestEntityTooLarge = "RequestEntityTooLarge",
+        /// 429: the client should retry later.
+        TooManyRequests = "TooManyRequests",
+        /// 500: the server failed.
+        InternalError = "InternalError",
+        /// 500: the server could not complete the request in time; the client can retry.
+        ServerTimeout = "ServerTimeout",
+        /// 504: the request timed out.
+        Timeout = "Timeout",
+        /// 503: the server or a server behind it is not available.
+        ServiceUnavailable = "ServiceUnavailable",
+        /// 500: a stored object cannot be read.
+        StoreReadError = "StorageReadError",
+    }
 }
 
 impl Reason {
-    /// The reason as it is sent; empty for [`Reason::Unknown`].
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "",
-            Self::Unauthorized => "Unauthorized",
-            Self::Forbidden => "Forbidden",
-            Self::NotFound => "NotFound",
-            Self::AlreadyExists => "AlreadyExists",
-            Self::Conflict => "Conflict",
-            Self::Gone => "Gone",
-            Self::Expired => "Expired",
-            Self::Invalid => "Invalid",
-            Self::BadRequest => "BadRequest",
-            Self::MethodNotAllowed => "MethodNotAllowed",
-            Self::NotAcceptable => "NotAcceptable",
-            Self::UnsupportedMediaType => "UnsupportedMediaType",
-            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
-            Self::TooManyRequests => "TooManyRequests",
-            Self::InternalError => "InternalError",
-            Self::ServerTimeout => "ServerTimeout",
-            Self::Timeout => "Timeout",
-            Self::ServiceUnavailable => "ServiceUnavailable",
-            Self::StoreReadError => "StorageReadError",
-        }
-    }
-
     /// The HTTP status code.
     pub fn code(self) -> u16 {
         match self {
@@ -301,7 +277,7 @@ impl Status {
         if let Some(details) = &mut status.details {
             details.causes = errors
                 .iter()
-                .map(|e| Cause { reason: e.kind.reason().into(), message: e.message(), field: e.field.clone() })
+                .map(|e| Cause { reason: e.kind.as_str().into(), message: e.message(), field: e.field.clone() })
                 .collect();
         }
         status

@@ -9,18 +9,11 @@ use machinery::Value;
 
 use crate::program::{Node, Schema};
 
-/// Defaults would add more than [`DEFAULTED_BYTES_MAX`] to an object. Those that fit have been set.
-#[derive(Debug, PartialEq, Eq)]
+/// Defaults would add more than [`DEFAULTED_BYTES_MAX`] to an object. Those that fit have been set. The text is that of
+/// kube-apiserver, which sets all defaults, and whose etcd refuses to store the result.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("etcdserver: request is too large")]
 pub struct DefaultsTooLarge;
-
-impl std::fmt::Display for DefaultsTooLarge {
-    /// The error that clients of kube-apiserver get: it sets all defaults, and etcd refuses to store the result.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("etcdserver: request is too large")
-    }
-}
-
-impl std::error::Error for DefaultsTooLarge {}
 
 impl Schema {
     /// Sets each missing property that has a default, and replaces null by the default where null is not allowed. In the

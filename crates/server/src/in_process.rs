@@ -1,13 +1,11 @@
 //! An API without connections and controllers, for commands that need the verdict of the server. A whole server
 //! inside a program is started by `Server::start_in_process`.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use access::admission::PolicyExpression;
 use access::admission::plugins::Plugins;
-use access::audit::Audit;
 use access::authentication::ClientCertificate;
 use access::authorization::{self, AuthorizationMode};
 use base::request::{FeatureGates, User, encode_path};
@@ -21,8 +19,7 @@ use tokio::sync::watch;
 
 use crate::assembly::{Beginning, Blueprint, Outgoing};
 use crate::controllers::Controllers;
-use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, InFlightMax, RequestBody};
-use crate::limits;
+use crate::http::{Body, Client, Door, Edge, EdgeParts, Health, RequestBody};
 use crate::verbs::{self, Provenance, StandIn};
 
 /// The configuration of a server without connections.
@@ -79,22 +76,7 @@ impl InProcess {
         };
         health.watch(&context.objects);
         health.loaded();
-        let edge = Edge::new(EdgeParts {
-            compatible_minor: context.registry.release().minor() - 1,
-            context,
-            health,
-            open: door.open.clone(),
-            stop: stop.subscribe(),
-            request_timeout: limits::REQUEST_TIMEOUT,
-            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
-            flags: BTreeMap::new(),
-            audit: Arc::new(Audit::default()),
-            interceptor: None,
-            clock: None,
-            capacity: None,
-            logs: None,
-            prefix: Default::default(),
-        });
+        let edge = Edge::new(EdgeParts::new(context, health, door.open.clone(), stop.subscribe()));
         Ok(InProcess { edge: Arc::new(edge), _stop: stop })
     }
 

@@ -72,7 +72,7 @@ use verbs::Context;
 use verbs::control_plane::ControlPlane;
 pub use verbs::{Addition, Provenance, StandIn};
 use workspaces::Workspaces;
-pub use workspaces::{is_pristine, kubeconfig, workspace_of, workspaces_in};
+pub use workspaces::{WorkspaceConfig, is_pristine, kubeconfig, workspace_of, workspaces_in};
 
 /// Stack of a worker thread: values may nest 10,000 levels deep.
 pub const WORKER_STACK_BYTES: usize = base::limits::WORKER_STACK_BYTES;
@@ -193,38 +193,19 @@ impl Config {
         audit: &Arc<Audit>,
         storage: &Storage,
     ) -> Option<Arc<Workspaces>> {
-        let WorkspaceConfig { features, url, domain, names_hosts, egress } = self.workspaces.take()?;
         Some(Workspaces::new(workspaces::Parts {
+            config: self.workspaces.take()?,
             blueprint: blueprint.clone(),
-            features,
-            egress,
             health: health.clone(),
             audit: audit.clone(),
             request_timeout: self.request_timeout,
             inflight_max: self.inflight_max,
             watches_max: limits::workspace_watches_max(self.descriptors),
             compatible_minor: self.compatible_minor,
-            url,
-            domain,
-            names_hosts,
             storage: Storage { store: storage.store.clone(), layout: storage.layout.clone() },
             testing: self.testing,
         }))
     }
-}
-
-/// How workspaces are served.
-pub struct WorkspaceConfig {
-    /// The optional APIs and the feature gates of a release that a workspace emulates.
-    pub features: workspaces::Features,
-    /// The URL of the server, for the status of workspaces.
-    pub url: String,
-    /// Requests for the host `NAME.DOMAIN` are for the workspace NAME.
-    pub domain: String,
-    /// Whether kubeconfigs name that host: the certificate is valid for it.
-    pub names_hosts: bool,
-    /// The networks that workspaces may call.
-    pub egress: Egress,
 }
 
 /// Reloaded certificates, keys and tokens, for new connections and requests.

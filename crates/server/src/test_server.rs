@@ -1,11 +1,8 @@
 //! One server in process for the tests of all rooms. Its requests go through the handler chain, so that a path and a method reach
 //! what they reach over a connection.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use access::audit::Audit;
 use base::request::User;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
@@ -16,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::assembly::{Assembled, Beginning, Blueprint};
 use crate::controllers::ControllerManager;
-use crate::http::{Body, Client, Edge, EdgeParts, Health, InFlightMax, OpenCount, RequestBody};
+use crate::http::{Body, Client, Edge, EdgeParts, Health, OpenCount, RequestBody};
 use crate::in_process::Caller;
 use crate::verbs::Context;
 
@@ -76,22 +73,7 @@ impl TestServer {
 
 /// The parts of a handler chain that only its context determines.
 pub fn parts(context: Arc<Context>, health: Arc<Health>, stop: &watch::Sender<bool>) -> EdgeParts {
-    EdgeParts {
-        compatible_minor: context.registry.release().minor() - 1,
-        context,
-        health,
-        open: Arc::new(OpenCount::new()),
-        stop: stop.subscribe(),
-        request_timeout: Duration::from_secs(60),
-        inflight_max: InFlightMax { read_only: 0, mutating: 0 },
-        flags: BTreeMap::new(),
-        audit: Arc::new(Audit::default()),
-        interceptor: None,
-        clock: None,
-        capacity: None,
-        logs: None,
-        prefix: Default::default(),
-    }
+    EdgeParts::new(context, health, Arc::new(OpenCount::new()), stop.subscribe())
 }
 
 pub fn administrator() -> Arc<Client> {

@@ -12,86 +12,99 @@ pub const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
 pub const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 pub const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ResponseHeader {
-    #[prost(uint64, tag = "1")]
-    pub cluster_id: u64,
-    #[prost(int64, tag = "3")]
-    pub revision: i64,
+/// Each message with its fields: name, type, number, and the kind of encoding in prost's words.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $message:ident {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty = $number:tt ($($kind:tt)*)),* $(,)?
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub struct $message {
+            $($(#[$field_doc])* #[prost($($kind)*, tag = $number)] pub $field: $type,)*
+        }
+    )*};
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct KeyValue {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    #[prost(int64, tag = "3")]
-    pub mod_revision: i64,
-    /// How often the key was written since it was created.
-    #[prost(int64, tag = "4")]
-    pub version: i64,
-    #[prost(bytes = "bytes", tag = "5")]
-    pub value: Bytes,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct RangeRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub range_end: Bytes,
-    #[prost(int64, tag = "3")]
-    pub limit: i64,
-    #[prost(int64, tag = "4")]
-    pub revision: i64,
-    #[prost(bool, tag = "8")]
-    pub keys_only: bool,
-    #[prost(bool, tag = "9")]
-    pub count_only: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct RangeResponse {
-    #[prost(message, optional, tag = "1")]
-    pub header: Option<ResponseHeader>,
-    #[prost(message, repeated, tag = "2")]
-    pub kvs: Vec<KeyValue>,
-    #[prost(bool, tag = "3")]
-    pub more: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct PutRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub value: Bytes,
-    /// The key is deleted when this lease ends; 0 for none.
-    #[prost(int64, tag = "3")]
-    pub lease: i64,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct LeaseGrantRequest {
-    /// Seconds.
-    #[prost(int64, tag = "1")]
-    pub ttl: i64,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct LeaseGrantResponse {
-    #[prost(message, optional, tag = "1")]
-    pub header: Option<ResponseHeader>,
-    #[prost(int64, tag = "2")]
-    pub id: i64,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct DeleteRangeRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    /// Exclusive; empty for one key.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub range_end: Bytes,
+messages! {
+    ResponseHeader { cluster_id: u64 = 1 (uint64), revision: i64 = 3 (int64) }
+    KeyValue {
+        key: Bytes = 1 (bytes = "bytes"),
+        mod_revision: i64 = 3 (int64),
+        /// How often the key was written since it was created.
+        version: i64 = 4 (int64),
+        value: Bytes = 5 (bytes = "bytes"),
+    }
+    RangeRequest {
+        key: Bytes = 1 (bytes = "bytes"),
+        range_end: Bytes = 2 (bytes = "bytes"),
+        limit: i64 = 3 (int64),
+        revision: i64 = 4 (int64),
+        keys_only: bool = 8 (bool),
+        count_only: bool = 9 (bool),
+    }
+    RangeResponse {
+        header: Option<ResponseHeader> = 1 (message, optional),
+        kvs: Vec<KeyValue> = 2 (message, repeated),
+        more: bool = 3 (bool),
+    }
+    PutRequest {
+        key: Bytes = 1 (bytes = "bytes"),
+        value: Bytes = 2 (bytes = "bytes"),
+        /// The key is deleted when this lease ends; 0 for none.
+        lease: i64 = 3 (int64),
+    }
+    LeaseGrantRequest {
+        /// Seconds.
+        ttl: i64 = 1 (int64),
+    }
+    LeaseGrantResponse { header: Option<ResponseHeader> = 1 (message, optional), id: i64 = 2 (int64) }
+    DeleteRangeRequest {
+        key: Bytes = 1 (bytes = "bytes"),
+        /// Exclusive; empty for one key.
+        range_end: Bytes = 2 (bytes = "bytes"),
+    }
+    /// Of these responses, only the range that is read after a failed comparison is used.
+    ResponseOp { range: Option<RangeResponse> = 1 (message, optional) }
+    /// The comparison is always for equality, whose number is 0 and therefore not encoded.
+    Compare {
+        target: i32 = 2 (enumeration = "Target"),
+        key: Bytes = 3 (bytes = "bytes"),
+        version: Option<i64> = 4 (int64, optional),
+        mod_revision: Option<i64> = 6 (int64, optional),
+    }
+    TxnRequest {
+        compare: Vec<Compare> = 1 (message, repeated),
+        success: Vec<RequestOp> = 2 (message, repeated),
+        failure: Vec<RequestOp> = 3 (message, repeated),
+    }
+    TxnResponse {
+        header: Option<ResponseHeader> = 1 (message, optional),
+        succeeded: bool = 2 (bool),
+        responses: Vec<ResponseOp> = 3 (message, repeated),
+    }
+    CompactionRequest { revision: i64 = 1 (int64) }
+    /// A response of which only the header is read.
+    HeaderOnly { header: Option<ResponseHeader> = 1 (message, optional) }
+    StatusRequest {}
+    StatusResponse { header: Option<ResponseHeader> = 1 (message, optional), version: String = 2 (string) }
+    AuthenticateRequest { name: String = 1 (string), password: String = 2 (string) }
+    AuthenticateResponse { header: Option<ResponseHeader> = 1 (message, optional), token: String = 2 (string) }
+    WatchCreateRequest {
+        key: Bytes = 1 (bytes = "bytes"),
+        range_end: Bytes = 2 (bytes = "bytes"),
+        start_revision: i64 = 3 (int64),
+        progress_notify: bool = 4 (bool),
+    }
+    WatchProgressRequest {}
+    WatchResponse {
+        header: Option<ResponseHeader> = 1 (message, optional),
+        created: bool = 3 (bool),
+        canceled: bool = 4 (bool),
+        compact_revision: i64 = 5 (int64),
+        cancel_reason: String = 6 (string),
+        events: Vec<Event> = 11 (message, repeated),
+    }
+    Event { kind: i32 = 1 (enumeration = "EventKind"), kv: Option<KeyValue> = 2 (message, optional) }
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -114,91 +127,11 @@ pub fn operation(op: Op) -> RequestOp {
     RequestOp { op: Some(op) }
 }
 
-/// Of these responses, only the range that is read after a failed comparison is used.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ResponseOp {
-    #[prost(message, optional, tag = "1")]
-    pub range: Option<RangeResponse>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum Target {
     Version = 0,
     ModRevision = 2,
-}
-
-/// The comparison is always for equality, whose number is 0 and therefore not encoded.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Compare {
-    #[prost(enumeration = "Target", tag = "2")]
-    pub target: i32,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub key: Bytes,
-    #[prost(int64, optional, tag = "4")]
-    pub version: Option<i64>,
-    #[prost(int64, optional, tag = "6")]
-    pub mod_revision: Option<i64>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TxnRequest {
-    #[prost(message, repeated, tag = "1")]
-    pub compare: Vec<Compare>,
-    #[prost(message, repeated, tag = "2")]
-    pub success: Vec<RequestOp>,
-    #[prost(message, repeated, tag = "3")]
-    pub failure: Vec<RequestOp>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct TxnResponse {
-    #[prost(message, optional, tag = "1")]
-    pub header: Option<ResponseHeader>,
-    #[prost(bool, tag = "2")]
-    pub succeeded: bool,
-    #[prost(message, repeated, tag = "3")]
-    pub responses: Vec<ResponseOp>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct CompactionRequest {
-    #[prost(int64, tag = "1")]
-    pub revision: i64,
-}
-
-/// A response of which only the header is read.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct HeaderOnly {
-    #[prost(message, optional, tag = "1")]
-    pub header: Option<ResponseHeader>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct StatusRequest {}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct StatusResponse {
-    #[prost(message, optional, tag = "1")]
-    pub header: Option<ResponseHeader>,
-    #[prost(string, tag = "2")]
-    pub version: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct AuthenticateRequest {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    pub password: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct AuthenticateResponse {
-    #[prost(message, optional, tag = "1")]
-    pub header: Option<ResponseHeader>,
-    #[prost(string, tag = "2")]
-    pub token: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -215,50 +148,11 @@ pub enum WatchAction {
     Progress(WatchProgressRequest),
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct WatchCreateRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub range_end: Bytes,
-    #[prost(int64, tag = "3")]
-    pub start_revision: i64,
-    #[prost(bool, tag = "4")]
-    pub progress_notify: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct WatchProgressRequest {}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct WatchResponse {
-    #[prost(message, optional, tag = "1")]
-    pub header: Option<ResponseHeader>,
-    #[prost(bool, tag = "3")]
-    pub created: bool,
-    #[prost(bool, tag = "4")]
-    pub canceled: bool,
-    #[prost(int64, tag = "5")]
-    pub compact_revision: i64,
-    #[prost(string, tag = "6")]
-    pub cancel_reason: String,
-    #[prost(message, repeated, tag = "11")]
-    pub events: Vec<Event>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum EventKind {
     Put = 0,
     Delete = 1,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Event {
-    #[prost(enumeration = "EventKind", tag = "1")]
-    pub kind: i32,
-    #[prost(message, optional, tag = "2")]
-    pub kv: Option<KeyValue>,
 }
 
 /// Anything that can be sent.

@@ -69,17 +69,22 @@ pub enum Refused {
 }
 
 /// Why an engine cannot serve a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// History before this revision is gone.
+    #[error("history up to revision {0} has been compacted")]
     Compacted(Revision),
     /// The store takes no more writes; the text names the failure.
+    #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// The store has no space for more; the text is for users of the API, too.
+    #[error("{0}")]
     Full(&'static str),
     /// Stored data fails its checksum or is missing; the text names the file.
+    #[error("the store is corrupt: {0}")]
     Corrupt(String),
     /// An import into the store was not completed; the text names the remedy.
+    #[error("{0}")]
     Unfinished(String),
 }
 
@@ -94,20 +99,6 @@ impl StoreError {
         }
     }
 }
-
-impl std::fmt::Display for StoreError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Compacted(revision) => write!(f, "history up to revision {revision} has been compacted"),
-            Self::Unavailable(why) => write!(f, "the store is unavailable: {why}"),
-            Self::Full(why) => f.write_str(why),
-            Self::Corrupt(why) => write!(f, "the store is corrupt: {why}"),
-            Self::Unfinished(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 /// Changes delivered to a follower together, by rising revision. They are complete up to `revision`. Changes of one
 /// transaction have the same revision and are delivered together. A batch without changes only raises the revision.

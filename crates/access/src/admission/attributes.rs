@@ -2,27 +2,19 @@
 
 use base::request::User;
 use machinery::{Map, Status, Text, Value, names};
-use resource::builtin::OwnSubresource;
+use resource::builtin::{GroupVersionKind, OwnSubresource};
 use resource::{Resource, Version};
 
 use super::ClusterState;
 use crate::audit::AuditContext;
 
-/// The operation of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Create,
-    Update,
-    Delete,
-}
-
-impl Operation {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-        }
+machinery::text_enum! {
+    /// The operation of a write.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Operation {
+        Create = "CREATE",
+        Update = "UPDATE",
+        Delete = "DELETE",
     }
 }
 
@@ -127,7 +119,7 @@ impl Attributes<'_> {
         let own_kind = self.resource.own_subresource(self.subresource).and_then(OwnSubresource::kind);
         let (group, version, kind) = match (self.subresource, own_kind) {
             ("scale", _) => ("autoscaling", "v1", "Scale"),
-            (_, Some(kind)) => kind,
+            (_, Some(GroupVersionKind { group, version, kind })) => (group, version, kind),
             (_, None) => (self.group().as_str(), version.name.as_str(), self.resource.kind.as_str()),
         };
         [("group", Value::from(group)), ("version", Value::from(version)), ("kind", Value::from(kind))].into()

@@ -8,54 +8,26 @@ use machinery::{Map, Text, Value, time};
 
 use crate::limits;
 
-/// Detail of the events of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    #[default]
-    None,
-    Metadata,
-    Request,
-    RequestResponse,
-}
-
-impl Level {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::None => "None",
-            Level::Metadata => "Metadata",
-            Level::Request => "Request",
-            Level::RequestResponse => "RequestResponse",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Level> {
-        [Level::None, Level::Metadata, Level::Request, Level::RequestResponse].into_iter().find(|l| l.as_str() == text)
+machinery::text_enum! {
+    /// Detail of the events of a request.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Level {
+        #[default]
+        None = "None",
+        Metadata = "Metadata",
+        Request = "Request",
+        RequestResponse = "RequestResponse",
     }
 }
 
-/// The stage of a request at which an event is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    RequestReceived,
-    ResponseStarted,
-    ResponseComplete,
-    Panic,
-}
-
-impl Stage {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::RequestReceived => "RequestReceived",
-            Stage::ResponseStarted => "ResponseStarted",
-            Stage::ResponseComplete => "ResponseComplete",
-            Stage::Panic => "Panic",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Stage> {
-        [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete, Stage::Panic]
-            .into_iter()
-            .find(|stage| stage.as_str() == text)
+machinery::text_enum! {
+    /// The stage of a request at which an event is recorded.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Stage {
+        RequestReceived = "RequestReceived",
+        ResponseStarted = "ResponseStarted",
+        ResponseComplete = "ResponseComplete",
+        Panic = "Panic",
     }
 }
 

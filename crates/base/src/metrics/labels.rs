@@ -62,73 +62,37 @@ labels! {
         pub series: Series,
     }
 
-    pub struct RequestLabels {
-        pub code: u16,
-        #[prometheus(flatten)]
-        pub of: DrySeries,
-    }
+    pub struct RequestLabels { pub code: u16, #[prometheus(flatten)] pub of: DrySeries }
 
-    pub struct Terminated {
-        pub code: u16,
-        #[prometheus(flatten)]
-        pub series: Series,
-    }
+    pub struct Terminated { pub code: u16, #[prometheus(flatten)] pub series: Series }
 
     /// The audit level of requests.
-    pub struct AuditLevel {
-        pub level: &'static str,
-    }
+    pub struct AuditLevel { pub level: &'static str }
 
     /// The audit backend: `log` or `webhook`.
-    pub struct AuditPlugin {
-        pub plugin: &'static str,
-    }
+    pub struct AuditPlugin { pub plugin: &'static str }
 
     /// A priority level, and the FlowSchema that assigned the request to it.
-    pub struct FlowLevel {
-        pub priority_level: Label,
-        pub flow_schema: Label,
-    }
+    pub struct FlowLevel { pub priority_level: Label, pub flow_schema: Label }
 
     /// `mutating` or `readOnly`.
-    pub struct RequestKind {
-        pub request_kind: &'static str,
-    }
+    pub struct RequestKind { pub request_kind: &'static str }
 
-    pub struct GroupVersionResource {
-        pub group: Label,
-        pub version: Label,
-        pub resource: Label,
-    }
+    pub struct GroupVersionResource { pub group: Label, pub version: Label, pub resource: Label }
 
-    pub struct GroupResource {
-        pub group: Label,
-        pub resource: Label,
-    }
+    pub struct GroupResource { pub group: Label, pub resource: Label }
 
     /// Labels of lists: the resource, and the index used, which is always empty.
-    pub struct Listed {
-        pub index: &'static str,
-        #[prometheus(flatten)]
-        pub of: GroupResource,
-    }
+    pub struct Listed { pub index: &'static str, #[prometheus(flatten)] pub of: GroupResource }
 
     /// `plural.group`.
-    pub struct StoredResource {
-        pub resource: Label,
-    }
+    pub struct StoredResource { pub resource: Label }
 
     /// A write to the store: `create`, `update` or `delete`.
-    pub struct StoreOperation {
-        pub operation: &'static str,
-        pub group: Label,
-        pub resource: Label,
-    }
+    pub struct StoreOperation { pub operation: &'static str, pub group: Label, pub resource: Label }
 
     /// `success` or `failure`; of authorization `allowed`, `denied`.
-    pub struct AttemptResult {
-        pub result: &'static str,
-    }
+    pub struct AttemptResult { pub result: &'static str }
 
     /// Labels of an impersonation attempt, or of one of its authorization checks: the mode, which is `legacy` for the verb
     /// `impersonate` and empty if all modes denied.
@@ -149,11 +113,7 @@ labels! {
     }
 
     /// Labels of a webhook call: the code of its rejection or of the failed call, 200 if it admitted the write.
-    pub struct WebhookResponse {
-        pub code: u16,
-        #[prometheus(flatten)]
-        pub call: WebhookCall,
-    }
+    pub struct WebhookResponse { pub code: u16, #[prometheus(flatten)] pub call: WebhookCall }
 
     pub struct WebhookRejection {
         pub name: Label,
@@ -164,10 +124,7 @@ labels! {
         pub rejection_code: u16,
     }
 
-    pub struct WebhookName {
-        pub name: Label,
-        pub r#type: &'static str,
-    }
+    pub struct WebhookName { pub name: Label, pub r#type: &'static str }
 
     /// Labels of all admission plugins of one type.
     pub struct AdmissionStep {
@@ -179,11 +136,7 @@ labels! {
     }
 
     /// Labels of one admission plugin.
-    pub struct AdmissionController {
-        pub name: &'static str,
-        #[prometheus(flatten)]
-        pub step: AdmissionStep,
-    }
+    pub struct AdmissionController { pub name: &'static str, #[prometheus(flatten)] pub step: AdmissionStep }
 
     /// A deprecated version that was requested.
     pub struct DeprecatedApi {
@@ -196,54 +149,31 @@ labels! {
     }
 
     /// The resource of a watch with initial events.
-    pub struct WatchList {
-        pub group: Label,
-        pub version: Label,
-        pub resource: Label,
-        pub scope: &'static str,
-    }
+    pub struct WatchList { pub group: Label, pub version: Label, pub resource: Label, pub scope: &'static str }
 
     /// `Ignore`, `Warn` or `Strict`.
-    pub struct FieldValidationMode {
-        pub field_validation: &'static str,
-    }
+    pub struct FieldValidationMode { pub field_validation: &'static str }
 
     /// The kind of a user; names would make too many series.
-    pub struct Username {
-        pub username: &'static str,
-    }
+    pub struct Username { pub username: &'static str }
 
     /// A certificate of the server.
-    pub struct CertificateName {
-        pub name: &'static str,
-    }
+    pub struct CertificateName { pub name: &'static str }
 
     /// An APIService.
-    pub struct ApiService {
-        pub name: Label,
-    }
+    pub struct ApiService { pub name: Label }
 
     /// An APIService, and why it is not available.
-    pub struct Unavailable {
-        pub name: Label,
-        pub reason: &'static str,
-    }
+    pub struct Unavailable { pub name: Label, pub reason: &'static str }
 
     /// The queue of a controller.
-    pub struct QueueName {
-        pub name: &'static str,
-    }
+    pub struct QueueName { pub name: &'static str }
 
     /// The store; there is only one.
-    pub struct StorageCluster {
-        pub storage_cluster_id: &'static str,
-    }
+    pub struct StorageCluster { pub storage_cluster_id: &'static str }
 
     /// A feature gate and its stage.
-    pub struct Feature {
-        pub name: &'static str,
-        pub stage: &'static str,
-    }
+    pub struct Feature { pub name: &'static str, pub stage: &'static str }
 
     /// What `/version` says about the binary.
     pub struct BuildInfo {

@@ -11,89 +11,35 @@ const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 const SERVICE: &str = "apiserver";
 const SCOPE: &str = "k8s.io/component-base/tracing";
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ExportRequest {
-    #[prost(message, repeated, tag = "1")]
-    pub resource_spans: Vec<ResourceSpans>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ExportResponse {}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ResourceSpans {
-    #[prost(message, optional, tag = "1")]
-    pub resource: Option<Resource>,
-    #[prost(message, repeated, tag = "2")]
-    pub scope_spans: Vec<ScopeSpans>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Resource {
-    #[prost(message, repeated, tag = "1")]
-    pub attributes: Vec<KeyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct ScopeSpans {
-    #[prost(message, optional, tag = "1")]
-    pub scope: Option<Scope>,
-    #[prost(message, repeated, tag = "2")]
-    pub spans: Vec<Encoded>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Scope {
-    #[prost(string, tag = "1")]
-    pub name: String,
-}
-
-/// A finished span.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Encoded {
-    #[prost(bytes = "vec", tag = "1")]
-    pub trace_id: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub span_id: Vec<u8>,
-    #[prost(bytes = "vec", tag = "4")]
-    pub parent_span_id: Vec<u8>,
-    #[prost(string, tag = "5")]
-    pub name: String,
-    #[prost(int32, tag = "6")]
-    pub kind: i32,
-    #[prost(fixed64, tag = "7")]
-    pub start_time_unix_nano: u64,
-    #[prost(fixed64, tag = "8")]
-    pub end_time_unix_nano: u64,
-    #[prost(message, repeated, tag = "9")]
-    pub attributes: Vec<KeyValue>,
-    #[prost(message, repeated, tag = "13")]
-    pub links: Vec<Link>,
-    #[prost(message, optional, tag = "15")]
-    pub status: Option<SpanStatus>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Link {
-    #[prost(bytes = "vec", tag = "1")]
-    pub trace_id: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub span_id: Vec<u8>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SpanStatus {
-    /// 2 for an error.
-    #[prost(int32, tag = "3")]
-    pub code: i32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct KeyValue {
-    #[prost(string, tag = "1")]
-    pub key: String,
-    #[prost(message, optional, tag = "2")]
-    pub value: Option<AnyValue>,
+machinery::messages! {
+    ExportRequest { resource_spans: Vec<ResourceSpans> = 1 (message, repeated) }
+    ExportResponse {}
+    ResourceSpans {
+        resource: Option<Resource> = 1 (message, optional),
+        scope_spans: Vec<ScopeSpans> = 2 (message, repeated),
+    }
+    Resource { attributes: Vec<KeyValue> = 1 (message, repeated) }
+    ScopeSpans { scope: Option<Scope> = 1 (message, optional), spans: Vec<Encoded> = 2 (message, repeated) }
+    Scope { name: String = 1 (string) }
+    /// A finished span.
+    Encoded {
+        trace_id: Vec<u8> = 1 (bytes = "vec"),
+        span_id: Vec<u8> = 2 (bytes = "vec"),
+        parent_span_id: Vec<u8> = 4 (bytes = "vec"),
+        name: String = 5 (string),
+        kind: i32 = 6 (int32),
+        start_time_unix_nano: u64 = 7 (fixed64),
+        end_time_unix_nano: u64 = 8 (fixed64),
+        attributes: Vec<KeyValue> = 9 (message, repeated),
+        links: Vec<Link> = 13 (message, repeated),
+        status: Option<SpanStatus> = 15 (message, optional),
+    }
+    Link { trace_id: Vec<u8> = 1 (bytes = "vec"), span_id: Vec<u8> = 2 (bytes = "vec") }
+    SpanStatus {
+        /// 2 for an error.
+        code: i32 = 3 (int32),
+    }
+    KeyValue { key: String = 1 (string), value: Option<AnyValue> = 2 (message, optional) }
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -26,11 +26,6 @@ pub fn path<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(authorizer.next(CheckStep::Path, |check| check.path = path))
 }
 
-pub fn group<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let (authorizer, [group]) = parts(args)?;
-    Ok(authorizer.next(CheckStep::Group, |check| check.group = group))
-}
-
 pub fn service_account<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (authorizer, [namespace, name]) = parts(args)?;
     if !machinery::names::dns1123_label(&namespace).is_empty() {
@@ -42,30 +37,20 @@ pub fn service_account<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(authorizer.next(CheckStep::Authorizer, |check| check.service_account = Some((namespace, name))))
 }
 
-pub fn resource<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let (group, [resource]) = parts(args)?;
-    Ok(group.next(CheckStep::Resource, |check| check.resource = resource))
+/// The check with one more text.
+fn with<'a>(args: &[Val<'a>], step: CheckStep, set: fn(&mut Check, Text)) -> Result<Val<'a>> {
+    let (receiver, [text]) = parts(args)?;
+    Ok(receiver.next(step, |check| set(check, text)))
 }
 
-pub fn subresource<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let (resource, [subresource]) = parts(args)?;
-    Ok(resource.next(CheckStep::Resource, |check| check.subresource = subresource))
-}
-
-pub fn namespace<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let (resource, [namespace]) = parts(args)?;
-    Ok(resource.next(CheckStep::Resource, |check| check.namespace = namespace))
-}
-
-pub fn name<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let (resource, [name]) = parts(args)?;
-    Ok(resource.next(CheckStep::Resource, |check| check.name = name))
-}
-
-/// Accepts a selector and ignores it: authorizers without support for selectors, such as RBAC, decide about all objects.
-pub fn selector<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let (resource, [_selector]) = parts(args)?;
-    Ok(resource.next(CheckStep::Resource, |_| {}))
+overloads! {
+    group: args => with(args, CheckStep::Group, |check, group| check.group = group);
+    resource: args => with(args, CheckStep::Resource, |check, resource| check.resource = resource);
+    subresource: args => with(args, CheckStep::Resource, |check, subresource| check.subresource = subresource);
+    namespace: args => with(args, CheckStep::Resource, |check, namespace| check.namespace = namespace);
+    name: args => with(args, CheckStep::Resource, |check, name| check.name = name);
+    /// Accepts a selector and ignores it: authorizers without support for selectors, such as RBAC, decide about all objects.
+    selector: args => with(args, CheckStep::Resource, |_, _| {});
 }
 
 pub fn check<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -81,20 +66,11 @@ fn decision<'v>(args: &'v [Val<'_>]) -> Result<&'v Decision> {
     Ok(decision)
 }
 
-pub fn allowed<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(decision(args)?.allowed))
-}
-
-pub fn reason<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::string(&decision(args)?.reason))
-}
-
-pub fn error<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::string(&decision(args)?.error))
-}
-
-pub fn errored<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(!decision(args)?.error.is_empty()))
+overloads! {
+    allowed: args => Ok(Val::Bool(decision(args)?.allowed));
+    reason: args => Ok(Val::string(&decision(args)?.reason));
+    error: args => Ok(Val::string(&decision(args)?.error));
+    errored: args => Ok(Val::Bool(!decision(args)?.error.is_empty()));
 }
 
 #[cfg(test)]

@@ -55,20 +55,11 @@ fn sum_from<'a>(args: &[Val<'a>], zero: Val<'a>) -> Result<Val<'a>> {
     Ok(total)
 }
 
-pub fn sum_int<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    sum_from(args, Val::Int(0))
-}
-
-pub fn sum_uint<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    sum_from(args, Val::Uint(0))
-}
-
-pub fn sum_double<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    sum_from(args, Val::Double(0.0))
-}
-
-pub fn sum_duration<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    sum_from(args, Val::Duration(0))
+overloads! {
+    sum_int: args => sum_from(args, Val::Int(0));
+    sum_uint: args => sum_from(args, Val::Uint(0));
+    sum_double: args => sum_from(args, Val::Double(0.0));
+    sum_duration: args => sum_from(args, Val::Duration(0));
 }
 
 fn extreme<'a>(args: &[Val<'a>], name: &str, better: Ordering) -> Result<Val<'a>> {
@@ -85,12 +76,9 @@ fn extreme<'a>(args: &[Val<'a>], name: &str, better: Ordering) -> Result<Val<'a>
     best.ok_or_else(|| Error::new(format!("{name} called on empty list")))
 }
 
-pub fn min<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    extreme(args, "min", Ordering::Less)
-}
-
-pub fn max<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    extreme(args, "max", Ordering::Greater)
+overloads! {
+    min: args => extreme(args, "min", Ordering::Less);
+    max: args => extreme(args, "max", Ordering::Greater);
 }
 
 /// Whether an item equals a value. An item that cannot be converted or compared does not.

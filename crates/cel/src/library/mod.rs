@@ -3,6 +3,20 @@
 //! `functions` lists all functions, each other file implements some of them.
 //! Functions never panic, charge nothing (see `cost`), and do not depend on their caller.
 
+/// Functions of a library, each with what it returns for the arguments that it accepts. For others it has no overload.
+macro_rules! overloads {
+    ($($(#[$doc:meta])* $name:ident: $($args:pat $(if $condition:expr)? => $result:expr),+;)*) => {$(
+        $(#[$doc])*
+        #[allow(unreachable_patterns, reason = "some functions accept any arguments")]
+        pub fn $name<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
+            match args {
+                $($args $(if $condition)? => $result,)+
+                _ => Err(Error::overload()),
+            }
+        }
+    )*};
+}
+
 pub mod authorization;
 pub(crate) mod costs;
 pub(crate) mod format;

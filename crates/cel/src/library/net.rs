@@ -8,79 +8,31 @@ fn text<'v>(args: &'v [Val<'_>]) -> Result<&'v str> {
     if let [Val::String(text)] = args { Ok(text) } else { Err(Error::overload()) }
 }
 
-pub fn ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
-        [Val::Opaque(opaque)] => match &**opaque {
-            Opaque::Cidr(cidr) => Ok(Val::opaque(Opaque::Ip(Ip(cidr.address)))),
-            _ => Err(Error::overload()),
-        },
-        _ => Ok(Val::opaque(Opaque::Ip(parse_ip(text(args)?)?))),
-    }
-}
-
-pub fn is_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(parse_ip(text(args)?).is_ok()))
-}
-
-pub fn is_canonical<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let text = text(args)?;
-    Ok(Val::Bool(parse_ip(text)?.to_string() == text))
-}
-
-pub fn cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match parse_cidr(text(args)?) {
-        Ok(cidr) => Ok(Val::opaque(Opaque::Cidr(cidr))),
-        Err(error) => Err(doubled(&error)),
-    }
-}
-
 /// Repeats the beginning of the error, as Kubernetes does.
 fn doubled(error: &Error) -> Error {
     Error::new(format!("network address parse error during conversion from string: {error}"))
 }
 
-pub fn is_cidr<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(parse_cidr(text(args)?).is_ok()))
-}
-
-fn address(args: &[Val<'_>]) -> Result<IpAddr> {
-    match args {
-        [Val::Opaque(opaque)] => match &**opaque {
-            Opaque::Ip(ip) => Ok(ip.0),
-            _ => Err(Error::overload()),
-        },
-        _ => Err(Error::overload()),
-    }
+fn address(value: Option<&Val<'_>>) -> Result<IpAddr> {
+    let Some(Val::Opaque(opaque)) = value else { return Err(Error::overload()) };
+    if let Opaque::Ip(ip) = &**opaque { Ok(ip.0) } else { Err(Error::overload()) }
 }
 
 fn network(value: Option<&Val<'_>>) -> Result<Cidr> {
-    match value {
-        Some(Val::Opaque(opaque)) => match &**opaque {
-            Opaque::Cidr(cidr) => Ok(*cidr),
-            _ => Err(Error::overload()),
-        },
-        _ => Err(Error::overload()),
-    }
+    let Some(Val::Opaque(opaque)) = value else { return Err(Error::overload()) };
+    if let Opaque::Cidr(cidr) = &**opaque { Ok(*cidr) } else { Err(Error::overload()) }
 }
 
-pub fn family<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Int(if address(args)?.is_ipv4() { 4 } else { 6 }))
+fn is_canonical_text(text: &str) -> Result<bool> {
+    Ok(parse_ip(text)?.to_string() == text)
 }
 
-pub fn is_unspecified<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(address(args)?.is_unspecified()))
-}
-
-pub fn is_loopback<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(address(args)?.is_loopback()))
-}
-
-pub fn is_link_local_multicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(match address(args)? {
+fn link_local_multicast(address: IpAddr) -> bool {
+    match address {
         IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
         // the third digit has flags, which do not matter
         IpAddr::V6(v6) => v6.segments()[0] & 0xff0f == 0xff02,
-    }))
+    }
 }
 
 fn link_local_unicast(address: IpAddr) -> bool {
@@ -90,21 +42,28 @@ fn link_local_unicast(address: IpAddr) -> bool {
     }
 }
 
-pub fn is_link_local_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(link_local_unicast(address(args)?)))
+/// Private addresses count too.
+fn global_unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    let elsewhere = broadcast || address.is_unspecified() || address.is_loopback() || address.is_multicast();
+    !elsewhere && !link_local_unicast(address)
 }
 
-/// Private addresses count too.
-pub fn is_global_unicast<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let address = address(args)?;
-    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
-    Ok(Val::Bool(
-        !broadcast
-            && !address.is_unspecified()
-            && !address.is_loopback()
-            && !address.is_multicast()
-            && !link_local_unicast(address),
-    ))
+overloads! {
+    ip:
+        [value @ Val::Opaque(_)] => Ok(Val::opaque(Opaque::Ip(Ip(network(Some(value))?.address)))),
+        args => Ok(Val::opaque(Opaque::Ip(parse_ip(text(args)?)?)));
+    is_ip: args => Ok(Val::Bool(parse_ip(text(args)?).is_ok()));
+    is_canonical: args => Ok(Val::Bool(is_canonical_text(text(args)?)?));
+    cidr: args => parse_cidr(text(args)?).map(|cidr| Val::opaque(Opaque::Cidr(cidr))).map_err(|error| doubled(&error));
+    is_cidr: args => Ok(Val::Bool(parse_cidr(text(args)?).is_ok()));
+    family: [value] => Ok(Val::Int(if address(Some(value))?.is_ipv4() { 4 } else { 6 }));
+    is_unspecified: [value] => Ok(Val::Bool(address(Some(value))?.is_unspecified()));
+    is_loopback: [value] => Ok(Val::Bool(address(Some(value))?.is_loopback()));
+    is_link_local_multicast: [value] => Ok(Val::Bool(link_local_multicast(address(Some(value))?)));
+    is_link_local_unicast: [value] => Ok(Val::Bool(link_local_unicast(address(Some(value))?)));
+    is_global_unicast: [value] => Ok(Val::Bool(global_unicast(address(Some(value))?)));
+    prefix_length: args => Ok(Val::Int(network(args.first())?.bits.into()));
 }
 
 pub fn contains_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -112,8 +71,7 @@ pub fn contains_ip<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let address = match args.get(1) {
         // as upstream, an invalid address is reported as an argument of the wrong type
         Some(Val::String(text)) => parse_ip(text).map_err(|_| Error::overload())?.0,
-        Some(value) => address(std::slice::from_ref(value))?,
-        None => return Err(Error::overload()),
+        other => address(other)?,
     };
     Ok(Val::Bool(cidr.contains(address)))
 }
@@ -135,8 +93,4 @@ pub fn masked<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from(bits)),
     };
     Ok(Val::opaque(Opaque::Cidr(Cidr { address, bits: cidr.bits })))
-}
-
-pub fn prefix_length<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Int(network(args.first())?.bits.into()))
 }

@@ -69,9 +69,9 @@ pub fn hash<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::string(letters.collect::<String>()))
 }
 
-/// A value with a merge patch (RFC 7386) applied to it.
-pub fn merge<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(owned(merge_patch::apply(json(args.first())?, json(args.get(1))?)))
+overloads! {
+    /// A value with a merge patch (RFC 7386) applied to it.
+    merge: args => Ok(owned(merge_patch::apply(json(args.first())?, json(args.get(1))?)));
 }
 
 /// A number, or a percentage of `total`, which is rounded up or down.
@@ -88,12 +88,9 @@ fn scaled<'a>(args: &[Val<'a>], up: bool) -> Result<Val<'a>> {
     Ok(Val::Int(product.checked_add(rounding).ok_or_else(wrong)?.div_euclid(100)))
 }
 
-pub fn scaled_up<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    scaled(args, true)
-}
-
-pub fn scaled_down<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    scaled(args, false)
+overloads! {
+    scaled_up: args => scaled(args, true);
+    scaled_down: args => scaled(args, false);
 }
 
 /// The address number `n` of a range, except its first and last one; the range begins again after its end.

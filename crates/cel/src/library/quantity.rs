@@ -5,40 +5,11 @@ use machinery::quantity::Quantity;
 use std::cmp::Ordering;
 
 fn get<'a>(value: Option<&'a Val<'_>>) -> Result<&'a Quantity> {
-    match value {
-        Some(Val::Opaque(opaque)) => match &**opaque {
-            Opaque::Quantity(quantity) | Opaque::Sum(quantity) => Ok(quantity),
-            _ => Err(Error::overload()),
-        },
+    let Some(Val::Opaque(opaque)) = value else { return Err(Error::overload()) };
+    match &**opaque {
+        Opaque::Quantity(quantity) | Opaque::Sum(quantity) => Ok(quantity),
         _ => Err(Error::overload()),
     }
-}
-
-pub fn quantity<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::String(text)] = args else { return Err(Error::overload()) };
-    Quantity::parse(text).map(|quantity| Val::opaque(Opaque::Quantity(quantity))).map_err(Error::new)
-}
-
-pub fn is_quantity<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::String(text)] = args else { return Err(Error::overload()) };
-    Ok(Val::Bool(Quantity::parse(text).is_ok()))
-}
-
-pub fn is_integer<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(get(args.first())?.as_integer().is_some()))
-}
-
-pub fn as_integer<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let integer = get(args.first())?.as_integer();
-    integer.map(Val::Int).ok_or_else(|| Error::new("cannot convert value to integer"))
-}
-
-pub fn as_float<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Double(get(args.first())?.approximate()))
-}
-
-pub fn sign<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Int(get(args.first())?.signum()))
 }
 
 /// The result for two operands, the second of which may be a whole number.
@@ -51,26 +22,24 @@ fn together<'a>(args: &[Val<'a>], make: fn(&Quantity, &Quantity) -> Quantity) ->
     Ok(Val::opaque(Opaque::Sum(made)))
 }
 
-pub fn add<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    together(args, Quantity::plus)
-}
-
-pub fn sub<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    together(args, Quantity::minus)
-}
-
 fn order(args: &[Val<'_>]) -> Result<Ordering> {
     Ok(get(args.first())?.compare(get(args.get(1))?))
 }
 
-pub fn is_less_than<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args).map(|order| Val::Bool(order.is_lt()))
+fn integer(quantity: &Quantity) -> Result<i64> {
+    quantity.as_integer().ok_or_else(|| Error::new("cannot convert value to integer"))
 }
 
-pub fn is_greater_than<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args).map(|order| Val::Bool(order.is_gt()))
-}
-
-pub fn compare_to<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args).map(|order| Val::Int(order as i64))
+overloads! {
+    quantity: [Val::String(text)] => Quantity::parse(text).map(|it| Val::opaque(Opaque::Quantity(it))).map_err(Error::new);
+    is_quantity: [Val::String(text)] => Ok(Val::Bool(Quantity::parse(text).is_ok()));
+    is_integer: args => Ok(Val::Bool(get(args.first())?.as_integer().is_some()));
+    as_integer: args => integer(get(args.first())?).map(Val::Int);
+    as_float: args => Ok(Val::Double(get(args.first())?.approximate()));
+    sign: args => Ok(Val::Int(get(args.first())?.signum()));
+    add: args => together(args, Quantity::plus);
+    sub: args => together(args, Quantity::minus);
+    is_less_than: args => order(args).map(|order| Val::Bool(order.is_lt()));
+    is_greater_than: args => order(args).map(|order| Val::Bool(order.is_gt()));
+    compare_to: args => order(args).map(|order| Val::Int(order as i64));
 }

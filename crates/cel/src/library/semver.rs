@@ -13,52 +13,26 @@ fn parse(args: &[Val<'_>]) -> Result<Parsed<Version>> {
     }
 }
 
-pub fn semver<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    parse(args)?.map(|version| Val::opaque(Opaque::Semver(version))).map_err(Error::new)
-}
-
-pub fn is_semver<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(parse(args)?.is_ok()))
-}
-
-fn with<T>(value: Option<&Val<'_>>, use_it: impl FnOnce(&Version) -> T) -> Result<T> {
-    match value {
-        Some(Val::Opaque(opaque)) => match &**opaque {
-            Opaque::Semver(version) => Ok(use_it(version)),
-            _ => Err(Error::overload()),
-        },
-        _ => Err(Error::overload()),
-    }
+fn get<'a>(value: Option<&'a Val<'_>>) -> Result<&'a Version> {
+    let Some(Val::Opaque(opaque)) = value else { return Err(Error::overload()) };
+    if let Opaque::Semver(version) = &**opaque { Ok(version) } else { Err(Error::overload()) }
 }
 
 fn part<'a>(args: &[Val<'a>], at: usize) -> Result<Val<'a>> {
-    with(args.first(), |version| Val::Int(version.numbers[at] as i64))
-}
-
-pub fn major<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, 0)
-}
-
-pub fn minor<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, 1)
-}
-
-pub fn patch<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, 2)
+    Ok(Val::Int(get(args.first())?.numbers[at] as i64))
 }
 
 fn order(args: &[Val<'_>]) -> Result<Ordering> {
-    with(args.first(), |a| with(args.get(1), |b| a.compare(b)))?
+    Ok(get(args.first())?.compare(get(args.get(1))?))
 }
 
-pub fn is_less_than<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args).map(|order| Val::Bool(order.is_lt()))
-}
-
-pub fn is_greater_than<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args).map(|order| Val::Bool(order.is_gt()))
-}
-
-pub fn compare_to<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args).map(|order| Val::Int(order as i64))
+overloads! {
+    semver: args => parse(args)?.map(|version| Val::opaque(Opaque::Semver(version))).map_err(Error::new);
+    is_semver: args => Ok(Val::Bool(parse(args)?.is_ok()));
+    major: args => part(args, 0);
+    minor: args => part(args, 1);
+    patch: args => part(args, 2);
+    is_less_than: args => order(args).map(|order| Val::Bool(order.is_lt()));
+    is_greater_than: args => order(args).map(|order| Val::Bool(order.is_gt()));
+    compare_to: args => order(args).map(|order| Val::Int(order as i64));
 }

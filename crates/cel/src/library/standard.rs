@@ -81,62 +81,34 @@ fn concatenate<'a>(a: &List<'a>, b: &List<'a>) -> Result<Val<'a>> {
     }))
 }
 
-pub fn subtract<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(match args {
-        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_sub(*b).ok_or_else(overflow)?),
-        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a.checked_sub(*b).ok_or_else(unsigned_overflow)?),
-        [Val::Double(a), Val::Double(b)] => Val::Double(a - b),
-        [Val::Duration(a), Val::Duration(b)] => Val::Duration(a.checked_sub(*b).ok_or_else(overflow)?),
-        [Val::Timestamp(t), Val::Duration(d)] => time::shifted(*t, d.checked_neg().ok_or_else(overflow)?)?,
-        [Val::Timestamp(a), Val::Timestamp(b)] => time::between(*a, *b)?,
-        _ => return Err(Error::overload()),
-    })
-}
-
-pub fn multiply<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(match args {
-        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_mul(*b).ok_or_else(overflow)?),
-        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a.checked_mul(*b).ok_or_else(unsigned_overflow)?),
-        [Val::Double(a), Val::Double(b)] => Val::Double(a * b),
-        _ => return Err(Error::overload()),
-    })
-}
-
-pub fn divide<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(match args {
-        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => return Err(Error::new("division by zero")),
-        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_div(*b).ok_or_else(overflow)?),
-        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a / b),
-        [Val::Double(a), Val::Double(b)] => Val::Double(a / b),
-        _ => return Err(Error::overload()),
-    })
-}
-
-pub fn modulo<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(match args {
-        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => return Err(Error::new("modulus by zero")),
-        [Val::Int(a), Val::Int(b)] => Val::Int(a.checked_rem(*b).ok_or_else(overflow)?),
-        [Val::Uint(a), Val::Uint(b)] => Val::Uint(a % b),
-        _ => return Err(Error::overload()),
-    })
-}
-
-pub fn negate<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(match args {
-        [Val::Int(a)] => Val::Int(a.checked_neg().ok_or_else(overflow)?),
-        [Val::Double(a)] => Val::Double(-a),
+overloads! {
+    subtract:
+        [Val::Int(a), Val::Int(b)] => Ok(Val::Int(a.checked_sub(*b).ok_or_else(overflow)?)),
+        [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a.checked_sub(*b).ok_or_else(unsigned_overflow)?)),
+        [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a - b)),
+        [Val::Duration(a), Val::Duration(b)] => Ok(Val::Duration(a.checked_sub(*b).ok_or_else(overflow)?)),
+        [Val::Timestamp(t), Val::Duration(d)] => time::shifted(*t, d.checked_neg().ok_or_else(overflow)?),
+        [Val::Timestamp(a), Val::Timestamp(b)] => time::between(*a, *b);
+    multiply:
+        [Val::Int(a), Val::Int(b)] => Ok(Val::Int(a.checked_mul(*b).ok_or_else(overflow)?)),
+        [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a.checked_mul(*b).ok_or_else(unsigned_overflow)?)),
+        [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a * b));
+    divide:
+        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => Err(Error::new("division by zero")),
+        [Val::Int(a), Val::Int(b)] => Ok(Val::Int(a.checked_div(*b).ok_or_else(overflow)?)),
+        [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a / b)),
+        [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a / b));
+    modulo:
+        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => Err(Error::new("modulus by zero")),
+        [Val::Int(a), Val::Int(b)] => Ok(Val::Int(a.checked_rem(*b).ok_or_else(overflow)?)),
+        [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a % b));
+    negate:
+        [Val::Int(a)] => Ok(Val::Int(a.checked_neg().ok_or_else(overflow)?)),
+        [Val::Double(a)] => Ok(Val::Double(-a)),
         // only untyped durations get here, since the type checker does not know their negation
-        [Val::Duration(a)] => Val::Duration(a.checked_neg().ok_or_else(overflow)?),
-        _ => return Err(Error::overload()),
-    })
-}
-
-pub fn not<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    if let [Val::Bool(b)] = args { Ok(Val::Bool(!b)) } else { Err(Error::overload()) }
-}
-
-pub fn not_strictly_false<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Bool(!matches!(args, [Val::Bool(false)])))
+        [Val::Duration(a)] => Ok(Val::Duration(a.checked_neg().ok_or_else(overflow)?));
+    not: [Val::Bool(b)] => Ok(Val::Bool(!b));
+    not_strictly_false: args => Ok(Val::Bool(!matches!(args, [Val::Bool(false)])));
 }
 
 fn order(args: &[Val<'_>], holds: fn(Ordering) -> bool) -> Result<Val<'static>> {
@@ -144,20 +116,11 @@ fn order(args: &[Val<'_>], holds: fn(Ordering) -> bool) -> Result<Val<'static>> 
     Ok(Val::Bool(holds(compare(a, b)?)))
 }
 
-pub fn less<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args, Ordering::is_lt)
-}
-
-pub fn less_equals<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args, Ordering::is_le)
-}
-
-pub fn greater<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args, Ordering::is_gt)
-}
-
-pub fn greater_equals<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    order(args, Ordering::is_ge)
+overloads! {
+    less: args => order(args, Ordering::is_lt);
+    less_equals: args => order(args, Ordering::is_le);
+    greater: args => order(args, Ordering::is_gt);
+    greater_equals: args => order(args, Ordering::is_ge);
 }
 
 pub fn contains_member<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -198,13 +161,9 @@ pub fn size<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }
 }
 
-pub fn identity<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    args.first().cloned().ok_or_else(Error::overload)
-}
-
-pub fn type_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [value] = args else { return Err(Error::overload()) };
-    Ok(Val::Type(Arc::new(value.type_of())))
+overloads! {
+    identity: args => args.first().cloned().ok_or_else(Error::overload);
+    type_of: [value] => Ok(Val::Type(Arc::new(value.type_of())));
 }
 
 fn conversion(value: &Val<'_>, to: &str) -> Error {
@@ -303,13 +262,11 @@ pub fn to_bool<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     }
 }
 
-pub fn to_bytes<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
+overloads! {
+    to_bytes:
         [Val::Bytes(b)] => Ok(Val::Bytes(b.clone())),
         [Val::String(s)] => Ok(Val::Bytes(s.as_bytes().into())),
-        [other] => Err(conversion(other, "bytes")),
-        _ => Err(Error::overload()),
-    }
+        [other] => Err(conversion(other, "bytes"));
 }
 
 pub fn to_duration<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -403,12 +360,9 @@ pub(crate) fn plain(value: &Val<'_>) -> String {
     }
 }
 
-pub fn optional_none<'a>(_: &[Val<'a>]) -> Result<Val<'a>> {
-    Ok(Val::Optional(None))
-}
-
-pub fn optional_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    args.first().cloned().map(Val::some).ok_or_else(Error::overload)
+overloads! {
+    optional_none: _ => Ok(Val::Optional(None));
+    optional_of: args => args.first().cloned().map(Val::some).ok_or_else(Error::overload);
 }
 
 fn is_untyped(decl: &Decl) -> bool {
@@ -437,40 +391,18 @@ fn is_zero(value: &Val<'_>) -> bool {
     }
 }
 
-pub fn optional_of_non_zero<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [value] = args else { return Err(Error::overload()) };
-    Ok(if is_zero(value) { Val::Optional(None) } else { Val::some(value.clone()) })
-}
-
-pub fn optional_value<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
+overloads! {
+    optional_of_non_zero: [value] => Ok(if is_zero(value) { Val::Optional(None) } else { Val::some(value.clone()) });
+    optional_value:
         [Val::Optional(Some(value))] => Ok((**value).clone()),
-        [Val::Optional(None)] => Err(Error::new("optional.none() dereference")),
-        _ => Err(Error::overload()),
-    }
-}
-
-pub fn optional_has_value<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
-        [Val::Optional(value)] => Ok(Val::Bool(value.is_some())),
-        _ => Err(Error::overload()),
-    }
-}
-
-pub fn optional_or<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
+        [Val::Optional(None)] => Err(Error::new("optional.none() dereference"));
+    optional_has_value: [Val::Optional(value)] => Ok(Val::Bool(value.is_some()));
+    optional_or:
         [Val::Optional(None), other] => Ok(other.clone()),
-        [value @ Val::Optional(_), _] => Ok(value.clone()),
-        _ => Err(Error::overload()),
-    }
-}
-
-pub fn optional_or_value<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
+        [value @ Val::Optional(_), _] => Ok(value.clone());
+    optional_or_value:
         [Val::Optional(None), other] => Ok(other.clone()),
-        [Val::Optional(Some(value)), _] => Ok((**value).clone()),
-        _ => Err(Error::overload()),
-    }
+        [Val::Optional(Some(value)), _] => Ok((**value).clone());
 }
 
 pub fn optional_unwrap<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {

@@ -13,16 +13,10 @@ fn two<'v, 'a>(args: &'v [Val<'a>]) -> Result<(&'v Str<'a>, &'v Str<'a>)> {
     }
 }
 
-pub fn contains<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    two(args).map(|(a, b)| Val::Bool(a.contains(&**b)))
-}
-
-pub fn starts_with<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    two(args).map(|(a, b)| Val::Bool(a.starts_with(&**b)))
-}
-
-pub fn ends_with<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    two(args).map(|(a, b)| Val::Bool(a.ends_with(&**b)))
+overloads! {
+    contains: args => two(args).map(|(a, b)| Val::Bool(a.contains(&**b)));
+    starts_with: args => two(args).map(|(a, b)| Val::Bool(a.starts_with(&**b)));
+    ends_with: args => two(args).map(|(a, b)| Val::Bool(a.ends_with(&**b)));
 }
 
 /// Compiles a pattern at run time.
@@ -93,12 +87,13 @@ pub fn last_index_of<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::Int(found.map_or(-1, |at| code_points(&text[..at]))))
 }
 
-pub fn lower_ascii<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    if let [Val::String(text)] = args { Ok(Val::string(text.to_ascii_lowercase())) } else { Err(Error::overload()) }
-}
-
-pub fn upper_ascii<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    if let [Val::String(text)] = args { Ok(Val::string(text.to_ascii_uppercase())) } else { Err(Error::overload()) }
+overloads! {
+    lower_ascii: [Val::String(text)] => Ok(Val::string(text.to_ascii_lowercase()));
+    upper_ascii: [Val::String(text)] => Ok(Val::string(text.to_ascii_uppercase()));
+    trim: [Val::String(text)] => Ok(Val::string(text.trim()));
+    reverse: [Val::String(text)] => Ok(Val::string(text.chars().rev().collect::<String>()));
+    /// `jsonpatch.escapeKey`: a key as a segment of a JSON pointer has it (RFC 6901).
+    escape_key: [Val::String(key)] => Ok(Val::string(key.replace('~', "~0").replace('/', "~1")));
 }
 
 pub fn replace<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
@@ -163,18 +158,6 @@ pub fn substring<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     Ok(Val::string(&text[from..to]))
 }
 
-pub fn trim<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    if let [Val::String(text)] = args { Ok(Val::string(text.trim())) } else { Err(Error::overload()) }
-}
-
-pub fn reverse<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    if let [Val::String(text)] = args {
-        Ok(Val::string(text.chars().rev().collect::<String>()))
-    } else {
-        Err(Error::overload())
-    }
-}
-
 pub fn join<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
     let (Some(Val::List(list)), separator) = (args.first(), args.get(1)) else { return Err(Error::overload()) };
     let separator: &str = if let Some(Val::String(s)) = separator { s } else { "" };
@@ -197,12 +180,6 @@ pub fn join<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
         }
     }
     Ok(Val::string(text))
-}
-
-/// `jsonpatch.escapeKey`: a key as a segment of a JSON pointer has it (RFC 6901).
-pub fn escape_key<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::String(key)] = args else { return Err(Error::overload()) };
-    Ok(Val::string(key.replace('~', "~0").replace('/', "~1")))
 }
 
 /// `strings.quote`: printable text stays, the rest is escaped.

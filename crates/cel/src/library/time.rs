@@ -38,49 +38,22 @@ fn part(args: &[Val<'_>], get: fn(&Civil) -> i64) -> Result<Val<'static>> {
     Ok(Val::Int(get(&moment)))
 }
 
-pub fn full_year<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.year)
-}
-
-pub fn month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.month - 1)
-}
-
-pub fn day_of_year<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.day_of_year)
-}
-
-pub fn day_of_month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.day - 1)
-}
-
-pub fn date_of_month<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.day)
-}
-
-pub fn day_of_week<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    part(args, |t| t.weekday)
-}
-
-pub fn hours<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
+overloads! {
+    full_year: args => part(args, |t| t.year);
+    month: args => part(args, |t| t.month - 1);
+    day_of_year: args => part(args, |t| t.day_of_year);
+    day_of_month: args => part(args, |t| t.day - 1);
+    date_of_month: args => part(args, |t| t.day);
+    day_of_week: args => part(args, |t| t.weekday);
+    hours:
         [Val::Duration(d)] => Ok(Val::Int(d / 3_600_000_000_000)),
-        _ => part(args, |t| t.clock().0),
-    }
-}
-
-pub fn minutes<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
+        args => part(args, |t| t.clock().0);
+    minutes:
         [Val::Duration(d)] => Ok(Val::Int(d / 60_000_000_000)),
-        _ => part(args, |t| t.clock().1),
-    }
-}
-
-pub fn seconds<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    match args {
+        args => part(args, |t| t.clock().1);
+    seconds:
         [Val::Duration(d)] => Ok(Val::Int(d / 1_000_000_000)),
-        _ => part(args, |t| t.clock().2),
-    }
+        args => part(args, |t| t.clock().2);
 }
 
 pub fn milliseconds<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {

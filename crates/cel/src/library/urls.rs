@@ -11,52 +11,27 @@ fn parse(text: &str) -> std::result::Result<Url, String> {
     Url::parse(text)
 }
 
-fn get<'a>(args: &[Val<'a>], part: impl FnOnce(&Url) -> String) -> Result<Val<'a>> {
-    match args {
-        [Val::Opaque(opaque)] => match &**opaque {
-            Opaque::Url(url) => Ok(Val::string(part(url))),
-            _ => Err(Error::overload()),
-        },
-        _ => Err(Error::overload()),
-    }
+fn parsed(text: &str) -> Result<Url> {
+    parse(text).map_err(|error| Error::new(format!("URL parse error during conversion from string: {error}")))
 }
 
-pub fn url<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::String(text)] = args else { return Err(Error::overload()) };
-    match parse(text) {
-        Ok(url) => Ok(Val::opaque(Opaque::Url(url))),
-        Err(error) => Err(Error::new(format!("URL parse error during conversion from string: {error}"))),
-    }
+fn get<'v>(args: &'v [Val<'_>]) -> Result<&'v Url> {
+    let [Val::Opaque(opaque)] = args else { return Err(Error::overload()) };
+    if let Opaque::Url(url) = &**opaque { Ok(url) } else { Err(Error::overload()) }
 }
 
-pub fn is_url<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::String(text)] = args else { return Err(Error::overload()) };
-    Ok(Val::Bool(parse(text).is_ok()))
-}
-
-pub fn get_scheme<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    get(args, |url| url.scheme.clone())
-}
-
-pub fn get_host<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    get(args, |url| url.host.clone())
-}
-
-pub fn get_hostname<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    get(args, |url| url.hostname().to_owned())
-}
-
-pub fn get_port<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    get(args, |url| url.port().to_owned())
-}
-
-pub fn get_escaped_path<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    get(args, |url| url.path.clone())
+overloads! {
+    url: [Val::String(text)] => Ok(Val::opaque(Opaque::Url(parsed(text)?)));
+    is_url: [Val::String(text)] => Ok(Val::Bool(parse(text).is_ok()));
+    get_scheme: args => Ok(Val::string(&get(args)?.scheme));
+    get_host: args => Ok(Val::string(&get(args)?.host));
+    get_hostname: args => Ok(Val::string(get(args)?.hostname()));
+    get_port: args => Ok(Val::string(get(args)?.port()));
+    get_escaped_path: args => Ok(Val::string(&get(args)?.path));
 }
 
 pub fn get_query<'a>(args: &[Val<'a>]) -> Result<Val<'a>> {
-    let [Val::Opaque(opaque)] = args else { return Err(Error::overload()) };
-    let Opaque::Url(url) = &**opaque else { return Err(Error::overload()) };
+    let url = get(args)?;
     let mut members: BTreeMap<String, Vec<Val<'a>>> = BTreeMap::new();
     for pair in url.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));

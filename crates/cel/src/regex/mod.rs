@@ -21,7 +21,8 @@ use std::sync::{Arc, OnceLock};
 const COMPILED_FACTOR: usize = 2;
 
 /// Why a pattern is invalid. Displayed as by Go: ``error parsing regexp: missing closing ]: `[a` ``.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 pub struct RegexError {
     /// The message, as Go words it.
     pub text: String,
@@ -32,14 +33,6 @@ impl RegexError {
         RegexError { text: format!("error parsing regexp: {code}: `{fragment}`") }
     }
 }
-
-impl std::fmt::Display for RegexError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for RegexError {}
 
 /// A pattern, compiled when it is first needed. Cheap to clone.
 #[derive(Clone)]

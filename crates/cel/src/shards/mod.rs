@@ -10,21 +10,12 @@ use machinery::value::quote;
 use crate::ast::{Expr, Issue, Kind, Literal};
 use crate::parser::{self, Syntax, macros};
 
-/// The hashed field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hashed {
-    Uid,
-    Namespace,
-}
-
-impl Hashed {
-    const ALL: [Hashed; 2] = [Hashed::Uid, Hashed::Namespace];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Hashed::Uid => "object.metadata.uid",
-            Hashed::Namespace => "object.metadata.namespace",
-        }
+machinery::text_enum! {
+    /// The hashed field.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Hashed {
+        Uid = "object.metadata.uid",
+        Namespace = "object.metadata.namespace",
     }
 }
 

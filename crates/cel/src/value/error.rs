@@ -3,7 +3,8 @@
 use machinery::Text;
 
 /// Why an evaluation failed. Displayed as by cel-go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.text)]
 pub struct Error(std::sync::Arc<Failure>);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -75,14 +76,6 @@ impl Error {
         &self.0.text
     }
 }
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// The result of an operation on values.
 pub type Result<T> = std::result::Result<T, Error>;

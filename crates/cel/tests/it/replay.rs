@@ -69,7 +69,7 @@ fn anonymous(text: &str) -> String {
 
 fn reported(errors: &[FieldError]) -> BTreeSet<Cause> {
     let message = |e: &FieldError| anonymous(e.message().strip_suffix(": ").unwrap_or(&e.message()));
-    errors.iter().map(|e| (e.field.clone(), message(e), e.kind.reason().to_owned())).collect()
+    errors.iter().map(|e| (e.field.clone(), message(e), e.kind.as_str().to_owned())).collect()
 }
 
 fn schemas(definition: &Value) -> Vec<(FieldPath, String, Value)> {

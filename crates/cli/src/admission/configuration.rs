@@ -58,7 +58,7 @@ impl PluginConfigurations {
             self.pod_security = parsed.map_err(|why| format!("{POD_SECURITY}: {why}"))?;
             return Ok(());
         }
-        let with_manifests = ManifestPlugin::ALL.into_iter().find(|plugin| plugin.name() == name);
+        let with_manifests = ManifestPlugin::parse(name);
         let Some(known) = with_manifests.filter(|_| enabled.runs(name)) else {
             self.without_effect.push(name.to_owned());
             return Ok(());
@@ -171,7 +171,7 @@ mod tests {
             of("Boat", "Boat", ""),
         ];
         let found = read(directory.path(), &plugins.concat()).unwrap();
-        let names: Vec<&str> = found.directories.iter().map(|(plugin, _)| plugin.name()).collect();
+        let names: Vec<&str> = found.directories.iter().map(|(plugin, _)| plugin.as_str()).collect();
         assert_eq!(names, ["ValidatingAdmissionWebhook", "MutatingAdmissionPolicy"]);
         assert_eq!(found.without_effect, ["ValidatingAdmissionWebhook", "Boat"]);
     }

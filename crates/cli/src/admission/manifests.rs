@@ -19,7 +19,7 @@ pub fn open(plugin: ManifestPlugin, path: String, gates: &FeatureGates) -> Resul
         let ended = thread.map_err(|error| format!("cannot start a thread: {error}"))?.join();
         ended.unwrap_or_else(|_| Err("its manifests cannot be read".to_owned()))
     });
-    opened.map_err(|why| format!("failed to initialize admission plugin {}: {why}", quote(plugin.name())))
+    opened.map_err(|why| format!("failed to initialize admission plugin {}: {why}", quote(plugin.as_str())))
 }
 
 /// The files of a directory with manifests, by their names.

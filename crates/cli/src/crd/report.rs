@@ -135,11 +135,11 @@ fn field_of(change: &Change) -> String {
 }
 
 fn affected(change: &Change) -> Vec<&'static str> {
-    change.check.affects.iter().map(|affected| affected.name()).collect()
+    change.check.affects.iter().map(|affected| affected.as_str()).collect()
 }
 
 fn text(name: &str, change: &Change) -> String {
-    let (severity, check) = (change.severity.name(), change.check.name);
+    let (severity, check) = (change.severity.as_str(), change.check.name);
     let field = field_of(change);
     let place = if field.is_empty() { name.to_owned() } else { format!("{name} {field}") };
     let reason = change.reason.trim().replace('\n', "\n    ");
@@ -157,7 +157,7 @@ fn row(name: &str, change: &Change) -> Value {
     let affects: Value = affected(change).into_iter().map(Value::from).collect();
     json!({
         "definition": name, "version": (change.version.as_str()), "path": (change.path.as_str()),
-        "severity": (change.severity.name()), "check": (change.check.name), "affects": affects,
+        "severity": (change.severity.as_str()), "check": (change.check.name), "affects": affects,
         "reason": (change.reason.as_str()), "advice": (change.check.advice)
     })
 }

@@ -14,6 +14,21 @@ use crate::status::{Cause, Details, Status};
 /// The magic number of enveloped messages.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
+/// Declares the messages of a protocol with their fields: name, type, number, and the kind of encoding in prost's words. For crates
+/// that depend on prost.
+#[macro_export]
+macro_rules! messages {
+    ($($(#[$doc:meta])* $message:ident {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty = $number:tt ($($kind:tt)*)),* $(,)?
+    })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub struct $message {
+            $($(#[$field_doc])* #[prost($($kind)*, tag = $number)] pub $field: $type,)*
+        }
+    )*};
+}
+
 /// Appends fields of one message.
 #[derive(Default)]
 pub struct Writer {

@@ -1,30 +1,20 @@
 //! Durations in the syntax of Go: `1h2.5m`.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Why a text is not a duration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// The text does not have the form of a duration, or its nanoseconds do not fit 64 bits.
+    #[error("not a duration such as 1m30s, or too long")]
     Invalid,
     /// A number has no unit.
+    #[error("a number has no unit, such as s, m or h")]
     MissingUnit,
     /// A number has a unit that is not known.
+    #[error("{0:?} is not a unit; there are ns, us, ms, s, m and h")]
     UnknownUnit(String),
 }
-
-impl fmt::Display for DurationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DurationError::Invalid => f.write_str("not a duration such as 1m30s, or too long"),
-            DurationError::MissingUnit => f.write_str("a number has no unit, such as s, m or h"),
-            DurationError::UnknownUnit(unit) => write!(f, "{unit:?} is not a unit; there are ns, us, ms, s, m and h"),
-        }
-    }
-}
-
-impl std::error::Error for DurationError {}
 
 /// Nanoseconds of a unit.
 fn unit(name: &str) -> Option<i128> {

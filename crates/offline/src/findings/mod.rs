@@ -22,24 +22,16 @@ use crate::limits::IGNORED_FILES_SHOWN;
 pub use path::{steps, steps_in};
 pub use status::{UNKNOWN_FIELD, at_field, of_line, of_repeated_key, of_verdict, of_warning};
 
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Nothing is wrong.
-    Info,
-    /// The server would accept the object, with a warning.
-    Warning,
-    /// The server would reject the object, or the input has no object.
-    Error,
-}
-
-impl Severity {
-    fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
+machinery::text_enum! {
+    /// How bad a finding is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Severity {
+        /// Nothing is wrong.
+        Info = "info",
+        /// The server would accept the object, with a warning.
+        Warning = "warning",
+        /// The server would reject the object, or the input has no object.
+        Error = "error",
     }
 }
 

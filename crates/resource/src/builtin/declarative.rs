@@ -29,8 +29,8 @@ impl BuiltIn {
         let declared = errors_of(object, old, release, |at| rules::check(Pass::Declared, at, self.ruled()));
         if !self.keeps_written {
             let replaced: HashSet<(&str, String)> =
-                declared.iter().map(|error| (error.kind.reason(), self.checked_path(&error.field))).collect();
-            errors.retain(|error| !replaced.contains(&(error.kind.reason(), error.field.to_string())));
+                declared.iter().map(|error| (error.kind.as_str(), self.checked_path(&error.field))).collect();
+            errors.retain(|error| !replaced.contains(&(error.kind.as_str(), error.field.to_string())));
         }
         drop_repetitions(&mut errors);
         errors.extend(declared);

@@ -16,9 +16,7 @@ pub fn named(name: &str) -> Option<Format> {
         "long-name-caseless" => |text, at| at.shown_as_text(text).invalid_each(caseless(&text.to_ascii_lowercase())),
         "label-key" => |text, at| at.shown_as_text(text).invalid_each(names::qualified_name(text)),
         "uuid" => |text, at| {
-            if !is_uuid(text) {
-                at.shown_as_text(text).invalid("must be a lowercase UUID in 8-4-4-4-12 format");
-            }
+            at.shown_as_text(text).invalid_if(!is_uuid(text), "must be a lowercase UUID in 8-4-4-4-12 format");
         },
         "path-segment-name" => |text, at| at.shown_as_text(text).invalid_each(names::path_segment(text)),
         "prefixed-label-key" => {

@@ -19,8 +19,8 @@ mod source;
 
 pub use behaviour::{Behaviour, Hooks, NO_RESETS, Objects, Part, Review, StoredAs};
 pub use catalogue::{
-    Availability, BuiltIn, Catalogue, Connect, Generation, Key, Labels, OwnEndpoint, OwnSubresource, Shaped,
-    StatusFacts, StatusMetadata,
+    Availability, BuiltIn, Catalogue, Connect, Generation, GroupVersionKind, Key, Labels, OwnEndpoint, OwnSubresource,
+    Shaped, StatusFacts, StatusMetadata,
 };
 pub use columns::{AGE_DESCRIPTION, BuiltInColumn, NAME_DESCRIPTION, selector_text};
 pub use foreign::{meta_shape, type_version};

@@ -13,18 +13,11 @@ use machinery::{Map, Text, Value, json};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Operation {
-    Apply,
-    Update,
-}
-
-impl Operation {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Apply => "Apply",
-            Self::Update => "Update",
-        }
+machinery::text_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub(crate) enum Operation {
+        Apply = "Apply",
+        Update = "Update",
     }
 }
 

@@ -21,47 +21,29 @@ use machinery::{Release, Value};
 use crate::definition;
 use checks::Check;
 
-/// How much a change breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Nothing that clients are entitled to.
-    Info,
-    /// It breaks clients that rely on more than the schema.
-    Warning,
-    /// Objects or requests that were valid no longer are, or mean something else.
-    Breaking,
-}
-
-impl Severity {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Breaking => "breaking",
-        }
+machinery::text_enum! {
+    /// How much a change breaks.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Severity {
+        /// Nothing that clients are entitled to.
+        Info = "info",
+        /// It breaks clients that rely on more than the schema.
+        Warning = "warning",
+        /// Objects or requests that were valid no longer are, or mean something else.
+        Breaking = "breaking",
     }
 }
 
-/// Who notices a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Affected {
-    /// Objects in the store.
-    Stored,
-    /// Clients that create or update objects.
-    Writers,
-    /// Clients that read objects.
-    Readers,
-}
-
-impl Affected {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Affected::Stored => "stored objects",
-            Affected::Writers => "writers",
-            Affected::Readers => "readers",
-        }
+machinery::text_enum! {
+    /// Who notices a change.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Affected {
+        /// Objects in the store.
+        Stored = "stored objects",
+        /// Clients that create or update objects.
+        Writers = "writers",
+        /// Clients that read objects.
+        Readers = "readers",
     }
 }
 

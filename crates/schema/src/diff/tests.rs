@@ -37,7 +37,7 @@ fn with_versions(versions: &str) -> Value {
 fn shown(old: &Value, new: &Value) -> Vec<String> {
     let line = |change: super::Change| {
         let version = if change.version.is_empty() { String::new() } else { format!("{}:", change.version) };
-        format!("{} {} {version}{}", change.severity.name(), change.check.name, change.path)
+        format!("{} {} {version}{}", change.severity.as_str(), change.check.name, change.path)
     };
     compare(old, new).into_iter().map(line).collect()
 }

@@ -16,7 +16,7 @@ pub fn causes(step: &Step, errors: &[FieldError]) -> Verdict {
     };
     let mut want: Vec<String> =
         recorded.iter().map(|c| line(c.str_at(&["field"]), c.str_at(&["reason"]), c.str_at(&["message"]))).collect();
-    let mut got: Vec<String> = errors.iter().map(|e| line(&e.field, e.kind.reason(), &e.message())).collect();
+    let mut got: Vec<String> = errors.iter().map(|e| line(&e.field, e.kind.as_str(), &e.message())).collect();
     want.sort();
     got.sort();
     if want == got {

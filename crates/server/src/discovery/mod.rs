@@ -10,6 +10,7 @@ use base::{digest, task};
 use kinds::CATALOGUE;
 use machinery::priority::kube_aware;
 use machinery::{Text, Value};
+use resource::builtin::GroupVersionKind;
 use resource::{Registry, Resource, Snapshot, Version, group_version};
 
 use tokio::sync::Mutex;
@@ -322,8 +323,8 @@ fn api_group(group: &str, versions: &[Text]) -> Value {
 /// A subresource in discovery documents.
 struct Subresource {
     name: &'static str,
-    /// Group, version and kind of its objects, if they are not those of the resource.
-    kind: Option<(&'static str, &'static str, &'static str)>,
+    /// The kind of its objects, if it is not that of the resource.
+    kind: Option<GroupVersionKind>,
     verbs: &'static [&'static str],
 }
 
@@ -336,13 +337,14 @@ fn subresources(resource: &Resource, own_version: &Version) -> Vec<Subresource> 
         all.push(Subresource { name: "status", kind: None, verbs: &SUBRESOURCE_VERBS });
     }
     if own_version.scale.is_some() {
-        all.push(Subresource { name: "scale", kind: Some(("autoscaling", "v1", "Scale")), verbs: &SUBRESOURCE_VERBS });
+        let kind = Some(GroupVersionKind { group: "autoscaling", version: "v1", kind: "Scale" });
+        all.push(Subresource { name: "scale", kind, verbs: &SUBRESOURCE_VERBS });
     }
     if resource.serving.routes {
         all.sort_by_key(|entry| entry.name);
     }
     // the group and version of the document are left out
-    for (group, version, _) in all.iter_mut().filter_map(|entry| entry.kind.as_mut()) {
+    for GroupVersionKind { group, version, .. } in all.iter_mut().filter_map(|entry| entry.kind.as_mut()) {
         if (*group, *version) == (resource.group.as_str(), own_version.name.as_str()) {
             (*group, *version) = ("", "");
         }
@@ -380,9 +382,9 @@ fn api_resources(resource: &Resource, version: &Version, out: &mut Vec<Value>) {
     }
     out.push(main);
     for sub in subresources(resource, version) {
-        let kind = sub.kind.map_or(resource.kind.as_str(), |(_, _, kind)| kind);
+        let kind = sub.kind.map_or(resource.kind.as_str(), |of| of.kind);
         let mut entry = entry(format!("{}/{}", resource.plural, sub.name), "", kind, verb_list(sub.verbs));
-        if let Some((group, version, _)) = sub.kind.filter(|(_, version, _)| !version.is_empty()) {
+        if let Some(GroupVersionKind { group, version, .. }) = sub.kind.filter(|of| !of.version.is_empty()) {
             entry.set_at(&["group"], group.into());
             entry.set_at(&["version"], version.into());
         }
@@ -416,7 +418,7 @@ fn discovery_resource(resource: &Resource, version: &Version) -> Value {
         entry.set_at(&["categories"], texts(&resource.categories));
     }
     let of = |sub: Subresource| -> Value {
-        let kind = sub.kind.map_or_else(|| kind.clone(), |(group, version, kind)| response_kind(group, version, kind));
+        let kind = sub.kind.map_or_else(|| kind.clone(), |of| response_kind(of.group, of.version, of.kind));
         [("subresource", Value::from(sub.name)), ("responseKind", kind), ("verbs", verb_list(sub.verbs))].into()
     };
     let subresources: Vec<Value> = subresources(resource, version).into_iter().map(of).collect();

@@ -17,16 +17,9 @@ use super::window::{UnsentBytes, Window};
 
 /// Error that aborts a response body. The client detects it: the connection or the HTTP/2 stream ends before the body
 /// does.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct Broken(pub String);
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Broken {}
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -35,20 +35,18 @@ use super::warnings::prepend_warnings;
 use super::websocket;
 use super::zpages::ZPages;
 use crate::discovery::Discovery;
+use crate::limits;
 use crate::openapi::OpenApi;
 use crate::verbs::{Capacity, Context};
 
 /// The state that all connections share.
 pub struct Edge {
-    pub context: Arc<Context>,
+    parts: EdgeParts,
     pub discovery: Discovery,
     pub openapi: OpenApi,
-    pub health: Arc<Health>,
     /// The document of `/version`.
     pub version: Value,
     pub pages: ZPages,
-    pub stop: tokio::sync::watch::Receiver<bool>,
-    pub request_timeout: std::time::Duration,
     /// Media types of requests and responses.
     pub served: &'static [Media],
     /// Whether large responses are compressed.
@@ -56,27 +54,23 @@ pub struct Edge {
     /// Whether HTTP/2 connections end after a response to a client without credentials.
     pub closes_anonymous: bool,
     pub inflight: InFlight,
-    /// Open connections and WebSockets, which a shutdown waits for.
-    pub open: Arc<OpenCount>,
     pub panics: AtomicU64,
-    pub audit: Arc<Audit>,
     pub impersonation: Impersonation,
-    /// Intercepts authorized requests, if present.
-    pub(super) interceptor: Option<Arc<dyn Interceptor>>,
-    /// The clock of the API, unless it is that of the machine.
-    pub(super) clock: Option<Arc<WorkspaceClock>>,
-    /// The limit of what the API holds, if it has one.
-    pub(super) capacity: Option<Arc<dyn Capacity>>,
-    /// See [`EdgeParts::logs`].
-    pub(super) logs: Option<Arc<dyn CapturedLogs>>,
-    /// The prefix of the paths of the API, such as `/clusters/NAME`.
-    prefix: Text,
+}
+
+impl std::ops::Deref for Edge {
+    type Target = EdgeParts;
+
+    fn deref(&self) -> &EdgeParts {
+        &self.parts
+    }
 }
 
 /// The parts of an [`Edge`] that other components share with it, and its configuration.
 pub struct EdgeParts {
     pub context: Arc<Context>,
     pub health: Arc<Health>,
+    /// Open connections and WebSockets, which a shutdown waits for.
     pub open: Arc<OpenCount>,
     pub stop: tokio::sync::watch::Receiver<bool>,
     pub request_timeout: std::time::Duration,
@@ -111,36 +105,52 @@ pub struct InPlaceOfStored(pub Arc<Stored>);
 #[derive(Clone, Copy)]
 pub(super) struct Early;
 
+impl EdgeParts {
+    /// The parts of an API without limits and observers.
+    pub fn new(
+        context: Arc<Context>,
+        health: Arc<Health>,
+        open: Arc<OpenCount>,
+        stop: tokio::sync::watch::Receiver<bool>,
+    ) -> EdgeParts {
+        EdgeParts {
+            compatible_minor: context.registry.release().minor() - 1,
+            context,
+            health,
+            open,
+            stop,
+            request_timeout: limits::REQUEST_TIMEOUT,
+            inflight_max: InFlightMax { read_only: 0, mutating: 0 },
+            flags: BTreeMap::new(),
+            audit: Arc::default(),
+            interceptor: None,
+            clock: None,
+            capacity: None,
+            logs: None,
+            prefix: Text::default(),
+        }
+    }
+}
+
 impl Edge {
-    pub fn new(parts: EdgeParts) -> Edge {
-        let context = parts.context;
-        let registry = context.registry.clone();
+    pub fn new(mut parts: EdgeParts) -> Edge {
+        let (registry, aggregation) = (parts.context.registry.clone(), parts.context.aggregation.clone());
         let gates = registry.gates().clone();
         publish(&gates);
         let version = super::health::version(registry.release(), parts.compatible_minor);
         super::measure::version(&version);
         Edge {
             version,
-            pages: ZPages::new(&gates, registry.release(), parts.flags),
-            discovery: Discovery::new(registry.clone(), context.aggregation.clone()),
-            openapi: OpenApi::new(registry, context.aggregation.clone()),
-            health: parts.health,
-            context,
-            stop: parts.stop,
-            request_timeout: parts.request_timeout,
+            pages: ZPages::new(&gates, registry.release(), std::mem::take(&mut parts.flags)),
+            discovery: Discovery::new(registry.clone(), aggregation.clone()),
+            openapi: OpenApi::new(registry, aggregation),
             served: Media::served(gates.cbor()),
             compresses: gates.compression(),
             closes_anonymous: gates.closing_anonymous(),
             inflight: InFlight::new(parts.inflight_max),
-            open: parts.open,
             panics: AtomicU64::new(0),
-            audit: parts.audit,
             impersonation: Impersonation::new(gates.constrained_impersonation()),
-            interceptor: parts.interceptor,
-            clock: parts.clock,
-            capacity: parts.capacity,
-            logs: parts.logs,
-            prefix: parts.prefix,
+            parts,
         }
     }
 

@@ -138,13 +138,6 @@ pub fn ending_of<B>(response: &Response<B>) -> RequestEnding {
 }
 
 /// The error with which a connection ends instead of a response.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is reset by a fault")]
 pub struct DroppedConnection;
-
-impl std::fmt::Display for DroppedConnection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the connection is reset by a fault")
-    }
-}
-
-impl std::error::Error for DroppedConnection {}

@@ -8,33 +8,25 @@ use machinery::status::Reason;
 /// The content type of a watch in CBOR.
 pub const CBOR_SEQUENCE: &str = "application/cbor-seq";
 
-/// A media type of requests and responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Media {
-    Json,
-    Yaml,
-    Protobuf,
-    /// Behind the feature gate `CBORServingAndStorage`.
-    Cbor,
+machinery::text_enum! {
+    /// A media type of requests and responses.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Media {
+        Json = "application/json",
+        Yaml = "application/yaml",
+        Protobuf = "application/vnd.kubernetes.protobuf",
+        /// Behind the feature gate `CBORServingAndStorage`.
+        Cbor = "application/cbor",
+    }
 }
 
 impl Media {
     /// The media types that are not behind a feature gate.
     pub const USUAL: [Media; 3] = [Media::Json, Media::Yaml, Media::Protobuf];
-    const ALL: [Media; 4] = [Media::Json, Media::Yaml, Media::Protobuf, Media::Cbor];
 
     /// The media types that are served with these feature gates.
     pub fn served(cbor: bool) -> &'static [Media] {
         if cbor { &Media::ALL } else { &Media::USUAL }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Media::Json => "application/json",
-            Media::Yaml => "application/yaml",
-            Media::Protobuf => "application/vnd.kubernetes.protobuf",
-            Media::Cbor => "application/cbor",
-        }
     }
 
     /// Parses a `Content-Type` header. An empty one is JSON; well-formed parameters are ignored. `None` if the type is

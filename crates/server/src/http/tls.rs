@@ -42,16 +42,9 @@ pub struct ProxyAuthority {
 }
 
 /// Error of a certificate, key or CA bundle that cannot be used, in one line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct TlsError(pub String);
-
-impl std::fmt::Display for TlsError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TlsError {}
 
 /// Parses PEM certificates, at least one. `file_name` is its name in errors.
 fn certificates(pem: &[u8], file_name: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {

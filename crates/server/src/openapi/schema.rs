@@ -8,8 +8,13 @@ use super::Dialect;
 use super::index::ServedResource;
 use super::standard::{self, LIST_META, METADATA, OBJECT_META, described_reference, reference};
 
-/// Group, version and kind.
-pub type Kind = (String, String, String);
+/// A kind in one version.
+#[derive(Clone)]
+pub struct Kind {
+    pub group: String,
+    pub version: String,
+    pub name: String,
+}
 
 /// The name of the schema of a kind.
 pub fn name(served: &ServedResource, kind: &str) -> String {
@@ -32,9 +37,10 @@ pub fn built_in_name(group: &str, version: &str, kind: &str) -> String {
     types::openapi_name(&name).or_else(of_stable).unwrap_or_else(|| format!("io.k8s.api.{name}"))
 }
 
-/// Group, version and kind of a kind of a resource.
+/// A kind in the group and version of a resource.
 pub fn kind(served: &ServedResource, kind: &str) -> Kind {
-    (served.resource.group.to_string(), served.version.name.to_string(), kind.to_owned())
+    let (group, version) = (served.resource.group.to_string(), served.version.name.to_string());
+    Kind { group, version, name: kind.to_owned() }
 }
 
 /// The schema of the objects of a resource.

@@ -16,6 +16,7 @@ use store::Revision;
 
 use super::admit::Admit;
 use super::change::{Change, Live, Write};
+use super::meta::NameOrigin;
 use super::outcome::{Effect, Outcome};
 use super::request::{Growth, Request};
 use super::response::ResponseObject;
@@ -23,16 +24,16 @@ use super::{hooks, meta, quota, stored};
 use crate::limits;
 
 impl Write<'_> {
-    /// Validates and creates an object whose addresses and ports have been reserved. If a `generated` name is taken,
+    /// Validates and creates an object whose addresses and ports have been reserved. If a generated name is taken,
     /// generates another.
     pub async fn create(
         &self,
         admit: &Admit<'_>,
         mut object: Value,
-        generated: bool,
+        named: NameOrigin,
     ) -> Result<Option<Outcome>, Status> {
         let request = self.request;
-        let mut attempts_left = if generated { limits::GENERATE_NAME_ATTEMPTS } else { 1 };
+        let mut attempts_left = if named == NameOrigin::Generated { limits::GENERATE_NAME_ATTEMPTS } else { 1 };
         loop {
             self.validate(admit, &mut object, None, Uncoerced::Same).await?;
             attempts_left -= 1;

@@ -12,8 +12,8 @@ use resource::{Document, Resource, Subresource, type_text, unknown_kind};
 use super::change::{Change, Write};
 use super::context::Context;
 use super::items::Items;
-use super::list::{Page, reach};
-use super::outcome::{ListOutcome, Outcome};
+use super::list::reach;
+use super::outcome::Outcome;
 use super::request::{Request, check_namespace};
 use super::response::ResponseObject;
 use super::selection::Selection;
@@ -135,15 +135,15 @@ pub async fn delete_collection(
     advise(request, &options);
     let selection = Selection::new(request, &list_options)?;
     let start = reach(context, request, &selection).await?;
-    let page = selection.page(context, request, start).await?;
-    if page.items.len() > 0 {
+    let list = selection.page(context, request, start).await?.list;
+    if list.items.len() > 0 {
         check_namespace(request.resource.namespaced.then(|| request.namespace().as_str()))?;
     }
     // deletions that may be rejected run one after the other, so that the objects after a rejected one are kept
     let admission = &context.admission;
     let certain = options.uid.is_none() && options.resource_version.is_none();
     let certain = certain && admission.none_mutate() && admission.none_validate();
-    let at_once = if certain { at_once(context, page.items.len(), &request.resource.collection) } else { 1 };
+    let at_once = if certain { at_once(context, list.items.len(), &request.resource.collection) } else { 1 };
     let options = &options;
     let delete = move |shown: ResponseObject| async move {
         match shown.as_stored() {
@@ -151,9 +151,8 @@ pub async fn delete_collection(
             None => Ok(()),
         }
     };
-    each_item(request, page.items.clone()).try_for_each_concurrent(at_once, delete).await?;
-    let Page { items, revision, continue_token, remaining, .. } = page;
-    Ok(Outcome::List(ListOutcome { items, revision, continue_token, remaining, shards: selection.shards }))
+    each_item(request, list.items.clone()).try_for_each_concurrent(at_once, delete).await?;
+    Ok(Outcome::List(list))
 }
 
 /// Streams the objects of a list, which are read in batches.

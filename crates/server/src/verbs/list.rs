@@ -112,7 +112,7 @@ pub fn too_large(version: Revision, current: Revision) -> Status {
 impl Selection {
     pub async fn page(&self, context: &Context, request: &Request, start: ListStart) -> Result<Page, Status> {
         let options = &self.options;
-        let (state, revision, after) = self.snapshot(context, request, start).await?;
+        let ListState { state, revision, after } = self.state(context, request, start).await?;
         let limit = if options.resource_version == "0" { 0 } else { usize::try_from(options.limit).unwrap_or(0) };
         let whole = Scan::new(state.root.clone(), &self.scope, after.as_deref());
         let scan = self.indexed(&request.resource.collection, &state, &whole);
@@ -122,25 +122,20 @@ impl Selection {
             true => why,
             false => if_unreadable(request, &whole, of_all, why),
         })?;
-        let mut page = Page {
-            revision,
-            continue_token: String::new(),
-            remaining: None,
-            fetched: survey.fetched,
-            items: if survey.kept.len() == survey.selected {
-                Items::shown(survey.kept)
-            } else {
-                Items::selected(scan.clone(), self.clone(), survey.selected)
-            },
+        let fetched = survey.fetched;
+        let items = if survey.kept.len() == survey.selected {
+            Items::shown(survey.kept)
+        } else {
+            Items::selected(scan.clone(), self.clone(), survey.selected)
         };
-        if let Some((last, rest)) = survey.more {
-            if self.is_unselected() {
-                page.remaining = Some(self.remaining(request, revision, (&scan, after), (&last, rest), survey.fetched));
-            }
-            let revision = i64::try_from(revision).unwrap_or(i64::MAX);
-            page.continue_token = Continue::new(revision, scope_of(request), &last).encode();
+        let (mut remaining, mut continue_token) = (None, String::new());
+        if let Some(rest) = survey.rest {
+            let from = i64::try_from(revision).unwrap_or(i64::MAX);
+            continue_token = Continue::new(from, scope_of(request), &rest.last).encode();
+            remaining = self.is_unselected().then(|| self.remaining(request, revision, &scan, after, rest, fetched));
         }
-        Ok(page)
+        let shards = self.shards.clone();
+        Ok(Page { list: ListOutcome { items, revision, continue_token, remaining, shards }, fetched })
     }
 
     /// Restricts the scan `whole` to the objects that an index finds, if that is worthwhile and the state has the
@@ -187,7 +182,7 @@ impl Selection {
         // the first batch has the size of the page, so that the cost of a page depends on its size only; later
         // batches double
         let mut batch = most.max(limits::LIST_BATCH).min(batch_max);
-        let mut found = ScanResult { kept: vec![], selected: 0, fetched: 0, more: None };
+        let mut found = ScanResult { kept: vec![], selected: 0, fetched: 0, rest: None };
         let whole = limit == 0 && !resource.is_prepared() && self.is_unselected() && scan.is_at_start();
         let known = if whole { resource.collection.surveyed(revision, &self.scope, version.id) } else { None };
         if let Some(count) = known {
@@ -214,7 +209,7 @@ impl Selection {
             })?;
             if let Some(last) = last {
                 // the request for the next page selects from the remaining objects
-                found.more = (!scan.is_at_end()).then_some((last, scan));
+                found.rest = (!scan.is_at_end()).then_some(Rest { last, scan });
                 return Ok(found);
             }
             if visited < batch {
@@ -251,13 +246,14 @@ impl Selection {
         self.options.label_selector.is_empty() && self.options.field_selector.is_empty() && self.shards.is_none()
     }
 
-    /// The number of objects after `last`, the last object of a page that began after `after`.
+    /// The number of objects after a page of `fetched` objects. The page began after the path `after`, or at the start of `scan`.
     fn remaining(
         &self,
         request: &Request,
         revision: Revision,
-        (scan, after): (&Scan, Option<String>),
-        (last, rest): (&Text, Scan),
+        scan: &Scan,
+        after: Option<String>,
+        Rest { last, scan: rest }: Rest,
         fetched: usize,
     ) -> usize {
         let collection = &request.resource.collection;
@@ -270,19 +266,13 @@ impl Selection {
         if known.is_none() {
             collection.remember_left(revision, self.scope.clone(), begin, left + fetched);
         }
-        if collection.left_after(revision, &self.scope, last).is_none() {
-            collection.remember_left(revision, self.scope.clone(), last.clone(), left);
+        if collection.left_after(revision, &self.scope, &last).is_none() {
+            collection.remember_left(revision, self.scope.clone(), last, left);
         }
         left
     }
 
-    /// The state to list, its revision, and the path after which the page begins.
-    async fn snapshot(
-        &self,
-        context: &Context,
-        request: &Request,
-        start: ListStart,
-    ) -> Result<(CollectionState, Revision, Option<String>), Status> {
+    async fn state(&self, context: &Context, request: &Request, start: ListStart) -> Result<ListState, Status> {
         let collection = &request.resource.collection;
         let latest = || {
             let revision = context.objects.revision();
@@ -292,24 +282,24 @@ impl Selection {
         match start {
             ListStart::Continued(token) if token.revision < 0 => {
                 let (state, revision) = latest();
-                Ok((state, revision, Some(token.path_in(scope_of(request)))))
+                Ok(ListState { state, revision, after: Some(token.path_in(scope_of(request))) })
             }
             ListStart::Continued(token) => {
                 let revision = token.revision.unsigned_abs();
                 context.objects.reach_back(revision).await;
                 match collection.at(revision) {
-                    Ok(state) => Ok((state, revision, Some(token.path_in(scope_of(request))))),
+                    Ok(state) => Ok(ListState { state, revision, after: Some(token.path_in(scope_of(request))) }),
                     Err(Expired { .. }) => Err(expired_token(token)),
                 }
             }
             ListStart::Exact(version) => {
                 context.objects.reach_back(version).await;
                 let too_old = |_| Status::expired("The resourceVersion for the provided list is too old.");
-                Ok((collection.at(version).map_err(too_old)?, version, None))
+                Ok(ListState { state: collection.at(version).map_err(too_old)?, revision: version, after: None })
             }
             ListStart::Newest => {
                 let (state, revision) = request.lagging_state().unwrap_or_else(latest);
-                Ok((state, revision, None))
+                Ok(ListState { state, revision, after: None })
             }
         }
     }
@@ -346,16 +336,28 @@ struct ScanResult {
     kept: Vec<ResponseObject>,
     selected: usize,
     fetched: usize,
-    /// The path of the last selected object, and the rest of the scan, if objects remain.
-    more: Option<(Text, Scan)>,
+    /// What is behind the page, if objects remain.
+    rest: Option<Rest>,
+}
+
+/// The rest of a scan behind a page.
+struct Rest {
+    /// The path of the last object of the page.
+    last: Text,
+    scan: Scan,
+}
+
+/// The objects from which a list selects.
+struct ListState {
+    state: CollectionState,
+    revision: Revision,
+    /// The path after which the page begins.
+    after: Option<String>,
 }
 
 /// A page of a list.
 pub struct Page {
-    pub items: Items,
-    pub revision: Revision,
-    pub continue_token: String,
-    pub remaining: Option<usize>,
+    pub list: ListOutcome,
     /// The number of visited objects.
     pub fetched: usize,
 }
@@ -411,24 +413,13 @@ pub async fn list(context: &Context, request: &Request) -> Result<Outcome, Statu
         let selection = Selection::without_shards(request, &options)?;
         all.retain(|object| selection.matches_metadata(&Meta::of(object)));
         let items = Items::shown(all.into_iter().map(ResponseObject::Tree).collect());
-        return Ok(Outcome::List(ListOutcome {
-            items,
-            revision: 0,
-            continue_token: String::new(),
-            remaining: None,
-            shards: None,
-        }));
+        let continue_token = String::new();
+        return Ok(Outcome::List(ListOutcome { items, revision: 0, continue_token, remaining: None, shards: None }));
     }
     let selection = Selection::new(request, &options)?;
     let start = reach(context, request, &selection).await?;
     let page = selection.page(context, request, start).await?;
     let of = context.objects.series.of(&request.resource.group, &request.resource.plural);
-    METRICS.reads.listed(&of, page.fetched, page.items.len());
-    Ok(Outcome::List(ListOutcome {
-        items: page.items,
-        revision: page.revision,
-        continue_token: page.continue_token,
-        remaining: page.remaining,
-        shards: selection.shards,
-    }))
+    METRICS.reads.listed(&of, page.fetched, page.list.items.len());
+    Ok(Outcome::List(page.list))
 }

@@ -77,18 +77,25 @@ pub fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// Generates a name if an object has only `generateName`. Returns whether it did.
-pub fn generate_name(object: &mut Value) -> bool {
+/// Where the name of a new object comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameOrigin {
+    Client,
+    Generated,
+}
+
+/// Generates a name if an object has only `generateName`.
+pub fn generate_name(object: &mut Value) -> NameOrigin {
     const BASE_MAX: usize = 58;
     let base = object.str_at(&["metadata", "generateName"]).to_owned();
     if base.is_empty() || !object.str_at(&["metadata", "name"]).is_empty() {
-        return false;
+        return NameOrigin::Client;
     }
     let cut = base.char_indices().map(|(i, _)| i).take_while(|i| *i <= BASE_MAX).last().unwrap_or_default();
     let base = if base.len() > BASE_MAX { &base[..cut] } else { base.as_str() };
     let suffix = clock::name_suffix(|| seed_key_of(object, base));
     object.set_at(&["metadata", "name"], Value::from(format!("{base}{suffix}")));
-    true
+    NameOrigin::Generated
 }
 
 /// The stage of a write at which duplicate owner references are found.

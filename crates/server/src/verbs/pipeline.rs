@@ -17,6 +17,7 @@ use store::Revision;
 use super::admit::{self, Admit};
 use super::change::{Change, Changed, Live, Write};
 use super::list::catch_up;
+use super::meta::NameOrigin;
 use super::outcome::{Effect, Outcome};
 use super::request::Decoding;
 use super::{hooks, meta};
@@ -74,13 +75,13 @@ impl Write<'_> {
         let name = this.name_of(&object, live.is_some());
         let operation = if live.is_some() { Operation::Update } else { Operation::Create };
         let admit = Admit { options: &options, name: &name, ..this.admit(operation) };
-        let (mut object, generated) = match &live {
+        let (mut object, named) = match &live {
             None => this.admitted_new(&admit, object).await?,
-            Some(live) => (this.admitted(&admit, object, live).await?, false),
+            Some(live) => (this.admitted(&admit, object, live).await?, NameOrigin::Client),
         };
         let reservation = hooks::reserve(this, &mut object, live.as_ref().map(|live| &live.object)).await?;
         let written = match &live {
-            None => this.create(&admit, object, generated).await,
+            None => this.create(&admit, object, named).await,
             Some(live) => this.replace(&admit, object, uncoerced, live).await,
         };
         hooks::finish_reservation(this.context, reservation, &written).await;
@@ -132,9 +133,8 @@ impl Write<'_> {
         }
     }
 
-    /// Passes a new object through mutating admission and sets its system fields. Returns whether its name was
-    /// generated.
-    pub async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, bool), Status> {
+    /// Passes a new object through mutating admission and sets its system fields.
+    pub async fn admitted_new(&self, admit: &Admit<'_>, object: Value) -> Result<(Value, NameOrigin), Status> {
         let resource = &self.request.resource;
         let generate_name = object.str_at(&["metadata", "generateName"]);
         let shown = if admit.name.is_empty() { generate_name } else { admit.name.as_str() };
@@ -144,11 +144,11 @@ impl Write<'_> {
         }
         admit.check_namespace(&object, if shown.is_empty() { "Unknown" } else { shown })?;
         let mut object = admit.mutate(Some(object), None).await?.unwrap_or_default();
-        let generated = meta::generate_name(&mut object);
+        let named = meta::generate_name(&mut object);
         meta::fill_system_fields(&mut object);
         hooks::prepare_for_create(self, &mut object);
         hooks::authorize(self, &object, None).await?;
-        Ok((object, generated))
+        Ok((object, named))
     }
 
     /// Passes an object that is to replace `live` through mutating admission and sets its system fields.

@@ -156,8 +156,8 @@ async fn initial_state(
         return Err(too_large(version, context.objects.revision()));
     }
     // from an old cache, if the request reads from one
-    let page = selection.page(context, request, ListStart::Newest).await?;
-    Ok((page.revision, page.items))
+    let list = selection.page(context, request, ListStart::Newest).await?.list;
+    Ok((list.revision, list.items))
 }
 
 /// Why a waiting watch wakes up.

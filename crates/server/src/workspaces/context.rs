@@ -18,7 +18,7 @@ use super::capacity::WorkspaceCapacity;
 use super::content::{Begun, Contents};
 use super::definition::{GROUP, PLURAL, RunningControllers, is_of_workspaces};
 use super::manager::Workspaces;
-use super::workspace::{Opened, Workspace};
+use super::workspace::{Entered, Opened, Workspace};
 use crate::assembly::{Beginning, Blueprint};
 use crate::http::{BRANCHES, Edge, EdgeParts, InFlightMax, OpenCount};
 use crate::testing::{self, Testing};
@@ -26,7 +26,7 @@ use crate::verbs;
 
 impl Workspaces {
     /// Makes the context of a workspace that has none, and enters it. Fails with a one-line message.
-    pub(super) async fn open(self: &Arc<Self>, workspace: &Arc<Workspace>) -> Result<(Arc<Opened>, Arc<()>), String> {
+    pub(super) async fn open(self: &Arc<Self>, workspace: &Arc<Workspace>) -> Result<Entered, String> {
         let (workspaces, workspace) = (self.clone(), workspace.clone());
         // runs to its end even if the client disconnects, because half a context would remain otherwise
         task::finish("workspace", async move {
@@ -42,9 +42,10 @@ impl Workspaces {
             }
             let begun = workspace.backing.open(content.clone()).await?.ok_or("it has been deleted")?;
             let opened = Arc::new(workspaces.assemble(&workspace, &begun).await?);
-            let guard = opened.requests.clone();
-            workspace.set_opened(opened.clone(), &content);
-            Ok((opened, guard))
+            // entered first, since a context that nothing uses may be dropped at once
+            let entered = Entered::of(opened.clone());
+            workspace.set_opened(opened, &content);
+            Ok(entered)
         })
         .await
     }

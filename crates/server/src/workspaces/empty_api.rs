@@ -71,13 +71,13 @@ impl Workspaces {
     /// those trust the users that its holder names, and the owner of a workspace decides who its users are. For the
     /// same reason, their controllers do not get the key of the server's certificate authority.
     pub(super) fn blueprint(&self, release: Release) -> Result<Blueprint, String> {
-        let (runtime, gates) = (self.parts.features)(release)?;
+        let (runtime, gates) = (self.parts.config.features)(release)?;
         let own = &self.parts.blueprint;
         Ok(Blueprint {
             plugins: own.plugins.clone(),
             outgoing: own.outgoing,
             service_addresses: own.service_addresses.clone(),
-            egress: self.parts.egress.clone(),
+            egress: self.parts.config.egress.clone(),
             authentication: own.authentication.clone(),
             modes: own.modes.clone(),
             proxy_identity: None,

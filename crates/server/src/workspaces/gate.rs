@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use super::definition::{GROUP, PLURAL, Spec};
 use super::manager::Workspaces;
-use super::workspace::{Opened, Workspace};
+use super::workspace::{Entered, Opened, Workspace};
 use crate::http::{BRANCHES, Branches, Client, HttpResponse, RequestBody, set_path, status_response};
 use crate::limits;
 
@@ -50,12 +50,6 @@ struct Entrance {
     by: EnteredBy,
 }
 
-/// A context that a request may use, and the guard that keeps it from being dropped meanwhile.
-struct Passage {
-    opened: Arc<Opened>,
-    guard: Arc<()>,
-}
-
 /// A refused request, with the API that refuses it. That API counts and records the response.
 enum RefusedEntry {
     ByDefault(Status),
@@ -70,7 +64,7 @@ impl From<Status> for RefusedEntry {
 
 impl Branches for Workspaces {
     fn domain(&self) -> &str {
-        &self.parts.domain
+        &self.parts.config.domain
     }
 
     fn serve(self: Arc<Self>, client: Arc<Client>, request: Request<RequestBody>) -> BoxFuture<'static, HttpResponse> {
@@ -105,7 +99,7 @@ impl Workspaces {
             return self.settle(client, request, rewritten).await;
         }
         match self.pass(&client, request.headers(), place, &info).await {
-            Ok(Passage { opened, guard }) => {
+            Ok(Entered { opened, guard }) => {
                 let watch = (info.verb == Verb::Watch).then(|| opened.watches.clone());
                 let response = opened.edge.clone().serve(client, request).instrument(opened.span.clone()).await;
                 Ok(response.map(|body| body.guarded(Box::new((guard, watch)))))
@@ -135,7 +129,7 @@ impl Workspaces {
         headers: &HeaderMap,
         Place { name, uid, path }: Place<'_>,
         info: &RequestInfo,
-    ) -> Result<Passage, RefusedEntry> {
+    ) -> Result<Entered, RefusedEntry> {
         let Entrance { workspace, by } = self.admit(client, headers, name).await?;
         if uid.is_some_and(|uid| workspace.uid != uid) {
             let why = format!("workspace {name:?} has been deleted, and another one has its name");
@@ -155,7 +149,7 @@ impl Workspaces {
             }
             Status::new(Reason::Forbidden, format!("workspace {name:?} cannot be used: {why}"))
         };
-        let (opened, guard) = match workspace.enter() {
+        let Entered { opened, guard } = match workspace.enter() {
             Some(entered) => entered,
             None => self.open(&workspace).await.map_err(failed)?,
         };
@@ -172,7 +166,7 @@ impl Workspaces {
             Ok(())
         };
         match refused {
-            Ok(()) => Ok(Passage { opened, guard }),
+            Ok(()) => Ok(Entered { opened, guard }),
             Err(status) => Err(RefusedEntry::ByWorkspace(opened, status)),
         }
     }

@@ -35,12 +35,24 @@ pub const BEGAN_EMPTY: &str = "the workspace \"default\" began empty";
 /// Determines the optional APIs and the feature gates of a release.
 pub type Features = Box<dyn Fn(Release) -> Result<(RuntimeConfig, FeatureGates), String> + Send + Sync>;
 
-/// The parts of the server that workspaces use.
-pub struct Parts {
-    pub blueprint: Arc<Blueprint>,
+/// How workspaces are served.
+pub struct WorkspaceConfig {
+    /// The optional APIs and the feature gates of a release that a workspace emulates.
     pub features: Features,
+    /// The URL of the server, for the status of workspaces.
+    pub url: String,
+    /// Requests for the host `NAME.DOMAIN` are for the workspace NAME.
+    pub domain: String,
+    /// Whether kubeconfigs name that host: the certificate is valid for it.
+    pub names_hosts: bool,
     /// The networks that webhooks and other calls of workspaces may reach.
     pub egress: Egress,
+}
+
+/// The parts of the server that workspaces use.
+pub struct Parts {
+    pub config: WorkspaceConfig,
+    pub blueprint: Arc<Blueprint>,
     pub health: Arc<Health>,
     pub audit: Arc<Audit>,
     pub request_timeout: std::time::Duration,
@@ -48,12 +60,6 @@ pub struct Parts {
     /// The number of watches of a workspace that sets no limit.
     pub watches_max: usize,
     pub compatible_minor: u32,
-    /// The URL of the server, for the status of workspaces.
-    pub url: String,
-    /// The domain DOMAIN: requests for the host `NAME.DOMAIN` go to the workspace NAME.
-    pub domain: String,
-    /// Whether kubeconfigs name that host, because the certificate is valid for it.
-    pub names_hosts: bool,
     /// The store of `default`, and its layout. Durable workspaces have the same layout, so that values are encrypted
     /// alike.
     pub storage: Storage,
@@ -246,13 +252,14 @@ impl Workspaces {
     }
 
     pub(super) fn url_of(&self, name: &str) -> String {
-        format!("{}{BRANCHES}{name}", self.parts.url)
+        format!("{}{BRANCHES}{name}", self.parts.config.url)
     }
 
     /// The host that kubeconfigs name in addition to the URL, for clients that drop the path of a URL; empty if the
     /// certificate is not valid for it.
     pub(super) fn host_of(&self, name: &str) -> String {
-        if self.parts.names_hosts { format!("{name}.{}", self.parts.domain) } else { String::new() }
+        let WorkspaceConfig { domain, names_hosts, .. } = &self.parts.config;
+        if *names_hosts { format!("{name}.{domain}") } else { String::new() }
     }
 }
 

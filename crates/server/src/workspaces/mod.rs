@@ -37,7 +37,8 @@ use log::InLog;
 
 pub use kubeconfig::kubeconfig;
 pub use label::is_pristine;
-pub use manager::{Features, Parts, Workspaces};
+pub use manager::{Parts, WorkspaceConfig, Workspaces};
+use recovery::FoundWorkspaces;
 pub use recovery::{workspace_of, workspaces_in};
 
 /// Serves the workspaces besides `default` until `stop` becomes true. `leads` says whether this server runs the
@@ -64,7 +65,7 @@ pub async fn start(
         task::spawn("copies of workspaces", copier::run(workspaces.clone(), copies, leads.clone(), stop.clone()));
         task::spawn("workspaces", controller::run_copied(workspaces.clone(), leads, stop));
     } else {
-        let (kept, lost) = workspaces.found(&home.context.objects);
+        let FoundWorkspaces { kept, lost } = workspaces.found(&home.context.objects);
         if let Some(InLog { log }) = workspaces.log.as_deref() {
             workspaces.check_keys(&**log, &kept).await?;
             workspaces.restore(&**log, kept);

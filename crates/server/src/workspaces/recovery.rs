@@ -23,6 +23,13 @@ pub struct FoundWorkspace {
     object: Value,
 }
 
+/// The workspaces that an earlier run of the server had.
+pub struct FoundWorkspaces {
+    pub kept: Vec<FoundWorkspace>,
+    /// The objects of those whose content was in its memory.
+    pub lost: Vec<Arc<Stored>>,
+}
+
 impl FoundWorkspace {
     fn status(&self, field: &str) -> &str {
         self.object.str_at(&["status", field])
@@ -59,9 +66,8 @@ pub fn workspace_of(content: &store::Content, layout: &Layout, name: &str) -> Re
 }
 
 impl Workspaces {
-    /// The workspaces whose objects were there when the server started, and the objects of those whose content was in
-    /// the memory of an earlier run.
-    pub(super) fn found(&self, objects: &Objects) -> (Vec<FoundWorkspace>, Vec<Arc<Stored>>) {
+    /// The workspaces whose objects were there when the server started.
+    pub(super) fn found(&self, objects: &Objects) -> FoundWorkspaces {
         let (mut kept, mut lost) = (vec![], vec![]);
         for (name, stored) in &objects.collection(&GROUP.into(), &PLURAL.into()).latest().0 {
             let object = stored.body.to_managed_value(stored.revision);
@@ -73,7 +79,7 @@ impl Workspaces {
             let (name, uid) = (name.clone(), stored.meta.uid.clone());
             kept.push(FoundWorkspace { name, uid, spec, object });
         }
-        (kept, lost)
+        FoundWorkspaces { kept, lost }
     }
 
     /// Finds the content of durable workspaces. If a branch is missing, its workspace was forked just before a crash

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 mod durable;
 mod tenants;
 
-use super::{Parts, Workspaces};
+use super::{Parts, WorkspaceConfig, Workspaces};
 use crate::assembly::{Beginning, Blueprint};
 use crate::http::{BRANCHES, Branches, Client, Edge, EdgeParts, Health, InFlightMax};
 use crate::in_process::Caller;
@@ -69,19 +69,22 @@ impl TestServer {
             let gates = FeatureGates::parse(&[], release)?;
             Ok((RuntimeConfig::parse(&[], &gates)?, gates))
         };
-        let parts = Parts {
-            blueprint: blueprint.clone(),
+        let config = WorkspaceConfig {
             features: Box::new(features),
+            url: "https://pintle.example.com".to_owned(),
+            domain: "workspaces.localhost".to_owned(),
+            names_hosts: false,
             egress: Default::default(),
+        };
+        let parts = Parts {
+            config,
+            blueprint: blueprint.clone(),
             health: health.clone(),
             audit: audit.clone(),
             request_timeout: Duration::from_secs(60),
             inflight_max: InFlightMax { read_only: 0, mutating: 0 },
             watches_max: 2,
             compatible_minor: 36,
-            url: "https://pintle.example.com".to_owned(),
-            domain: "workspaces.localhost".to_owned(),
-            names_hosts: false,
             storage: Storage::own(storage.store.clone()),
             testing: false,
         };
@@ -549,9 +552,9 @@ async fn deleted_workspaces_give_their_memory_back() {
     server.create("a", json!({"ttl": "1ms"})).await;
     server.create("b", json!({})).await;
     server.put("b", "one").await;
-    let (opened, guard) = server.workspaces.workspace("b").unwrap().enter().unwrap();
-    let context = Arc::downgrade(&opened.edge.context);
-    drop((opened, guard));
+    let entered = server.workspaces.workspace("b").unwrap().enter().unwrap();
+    let context = Arc::downgrade(&entered.opened.edge.context);
+    drop(entered);
     let (code, _) = server.call(&admin(), Method::DELETE, &format!("{WORKSPACES}/b"), Value::Null).await;
     assert_eq!((code, server.get("/clusters/b/version").await.0), (200, 404));
     // the tasks of its controllers end by themselves; `a` ends with its lifetime

@@ -60,6 +60,18 @@ pub struct Opened {
     pub span: tracing::Span,
 }
 
+/// A context that is entered: it is not dropped while the guard exists.
+pub struct Entered {
+    pub opened: Arc<Opened>,
+    pub guard: Arc<()>,
+}
+
+impl Entered {
+    pub fn of(opened: Arc<Opened>) -> Entered {
+        Entered { guard: opened.requests.clone(), opened }
+    }
+}
+
 /// The content of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkspaceUsage {
@@ -235,12 +247,11 @@ impl Workspace {
         }
     }
 
-    /// The context, if there is one. It is not dropped while the guard exists.
-    pub fn enter(&self) -> Option<(Arc<Opened>, Arc<()>)> {
+    /// Enters the context, if there is one.
+    pub fn enter(&self) -> Option<Entered> {
         let opened = self.state.lock().opened.clone()?;
         *opened.used.lock() = clock::instant();
-        let guard = opened.requests.clone();
-        Some((opened, guard))
+        Some(Entered::of(opened))
     }
 
     /// Sets the context that was made for `content`. If the workspace has been deleted or reset meanwhile, closes the

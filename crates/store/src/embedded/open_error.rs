@@ -8,75 +8,45 @@ use crate::contract::StoreError;
 pub const FORMAT_VERSION: u32 = 3;
 
 /// A task that fills a data directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Filling {
     /// A restore, with the names of the files that it writes besides the store.
+    #[error(
+        "a restore into it was not completed; run \"pintle store restore\" again, which first removes what is there"
+    )]
     Restore(Vec<String>),
+    #[error(
+        "an import into it was not completed; run \"pintle import --conflict skip\" with the same file again, or remove the file UNFINISHED to use the part that was imported"
+    )]
     Import,
 }
 
 /// Why a data directory cannot be opened. The text is one line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has locked the directory; the text is its description of itself.
+    #[error("data directory {path} is locked by another process; its file LOCK names {1}", path = .0.display())]
     Held(PathBuf, String),
     /// The directory was written by a newer version.
+    #[error("data directory {path} has format {1}, but this version of pintle understands up to {FORMAT_VERSION}; use a newer pintle", path = .0.display())]
     NewerFormat(PathBuf, u32),
     /// The directory was written by a version whose format this one no longer reads.
+    #[error("data directory {path} has format {1}, which this version of pintle no longer reads; export its objects with the version that wrote it and import them with this one", path = .0.display())]
     OlderFormat(PathBuf, u32),
+    #[error("data directory {path} is corrupt: {1}; restore a backup into a new directory with \"pintle store restore\", or export what can be read with \"pintle store check --salvage FILE\"", path = .0.display())]
     Corrupt(PathBuf, String),
     /// The file FORMAT is damaged or missing, which says nothing about the log.
+    #[error("data directory {path}: the file FORMAT {1}; if no newer pintle has written the directory, put it back with \"echo 'pintle {FORMAT_VERSION}' > {path}/FORMAT\", and check the log with \"pintle store check --data-dir {path}\"", path = .0.display())]
     UnknownFormat(PathBuf, &'static str),
+    #[error("data directory {path}: {1}", path = .0.display())]
     Io(PathBuf, String),
     /// A backup can't be written or read.
+    #[error("backup {path}: {1}", path = .0.display())]
     Backup(PathBuf, String),
     /// A task that fills the directory was interrupted.
+    #[error("data directory {path}: {1}", path = .0.display())]
     Unfinished(PathBuf, Filling),
 }
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Held(path, by) => {
-                write!(f, "data directory {} is locked by another process; its file LOCK names {by}", path.display())
-            }
-            Self::NewerFormat(path, version) => write!(
-                f,
-                "data directory {} has format {version}, but this version of pintle understands up to {FORMAT_VERSION}; use a newer pintle",
-                path.display()
-            ),
-            Self::OlderFormat(path, version) => write!(
-                f,
-                "data directory {} has format {version}, which this version of pintle no longer reads; export its objects with the version that wrote it and import them with this one",
-                path.display()
-            ),
-            Self::Corrupt(path, why) => write!(
-                f,
-                "data directory {} is corrupt: {why}; restore a backup into a new directory with \"pintle store restore\", or export what can be read with \"pintle store check --salvage FILE\"",
-                path.display()
-            ),
-            Self::UnknownFormat(path, why) => write!(
-                f,
-                "data directory {path}: the file FORMAT {why}; if no newer pintle has written the directory, put it back with \"echo 'pintle {FORMAT_VERSION}' > {path}/FORMAT\", and check the log with \"pintle store check --data-dir {path}\"",
-                path = path.display()
-            ),
-            Self::Io(path, why) => write!(f, "data directory {}: {why}", path.display()),
-            Self::Backup(path, why) => write!(f, "backup {}: {why}", path.display()),
-            Self::Unfinished(path, Filling::Restore(_)) => write!(
-                f,
-                "data directory {}: a restore into it was not completed; run \"pintle store restore\" again, which first removes what is there",
-                path.display()
-            ),
-            Self::Unfinished(path, Filling::Import) => write!(
-                f,
-                "data directory {}: an import into it was not completed; run \"pintle import --conflict skip\" with the same file again, or remove the file UNFINISHED to use the part that was imported",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 impl OpenError {
     pub fn of(directory: &Path, error: StoreError) -> OpenError {

@@ -90,7 +90,7 @@ impl Follower {
 
     /// Logs and counts the result of an attempt.
     fn report(&self, result: &Result<(), String>) {
-        let (plugin, directory) = (self.plugin.name(), &self.path);
+        let (plugin, directory) = (self.plugin.as_str(), &self.path);
         let hash = result.as_ref().ok().map(|()| self.hash.as_str());
         METRICS.manifests.loaded(plugin, &self.server, hash, clock::machine_micros());
         match result {

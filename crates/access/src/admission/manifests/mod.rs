@@ -20,13 +20,15 @@ use resource::Document;
 use super::GROUP;
 pub use follow::ManifestDirectory;
 
-/// A plugin that manifests configure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManifestPlugin {
-    MutatingPolicies,
-    MutatingWebhooks,
-    ValidatingPolicies,
-    ValidatingWebhooks,
+machinery::text_enum! {
+    /// A plugin that manifests configure.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ManifestPlugin {
+        MutatingPolicies = "MutatingAdmissionPolicy",
+        MutatingWebhooks = "MutatingAdmissionWebhook",
+        ValidatingPolicies = "ValidatingAdmissionPolicy",
+        ValidatingWebhooks = "ValidatingAdmissionWebhook",
+    }
 }
 
 /// A file of a directory of manifests.
@@ -48,22 +50,6 @@ pub struct Manifests {
 }
 
 impl ManifestPlugin {
-    pub const ALL: [ManifestPlugin; 4] = [
-        ManifestPlugin::MutatingPolicies,
-        ManifestPlugin::MutatingWebhooks,
-        ManifestPlugin::ValidatingPolicies,
-        ManifestPlugin::ValidatingWebhooks,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            ManifestPlugin::MutatingPolicies => "MutatingAdmissionPolicy",
-            ManifestPlugin::MutatingWebhooks => "MutatingAdmissionWebhook",
-            ManifestPlugin::ValidatingPolicies => "ValidatingAdmissionPolicy",
-            ManifestPlugin::ValidatingWebhooks => "ValidatingAdmissionWebhook",
-        }
-    }
-
     /// Whether its objects are policies, rather than webhook configurations.
     pub fn has_policies(self) -> bool {
         matches!(self, ManifestPlugin::MutatingPolicies | ManifestPlugin::ValidatingPolicies)

@@ -42,51 +42,23 @@ impl Family {
     }
 }
 
-/// An algorithm of signatures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    Rs256,
-    Rs384,
-    Rs512,
-    Ps256,
-    Ps384,
-    Ps512,
-    Es256,
-    Es384,
-    Es512,
+machinery::text_enum! {
+    /// An algorithm of signatures.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Algorithm {
+        Rs256 = "RS256",
+        Rs384 = "RS384",
+        Rs512 = "RS512",
+        Ps256 = "PS256",
+        Ps384 = "PS384",
+        Ps512 = "PS512",
+        Es256 = "ES256",
+        Es384 = "ES384",
+        Es512 = "ES512",
+    }
 }
 
 impl Algorithm {
-    pub const ALL: [Algorithm; 9] = [
-        Algorithm::Rs256,
-        Algorithm::Rs384,
-        Algorithm::Rs512,
-        Algorithm::Ps256,
-        Algorithm::Ps384,
-        Algorithm::Ps512,
-        Algorithm::Es256,
-        Algorithm::Es384,
-        Algorithm::Es512,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Algorithm::Rs256 => "RS256",
-            Algorithm::Rs384 => "RS384",
-            Algorithm::Rs512 => "RS512",
-            Algorithm::Ps256 => "PS256",
-            Algorithm::Ps384 => "PS384",
-            Algorithm::Ps512 => "PS512",
-            Algorithm::Es256 => "ES256",
-            Algorithm::Es384 => "ES384",
-            Algorithm::Es512 => "ES512",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Algorithm> {
-        Algorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == text)
-    }
-
     /// The keys that it requires.
     pub(super) fn family(self) -> Family {
         match self {

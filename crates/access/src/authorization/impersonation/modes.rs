@@ -27,37 +27,21 @@ const NODES: &str = "system:nodes";
 const ACCOUNT_NODE: &str = "authentication.kubernetes.io/node-name";
 const ACCOUNT_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ImpersonationMode {
-    /// A ServiceAccount impersonates the node of its Pod.
-    AssociatedNode,
-    ArbitraryNode,
-    ServiceAccount,
-    /// Users that are neither nodes nor ServiceAccounts.
-    UserInfo,
-    Legacy,
+machinery::text_enum! {
+    /// In the order in which they are tried.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum ImpersonationMode {
+        /// A ServiceAccount impersonates the node of its Pod.
+        AssociatedNode = "associated-node",
+        ArbitraryNode = "arbitrary-node",
+        ServiceAccount = "serviceaccount",
+        /// Users that are neither nodes nor ServiceAccounts.
+        UserInfo = "user-info",
+        Legacy = "legacy",
+    }
 }
 
-/// All modes, in the order in which they are tried.
-const MODES: [ImpersonationMode; 5] = [
-    ImpersonationMode::AssociatedNode,
-    ImpersonationMode::ArbitraryNode,
-    ImpersonationMode::ServiceAccount,
-    ImpersonationMode::UserInfo,
-    ImpersonationMode::Legacy,
-];
-
 impl ImpersonationMode {
-    fn as_str(self) -> &'static str {
-        match self {
-            ImpersonationMode::AssociatedNode => "associated-node",
-            ImpersonationMode::ArbitraryNode => "arbitrary-node",
-            ImpersonationMode::ServiceAccount => "serviceaccount",
-            ImpersonationMode::UserInfo => "user-info",
-            ImpersonationMode::Legacy => "legacy",
-        }
-    }
-
     /// The verbs that are required on the parts of a user.
     fn verb(self) -> &'static str {
         match self {
@@ -167,7 +151,7 @@ impl Modes {
         let (verb, name) = verb_and_name(info);
         let request = AccessAttributes::of_request(info, &verb, &name);
         let last = self.last.lock().get(&user.name).copied();
-        let others = MODES.into_iter().filter(|mode| Some(*mode) != last);
+        let others = ImpersonationMode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         let mut first_refusal = None;
         for mode in last.into_iter().chain(others).filter(|mode| mode.applies_to(target, user)) {
             let attempt = Attempt { authorizer, user: mode.checked_user(user), mode };

@@ -43,24 +43,14 @@ const EFFECTIVE: [&str; 25] = [
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
-/// The stage of a feature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    Alpha,
-    Beta,
-    Stable,
-    Deprecated,
-}
-
-impl Stage {
-    /// The name in metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::Alpha => "ALPHA",
-            Stage::Beta => "BETA",
-            Stage::Stable => "",
-            Stage::Deprecated => "DEPRECATED",
-        }
+machinery::text_enum! {
+    /// The stage of a feature.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Stage {
+        Alpha = "ALPHA",
+        Beta = "BETA",
+        Stable = "",
+        Deprecated = "DEPRECATED",
     }
 }
 

@@ -10,8 +10,8 @@ use super::columns::ColumnTable;
 use super::rules::RuleTable;
 use super::source::Sources;
 pub use row::{
-    Availability, BuiltIn, Connect, FieldSource, Generation, Key, Labels, OwnEndpoint, OwnSubresource, Shaped,
-    StatusFacts, StatusMetadata,
+    Availability, BuiltIn, Connect, FieldSource, Generation, GroupVersionKind, Key, Labels, OwnEndpoint,
+    OwnSubresource, Shaped, StatusFacts, StatusMetadata,
 };
 pub use table::KindGroup;
 use table::Table;

@@ -113,17 +113,29 @@ pub enum Connect {
     Proxy(&'static str),
 }
 
+/// A kind in one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupVersionKind {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub kind: &'static str,
+}
+
 impl OwnSubresource {
     /// Whether the name of the subresource may be followed by a path.
     pub fn takes_paths(&self) -> bool {
         matches!(self.endpoint, OwnEndpoint::Connect(Connect::Proxy(_)))
     }
 
-    /// Group, version and kind of the objects of the subresource, if they differ from those of the resource.
-    pub fn kind(&self) -> Option<(&'static str, &'static str, &'static str)> {
+    /// The kind of the objects of the subresource, if it differs from that of the resource.
+    pub fn kind(&self) -> Option<GroupVersionKind> {
         match self.endpoint {
-            OwnEndpoint::Posted(row) => Some((row.group, row.version, row.kind)),
-            OwnEndpoint::Connect(Connect::Streams(kind) | Connect::Proxy(kind)) => Some(("", "v1", kind)),
+            OwnEndpoint::Posted(row) => {
+                Some(GroupVersionKind { group: row.group, version: row.version, kind: row.kind })
+            }
+            OwnEndpoint::Connect(Connect::Streams(kind) | Connect::Proxy(kind)) => {
+                Some(GroupVersionKind { group: "", version: "v1", kind })
+            }
             OwnEndpoint::Connect(Connect::Log) | OwnEndpoint::Part(_) => None,
         }
     }

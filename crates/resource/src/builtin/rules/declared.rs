@@ -70,18 +70,14 @@ impl Walk {
         let is_set = |value: Option<&Value>| value.is_some_and(|value| is_pointer(go) || !is_empty(value));
         let (is_given, was_given) = (is_set(given), is_set(at.old));
         let fixed = |is_broken: bool, why: &str| {
-            if is_broken && self.is_update {
-                at.shown_verbatim("null").invalid(why);
-            }
+            at.shown_verbatim("null").invalid_if(is_broken && self.is_update, why);
         };
         fixed(rules.is_immutable, "field is immutable");
         fixed(rules.no_modify && is_given && was_given, "field cannot be modified once set");
         fixed(rules.no_set && is_given && !was_given, "field cannot be set once created");
         fixed(rules.no_unset && was_given && !is_given, "field cannot be cleared once set");
         let is_zero = |value: &Value| is_empty(value) || *value == Value::Int(0);
-        if rules.is_required && given.is_none_or(|given| !is_pointer(go) && is_zero(given)) {
-            at.required("");
-        }
+        at.required_if(rules.is_required && given.is_none_or(|given| !is_pointer(go) && is_zero(given)), "");
         if let Some(most) = rules.items_max {
             at.max_items(most);
         }

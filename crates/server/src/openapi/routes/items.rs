@@ -6,7 +6,7 @@ use machinery::{Map, Release, Text, Value, json};
 
 use super::super::Dialect;
 use super::super::standard::{self, DELETE_OPTIONS, reference};
-use super::{Content, Parameter, PathOperation};
+use super::{Content, Kind, Parameter, PathOperation};
 
 /// The path items of routes, by path. A parameter that all operations of a path have is listed once, for the path.
 pub fn items(routes: &[PathOperation], dialect: Dialect, release: Release) -> Vec<(&str, Value)> {
@@ -64,9 +64,9 @@ fn operation(route: &PathOperation, parameters: Vec<Value>, dialect: Dialect) ->
     if !route.description.is_empty() {
         out.set_at(&["description"], Value::from(route.description.as_str()));
     }
-    if let Some((action, (group, version, kind))) = &route.action {
+    if let Some((action, Kind { group, version, name })) = &route.action {
         out.set_at(&["x-kubernetes-action"], Value::from(*action));
-        let kind = json!({"group": (group.as_str()), "version": (version.as_str()), "kind": (kind.as_str())});
+        let kind = json!({"group": (group.as_str()), "version": (version.as_str()), "kind": (name.as_str())});
         out.set_at(&["x-kubernetes-group-version-kind"], kind);
     }
     match dialect {

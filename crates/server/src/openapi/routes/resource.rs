@@ -1,7 +1,7 @@
 //! The routes of resources. kube-apiserver has a generator for built-in kinds and one for custom resources, whose
 //! differences are a [`RouteForm`].
 
-use ::resource::builtin::{Connect, OwnEndpoint, OwnSubresource};
+use ::resource::builtin::{Connect, GroupVersionKind, OwnEndpoint, OwnSubresource};
 use machinery::types::{GoField, go_struct};
 
 use super::super::index::ServedResource;
@@ -90,7 +90,7 @@ pub fn routes(served: &ServedResource) -> Vec<PathOperation> {
     if version.scale.is_some() {
         let mut scale = Endpoint { object: SCALE.to_owned(), ..main.part("scale") };
         if !main.form.is_custom {
-            scale.kind = ("autoscaling".to_owned(), "v1".to_owned(), "Scale".to_owned());
+            scale.kind = owned(GroupVersionKind { group: "autoscaling", version: "v1", kind: "Scale" });
         }
         out.extend(scale.writes(&["get", "patch", "update"]));
     }
@@ -193,8 +193,7 @@ impl<'a> Endpoint<'a> {
     /// The routes of a subresource of this kind alone.
     fn own(&self, own: &'static OwnSubresource) -> Vec<PathOperation> {
         let part = self.part(own.name);
-        let kind = own.kind().map(|(group, version, kind)| (group.to_owned(), version.to_owned(), kind.to_owned()));
-        match (own.endpoint, kind) {
+        match (own.endpoint, own.kind().map(owned)) {
             (OwnEndpoint::Part(_), _) => part.writes(&own.verbs),
             (OwnEndpoint::Posted(row), Some(kind)) => {
                 let object = schema::built_in_name(row.group, row.version, row.kind);
@@ -229,7 +228,7 @@ impl<'a> Endpoint<'a> {
             method: "get",
             action: "list",
             verb,
-            description: format!("{} objects of kind {}", self.form.list, self.kind.2),
+            description: format!("{} objects of kind {}", self.form.list, self.kind.name),
             parameters: named(&LIST_PARAMETERS),
             codes: &[OK],
         };
@@ -243,7 +242,7 @@ impl<'a> Endpoint<'a> {
             method: "get",
             action,
             verb,
-            description: format!("{what} {}; deprecated in favor of lists with the parameter 'watch'", self.kind.2),
+            description: format!("{what} {}; deprecated in favor of lists with the parameter 'watch'", self.kind.name),
             parameters: named(&LIST_PARAMETERS),
             codes: &[OK],
         };
@@ -262,7 +261,7 @@ impl<'a> Endpoint<'a> {
             method: "post",
             action: "post",
             verb: "create",
-            description: format!("create{}{}", article(&self.kind.2), self.kind.2),
+            description: format!("create{}{}", article(&self.kind.name), self.kind.name),
             parameters: named(&WRITE_PARAMETERS),
             codes: &[OK, CREATED, ACCEPTED],
         };
@@ -279,7 +278,7 @@ impl<'a> Endpoint<'a> {
             method: "delete",
             action: "deletecollection",
             verb: "delete",
-            description: format!("delete collection of {}", self.kind.2),
+            description: format!("delete collection of {}", self.kind.name),
             parameters,
             codes: &[OK],
         };
@@ -297,7 +296,7 @@ impl<'a> Endpoint<'a> {
             method: "delete",
             action: "delete",
             verb: "delete",
-            description: format!("delete{}{}", article(&self.kind.2), self.kind.2),
+            description: format!("delete{}{}", article(&self.kind.name), self.kind.name),
             parameters: named(&DELETE_PARAMETERS),
             codes: &[OK, ACCEPTED],
         };
@@ -342,7 +341,7 @@ impl<'a> Endpoint<'a> {
             method: "get",
             action: "get",
             verb: "read",
-            description: format!("read log of the specified {}", self.kind.2),
+            description: format!("read log of the specified {}", self.kind.name),
             parameters: options("PodLogOptions"),
             codes: &[OK],
         };
@@ -374,7 +373,7 @@ impl<'a> Endpoint<'a> {
             parameters.push(Parameter::Named("namespace"));
         }
         if self.named {
-            parameters.push(Parameter::Name(self.kind.2.clone()));
+            parameters.push(Parameter::Name(self.kind.name.clone()));
         }
         parameters.extend(operation.parameters);
         PathOperation {
@@ -392,6 +391,10 @@ impl<'a> Endpoint<'a> {
             codes: operation.codes,
         }
     }
+}
+
+fn owned(GroupVersionKind { group, version, kind }: GroupVersionKind) -> Kind {
+    Kind { group: group.to_owned(), version: version.to_owned(), name: kind.to_owned() }
 }
 
 fn named(keys: &[&'static str]) -> Vec<Parameter> {

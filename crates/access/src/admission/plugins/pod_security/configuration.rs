@@ -3,7 +3,7 @@
 use base::configuration::{ConfigurationKind, UnknownFields};
 use machinery::Value;
 
-use super::policy::{LevelVersion, SecurityLevel, SecurityPolicy, parse_version};
+use super::policy::{LevelVersion, SecurityPolicy, parse_level, parse_version};
 
 const KIND: ConfigurationKind = ConfigurationKind {
     api_versions: &[
@@ -31,7 +31,7 @@ impl PodSecurity {
         let mode = |mode: &str| -> Result<LevelVersion, String> {
             let field = |name: &str| Some(value.str_at(&["defaults", name])).filter(|text| !text.is_empty());
             let wrong = |name: &str, why: &str| format!("defaults.{name}: {why}");
-            let level = SecurityLevel::parse(field(mode).unwrap_or("privileged")).map_err(|why| wrong(mode, why))?;
+            let level = parse_level(field(mode).unwrap_or("privileged")).map_err(|why| wrong(mode, why))?;
             let name = format!("{mode}-version");
             let version = parse_version(field(&name).unwrap_or("latest")).map_err(|why| wrong(&name, why))?;
             Ok(LevelVersion { level, version })

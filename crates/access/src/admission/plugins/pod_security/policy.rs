@@ -7,28 +7,19 @@ use machinery::{FieldError, FieldPath, Value};
 /// Prefix of labels and of audit annotations.
 pub const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// The level of a standard, from the least to the most restrictive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SecurityLevel {
-    Privileged,
-    Baseline,
-    Restricted,
+machinery::text_enum! {
+    /// The level of a standard, from the least to the most restrictive.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SecurityLevel {
+        Privileged = "privileged",
+        Baseline = "baseline",
+        Restricted = "restricted",
+    }
 }
 
-impl SecurityLevel {
-    fn as_str(self) -> &'static str {
-        match self {
-            SecurityLevel::Privileged => "privileged",
-            SecurityLevel::Baseline => "baseline",
-            SecurityLevel::Restricted => "restricted",
-        }
-    }
-
-    pub fn parse(text: &str) -> Result<SecurityLevel, &'static str> {
-        let all = [SecurityLevel::Privileged, SecurityLevel::Baseline, SecurityLevel::Restricted];
-        let level = all.into_iter().find(|level| level.as_str() == text);
-        level.ok_or("must be one of privileged, baseline, restricted")
-    }
+/// Parses a level; the error lists all.
+pub fn parse_level(text: &str) -> Result<SecurityLevel, &'static str> {
+    SecurityLevel::parse(text).ok_or("must be one of privileged, baseline, restricted")
 }
 
 /// A minor version of Kubernetes; `None` is the latest.
@@ -114,7 +105,7 @@ impl SecurityPolicy {
                 _ => &mut policy.warn,
             };
             if let Some(given) = text(mode) {
-                level.level = SecurityLevel::parse(given).unwrap_or_else(|why| {
+                level.level = parse_level(given).unwrap_or_else(|why| {
                     errors.push(label_error(mode, given, why));
                     default
                 });
@@ -128,7 +119,7 @@ impl SecurityPolicy {
             }
         }
         // objects with Pod templates, which are not rejected, get warnings at the enforced level
-        let enforces = text("enforce").is_some_and(|given| SecurityLevel::parse(given).is_ok());
+        let enforces = text("enforce").is_some_and(|given| parse_level(given).is_ok());
         if enforces && text("warn").is_none() && policy.enforce.level > policy.warn.level {
             policy.warn.level = policy.enforce.level;
             if text("warn-version").is_none() {

@@ -83,7 +83,11 @@ fn refused_on(mode: &str) -> String {
 #[test]
 fn constrained_impersonation_modes_match_requests() {
     let suitable = |wanted: &ImpersonationTarget, user: &User| -> Vec<&str> {
-        MODES.into_iter().filter(|mode| mode.applies_to(wanted, user)).map(ImpersonationMode::as_str).collect()
+        ImpersonationMode::ALL
+            .into_iter()
+            .filter(|mode| mode.applies_to(wanted, user))
+            .map(ImpersonationMode::as_str)
+            .collect()
     };
     let two = User { extra: vec![(ACCOUNT_NODE.into(), vec!["n1".into(), "n2".into()])], ..agent() };
     let no_account = User { extra: agent().extra, ..ann() };
