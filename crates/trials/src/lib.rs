@@ -1,0 +1,5 @@
+//! What a change would do, and what faults break: forks of one state in which something happens, compared with forks
+//! in which it does not.
+
+pub mod compare;
+pub mod trial;
