@@ -2,4 +2,6 @@
 //! in which it does not.
 
 pub mod compare;
+pub mod engine;
+mod limits;
 pub mod trial;
