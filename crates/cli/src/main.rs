@@ -60,6 +60,7 @@ mod suites;
 mod testing;
 mod traces;
 mod transfer;
+mod trial;
 mod upstream_flags;
 mod users;
 mod validate;
@@ -114,6 +115,10 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
         flags::Command::Settle(task) => return testing::settle(&task),
         flags::Command::Report(task) => return testing::report(&task),
         flags::Command::Record(task) => return testing::record(&task),
+        flags::Command::Trial(task) => {
+            let incomplete = ExitCode::from(trial::INCOMPLETE);
+            return Ok(trial::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
+        }
         flags::Command::Replay(task) => return testing::replay(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),

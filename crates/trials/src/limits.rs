@@ -2,6 +2,25 @@
 
 use std::time::Duration;
 
+/// Wait for the watches of a command that a fault may keep from watching.
+pub const READY: Duration = Duration::from_secs(10);
+
+/// How often a command may end by itself in a cell.
+pub const RESTARTS_MAX: usize = 5;
+
+/// The quiet time of the first run, and the least that is learned from it.
+pub const FIRST_QUIET: Duration = Duration::from_secs(1);
+pub const QUIET_MIN: Duration = Duration::from_millis(250);
+
+/// The quiet time after which what looks wrong is looked at again.
+pub const SECOND_LOOK: Duration = Duration::from_secs(2);
+
+/// Repetitions of a cell that differs.
+pub const REPETITIONS: usize = 3;
+
+/// The checks of a Report that no fault excuses.
+pub const COMPARED_FINDINGS: [&str; 2] = ["writesAtRest", "hotLoops"];
+
 /// The end of a command's output that is kept.
 pub const OUTPUT_BYTES: usize = 64 << 10;
 

@@ -146,6 +146,11 @@ impl RunningCommand {
         let _ = tokio::time::timeout(limits::STOP_GRACE, self.ended()).await;
     }
 
+    /// Stops the command and its children where they are. Only [`RunningCommand::kill`] ends that.
+    pub fn pause(&self) {
+        let _ = kill_process_group(self.group(), Signal::STOP);
+    }
+
     /// Kills the command and its children at once, as a crash of their machine would.
     pub fn kill(self) {
         drop(self);

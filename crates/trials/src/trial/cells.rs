@@ -1,5 +1,6 @@
 //! Cells: one disturbance each, of what the run without faults has shown. They are generated without running anything.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -67,7 +68,12 @@ const SEEDS: u64 = 3;
 /// The requests of one kind, and of one object, that are disturbed.
 const NTH_MAX: u64 = 3;
 
-/// A file may be disturbed so long at most.
+/// Changes before a step that a stale cache may lack as well.
+const STALE_BEFORE: u64 = 2;
+/// Stale starts of a step and a watch.
+const STALE_MAX: usize = 5;
+
+/// A request is held so long at most.
 const HOLD: &str = "10m";
 
 impl Act {
@@ -89,6 +95,16 @@ impl Act {
             Act::StaleStart(kind, changes) => ("stale-start", numbered(kind, changes)),
             Act::Recipe(recipe, seed) => ("recipe", vec![recipe.to_string(), seed.to_string()]),
         }
+    }
+
+    /// What is disturbed, and how, wherever that is.
+    pub fn target(&self) -> String {
+        let (word, mut rest) = self.words();
+        // the number, or the seed
+        if !matches!(self, Act::Held(_) | Act::Down) {
+            rest.pop();
+        }
+        format!("{word}:{}", rest.join(":"))
     }
 
     /// The spec of the Fault, or of the Gate of [`Act::Held`], for the clients of the command.
@@ -160,6 +176,35 @@ impl Cell {
     /// Whether a step comes before all that are disturbed.
     pub fn begins_after(&self, step: usize) -> bool {
         matches!(self.steps, Steps::One(one) if step < one)
+    }
+
+    /// A sentence about the cell.
+    pub fn described(&self) -> String {
+        let kind = |kind: &RequestKind| format!("{} {} by {}", kind.verb, kind.resource, kind.client);
+        let what = match &self.act {
+            Act::Request(of, RequestFault::Fails, nth) => format!("{} {} fails with 500", ordinal(*nth), kind(of)),
+            Act::Request(of, RequestFault::LosesResponse, nth) => {
+                format!("the response to the {} {} is lost", ordinal(*nth), kind(of))
+            }
+            Act::Kill(of, Moment::BeforeCommit, nth) => format!("killed before the {} {}", ordinal(*nth), kind(of)),
+            Act::Kill(of, Moment::AfterCommit, nth) => format!("killed after the {} {}", ordinal(*nth), kind(of)),
+            Act::Watch(of, WatchFault::Ends, nth) => {
+                format!("the watch of {} by {} ends before the {} event", of.resource, of.client, ordinal(*nth))
+            }
+            Act::Watch(of, WatchFault::Expires, nth) => {
+                format!("the watch of {} by {} expires before the {} event", of.resource, of.client, ordinal(*nth))
+            }
+            Act::Held(of) => format!("events of {} reach {} after the next step", of.resource, of.client),
+            Act::Down => "the command is down".to_owned(),
+            Act::StaleStart(of, _) => format!("started again, {} lists {} as before the step", of.client, of.resource),
+            Act::Recipe(recipe, seed) => format!("recipe {recipe}, seed {seed}"),
+        };
+        let hits = self.count.map(|count| format!(", {count} at most")).unwrap_or_default();
+        match self.steps {
+            Steps::All => format!("all steps: {what}{hits}"),
+            Steps::One(0) => format!("start: {what}{hits}"),
+            Steps::One(step) => format!("step {step}: {what}{hits}"),
+        }
     }
 
     /// Cells that disturb less, the smallest first. The first one that shows the same takes the place of this one.
@@ -261,7 +306,19 @@ impl FromStr for Cell {
 pub fn generate(record: &Record, seed: u64) -> Vec<Cell> {
     let clients = record.clients();
     let mut ranked: Vec<((u64, u64), Cell)> = vec![];
+    let mut past: BTreeMap<&WatchKind, u64> = BTreeMap::new();
     for (step, found) in record.0.iter().enumerate() {
+        for (kind, count) in found.events.iter().filter(|(_, count)| **count > 0) {
+            let all = past.entry(kind).or_default();
+            *all += count;
+            if step > 0 {
+                // before the step, in its middle, and in the middle of the one before
+                let stale = (1..=(count + STALE_BEFORE).min(*all)).rev().take(STALE_MAX);
+                ranked.extend(
+                    stale.map(|changes| ((0, *count), Cell::new(step, Act::StaleStart(kind.clone(), changes)))),
+                );
+            }
+        }
         if step > 0 {
             ranked.push(((0, 1), Cell::new(step, Act::Down)));
         }
@@ -285,7 +342,6 @@ pub fn generate(record: &Record, seed: u64) -> Vec<Cell> {
                 add(Act::Watch(kind.clone(), WatchFault::Expires, nth));
                 if nth == 1 && step > 0 {
                     add(Act::Held(kind.clone()));
-                    add(Act::StaleStart(kind.clone(), *count));
                 }
             }
         }
@@ -296,6 +352,15 @@ pub fn generate(record: &Record, seed: u64) -> Vec<Cell> {
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, cell)| cell).collect()
+}
+
+fn ordinal(number: u64) -> String {
+    match number {
+        1 => "first".to_owned(),
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        other => format!("{other}th"),
+    }
 }
 
 /// First requests come before further ones, and rare ones before frequent ones.
