@@ -8,7 +8,7 @@ use machinery::Text;
 
 use super::reasons;
 use super::{Line, Plan};
-use crate::compare::{Ignored, Objects, compare};
+use crate::compare::{Change, Difference, FieldChange, Ignored, Objects, compare};
 use crate::engine::{Command, Engine, Error, Fork, Patience, Write};
 
 /// How often the change happens.
@@ -72,8 +72,11 @@ pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
         }
     };
     let (unchanged, changed, again) = tokio::try_join!(unchanged(&origin, changes), changed(&origin, changes), again)?;
+    if changes.before.is_some() {
+        origin.delete().await?;
+    }
     let Unchanged { objects, writes, ignored, kept } = unchanged;
-    let differences = compare(&objects, &changed.objects, &kept, &ignored);
+    let differences = without_counters(compare(&objects, &changed.objects, &kept, &ignored));
     let lines: Vec<Line> = reasons::lines(&differences, &objects, &changed.objects, &changed.writes);
     let mut varying = vec![];
     if let Some(again) = again {
@@ -94,6 +97,26 @@ async fn origin(engine: &Engine, changes: &Changes) -> Result<Fork, Error> {
     Ok(fork)
 }
 
+/// The differences without `status.observedGeneration` and its like, which repeat the counter.
+fn without_counters(mut differences: Vec<Difference>) -> Vec<Difference> {
+    differences.retain_mut(|difference| match &mut difference.change {
+        Change::Changed(fields) => {
+            fields.retain(is_no_counter);
+            !fields.is_empty()
+        }
+        Change::Recreated(fields) => {
+            fields.retain(is_no_counter);
+            true
+        }
+        Change::Added | Change::Removed => true,
+    });
+    differences
+}
+
+fn is_no_counter(field: &FieldChange) -> bool {
+    !field.path.ends_with("bservedGeneration")
+}
+
 /// Counters of writes are no part of a plan.
 fn ignored() -> Ignored {
     Ignored { generation: true, ..Ignored::default() }
@@ -108,7 +131,9 @@ async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Unchanged, Error>
     };
     let one = async || {
         let fork = origin.fork().await?;
-        run(&fork, Some(before), changes.patience).await
+        let settled = run(&fork, Some(before), changes.patience).await?;
+        fork.delete().await?;
+        Ok::<_, Error>(settled)
     };
     let (first, second) = tokio::try_join!(one(), one())?;
     let mut ignored = ignored();
@@ -122,7 +147,9 @@ async fn changed(origin: &Fork, changes: &Changes) -> Result<Settled, Error> {
     for name in &changes.deleted {
         fork.delete_named(name).await?;
     }
-    run(&fork, changes.command.as_ref().or(changes.before.as_ref()), changes.patience).await
+    let settled = run(&fork, changes.command.as_ref().or(changes.before.as_ref()), changes.patience).await?;
+    fork.delete().await?;
+    Ok(settled)
 }
 
 /// Runs a command in a fork until everything has settled.
