@@ -37,6 +37,10 @@ class Api:
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.url = urlparse(cluster["server"])
         self.context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+        self.headers = {"Content-Type": "application/json", "User-Agent": "ticket-controller/1"}
+        if "token" in user:
+            self.headers["Authorization"] = f"Bearer {user['token']}"
+            return
         with tempfile.NamedTemporaryFile() as pem:
             pem.write(b"\n".join(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")))
             pem.flush()
@@ -44,8 +48,7 @@ class Api:
 
     def open(self, method, path, body=None):
         connection = http.client.HTTPSConnection(self.url.hostname, self.url.port, context=self.context, timeout=60)
-        headers = {"Content-Type": "application/json", "User-Agent": "ticket-controller/1"}
-        connection.request(method, self.url.path + path, json.dumps(body) if body else None, headers)
+        connection.request(method, self.url.path + path, json.dumps(body) if body else None, self.headers)
         return connection.getresponse()
 
     def call(self, method, path, body=None):

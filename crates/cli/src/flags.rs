@@ -156,6 +156,15 @@ pub enum Command {
     /// them. Each finding has the file, the line and the text of the server. The exit status is 0 if all objects are good, 1 if
     /// not, and 2 if an input could not be read or the command could not run.
     Validate(crate::validate::Validate),
+    /// Show what a change would do to the objects of a cluster, before it is made.
+    ///
+    /// The objects are loaded into a server of this command and forked twice. In one fork the change is applied, objects are deleted, and
+    /// CMD runs, which finds the API by its KUBECONFIG: a new version of an operator, or nothing, if only the server is to respond.
+    /// When both have settled, their differences are printed: + created, ~ changed, -/+ recreated, - deleted, each with the client
+    /// that did it or the reason. The exit status is 0 without changes, 1 with changes, and 2 if no plan could be made.
+    ///
+    /// Nothing runs in Pods, no webhook is called, and what CMD does outside the API really happens: none of that is in the plan.
+    Plan(Box<crate::plan::PlanTask>),
     /// Print what the server makes of objects in files: defaults, pruned fields, versions, results of applies, tables.
     #[command(subcommand)]
     Object(ObjectTask),
@@ -250,6 +259,13 @@ pub enum Command {
     ///
     /// Uids, resourceVersions, times, continue tokens and generated names may differ. The exit status is 1 if anything else does.
     Replay(ReplayTask),
+    /// Try what faults break in a controller: run a scenario again and again, with one disturbance each time.
+    ///
+    /// The first runs are without faults, and show what the command requests and watches. Then each request fails, loses its
+    /// response or finds the command killed, each watch ends, expires or lags, and the command starts with a stale cache. What
+    /// differs from the run without faults is repeated, shrunk and printed with a command that shows it again. The exit status is
+    /// 1 if anything differs, and 2 if the scenario does not work without faults.
+    Trial(Box<crate::trial::TrialTask>),
     /// Inspect the configuration of the server.
     #[command(subcommand)]
     Config(Config),

@@ -6,8 +6,8 @@ use clap::Command;
 pub const HEADINGS: [(&str, &[&str]); 5] = [
     ("Serve", &["serve", "run", "workspace", "assets", "config"]),
     ("Check files", &["validate", "object", "test", "crd", "cel"]),
-    ("Test controllers", &["fault", "gate", "clock", "progress", "settle", "report", "record", "replay"]),
-    ("Operate", &["store", "export", "import", "capture", "storage", "migrate", "certificates", "kubeconfig"]),
+    ("Test controllers", &["fault", "gate", "clock", "progress", "settle", "report", "record", "replay", "trial"]),
+    ("Operate", &["plan", "store", "export", "import", "capture", "storage", "migrate", "certificates", "kubeconfig"]),
     ("Other", &["completion", "man", "version"]),
 ];
 

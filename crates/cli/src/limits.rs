@@ -55,6 +55,8 @@ pub const ENCRYPTION_LOOK: Duration = Duration::from_secs(1);
 pub const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of progress lines when stderr is not a terminal.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+/// Time in which a trial begins cells, by default.
+pub const TRIAL_BUDGET: Duration = Duration::from_secs(300);
 /// Interval of checks whether the parent process has ended.
 pub const PARENT_LOOK: Duration = Duration::from_millis(100);
 /// Maximum number of unreadable objects of a damaged store that are named.

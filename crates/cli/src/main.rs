@@ -39,6 +39,7 @@ mod memory;
 mod migrate;
 mod objects;
 mod place;
+mod plan;
 mod progress;
 mod ready;
 #[cfg(test)]
@@ -59,6 +60,7 @@ mod suites;
 mod testing;
 mod traces;
 mod transfer;
+mod trial;
 mod upstream_flags;
 mod users;
 mod validate;
@@ -90,6 +92,7 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
             let incomplete = ExitCode::from(validate::INCOMPLETE);
             return Ok(validate::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
         }
+        flags::Command::Plan(task) => return Ok(plan::run_or_fail(*task)),
         flags::Command::Object(task) => return objects::run(&task),
         flags::Command::Crd(task) => return Ok(crd::run(&task)),
         flags::Command::Test(task) => return Ok(suites::run(&task)),
@@ -112,6 +115,10 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
         flags::Command::Settle(task) => return testing::settle(&task),
         flags::Command::Report(task) => return testing::report(&task),
         flags::Command::Record(task) => return testing::record(&task),
+        flags::Command::Trial(task) => {
+            let incomplete = ExitCode::from(trial::INCOMPLETE);
+            return Ok(trial::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
+        }
         flags::Command::Replay(task) => return testing::replay(&task),
         flags::Command::Config(flags::Config::View(_)) => logs::print(given.file.as_bytes()),
         flags::Command::Completion { shell } => about::completion(shell),

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use base::clock;
 use machinery::{Release, Value, json};
 use server::{
-    AccountOptions, Accounts, Anonymous, Audit, Authentication, AuthorizationMode, Config, Controllers, Egress,
-    EnabledPlugins, FeatureGates, InFlightMax, PluginFlags, PluginSettings, Plugins, Replacements, RuntimeConfig,
-    ServiceRanges, StaticTokens, Tls, WorkspaceConfig,
+    AbsentOwners, AccountOptions, Accounts, Anonymous, Audit, Authentication, AuthorizationMode, Config, Controllers,
+    Egress, EnabledPlugins, FeatureGates, InFlightMax, PluginFlags, PluginSettings, Plugins, Replacements,
+    RuntimeConfig, ServiceRanges, StaticTokens, Tls, WorkspaceConfig,
 };
 
 use crate::limits;
+
+/// The controllers that [`crate::Builder::controllers`] runs on the objects of sources: they act on what clients change.
+const OF_CAPTURES: [&str; 4] = ["clusterrole-aggregation", "garbagecollector", "namespace", "resourcequota"];
 
 /// The settings of a server.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,8 @@ pub struct Wanted {
     pub feature_gates: Vec<String>,
     pub runtime_config: Vec<String>,
     pub testing: bool,
+    /// Whether controllers run although the objects are those of sources.
+    pub controllers: bool,
     /// The sources whose objects are served.
     pub sources: Vec<String>,
 }
@@ -59,9 +64,16 @@ impl PortCredentials {
 pub fn configuration(wanted: &Wanted, port: Option<(&PortCredentials, String)>) -> Result<(Config, Accounts), String> {
     let (runtime, feature_gates) = features(wanted, wanted.release)?;
     let selection = EnabledPlugins::parse(&PluginFlags::default())?;
-    // nothing may collect or expire what was captured
-    let is_captured = !wanted.sources.is_empty();
-    let mut controllers = if is_captured { Controllers::none() } else { Controllers::parse(&[])? };
+    let mut controllers = match (wanted.sources.is_empty(), wanted.controllers) {
+        (true, _) => Controllers::parse(&[])?,
+        // nothing may collect or expire what was captured
+        (false, false) => Controllers::none(),
+        (false, true) => {
+            let mut controllers = Controllers::parse(&OF_CAPTURES.map(str::to_owned))?;
+            controllers.absent_owners = AbsentOwners::Ignore;
+            controllers
+        }
+    };
     (controllers.event_ttl, controllers.alone) = (limits::EVENT_TTL, true);
     let accounts = Accounts::new(AccountOptions::default())?;
     let mut authentication = Authentication {

@@ -60,7 +60,7 @@ impl Builder {
 
     /// Begins with the objects of a source: a file, a directory, an archive, a capture of a cluster such as a support bundle, a snapshot
     /// of etcd, or `kubeconfig:FILE` for a cluster. They are served as they are, in the workspace `default` and its forks, at the time of
-    /// the capture, and no controller runs. May be repeated; later ones win.
+    /// the capture, and no controller runs without [`Builder::controllers`]. May be repeated; later ones win.
     ///
     /// ```
     /// # #[tokio::main]
@@ -76,6 +76,13 @@ impl Builder {
     /// ```
     pub fn source(mut self, source: &str) -> Builder {
         self.wanted.sources.push(source.to_owned());
+        self
+    }
+
+    /// With sources, runs the controllers that complete what clients change: garbage collection, deletion of namespaces, aggregation of
+    /// ClusterRoles, and quotas. An object whose owner was not captured stays.
+    pub fn controllers(mut self) -> Builder {
+        self.wanted.controllers = true;
         self
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use machinery::{Status, Value, json, value};
@@ -25,7 +25,7 @@ const WORKSPACES: &str = "/apis/workspaces.pintle.dev/v1alpha1/workspaces";
 /// The API of the objects with which tests disturb and observe a workspace.
 pub(crate) const TESTING: &str = "testing.pintle.dev/v1alpha1";
 
-/// The field manager of objects that are applied.
+/// The user agent of requests, and the field manager of objects that are applied.
 const MANAGER: &str = "pintle";
 
 const JSON: &str = "application/json";
@@ -151,6 +151,15 @@ impl Workspace {
     /// The API refuses it.
     pub async fn post(&self, path: &str, object: &Value) -> Result<Value, Error> {
         self.send(Method::POST, path, JSON, Some(object)).await
+    }
+
+    /// Deletes the object at a path. Its dependents are deleted after it.
+    ///
+    /// # Errors
+    ///
+    /// The API refuses it.
+    pub async fn delete_object(&self, path: &str) -> Result<Value, Error> {
+        self.send(Method::DELETE, path, JSON, Some(&json!({"propagationPolicy": "Background"}))).await
     }
 
     /// Applies manifests, server-side: files, and directories with everything below them. Namespaces and CRDs come first, in whichever
@@ -310,7 +319,7 @@ impl Fault {
 /// Sends a request, and returns the object of its response.
 async fn send(api: &Api, method: Method, path: &str, content_type: &str, body: Option<&Value>) -> Result<Value, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::new(error.to_string());
-    let mut request = Request::builder().method(method).uri(path).header(ACCEPT, JSON);
+    let mut request = Request::builder().method(method).uri(path).header(ACCEPT, JSON).header(USER_AGENT, MANAGER);
     if !content_type.is_empty() {
         request = request.header(CONTENT_TYPE, content_type);
     }

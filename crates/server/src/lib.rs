@@ -63,7 +63,7 @@ pub use self::http::{
 pub use self::in_process::{Caller, InProcess, InProcessConfig, LocalApi, Mapping};
 pub use allocation::Ranges as ServiceRanges;
 use assembly::{Beginning, Blueprint, Outgoing};
-pub use controllers::{CertificateSigner, Controllers};
+pub use controllers::{AbsentOwners, CertificateSigner, Controllers};
 use progress::Progresses;
 pub use progress::{names as progress_sets, read as read_progress, set as progress_set};
 use testing::Testing;

@@ -289,6 +289,9 @@ pub const REPORT_BYTES: usize = 8 << 20;
 pub const REPORT_AGENTS_MAX: usize = 64;
 pub const REPORT_USERS_MAX: usize = 16;
 pub const REPORT_ITEMS_MAX: usize = 1_000;
+/// The writes that a report lists, and the bytes of the message of each.
+pub const REPORT_WRITES_MAX: usize = 20_000;
+pub const REPORT_MESSAGE_BYTES: usize = 1_024;
 /// Bytes of a user agent in a report, and of the name of a role in it.
 pub const REPORT_AGENT_BYTES: usize = 128;
 pub const REPORT_ROLE_NAME_BYTES: usize = 63;

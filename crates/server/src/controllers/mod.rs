@@ -46,7 +46,7 @@ pub use leader::{Membership, is_lease};
 pub use namespace_objects::published_authority;
 pub use reconciler::Controller;
 pub use signing::CertificateSigner;
-pub use switch::Controllers;
+pub use switch::{AbsentOwners, Controllers};
 
 /// A controller, and whether it has ever had work.
 struct EnabledController {
@@ -87,7 +87,8 @@ impl ControllerManager {
     pub fn new(controllers: &Controllers, fairness: bool, further: Option<Arc<dyn Controller>>) -> ControllerManager {
         let (on, authority) = (|name| controllers.run(name), &controllers.root_authority);
         let signer = controllers.signer.clone().filter(|_| on(switch::SIGNING));
-        let owners: Option<Arc<garbage::Graph>> = on(switch::GARBAGE_COLLECTOR).then(Default::default);
+        let owners: Option<Arc<garbage::Graph>> =
+            on(switch::GARBAGE_COLLECTOR).then(|| Arc::new(garbage::Graph::new(controllers.absent_owners)));
         let all = [
             Some(controller(establishing::Establishing::default())),
             Some(controller(cleanup::Cleanup::new(on(switch::NAMESPACE)))),

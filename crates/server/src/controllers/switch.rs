@@ -38,6 +38,16 @@ static KNOWN: [SwitchedController; 10] = [
     SwitchedController { name: TOKEN_SECRETS, alias: "serviceaccount-token", by_default: true },
 ];
 
+/// What the garbage collector does with an object whose owner does not exist, and whose deletion was not observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbsentOwners {
+    /// The object is deleted after a grace period, as kube-controller-manager does.
+    #[default]
+    Collect,
+    /// The object stays: its owner was not captured with it.
+    Ignore,
+}
+
 /// The selection of controllers and their configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Controllers {
@@ -45,6 +55,7 @@ pub struct Controllers {
     chosen: Vec<String>,
     /// Time between the last write of an Event and its expiry; zero for no expiry.
     pub event_ttl: std::time::Duration,
+    pub absent_owners: AbsentOwners,
     /// Whether the controllers run without leader election.
     pub alone: bool,
     /// The CA bundle of the server's certificate, in PEM format.
@@ -85,8 +96,9 @@ impl Controllers {
     /// server, so the owner of a workspace could issue one for a user of `default`.
     pub fn of_workspace(&self, membership: Option<Arc<super::Membership>>) -> Controllers {
         // every field is named, so that a new one is not inherited unseen
-        let Controllers { chosen, event_ttl, alone, root_authority, membership: _, signer: _ } = self.clone();
-        Controllers { chosen, event_ttl, alone, root_authority, membership, signer: None }
+        let Controllers { chosen, event_ttl, absent_owners, alone, root_authority, membership: _, signer: _ } =
+            self.clone();
+        Controllers { chosen, event_ttl, absent_owners, alone, root_authority, membership, signer: None }
     }
 
     /// The same without any controller that can be switched, and without expiry.

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::Response;
 use machinery::status::Reason;
 use machinery::{Status, Text, Value};
-use objects::Position;
+use objects::{Position, Stored};
 use store::Revision;
 
 use crate::verbs::{Completion, Deliveries, Lag, Request};
@@ -62,14 +62,18 @@ pub trait Tap: Send + Sync {
 }
 
 /// How a request has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestEnding {
     /// The code of the response; 0 if the connection ends instead.
     pub code: u16,
     /// The reason of the Status in the response, if it is a Status.
     pub reason: Option<Reason>,
+    /// The message of that Status.
+    pub message: Text,
     /// The revision of the stored object in the response, if there is one.
     pub revision: Option<Revision>,
+    /// The name of that object, which requests that create one do not have in their path.
+    pub name: Text,
 }
 
 /// A request that may be intercepted.
@@ -116,13 +120,16 @@ pub const CAUSE_ANNOTATION: &str = "testing.pintle.dev/fault";
 #[derive(Clone, Copy)]
 pub struct Dropped;
 
-/// The reason of the Status in a response.
-#[derive(Clone, Copy)]
-pub struct StatusReason(pub Reason);
+/// The Status in a response.
+#[derive(Clone)]
+pub struct ShownStatus {
+    pub reason: Reason,
+    pub message: Text,
+}
 
-/// The revision of the stored object in a response.
-#[derive(Clone, Copy)]
-pub struct ShownRevision(pub Revision);
+/// The stored object in a response.
+#[derive(Clone)]
+pub struct ShownObject(pub Arc<Stored>);
 
 /// How a request with this response has ended.
 pub fn ending_of<B>(response: &Response<B>) -> RequestEnding {
@@ -130,10 +137,13 @@ pub fn ending_of<B>(response: &Response<B>) -> RequestEnding {
     if extensions.get::<Dropped>().is_some() {
         return RequestEnding::default();
     }
+    let (status, object) = (extensions.get::<ShownStatus>(), extensions.get::<ShownObject>());
     RequestEnding {
         code: response.status().as_u16(),
-        reason: extensions.get::<StatusReason>().map(|reason| reason.0),
-        revision: extensions.get::<ShownRevision>().map(|revision| revision.0),
+        reason: status.map(|status| status.reason),
+        message: status.map(|status| status.message.clone()).unwrap_or_default(),
+        revision: object.map(|object| object.0.revision),
+        name: object.map(|object| object.0.meta.name.clone()).unwrap_or_default(),
     }
 }
 

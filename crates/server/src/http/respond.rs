@@ -15,7 +15,7 @@ use machinery::{Status, Text, Value, cbor, yaml};
 use objects::{ProtobufForm, Stored};
 
 use super::body::Body;
-use super::interceptor::{Observation, ShownRevision, StatusReason};
+use super::interceptor::{Observation, ShownObject, ShownStatus};
 use super::list::{self, ListBody, ListEncoding};
 use super::negotiate::{Accepted, Media, Shape};
 use super::pretty::pretty;
@@ -115,7 +115,9 @@ impl Reply {
             response.extensions_mut().insert(InternalCause(status.cause.clone()));
         }
         if self.observation.is_some() {
-            response.extensions_mut().insert(StatusReason(status.reason));
+            response
+                .extensions_mut()
+                .insert(ShownStatus { reason: status.reason, message: Text::from(status.message.as_str()) });
         }
         if status.code == 403 {
             set(response.headers_mut(), "x-content-type-options", "nosniff");
@@ -192,7 +194,7 @@ impl Reply {
                 let is_large = shown.stored_bytes() > limits::INLINE_BYTES_MAX;
                 let mut response = if is_large { task::blocking(respond) } else { respond() }?;
                 if let (Some(_), ResponseObject::Stored(stored, _)) = (&self.observation, &shown) {
-                    response.extensions_mut().insert(ShownRevision(stored.revision));
+                    response.extensions_mut().insert(ShownObject(stored.clone()));
                 }
                 Ok(response)
             }

@@ -12,6 +12,7 @@ use resource::builtin::{DEFINITION_GROUP, DEFINITIONS};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::super::switch::AbsentOwners;
 use super::dependents::{Dependent, Dependents};
 
 /// The metrics of the queue of objects to be examined.
@@ -109,9 +110,14 @@ impl GraphState {
 pub struct Graph {
     state: Mutex<GraphState>,
     changed: Notify,
+    pub absent_owners: AbsentOwners,
 }
 
 impl Graph {
+    pub fn new(absent_owners: AbsentOwners) -> Graph {
+        Graph { absent_owners, ..Graph::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, GraphState> {
         self.state.lock()
     }

@@ -22,6 +22,7 @@ pub use graph::Graph;
 use graph::{QUEUE, Task, WorkItem};
 
 use super::reconciler::Controller;
+use super::switch::AbsentOwners;
 use crate::limits;
 use crate::verbs::{self, Context, Document, PatchKind};
 use base::clock::{self, Follower};
@@ -222,6 +223,9 @@ async fn examine_dependent(context: &Context, graph: &Graph, task: &Task) -> Res
         return Ok(Verdict::Unknown);
     }
     if states.contains(&OwnerState::Absent) && !task.due {
+        if graph.absent_owners == AbsentOwners::Ignore {
+            return Ok(Verdict::Done);
+        }
         let mut owners = stored.meta.owners.iter();
         if let Some(owner) = owners.position(|owner| is_in_other_namespace(context, owner, &stored.meta.namespace)) {
             report(context, &resource, &stored, owner).await?;

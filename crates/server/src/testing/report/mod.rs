@@ -7,6 +7,7 @@ mod status;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 use base::{clock, task};
 use machinery::{Status, Value};
@@ -16,7 +17,19 @@ use super::matching::fits;
 
 pub use checks::{meanings as report_meanings, names as report_checks};
 pub use observing::Observing;
-pub use tally::{Tally, WatchKey, resource_name};
+pub use tally::{Tally, WatchKey};
+
+/// A resource as RBAC names it, with its group, such as `deployments/status.apps`.
+pub fn resource_name(group: &str, resource: &str, subresource: &str) -> String {
+    let mut name = resource.to_owned();
+    for (mark, part) in [('/', subresource), ('.', group)] {
+        if !part.is_empty() {
+            name.push(mark);
+            name.push_str(part);
+        }
+    }
+    name
+}
 
 impl Testing {
     /// Completes a Report.
@@ -25,11 +38,15 @@ impl Testing {
             object.items_at(&["spec", "userAgents"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let selects = |agent: &str| agents.is_empty() || agents.iter().any(|pattern| fits(pattern, agent));
         let context = self.context().ok_or_else(|| Status::internal("the server is shutting down"))?;
-        let resets = object.at(&["spec", "reset"]) == Some(&Value::Bool(true));
+        let resets = object.is_true_at(&["spec", "reset"]);
+        let lists = object.is_true_at(&["spec", "writes"]);
         // requests wait for this lock, so the report is made from a copy
         let copy = {
             let mut tally = self.tally();
-            let copy = tally.copy(selects);
+            let mut copy = tally.copy(&selects);
+            if lists {
+                copy.writes = Some(tally.writes.get_or_insert_default().copy(&selects));
+            }
             if resets {
                 tally.reset();
             }

@@ -9,8 +9,9 @@ use machinery::{Text, Value, json};
 use tokio::time::Instant;
 
 use super::checks::Check;
+use super::resource_name;
 use super::rights::{Right, sufficient, unused};
-use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally, resource_name};
+use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally};
 
 /// The findings of an agent, including those that follow only from its counters.
 struct Findings {
@@ -47,13 +48,18 @@ impl Tally {
             *totals.entry(Check::UnusedRules).or_default() += count;
             users.push(value);
         }
-        json!({
+        let is_truncated = self.is_truncated || self.writes.as_ref().is_some_and(|writes| writes.is_truncated);
+        let mut status = json!({
             "seconds": (number((now - self.since).as_secs())),
-            "truncated": (self.is_truncated),
+            "truncated": is_truncated,
             "counts": (counts_value(&totals)),
             "agents": (Value::Array(agents)),
             "users": (Value::Array(users)),
-        })
+        });
+        if let Some(writes) = &self.writes {
+            status.set_at(&["writes"], writes.value());
+        }
+        status
     }
 
     fn users(&self) -> BTreeMap<&Text, UserReport<'_>> {

@@ -14,7 +14,9 @@ use tokio::time::Instant;
 use super::super::matching::described;
 use super::checks::Check;
 use super::observing::{Exchange, agent_of};
+use super::resource_name;
 use super::rights::Right;
+use super::writes::Writes;
 use crate::http::RequestEnding;
 use crate::limits;
 
@@ -28,6 +30,8 @@ pub struct Tally {
     pub is_truncated: bool,
     /// In a copy, what its users have requested, also through other clients.
     pub rights: BTreeMap<Text, HashSet<Right>>,
+    /// The writes since a report has first listed them.
+    pub writes: Option<Writes>,
     /// The bytes of what is kept, about.
     bytes: usize,
 }
@@ -125,7 +129,7 @@ impl RequestWindow {
 impl Default for Tally {
     fn default() -> Tally {
         let (agents, rights) = Default::default();
-        Tally { since: clock::instant(), agents, at_rest: None, is_truncated: false, rights, bytes: 0 }
+        Tally { since: clock::instant(), agents, at_rest: None, is_truncated: false, rights, writes: None, bytes: 0 }
     }
 }
 
@@ -154,6 +158,7 @@ impl Tally {
             }
         }
         self.at_rest = before.at_rest;
+        self.writes = before.writes.map(|_| Writes::default());
     }
 
     /// Called when a Settle has returned: nothing happens any more.
@@ -191,6 +196,9 @@ impl Tally {
     /// Called when a request has ended.
     pub fn ended(&mut self, exchange: &Exchange, ending: &RequestEnding, now: Instant) {
         let is_full = self.bytes >= limits::REPORT_BYTES;
+        if let Some(writes) = self.writes.as_mut().filter(|_| exchange.is_write()) {
+            writes.add(exchange, ending);
+        }
         let Some(agent) = self.agent(&exchange.agent) else { return };
         agent.is_full = is_full;
         let before = agent.bytes;
@@ -415,18 +423,6 @@ impl AgentTally {
         let is_storm = window.exceeds(now, limits::LIST_STORM, limits::LIST_STORM_MAX);
         !is_storm || self.find(Check::ListStorms, subject)
     }
-}
-
-/// A resource as RBAC names it, with its group, such as `deployments/status.apps`.
-pub fn resource_name(group: &str, resource: &str, subresource: &str) -> String {
-    let mut name = resource.to_owned();
-    for (mark, part) in [('/', subresource), ('.', group)] {
-        if !part.is_empty() {
-            name.push(mark);
-            name.push_str(part);
-        }
-    }
-    name
 }
 
 /// The object of a request.

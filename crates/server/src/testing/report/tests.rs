@@ -9,17 +9,20 @@ use base::clock;
 use base::request::{RequestInfo, User};
 use http::Method;
 use machinery::status::Reason;
-use machinery::{Value, json};
+use machinery::{Text, Value, json};
 
 use super::observing::{Exchange, agent_of};
 use super::rights::{Right, sufficient, unused};
 use super::tally::{Tally, WatchKey};
+use super::writes::Writes;
 use crate::http::RequestEnding;
 use crate::limits;
 
 const MAP: &str = "/api/v1/namespaces/n/configmaps/a";
-const OK: RequestEnding = RequestEnding { code: 200, reason: None, revision: None };
-const CONFLICT: RequestEnding = RequestEnding { code: 409, reason: Some(Reason::Conflict), revision: None };
+const NONE: Text = Text::new_static("");
+const OK: RequestEnding = RequestEnding { code: 200, reason: None, message: NONE, revision: None, name: NONE };
+const CONFLICT: RequestEnding =
+    RequestEnding { code: 409, reason: Some(Reason::Conflict), message: NONE, revision: None, name: NONE };
 
 fn exchange(agent: &str, request: &str) -> Exchange {
     let (method, uri) = request.split_once(' ').unwrap();
@@ -58,7 +61,7 @@ fn key(resource: &str) -> WatchKey {
 
 #[test]
 fn responses_are_judged_by_code_and_reason() {
-    let refusal = |code, reason| RequestEnding { code, reason, revision: None };
+    let refusal = |code, reason| RequestEnding { code, reason, ..OK };
     for (request, ending, wanted) in [
         ("GET", OK, vec![]),
         ("GET", refusal(404, Some(Reason::NotFound)), vec![]),
@@ -71,7 +74,7 @@ fn responses_are_judged_by_code_and_reason() {
         ("PUT", CONFLICT, vec!["m/1 conflicts: update configmaps n/a 1", "m/1 conflictsNotRetried: configmaps n/a 1"]),
     ] {
         let mut tally = Tally::default();
-        send(&mut tally, "m/1 (linux)", &format!("{request} {MAP}"), ending);
+        send(&mut tally, "m/1 (linux)", &format!("{request} {MAP}"), ending.clone());
         assert_eq!(findings(&tally), wanted, "{request} {ending:?}");
     }
 }
@@ -88,7 +91,7 @@ fn a_conflict_is_retried_by_a_write_that_succeeds() {
         let mut tally = Tally::default();
         send(&mut tally, "m", &format!("PUT {MAP}"), CONFLICT);
         for (method, ending) in &requests {
-            send(&mut tally, "m", &format!("{method} {MAP}"), *ending);
+            send(&mut tally, "m", &format!("{method} {MAP}"), ending.clone());
         }
         send(&mut tally, "other", &format!("PUT {MAP}"), OK);
         let found = findings(&tally).iter().any(|finding| finding.contains("conflictsNotRetried"));
@@ -112,6 +115,33 @@ fn a_write_that_leaves_the_revision_is_a_no_op() {
         assert_eq!(!findings(&tally).is_empty(), found, "{request} {before:?} {after:?}");
     }
     assert!(!exchange("m", &format!("PUT {MAP}?dryRun=All")).changes_object());
+}
+
+#[test]
+fn writes_are_listed_once_a_report_has_asked_for_them() {
+    let mut tally = Tally::default();
+    send(&mut tally, "m/1", &format!("PUT {MAP}"), OK);
+    tally.writes = Some(Writes::default());
+    let created = RequestEnding { code: 201, reason: None, message: NONE, revision: Some(7), name: "a-x1".into() };
+    send(&mut tally, "m/1 (linux)", "POST /api/v1/namespaces/n/configmaps", created);
+    send(&mut tally, "m/1", &format!("GET {MAP}"), OK);
+    let refused =
+        RequestEnding { code: 422, reason: Some(Reason::Invalid), message: "no".into(), revision: None, name: NONE };
+    send(&mut tally, "k", "PATCH /apis/apps/v1/namespaces/n/deployments/d/status", refused);
+    let lines = |tally: &Tally| -> Vec<String> {
+        tally
+            .writes
+            .iter()
+            .flat_map(|writes| writes.value().items_at(&[]).to_vec())
+            .map(|write| write.to_json())
+            .collect()
+    };
+    let first = r#"{"userAgent":"m/1","verb":"create","resource":"configmaps","code":201,"namespace":"n","name":"a-x1","resourceVersion":"7"}"#;
+    let second = r#"{"userAgent":"k","verb":"patch","resource":"deployments/status.apps","code":422,"namespace":"n","name":"d","message":"no"}"#;
+    assert_eq!(lines(&tally), [first, second]);
+    tally.reset();
+    send(&mut tally, "k", &format!("DELETE {MAP}"), OK);
+    assert_eq!(lines(&tally).len(), 1, "a reset forgets them, and goes on");
 }
 
 #[test]

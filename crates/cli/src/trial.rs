@@ -1,0 +1,230 @@
+//! `pintle trial`: which faults break what a command does.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use base::clock;
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use trials::trial::{Cell, Check, Options, Outcome, Progress, Scenario, Step, Verdict, trial};
+
+use crate::runtime::block_on;
+use crate::values::duration;
+use crate::{limits, logs};
+
+#[derive(Args)]
+pub struct TrialTask {
+    /// YAML file with the fields start, setup, steps, check, from, budget, seed and clients. Flags take precedence.
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
+
+    /// The command under test, such as a controller, for sh. It must use KUBECONFIG. Each run has a free port in PINTLE_PORT.
+    #[arg(long, value_name = "CMD")]
+    start: Option<String>,
+
+    /// Manifests to apply before the command starts, such as its CRDs: a file or a directory. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    setup: Vec<String>,
+
+    /// What happens then, step by step: a file (*.yaml, *.yml, *.json) whose documents are applied one after the other, or
+    /// a command. May be repeated.
+    #[arg(long, value_name = "FILE|CMD")]
+    steps: Vec<String>,
+
+    /// What must be true after each step: a command that fails if something is wrong, or a CEL expression on objects. Without it,
+    /// the objects at the end are compared with those of a run without faults.
+    #[arg(long, value_name = "CMD|CEL")]
+    check: Option<String>,
+
+    /// Objects to begin with, as for pintle serve. May be repeated; later ones win.
+    #[arg(long, value_name = "SOURCE")]
+    from: Vec<String>,
+
+    /// Stop beginning cells after this time; the rest is listed as not tried [default: 5m].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    budget: Option<Duration>,
+
+    /// Seed of uids, generated names and recipes [default: 1].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Beginning of the user agents to disturb [default: those seen before the first step]. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    client: Vec<String>,
+
+    /// The time without requests after which a step is over [default: learned from the run without faults].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    quiet: Option<Duration>,
+
+    /// The longest time until a step is over.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    timeout: Duration,
+
+    /// Number of cells that run at the same time [default: three for each core].
+    #[arg(long, value_name = "N")]
+    parallel: Option<usize>,
+
+    /// Run only this cell, by the id that a trial has printed.
+    #[arg(long, value_name = "ID", value_parser = |id: &str| id.parse::<Cell>())]
+    cell: Option<Cell>,
+
+    /// The form of the result.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: TrialForm,
+
+    /// Results for which the exit status is 1.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "RESULT,...", default_value = "differs")]
+    fail_on: Vec<FailOn>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TrialForm {
+    Text,
+    Json,
+    Junit,
+    Markdown,
+}
+
+/// What makes a trial fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// A cell differs from the run without faults.
+    Differs,
+    /// A cell was not tried.
+    NotTried,
+}
+
+/// The exit status of a trial that could not run.
+pub const INCOMPLETE: u8 = 2;
+
+/// Runs the trial. Fails with a one-line message if it cannot run.
+pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
+    let scenario = scenario(task)?;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let options = Options {
+        quiet: task.quiet,
+        timeout: task.timeout,
+        parallel: task.parallel.unwrap_or(3 * cores),
+        cell: task.cell.clone(),
+    };
+    let mut meter = Meter::default();
+    let mut progress = |progress| meter.show(&progress);
+    let outcome = block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+        tokio::select! {
+            outcome = trial(&scenario, &options, &mut progress) => outcome.map_err(|error| error.to_string()),
+            // the commands of the cells end with this task
+            _ = interrupt.recv() => Err("interrupted".to_owned()),
+            _ = terminate.recv() => Err("terminated".to_owned()),
+        }
+    })?;
+    let command = called();
+    let text = match task.output {
+        TrialForm::Text => outcome.text(&command),
+        TrialForm::Json => outcome.json(&command).to_json() + "\n",
+        TrialForm::Junit => outcome.junit(&command),
+        TrialForm::Markdown => outcome.markdown(&command),
+    };
+    logs::print(text.as_bytes())?;
+    Ok(ExitCode::from(u8::from(task.fail_on.iter().any(|on| on.applies(&outcome)))))
+}
+
+impl FailOn {
+    fn applies(self, outcome: &Outcome) -> bool {
+        outcome.cells.iter().any(|(_, verdict)| match self {
+            FailOn::Differs => matches!(verdict, Verdict::Differs(_)),
+            FailOn::NotTried => matches!(verdict, Verdict::NotTried(_)),
+        })
+    }
+}
+
+/// The scenario of a file and of the flags.
+fn scenario(task: &TrialTask) -> Result<Scenario, String> {
+    let mut scenario = task.file.as_deref().map_or_else(|| Ok(Scenario::default()), Scenario::read)?;
+    if let Some(start) = &task.start {
+        scenario.start.clone_from(start);
+    }
+    if !task.steps.is_empty() {
+        scenario.steps = task.steps.iter().map(|given| Step::of_flag(given)).collect::<Result<Vec<_>, _>>()?.concat();
+    }
+    for (given, field) in [(&task.setup, &mut scenario.setup), (&task.from, &mut scenario.from)] {
+        if !given.is_empty() {
+            field.clone_from(given);
+        }
+    }
+    if !task.client.is_empty() {
+        scenario.clients = task.client.iter().map(|name| name.as_str().into()).collect();
+    }
+    scenario.check = task.check.as_deref().map(Check::read).or(scenario.check);
+    scenario.seed = task.seed.or(scenario.seed);
+    scenario.budget = task.budget.or(scenario.budget).or(Some(limits::TRIAL_BUDGET));
+    if scenario.start.trim().is_empty() {
+        return Err("nothing is started: give --start, or a file with the field start".to_owned());
+    }
+    if scenario.steps.is_empty() {
+        return Err("nothing happens: give --steps, or a file with the field steps".to_owned());
+    }
+    Ok(scenario)
+}
+
+/// How this trial was called, without what a repetition of one cell replaces.
+fn called() -> String {
+    let mut words = vec!["pintle".to_owned()];
+    let mut given = std::env::args().skip(1);
+    while let Some(word) = given.next() {
+        if word == "--cell" {
+            given.next();
+        } else if !word.starts_with("--cell=") {
+            words.push(quoted(&word));
+        }
+    }
+    words.join(" ")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Progress on stderr.
+#[derive(Default)]
+struct Meter {
+    printed: Option<tokio::time::Instant>,
+}
+
+impl Meter {
+    fn show(&mut self, progress: &Progress) {
+        let line = match progress {
+            Progress::Clean(number) => format!("run {number} of 2 without faults"),
+            Progress::Cells { done, of, .. } if done < of && !self.is_due() => return,
+            Progress::Cells { done, of, differ } => format!("{done} of {of} cells, {differ} differ"),
+            Progress::Shrinking { of: 0, .. } => return,
+            Progress::Shrinking { done, of } if done < of && !self.is_due() => return,
+            Progress::Shrinking { done, of } => format!("shrinking: {done} of {of} findings"),
+        };
+        self.printed = Some(clock::instant());
+        logs::print_error(&line);
+    }
+
+    fn is_due(&self) -> bool {
+        self.printed.is_none_or(|at| at.elapsed() >= limits::PROGRESS_INTERVAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_shells() {
+        for (word, want) in [("a-b/c.yaml", "a-b/c.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(quoted(word), want);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The kinds that a fork serves.
+
+use std::collections::BTreeMap;
+
+use embed::Workspace;
+
+use super::error::Error;
+
+/// A kind whose objects can be listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The resource with its group, as in `deployments.apps`.
+    pub resource: String,
+    pub kind: String,
+    pub is_namespaced: bool,
+    /// The singular and the short names.
+    names: Vec<String>,
+    /// The path of the version, such as `/apis/apps/v1`.
+    base: String,
+    plural: String,
+}
+
+impl Kind {
+    /// The path of a collection or, with a name, of an object.
+    pub fn path(&self, namespace: &str, name: &str) -> String {
+        let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+        let slash = if name.is_empty() { "" } else { "/" };
+        format!("{}{place}/{}{slash}{name}", self.base, self.plural)
+    }
+
+    /// Whether the kind can be named so: by kind, resource, singular or short name, with or without its group, in any case.
+    fn is_called(&self, name: &str) -> bool {
+        let group = self.resource.split_once('.').map_or("", |(_, group)| group);
+        let own = [&self.kind, &self.plural].into_iter().chain(&self.names);
+        own.filter(|own| !own.is_empty()).any(|own| {
+            let rest =
+                name.get(..own.len()).filter(|begin| begin.eq_ignore_ascii_case(own)).map(|_| &name[own.len()..]);
+            rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('.') == Some(group))
+        })
+    }
+}
+
+/// The kinds of a fork, each in the version that is preferred.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(Vec<Kind>);
+
+/// Objects that only the server has.
+const LEFT_OUT: [&str; 2] = ["testing.pintle.dev", "workspaces.pintle.dev"];
+
+impl Kinds {
+    pub async fn read(workspace: &Workspace) -> Result<Kinds, Error> {
+        let mut bases = vec!["/api/v1".to_owned()];
+        for group in workspace.get("/apis").await?.items_at(&["groups"]) {
+            if LEFT_OUT.contains(&group.str_at(&["name"])) {
+                continue;
+            }
+            let versions = group.items_at(&["versions"]).iter();
+            bases.extend(versions.map(|version| format!("/apis/{}", version.str_at(&["groupVersion"]))));
+        }
+        let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
+        for base in bases {
+            let group = base.strip_prefix("/apis/").and_then(|version| version.split('/').next()).unwrap_or_default();
+            for resource in workspace.get(&base).await?.items_at(&["resources"]) {
+                let plural = resource.str_at(&["name"]);
+                if plural.contains('/') || !resource.texts_at(&["verbs"]).any(|verb| verb == "list") {
+                    continue;
+                }
+                let dot = if group.is_empty() { "" } else { "." };
+                let names = resource.texts_at(&["shortNames"]).chain([resource.str_at(&["singularName"])]);
+                let kind = Kind {
+                    resource: format!("{plural}{dot}{group}"),
+                    kind: resource.str_at(&["kind"]).to_owned(),
+                    is_namespaced: resource.is_true_at(&["namespaced"]),
+                    names: names.map(str::to_owned).collect(),
+                    base: base.clone(),
+                    plural: plural.to_owned(),
+                };
+                // the preferred version comes first
+                kinds.entry(kind.resource.clone()).or_insert(kind);
+            }
+        }
+        Ok(Kinds(kinds.into_values().collect()))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Kind> {
+        self.0.iter()
+    }
+
+    /// The kind that a user names, as kubectl accepts it. Of several, that of the core group or the first group is meant.
+    pub fn named(&self, name: &str) -> Result<&Kind, Error> {
+        let called = || self.0.iter().filter(|kind| kind.is_called(name));
+        let missing = || Error::Missing(format!("the source has no kind {name:?}: add its CRD as another source"));
+        called().min_by_key(|kind| kind.resource.contains('.')).ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_many_names() {
+        let kind = |resource: &str, kind: &str, short: &str| Kind {
+            resource: resource.to_owned(),
+            kind: kind.to_owned(),
+            is_namespaced: true,
+            names: vec![kind.to_lowercase(), short.to_owned()],
+            base: String::new(),
+            plural: resource.split('.').next().unwrap_or_default().to_owned(),
+        };
+        let kinds = Kinds(vec![
+            kind("events.events.k8s.io", "Event", "ev"),
+            kind("events", "Event", "ev"),
+            kind("deployments.apps", "Deployment", "deploy"),
+        ]);
+        for (name, want) in [
+            ("Deployment", "deployments.apps"),
+            ("deploy", "deployments.apps"),
+            ("deployments", "deployments.apps"),
+            ("deployment.apps", "deployments.apps"),
+            ("EVENT", "events"),
+            ("events.events.k8s.io", "events.events.k8s.io"),
+        ] {
+            assert_eq!(kinds.named(name).map(|kind| kind.resource.as_str()), Ok(want), "{name}");
+        }
+        for name in ["deployment.batch", "de", "deploymentss", ""] {
+            assert!(kinds.named(name).is_err(), "{name}");
+        }
+    }
+}

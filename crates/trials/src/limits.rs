@@ -1,0 +1,43 @@
+//! Bounds of forks and commands.
+
+use std::time::Duration;
+
+/// Wait for the watches of a command that a fault may keep from watching.
+pub const READY: Duration = Duration::from_secs(10);
+
+/// How often a command may end by itself in a cell.
+pub const RESTARTS_MAX: usize = 5;
+
+/// The quiet time of the first run, and the least that is learned from it.
+pub const FIRST_QUIET: Duration = Duration::from_secs(1);
+pub const QUIET_MIN: Duration = Duration::from_millis(250);
+
+/// The quiet time after which what looks wrong is looked at again.
+pub const SECOND_LOOK: Duration = Duration::from_secs(2);
+
+/// Repetitions of a cell that differs.
+pub const REPETITIONS: usize = 3;
+
+/// The checks of a Report that no fault excuses.
+pub const COMPARED_FINDINGS: [&str; 2] = ["writesAtRest", "hotLoops"];
+
+/// The end of a command's output that is kept.
+pub const OUTPUT_BYTES: usize = 64 << 10;
+
+/// Fields of an object that a plan shows without details.
+pub const FIELDS_SHOWN: usize = 10;
+
+/// Characters of the message of a refused request that a plan shows.
+pub const MESSAGE_SHOWN: usize = 300;
+
+/// Time between a polite signal to a command and the one that cannot be ignored.
+pub const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Interval of looks at whether a command has begun.
+pub const BEGIN_LOOK: Duration = Duration::from_millis(20);
+
+/// A command that has sent its first request and watches nothing counts as begun after this time: it polls.
+pub const BEGIN_POLLING: Duration = Duration::from_secs(3);
+
+/// The longest wait of one Settle, which must stay below the time limit of requests.
+pub const SETTLE_SLICE: Duration = Duration::from_secs(20);

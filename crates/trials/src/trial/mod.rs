@@ -1,0 +1,16 @@
+//! Trials: which faults break what a command does.
+//!
+//! [`record`] keeps what clients do in a run without faults, and [`cells`] derives the disturbances from it;
+//! [`running`] runs the scenario once, [`rounds`] as often as it takes; [`shown`] prints the result.
+
+mod cells;
+mod record;
+mod rounds;
+mod running;
+mod scenario;
+mod shown;
+
+pub use cells::{Act, Cell, Steps, generate};
+pub use record::{Record, StepRecord};
+pub use rounds::{Finding, NotTried, Options, Outcome, Progress, Verdict, trial};
+pub use scenario::{Check, Scenario, Step};

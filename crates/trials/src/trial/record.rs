@@ -1,0 +1,98 @@
+//! What the clients of the command did in each step of the run without faults.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use machinery::{Text, Value};
+
+/// Requests of a client with a verb for a resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestKind {
+    pub client: Text,
+    pub verb: Text,
+    /// As in `deployments/status.apps`.
+    pub resource: Text,
+}
+
+/// The watches of a client on a resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchKind {
+    pub client: Text,
+    pub resource: Text,
+}
+
+/// The requests and the events of a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepRecord {
+    pub requests: BTreeMap<RequestKind, u64>,
+    pub events: BTreeMap<WatchKind, u64>,
+    /// The clients that hold a watch.
+    watching: BTreeSet<Text>,
+    /// The watches that run at the end of the step.
+    pub running: u64,
+}
+
+/// The user agent of the requests of this process.
+const OWN: &str = "pintle";
+
+/// The program of a user agent. Its version may differ between runs.
+fn program(agent: &str) -> Text {
+    agent.split('/').next().unwrap_or_default().into()
+}
+
+/// The pattern that matches the user agents of a program.
+pub fn agents_of(client: &str) -> String {
+    // a report calls clients without a user agent so
+    if client == "unknown" { String::new() } else { format!("{client}*") }
+}
+
+impl StepRecord {
+    /// Reads the status of a Report about one step.
+    pub fn read(report: &Value) -> StepRecord {
+        let mut record = StepRecord::default();
+        let number = |value: &Value, name: &str| u64::try_from(value.int_at(&[name])).unwrap_or_default();
+        for agent in report.items_at(&["agents"]) {
+            let client = program(agent.str_at(&["userAgent"]));
+            if client == OWN {
+                continue;
+            }
+            for requests in agent.items_at(&["requests"]) {
+                let text = |name: &str| Text::from(requests.str_at(&[name]));
+                let kind = RequestKind { client: client.clone(), verb: text("verb"), resource: text("resource") };
+                *record.requests.entry(kind).or_default() += number(requests, "count");
+            }
+            for watch in agent.items_at(&["watches"]) {
+                let resource = watch.str_at(&["watch"]).split(' ').next().unwrap_or_default().into();
+                let kind = WatchKind { client: client.clone(), resource };
+                *record.events.entry(kind).or_default() += number(watch, "events");
+                record.running += number(watch, "running");
+                record.watching.insert(client.clone());
+            }
+        }
+        record
+    }
+}
+
+impl StepRecord {
+    /// Whether a client has requested anything.
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+}
+
+/// The record of a whole run: its start, and then its steps.
+#[derive(Clone, Debug, Default)]
+pub struct Record(pub Vec<StepRecord>);
+
+impl Record {
+    /// The clients of the command: those that sent requests before the first step, or that watch. Others belong to
+    /// the steps, as kubectl does.
+    pub fn clients(&self) -> BTreeSet<Text> {
+        let first = self.0.first().into_iter().flat_map(|step| step.requests.keys().map(|kind| kind.client.clone()));
+        first.chain(self.0.iter().flat_map(|step| step.watching.iter().cloned())).collect()
+    }
+
+    /// The watches that run once the command has started.
+    pub fn watches(&self) -> u64 {
+        self.0.first().map_or(0, |step| step.running)
+    }
+}

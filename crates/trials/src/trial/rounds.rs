@@ -1,0 +1,350 @@
+//! A trial: runs without faults, then the cells, of which those that differ are repeated and shrunk.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use base::clock;
+use futures_util::{StreamExt as _, stream};
+use machinery::Text;
+
+use super::cells::{Cell, generate};
+use super::running::{Observed, Pace, Setting, prepare, run};
+use super::scenario::Scenario;
+use crate::compare::{Ignored, compare};
+use crate::engine::{Engine, Error, Fork, Patience, Settings};
+use crate::limits;
+
+/// How a trial is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The time in which nothing must happen; learnt from the run without faults by default.
+    pub quiet: Option<Duration>,
+    /// The longest wait for rest.
+    pub timeout: Duration,
+    /// The cells that run at the same time.
+    pub parallel: usize,
+    /// The only cell to run.
+    pub cell: Option<Cell>,
+}
+
+/// What a cell has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Same,
+    Differs(Vec<String>),
+    NotTried(NotTried),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotTried {
+    HitNothing,
+    BudgetUsedUp,
+    /// It differed once, and in no repetition.
+    NotRepeatable,
+}
+
+impl std::fmt::Display for NotTried {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            NotTried::HitNothing => "hit nothing",
+            NotTried::BudgetUsedUp => "the budget was used up",
+            NotTried::NotRepeatable => "differed once, but not when repeated",
+        })
+    }
+}
+
+/// Cells that show the same, with the smallest that does.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    pub cell: Cell,
+    pub symptoms: Vec<String>,
+    /// How often it has shown so in as many repetitions.
+    pub shown: usize,
+    pub repeated: usize,
+    pub cells: Vec<Cell>,
+}
+
+/// The result of a trial.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub steps: usize,
+    pub clients: Vec<Text>,
+    /// The duration of the run without faults.
+    pub clean: Duration,
+    pub elapsed: Duration,
+    pub cells: Vec<(Cell, Verdict)>,
+    pub findings: Vec<Finding>,
+}
+
+impl Outcome {
+    pub fn not_tried(&self) -> impl Iterator<Item = (&Cell, NotTried)> {
+        self.cells.iter().filter_map(|(cell, verdict)| match verdict {
+            Verdict::NotTried(why) => Some((cell, *why)),
+            _ => None,
+        })
+    }
+}
+
+/// What is being done, for the user who waits.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    Clean(usize),
+    Cells { done: usize, of: usize, differ: usize },
+    Shrinking { done: usize, of: usize },
+}
+
+/// What cells are compared with.
+struct Expected {
+    clean: Observed,
+    kept: HashSet<Text>,
+    ignored: Ignored,
+}
+
+impl Expected {
+    /// What differs, each in one line.
+    fn differences(&self, seen: &Observed, is_checked: bool) -> Vec<String> {
+        if !seen.symptoms.is_empty() {
+            return seen.symptoms.iter().map(|symptom| step_name(symptom.step) + &symptom.text).collect();
+        }
+        if is_checked {
+            return vec![];
+        }
+        let differences = compare(&self.clean.objects, &seen.objects, &self.kept, &self.ignored);
+        let objects = differences.iter().map(ToString::to_string);
+        let created = seen.created.iter().filter_map(|(key, count)| {
+            let before = self.clean.created.get(key).filter(|before| *before < count)?;
+            Some(format!("{key} was created {count} times, without faults {before}"))
+        });
+        let findings = seen.findings.iter().filter_map(|(check, count)| {
+            let before = self.clean.findings.get(check).copied().unwrap_or_default();
+            (*count > before).then(|| format!("{check}: {count}, without faults {before}"))
+        });
+        objects.chain(created).chain(findings).collect()
+    }
+}
+
+fn step_name(step: usize) -> String {
+    if step == 0 { "start: ".to_owned() } else { format!("step {step}: ") }
+}
+
+/// The cells that differ, those together that show the same or disturb the same. Each has its index.
+fn grouped(cells: &[(Cell, Verdict)]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(HashSet<String>, Vec<usize>)> = vec![];
+    for (index, (cell, verdict)) in cells.iter().enumerate() {
+        let Verdict::Differs(symptoms) = verdict else { continue };
+        // wherever it shows
+        let unplaced = |text: &String| text.split_once(": ").map_or_else(|| text.clone(), |(_, rest)| rest.to_owned());
+        let shown: Vec<String> = symptoms.iter().map(unplaced).collect();
+        let mut group = (HashSet::from([shown.join("\n"), cell.act.target()]), vec![]);
+        let (joined, others) = groups.into_iter().partition(|(keys, _)| !keys.is_disjoint(&group.0));
+        groups = others;
+        for (keys, indices) in Vec::<(HashSet<String>, Vec<usize>)>::from_iter(joined) {
+            group.0.extend(keys);
+            group.1.extend(indices);
+        }
+        group.1.push(index);
+        groups.push(group);
+    }
+    let mut groups: Vec<_> = groups.into_iter().map(|(_, indices)| indices).collect();
+    groups.iter_mut().for_each(|indices| indices.sort_unstable());
+    groups.sort_by_key(|indices| indices.first().copied());
+    groups
+}
+
+/// Runs a trial.
+///
+/// # Errors
+///
+/// The scenario does not work without faults.
+pub async fn trial(
+    scenario: &Scenario,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Outcome, Error> {
+    let began = clock::instant();
+    let settings = Settings { sources: scenario.from.clone(), ..Settings::default() };
+    let engine = Engine::start(&settings).await?;
+    let prepared = engine.fork().await?;
+    prepare(prepared.workspace(), &scenario.setup).await?;
+    let outcome = Trial { scenario, options, prepared }.run(progress).await;
+    engine.stop().await;
+    outcome.map(|outcome| Outcome { elapsed: began.elapsed(), ..outcome })
+}
+
+struct Trial<'a> {
+    scenario: &'a Scenario,
+    options: &'a Options,
+    prepared: Fork,
+}
+
+impl Trial<'_> {
+    async fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
+        let seed = self.scenario.seed.unwrap_or(1);
+        let patience =
+            Patience { quiet: self.options.quiet.unwrap_or(limits::FIRST_QUIET), timeout: self.options.timeout };
+        let pace = Pace { patience, watches: None };
+        let mut setting = Setting { scenario: self.scenario, prepared: &self.prepared, pace, clients: vec![], seed };
+        progress(Progress::Clean(1));
+        let clean = self.clean(&setting).await?;
+        // no pause of the command was longer than it took to be at rest
+        let learnt = (2 * clean.active).clamp(limits::QUIET_MIN, patience.quiet.max(limits::QUIET_MIN));
+        setting.pace.patience.quiet = self.options.quiet.unwrap_or(learnt);
+        setting.pace.watches = Some(clean.record.watches());
+        setting.clients = match self.scenario.clients.as_slice() {
+            [] => clean.record.clients().into_iter().collect(),
+            given => given.to_vec(),
+        };
+        if setting.clients.is_empty() {
+            let command = self.scenario.start.clone();
+            return Err(Error::Silent { command, within: patience.timeout });
+        }
+        progress(Progress::Clean(2));
+        let second_began = clock::instant();
+        let second = self.clean(&setting).await?;
+        let duration = second_began.elapsed();
+        let base = self.prepared.objects().await?;
+        let kept = base.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
+        let mut expected = Expected { clean, kept, ignored: Ignored::default() };
+        // what differs without faults shows nothing
+        expected.clean.created.retain(|key, count| second.created.get(key) == Some(count));
+        for (check, count) in second.findings {
+            let most = expected.clean.findings.entry(check).or_default();
+            *most = (*most).max(count);
+        }
+        expected.ignored.learn(&compare(&expected.clean.objects, &second.objects, &expected.kept, &expected.ignored));
+        let cells = match &self.options.cell {
+            Some(cell) => vec![cell.clone()],
+            None => generate(&expected.clean.record, seed),
+        };
+        let tried = self.cells(&setting, &expected, &cells, progress).await?;
+        let mut outcome = Outcome {
+            steps: self.scenario.steps.len(),
+            clients: setting.clients.clone(),
+            clean: duration,
+            cells: tried,
+            ..Outcome::default()
+        };
+        self.find(&setting, &expected, &mut outcome, progress).await?;
+        Ok(outcome)
+    }
+
+    /// A run without faults, in which everything must work.
+    async fn clean(&self, setting: &Setting<'_>) -> Result<Observed, Error> {
+        let seen = run(setting, None).await?;
+        match seen.symptoms.first() {
+            None => Ok(seen),
+            Some(symptom) => {
+                Err(Error::Missing(format!("without faults, {}{}", step_name(symptom.step), symptom.text)))
+            }
+        }
+    }
+
+    async fn try_cell(&self, setting: &Setting<'_>, expected: &Expected, cell: &Cell) -> Result<Verdict, Error> {
+        let seen = run(setting, Some(cell)).await?;
+        let differences = expected.differences(&seen, self.scenario.check.is_some());
+        Ok(match differences.is_empty() {
+            _ if seen.hits == 0 => Verdict::NotTried(NotTried::HitNothing),
+            true => Verdict::Same,
+            false => Verdict::Differs(differences),
+        })
+    }
+
+    /// Runs cells until the budget is used up.
+    async fn cells(
+        &self,
+        setting: &Setting<'_>,
+        expected: &Expected,
+        cells: &[Cell],
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<(Cell, Verdict)>, Error> {
+        let (began, budget) = (clock::instant(), self.scenario.budget);
+        let tried = |(index, cell): (usize, Cell)| async move {
+            let is_over = budget.is_some_and(|budget| began.elapsed() >= budget);
+            let verdict = match is_over {
+                true => Ok(Verdict::NotTried(NotTried::BudgetUsedUp)),
+                false => self.try_cell(setting, expected, &cell).await,
+            };
+            verdict.map(|verdict| (index, (cell, verdict)))
+        };
+        let mut running =
+            stream::iter(cells.iter().cloned().enumerate()).map(tried).buffer_unordered(self.options.parallel.max(1));
+        let (mut found, mut differ) = (vec![], 0);
+        progress(Progress::Cells { done: 0, of: cells.len(), differ });
+        while let Some(next) = running.next().await {
+            let next = next?;
+            differ += usize::from(matches!(next.1.1, Verdict::Differs(_)));
+            found.push(next);
+            progress(Progress::Cells { done: found.len(), of: cells.len(), differ });
+        }
+        found.sort_by_key(|(index, _)| *index);
+        Ok(found.into_iter().map(|(_, tried)| tried).collect())
+    }
+
+    /// Repeats and shrinks one cell of those that show the same.
+    async fn find(
+        &self,
+        setting: &Setting<'_>,
+        expected: &Expected,
+        outcome: &mut Outcome,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Error> {
+        let groups = grouped(&outcome.cells);
+        let of = groups.len();
+        let cells = outcome.cells.clone();
+        let shrunk = |indices: Vec<usize>| {
+            let members: Vec<Cell> =
+                indices.iter().filter_map(|index| cells.get(*index)).map(|(cell, _)| cell.clone()).collect();
+            async move {
+                let found = self.shrink(setting, expected, members).await;
+                found.map(|found| (found, indices))
+            }
+        };
+        let mut running = stream::iter(groups).map(shrunk).buffered(self.options.parallel.max(1));
+        let mut done = 0;
+        progress(Progress::Shrinking { done, of });
+        while let Some(next) = running.next().await {
+            let (found, indices) = next?;
+            match found {
+                Some(found) => outcome.findings.push(found),
+                None => indices.iter().for_each(|index| {
+                    if let Some((_, verdict)) = outcome.cells.get_mut(*index) {
+                        *verdict = Verdict::NotTried(NotTried::NotRepeatable);
+                    }
+                }),
+            }
+            done += 1;
+            progress(Progress::Shrinking { done, of });
+        }
+        Ok(())
+    }
+
+    /// Shrinks the first of some cells, and repeats what remains. None if no repetition differs.
+    async fn shrink(
+        &self,
+        setting: &Setting<'_>,
+        expected: &Expected,
+        cells: Vec<Cell>,
+    ) -> Result<Option<Finding>, Error> {
+        let Some(mut cell) = cells.first().cloned() else { return Ok(None) };
+        while self.options.cell.is_none() {
+            let mut smaller = None;
+            for candidate in cell.smaller(self.scenario.steps.len()) {
+                if let Verdict::Differs(_) = self.try_cell(setting, expected, &candidate).await? {
+                    smaller = Some(candidate);
+                    break;
+                }
+            }
+            let Some(found) = smaller else { break };
+            cell = found;
+        }
+        let (mut shown, mut symptoms) = (0, vec![]);
+        for _ in 0..limits::REPETITIONS {
+            if let Verdict::Differs(found) = self.try_cell(setting, expected, &cell).await? {
+                shown += 1;
+                symptoms = found;
+            }
+        }
+        let repeated = limits::REPETITIONS;
+        Ok((shown > 0).then_some(Finding { cell, symptoms, shown, repeated, cells }))
+    }
+}

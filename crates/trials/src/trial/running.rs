@@ -1,0 +1,465 @@
+//! One run of a scenario, in a fork of its own, with the disturbance of a cell or without one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::clock;
+use embed::{Fault, Workspace, json};
+use machinery::{Text, Value};
+
+use super::cells::{Act, Cell, Moment};
+use super::record::{Record, StepRecord};
+use super::scenario::{Check, Scenario, Step, evaluate};
+use crate::compare::{ObjectKey, Objects};
+use crate::engine::{Command, Ending, Error, Fork, Patience, RunningCommand, Write};
+use crate::limits;
+
+const TESTING: &str = "/apis/testing.pintle.dev/v1alpha1";
+
+/// The code of the response to a write that has created an object, by whichever verb.
+const CREATED: i64 = 201;
+
+/// How long runs wait, as far as the runs without faults have shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    pub patience: Patience,
+    /// The watches that run once the command has started, if that is known.
+    pub watches: Option<u64>,
+}
+
+/// What all runs of a trial have in common.
+pub struct Setting<'a> {
+    pub scenario: &'a Scenario,
+    /// The state in which every run begins.
+    pub prepared: &'a Fork,
+    pub pace: Pace,
+    pub clients: Vec<Text>,
+    pub seed: u64,
+}
+
+/// What a run has shown.
+#[derive(Default)]
+pub struct Observed {
+    /// The requests, events and starts that were disturbed.
+    pub hits: u64,
+    /// What is wrong, after which step.
+    pub symptoms: Vec<Symptom>,
+    /// The objects at the end; none after a symptom, which ends the run.
+    pub objects: Objects,
+    pub record: Record,
+    /// The suspicious requests of the command, by check.
+    pub findings: BTreeMap<String, i64>,
+    /// How often each object was created: one that was deleted by mistake and created again is no other one at the end.
+    pub created: BTreeMap<ObjectKey, usize>,
+    /// The longest time from the end of a step until nothing happened any more.
+    pub active: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Symptom {
+    pub step: usize,
+    pub text: String,
+}
+
+/// A command that is started again when it has ended, as a Deployment would do.
+struct Supervised {
+    command: Command,
+    running: Option<RunningCommand>,
+    /// How it has ended, as often as it did so by itself.
+    endings: Vec<Ending>,
+}
+
+/// A run in progress.
+struct Run<'a> {
+    setting: &'a Setting<'a>,
+    cell: Option<&'a Cell>,
+    fork: Fork,
+    supervised: Supervised,
+    observed: Observed,
+    /// The gate that holds events, and the step after which it opens.
+    gate: Option<usize>,
+    /// The fault of all steps.
+    lasting: Option<Fault>,
+}
+
+/// Runs the scenario. An error is one of the scenario if there is no cell; in a cell, symptoms have it.
+pub async fn run(setting: &Setting<'_>, cell: Option<&Cell>) -> Result<Observed, Error> {
+    let fork = setting.prepared.fork().await?;
+    let seed = Value::Int(i64::try_from(setting.seed).unwrap_or_default());
+    let clock = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Clock", "metadata": {"name": "clock"},
+        "spec": {"seed": seed}});
+    // uids and generated names of equal runs are equal; the capture of a cluster has a Clock of its own
+    match fork.workspace().post(&format!("{TESTING}/clocks"), &clock).await {
+        Err(error) if error.code() != Some(409) => return Err(error.into()),
+        _ => {}
+    }
+    let mut command = Command::shell(&setting.scenario.start);
+    // two commands at once need two ports
+    if let Ok(port) = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()) {
+        command.environment.push(("PINTLE_PORT".into(), port.port().to_string().into()));
+    }
+    let supervised = Supervised { command, running: None, endings: vec![] };
+    let observed = Observed::default();
+    let mut run = Run { setting, cell, fork: fork.clone(), supervised, observed, gate: None, lasting: None };
+    let done = run.all().await;
+    let observed = std::mem::take(&mut run.observed);
+    drop(run);
+    fork.delete().await?;
+    done.map(|()| observed)
+}
+
+impl Run<'_> {
+    async fn all(&mut self) -> Result<(), Error> {
+        for step in 0..=self.setting.scenario.steps.len() {
+            let is_clean = self.cell.is_none();
+            match self.step(step).await {
+                Err(error) if is_clean => return Err(error),
+                Err(error @ (Error::NeverSettled { .. } | Error::Failed { .. } | Error::Silent { .. })) => {
+                    self.symptom(step, error.to_string());
+                }
+                Err(error) => return Err(error),
+                Ok(()) => {}
+            }
+            if !self.observed.symptoms.is_empty() {
+                return Ok(());
+            }
+        }
+        if let Some(fault) = self.lasting.take() {
+            self.observed.hits += fault.hits().await?;
+            fault.delete().await?;
+            self.settle().await?;
+            self.check(self.setting.scenario.steps.len()).await?;
+        }
+        self.observed.objects = self.fork.objects().await?;
+        Ok(())
+    }
+
+    fn symptom(&mut self, step: usize, text: String) {
+        self.observed.symptoms.push(Symptom { step, text });
+    }
+
+    /// Whether this step is disturbed by an act.
+    fn act(&self, step: usize) -> Option<&Act> {
+        self.cell.filter(|cell| cell.disturbs(step)).map(|cell| &cell.act)
+    }
+
+    async fn step(&mut self, step: usize) -> Result<(), Error> {
+        // the requests of a check belong to no step
+        self.noted().await?;
+        let fault = self.disturb(step).await?;
+        let began = clock::instant();
+        if step == 0 {
+            self.start()?;
+            self.ready().await?;
+        } else {
+            self.perform(step).await?;
+        }
+        let performed = clock::instant();
+        match (fault, self.act(step)) {
+            (Some(fault), Some(Act::Kill(_, moment, _))) => self.kill_at(*moment, fault).await?,
+            (Some(fault), _) => {
+                self.settle().await?;
+                self.observed.hits += fault.hits().await?;
+                fault.delete().await?;
+            }
+            (None, _) => {}
+        }
+        if matches!(self.act(step), Some(Act::Down)) {
+            self.start()?;
+            self.ready().await?;
+            self.observed.hits += 1;
+        }
+        self.settle().await?;
+        let since = if step == 0 { began } else { performed };
+        let active = since.elapsed().saturating_sub(self.setting.pace.patience.quiet);
+        self.observed.active = self.observed.active.max(active);
+        if let Some(Act::StaleStart(..)) = self.act(step) {
+            self.start_stale().await?;
+        }
+        if self.gate.is_some_and(|last| step >= last) {
+            self.open_gate().await?;
+        }
+        self.ended(step);
+        self.note().await?;
+        let is_early = self.cell.is_some_and(|cell| cell.begins_after(step));
+        if is_early || self.lasting.is_some() || self.gate.is_some() {
+            return Ok(());
+        }
+        self.check(step).await
+    }
+
+    /// Sets up the disturbance of a step. Returns a fault that ends with the step.
+    async fn disturb(&mut self, step: usize) -> Result<Option<Fault>, Error> {
+        let Some(cell) = self.cell.filter(|cell| cell.disturbs(step)) else { return Ok(None) };
+        let spec = cell.act.spec(&self.setting.clients, cell.count);
+        match &cell.act {
+            Act::Held(_) => {
+                let gate = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Gate",
+                    "metadata": {"name": "late"}, "spec": spec});
+                self.fork.workspace().post(&format!("{TESTING}/gates"), &gate).await?;
+                self.gate = Some((step + 1).min(self.setting.scenario.steps.len()));
+                Ok(None)
+            }
+            Act::Down => {
+                self.supervised.running = None;
+                Ok(None)
+            }
+            Act::StaleStart(..) => Ok(None),
+            Act::Recipe(..) if cell.disturbs(0) && cell.disturbs(1) => {
+                if self.lasting.is_none() {
+                    self.lasting = Some(self.fork.workspace().fault(spec).await?);
+                }
+                Ok(None)
+            }
+            _ => Ok(Some(self.fork.workspace().fault(spec).await?)),
+        }
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        self.supervised.running = None;
+        self.supervised.running = Some(self.fork.start(&self.supervised.command)?);
+        Ok(())
+    }
+
+    /// Waits until the command has started: it has the watches that it had in the run without faults.
+    async fn ready(&mut self) -> Result<(), Error> {
+        let timeout = self.setting.pace.patience.timeout;
+        let Some(watches) = self.setting.pace.watches else {
+            let Some(command) = &self.supervised.running else { return Ok(()) };
+            return self.fork.begun(command, timeout).await;
+        };
+        // a fault may keep it from watching
+        let began = clock::instant();
+        while began.elapsed() < timeout.min(limits::READY) {
+            self.restart_ended()?;
+            let report = self.fork.workspace().report().await?;
+            let record = StepRecord::read(&report);
+            let is_done = self.supervised.running.as_ref().is_none_or(|running| running.ending().is_some());
+            if is_done || record.running >= watches.max(1) || watches == 0 && record.has_requests() {
+                return Ok(());
+            }
+            tokio::time::sleep(limits::BEGIN_LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Starts the command again if it has failed.
+    fn restart_ended(&mut self) -> Result<(), Error> {
+        let Some(running) = &self.supervised.running else { return Ok(()) };
+        let Some(ending) = running.ending().filter(|ending| !ending.is_success()) else { return Ok(()) };
+        let failure = running.failure(ending);
+        self.supervised.endings.push(ending);
+        if self.cell.is_none() || self.supervised.endings.len() > limits::RESTARTS_MAX {
+            return Err(failure);
+        }
+        self.start()
+    }
+
+    /// Waits until nothing happens, and keeps the command running meanwhile.
+    async fn settle(&mut self) -> Result<(), Error> {
+        loop {
+            self.restart_ended()?;
+            let patience = self.setting.pace.patience;
+            let settled = async {
+                match self.gate {
+                    Some(_) => self.settle_held().await,
+                    None => self.fork.settle(patience).await,
+                }
+            };
+            match &self.supervised.running {
+                Some(running) if running.ending().is_none() => tokio::select! {
+                    settled = settled => return settled,
+                    ending = running.ended() => if ending.is_success() { return self.fork.settle(patience).await },
+                },
+                _ => return settled.await,
+            }
+        }
+    }
+
+    /// Settles although a gate holds events.
+    async fn settle_held(&self) -> Result<(), Error> {
+        let Patience { quiet, timeout } = self.setting.pace.patience;
+        let text = |duration: Duration| format!("{}ms", duration.as_millis());
+        let settle = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Settle",
+            "metadata": {"name": "settle"}, "spec": {"quiet": (text(quiet)), "timeout": (text(timeout.min(limits::SETTLE_SLICE))), "held": "Ignore"}});
+        let settled = self.fork.workspace().post(&format!("{TESTING}/settles"), &settle).await?;
+        match settled.is_true_at(&["status", "settled"]) {
+            true => Ok(()),
+            false => {
+                let waits_for = settled.str_at(&["status", "message"]).to_owned();
+                Err(Error::NeverSettled { waits_for, within: timeout })
+            }
+        }
+    }
+
+    async fn open_gate(&mut self) -> Result<(), Error> {
+        let path = format!("{TESTING}/gates/late");
+        let gate = self.fork.workspace().get(&path).await?;
+        self.observed.hits += u64::try_from(gate.int_at(&["status", "held"])).unwrap_or_default();
+        self.fork.workspace().delete_object(&path).await?;
+        self.gate = None;
+        self.settle().await
+    }
+
+    /// Kills the command when its write arrives, before or after the commit, and starts it again.
+    async fn kill_at(&mut self, moment: Moment, fault: Fault) -> Result<(), Error> {
+        let waited = clock::instant();
+        let patience = self.setting.pace.patience;
+        let hit = async {
+            while fault.hits().await? == 0 {
+                tokio::time::sleep(limits::BEGIN_LOOK).await;
+            }
+            Ok::<_, Error>(())
+        };
+        // the request is in flight until the fault is deleted, so the first to be done decides
+        let is_hit = tokio::select! {
+            biased;
+            hit = hit => { hit?; true }
+            settled = self.fork.settle(patience) => match settled {
+                Ok(()) => fault.hits().await? > 0,
+                Err(error) if waited.elapsed() >= patience.timeout => return Err(error),
+                Err(_) => false,
+            },
+        };
+        if !is_hit {
+            return Ok(fault.delete().await?);
+        }
+        self.observed.hits += 1;
+        match moment {
+            Moment::BeforeCommit => {
+                self.supervised.running = None;
+                fault.delete().await?;
+            }
+            Moment::AfterCommit => {
+                // it is stopped while the request is handled, so that it never sees the response
+                if let Some(running) = &self.supervised.running {
+                    running.pause();
+                }
+                fault.delete().await?;
+                let committed = Patience { quiet: limits::BEGIN_LOOK, timeout: limits::READY };
+                let _ = self.fork.settle(committed).await;
+                self.supervised.running = None;
+            }
+        }
+        self.start()?;
+        self.ready().await
+    }
+
+    /// Starts the command again, for which time has gone back: its first lists lack the changes of the step.
+    async fn start_stale(&mut self) -> Result<(), Error> {
+        let Some(cell) = self.cell else { return Ok(()) };
+        let spec = cell.act.spec(&self.setting.clients, cell.count);
+        let matched = spec.get("match").cloned().unwrap_or_default();
+        let stale = self.fork.workspace().fault(spec).await?;
+        let late = json!({"match": matched, "effect": {"watch": "Delay", "delay": "1s"}});
+        let late = self.fork.workspace().fault(late).await?;
+        self.start()?;
+        self.ready().await?;
+        self.settle().await?;
+        self.observed.hits += stale.hits().await?;
+        for fault in [stale, late] {
+            fault.delete().await?;
+        }
+        self.settle().await
+    }
+
+    /// Performs a step.
+    async fn perform(&mut self, step: usize) -> Result<(), Error> {
+        let Some(given) = step.checked_sub(1).and_then(|index| self.setting.scenario.steps.get(index)) else {
+            return Ok(());
+        };
+        match given {
+            Step::Apply(objects) => {
+                for object in objects {
+                    self.fork.workspace().apply_object(object).await?;
+                }
+                Ok(())
+            }
+            Step::Run(line) => {
+                let running = self.fork.start(&Command::shell(line))?;
+                match tokio::time::timeout(self.setting.pace.patience.timeout, running.ended()).await {
+                    Ok(ending) if ending.is_success() => Ok(()),
+                    Ok(ending) => Err(running.failure(ending)),
+                    Err(_) => Err(Error::NeverSettled {
+                        waits_for: format!("step {step} ({line}) still runs"),
+                        within: self.setting.pace.patience.timeout,
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Notes how the command has ended by itself.
+    fn ended(&mut self, step: usize) {
+        if let Some(ending) = self.supervised.endings.last() {
+            let text = format!("the command ended with {ending}, and was started again");
+            self.symptom(step, text);
+        }
+    }
+
+    /// Records what the clients did in the step.
+    async fn note(&mut self) -> Result<(), Error> {
+        let record = self.noted().await?;
+        self.observed.record.0.push(record);
+        Ok(())
+    }
+
+    /// What the clients did since the last report.
+    async fn noted(&mut self) -> Result<StepRecord, Error> {
+        let report = json!({"apiVersion": "testing.pintle.dev/v1alpha1", "kind": "Report",
+            "metadata": {"name": "report"}, "spec": {"reset": true, "writes": true}});
+        let report = self.fork.workspace().post(&format!("{TESTING}/reports"), &report).await?;
+        let status = report.get("status").cloned().unwrap_or_default();
+        for check in limits::COMPARED_FINDINGS {
+            let count: i64 = status.items_at(&["agents"]).iter().map(|agent| agent.int_at(&["counts", check])).sum();
+            *self.observed.findings.entry(check.to_owned()).or_default() += count;
+        }
+        let writes = status.items_at(&["writes"]).iter().map(Write::read);
+        for created in writes.filter(|write| write.code == CREATED && !write.object.name.is_empty()) {
+            *self.observed.created.entry(created.object).or_default() += 1;
+        }
+        Ok(StepRecord::read(&status))
+    }
+
+    /// Checks the objects. What is wrong is looked at again later, since the command may only be slow.
+    async fn check(&mut self, step: usize) -> Result<(), Error> {
+        let Some(check) = &self.setting.scenario.check else { return Ok(()) };
+        if self.look(check).await?.is_none() {
+            return Ok(());
+        }
+        let quiet = self.setting.pace.patience.quiet.max(limits::SECOND_LOOK);
+        self.fork.settle(Patience { quiet, ..self.setting.pace.patience }).await?;
+        if let Some(wrong) = self.look(check).await? {
+            self.symptom(step, wrong);
+        }
+        Ok(())
+    }
+
+    /// What is wrong now.
+    async fn look(&self, check: &Check) -> Result<Option<String>, Error> {
+        match check {
+            Check::Expression(text, program) => Ok(evaluate(text, program, &self.fork.objects().await?).err()),
+            Check::Command(line) => {
+                let running = self.fork.start(&Command::shell(line))?;
+                let ended = tokio::time::timeout(self.setting.pace.patience.timeout, running.ended()).await;
+                let Ok(ending) = ended else {
+                    return Ok(Some(format!("the check ({line}) does not end")));
+                };
+                if ending.is_success() {
+                    return Ok(None);
+                }
+                let output = running.output();
+                let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+                Ok(Some(if lines.is_empty() { format!("the check ended with {ending}") } else { lines.join("; ") }))
+            }
+        }
+    }
+}
+
+/// Applies manifests to the state in which runs begin.
+pub async fn prepare(workspace: &Workspace, paths: &[String]) -> Result<(), Error> {
+    if !paths.is_empty() {
+        workspace.apply(paths).await?;
+    }
+    Ok(())
+}

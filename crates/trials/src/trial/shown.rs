@@ -1,0 +1,125 @@
+//! The result of a trial as text, Markdown, JSON and JUnit.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use machinery::{Value, json};
+
+use super::cells::Cell;
+use super::rounds::{Finding, NotTried, Outcome, Verdict};
+
+/// The command line that repeats a cell, given how the trial was called.
+fn repetition(command: &str, cell: &Cell) -> String {
+    let id = cell.to_string();
+    let is_plain = id.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
+    if is_plain { format!("{command} --cell {id}") } else { format!("{command} --cell '{id}'") }
+}
+
+impl Outcome {
+    fn counts(&self) -> (usize, usize, BTreeMap<NotTried, Vec<&Cell>>) {
+        let differ = self.cells.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Differs(_))).count();
+        let same = self.cells.iter().filter(|(_, verdict)| *verdict == Verdict::Same).count();
+        let mut rest: BTreeMap<NotTried, Vec<&Cell>> = BTreeMap::new();
+        self.not_tried().for_each(|(cell, why)| rest.entry(why).or_default().push(cell));
+        (differ, same, rest)
+    }
+
+    fn summary(&self) -> String {
+        let (differ, same, rest) = self.counts();
+        let not_tried: usize = rest.values().map(Vec::len).sum();
+        let total = self.cells.len();
+        let cells = if total == 1 { "cell" } else { "cells" };
+        format!("{total} {cells}: {differ} differ, {same} as without faults, {not_tried} not tried")
+    }
+
+    /// Text for a terminal. `command` is how the trial was called.
+    pub fn text(&self, command: &str) -> String {
+        let mut text = String::new();
+        for finding in &self.findings {
+            let Finding { cell, shown, repeated, cells, .. } = finding;
+            let _ = writeln!(text, "{}  ({shown} of {repeated} repetitions)", cell.described());
+            for symptom in &finding.symptoms {
+                let _ = writeln!(text, "    {symptom}");
+            }
+            let _ = writeln!(text, "    {}", repetition(command, cell));
+            if cells.len() > 1 {
+                let _ = writeln!(text, "    so do {} other cells", cells.len() - 1);
+            }
+        }
+        let (clean, elapsed) = (self.clean.as_secs_f64(), self.elapsed.as_secs_f64());
+        let _ = writeln!(text, "{} in {elapsed:.0} s; a run without faults takes {clean:.1} s", self.summary());
+        for (why, cells) in self.counts().2 {
+            let ids: Vec<String> = cells.iter().map(ToString::to_string).collect();
+            let _ = writeln!(text, "not tried, {why}: {}", ids.join(" "));
+        }
+        text
+    }
+
+    pub fn markdown(&self, command: &str) -> String {
+        let escaped = |text: &str| text.replace('|', "\\|");
+        let mut text = format!("**{}**\n", self.summary());
+        if !self.findings.is_empty() {
+            text.push_str("\n| disturbance | what differs | repeated | command |\n| -- | -- | -- | -- |\n");
+        }
+        for finding in &self.findings {
+            let Finding { cell, symptoms, shown, repeated, .. } = finding;
+            let (cell, command) = (cell.described(), repetition(command, cell));
+            let symptoms = escaped(&symptoms.join("<br>"));
+            let _ = writeln!(text, "| {cell} | {symptoms} | {shown} of {repeated} | `{}` |", escaped(&command));
+        }
+        for (why, cells) in self.counts().2 {
+            let ids: Vec<String> = cells.iter().map(|cell| format!("`{cell}`")).collect();
+            let _ = write!(text, "\nNot tried, {why}: {}\n", ids.join(", "));
+        }
+        text
+    }
+
+    pub fn json(&self, command: &str) -> Value {
+        let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Value>();
+        let number = |number: usize| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let cells = self.cells.iter().map(|(cell, verdict)| {
+            let mut value = json!({"cell": (cell.to_string())});
+            let (word, more) = match verdict {
+                Verdict::Same => ("same", None),
+                Verdict::Differs(symptoms) => ("differs", Some(("symptoms", texts(symptoms)))),
+                Verdict::NotTried(why) => ("not-tried", Some(("reason", Value::from(why.to_string())))),
+            };
+            value.set_at(&["verdict"], Value::from(word));
+            if let Some((name, more)) = more {
+                value.set_at(&[name], more);
+            }
+            value
+        });
+        let findings = self.findings.iter().map(|finding| {
+            let cells: Vec<String> = finding.cells.iter().map(ToString::to_string).collect();
+            json!({"cell": (finding.cell.to_string()), "disturbance": (finding.cell.described()),
+                "symptoms": (texts(&finding.symptoms)), "shown": (number(finding.shown)),
+                "repeated": (number(finding.repeated)), "cells": (texts(&cells)),
+                "command": (repetition(command, &finding.cell))})
+        });
+        json!({"summary": (self.summary()), "findings": (findings.collect::<Value>()), "cells": (cells.collect::<Value>())})
+    }
+
+    pub fn junit(&self, command: &str) -> String {
+        let escaped =
+            |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+        let (differ, _, rest) = self.counts();
+        let skipped: usize = rest.values().map(Vec::len).sum();
+        let mut text = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"pintle trial\" tests=\"{}\" failures=\"{differ}\" skipped=\"{skipped}\">\n",
+            self.cells.len()
+        );
+        for (cell, verdict) in &self.cells {
+            let _ = write!(text, "  <testcase name=\"{}\"", escaped(&cell.to_string()));
+            let _ = match verdict {
+                Verdict::Same => writeln!(text, "/>"),
+                Verdict::NotTried(why) => writeln!(text, "><skipped message=\"{why}\"/></testcase>"),
+                Verdict::Differs(symptoms) => {
+                    let (message, more) = (escaped(&symptoms.join("; ")), escaped(&repetition(command, cell)));
+                    writeln!(text, "><failure message=\"{message}\">{more}</failure></testcase>")
+                }
+            };
+        }
+        text + "</testsuite>\n"
+    }
+}
