@@ -204,14 +204,16 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
         assert pod("case") == want, "neither admitted nor collected, although its owner was not captured"
         assert server.ok("GET", "/clusters/case/apis/example.com/v1/namespaces/shop/gadgets/g")["spec"] == {"free": ["form"]}
         # a change is undone by a reset, and the bundle can be forked again
-        server.ok("PATCH", "/clusters/case/api/v1/namespaces/shop/pods/web-0", {"metadata": {"labels": {"a": "b"}}})
+        gadget = "/clusters/case/apis/example.com/v1/namespaces/shop/gadgets/g"
+        server.ok("PATCH", gadget, {"spec": {"free": ["changed"]}})
         server.ok("PATCH", f"{WORKSPACES}/case", {"spec": {"reset": "1"}})
         eventually(lambda: server.ok("GET", f"{WORKSPACES}/case")["status"].get("reset") == "1")
-        assert pod("case") == want
+        assert server.ok("GET", gadget)["spec"] == {"free": ["form"]} and pod("case") == want
         assert server.request("POST", "/clusters/case-source/storage/objects", {"objects": []})[0] == 405, "it is sealed"
 
         # what a request may load
-        server.ok("POST", WORKSPACES, {"metadata": {"name": "small"}, "spec": {"limits": {"bytes": 300_000}}})
+        small = {"apiVersion": "workspaces.pintle.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": "small"}}
+        server.ok("POST", WORKSPACES, small | {"spec": {"limits": {"bytes": 300_000}}})
         load = "/clusters/small/storage/objects"
         eventually(lambda: server.request("POST", load, {"objects": []})[0] == 200)
         own = {"metadata": {"name": "t"}}
@@ -228,7 +230,10 @@ def test_a_workspace_begins_with_a_bundle(launch, bundle, tmp_path):
             status, body, _ = server.request("POST", load, {"objects": [sent]})
             assert status == code, (status, body)
         assert server.request("POST", "/storage/objects", {"objects": []})[0] == 404, "workspaces only"
-        assert server.request("POST", load, {"objects": []}, token=server.token("reader"))[0] in (401, 403)
+        account = "/clusters/small/api/v1/namespaces/default/serviceaccounts"
+        server.ok("POST", account, {"metadata": {"name": "reader"}})
+        token = server.ok("POST", f"{account}/reader/token", {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}})
+        assert server.request("POST", load, {"objects": []}, token=token["status"]["token"])[0] == 403
 
         for sources, why in ((["case", bundle], 'write ./case for a file'), ([tmp_path / "none"], "cannot read")):
             done = create("other", *sources)

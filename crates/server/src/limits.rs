@@ -309,8 +309,8 @@ pub const LIST_STORM_MAX: u64 = 10;
 pub const PROGRESS_WORKERS: usize = 8;
 /// Cost of one expression of a Progress, in CEL's units: that of kube-apiserver for the expressions of policies.
 pub const PROGRESS_COST_MAX: u64 = cel::rules::CALL_COST_MAX;
-/// The longest evaluation of the rules of a Progress on a worker of requests. The first longer one is the last one there.
-pub const PROGRESS_INLINE: Duration = Duration::from_millis(2);
+/// Cost of an expression of a Progress from which on its rules are evaluated beside the workers of requests: a millisecond, or two.
+pub const PROGRESS_INLINE_COST: u64 = 20_000;
 /// Objects that an expression of a Progress may create, apply, patch or delete at a time.
 pub const PROGRESS_OBJECTS_MAX: usize = 1_000;
 /// A rule is stopped for an object for which it has written so often without the engine coming to rest. A large rollout writes a

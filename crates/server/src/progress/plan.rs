@@ -121,8 +121,8 @@ pub struct Plan {
     pub rules: Vec<(Text, Result<ProgressRule, String>)>,
     /// Why no rule can be used.
     pub problem: Option<String>,
-    /// Whether an evaluation of the rules has taken longer than a worker of requests may be held for.
-    is_slow: AtomicBool,
+    /// Whether an expression has cost more than a worker of requests may be held for.
+    is_costly: AtomicBool,
 }
 
 /// The fields of a rule that say what it writes.
@@ -272,22 +272,14 @@ impl Plan {
             variables,
             rules: spec.items_at(&["rules"]).iter().map(rule).collect(),
             problem,
-            is_slow: AtomicBool::new(false),
+            is_costly: AtomicBool::new(false),
         }
     }
 
-    /// Evaluates rules: beside the workers of requests once that has taken long. To move a worker's other tasks to another thread
-    /// costs as much as most evaluations.
+    /// Evaluates rules: beside the workers of requests once an expression has been costly. To move a worker's other tasks to another
+    /// thread takes as long as most evaluations.
     pub fn evaluated<T>(&self, evaluate: impl FnOnce() -> T) -> T {
-        if self.is_slow.load(Ordering::Relaxed) {
-            return task::blocking(evaluate);
-        }
-        let began = clock::instant();
-        let found = evaluate();
-        if began.elapsed() > limits::PROGRESS_INLINE {
-            self.is_slow.store(true, Ordering::Relaxed);
-        }
-        found
+        if self.is_costly.load(Ordering::Relaxed) { task::blocking(evaluate) } else { evaluate() }
     }
 
     /// Whether the rules are for an object with this metadata.
@@ -386,7 +378,11 @@ impl<'a> Evaluation<'a> {
     }
 
     fn json(&mut self, program: &'a Program) -> Result<Value, String> {
-        json_of(program, &mut self.activation)
+        let outcome = program.eval_in(&mut self.activation, limits::PROGRESS_COST_MAX);
+        if outcome.cost > limits::PROGRESS_INLINE_COST {
+            self.plan.is_costly.store(true, Ordering::Relaxed);
+        }
+        cel::to_json(&outcome.result.map_err(|error| error.to_string())?)
     }
 
     /// The verdict of a rule. `seen` is when it was first seen to apply, if it has been waiting. The error is one line.
