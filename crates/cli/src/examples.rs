@@ -6,7 +6,7 @@ use clap::Command;
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs/src");
 
 /// The examples by command, without the program's name.
-const EXAMPLES: [(&str, &[&str]); 64] = [
+const EXAMPLES: [(&str, &[&str]); 65] = [
     ("serve", &["serve", "serve --data-dir /var/lib/pintle --bind-address 0.0.0.0 --tls-san pintle.example.com"]),
     (
         "run",
@@ -30,6 +30,14 @@ const EXAMPLES: [(&str, &[&str]); 64] = [
     ("object apply", &["object apply boat.yaml --onto live.yaml --crds crds --field-manager ann"]),
     ("object table", &["object table boat.yaml --crds crds --wide"]),
     ("object explain", &["object explain boats.spec --crds crds", "object explain deployments.spec.strategy"]),
+    (
+        "plan",
+        &[
+            "plan --from bundle.tar.gz -f deploy",
+            "plan --from kubeconfig --delete namespace/shop",
+            "plan --from kubeconfig --before './manager-v1' -f crds -- ./manager-v2",
+        ],
+    ),
     ("store check", &["store check --data-dir /var/lib/pintle", "store check --salvage salvaged.json"]),
     ("store backup", &["store backup backup.pintle", "store backup - > backup.pintle"]),
     ("store restore", &["store restore backup.pintle --data-dir restored"]),

@@ -7,7 +7,7 @@ pub const HEADINGS: [(&str, &[&str]); 5] = [
     ("Serve", &["serve", "run", "workspace", "assets", "config"]),
     ("Check files", &["validate", "object", "test", "crd", "cel"]),
     ("Test controllers", &["fault", "gate", "clock", "progress", "settle", "report", "record", "replay", "trial"]),
-    ("Operate", &["store", "export", "import", "capture", "storage", "migrate", "certificates", "kubeconfig"]),
+    ("Operate", &["plan", "store", "export", "import", "capture", "storage", "migrate", "certificates", "kubeconfig"]),
     ("Other", &["completion", "man", "version"]),
 ];
 

@@ -39,6 +39,7 @@ mod memory;
 mod migrate;
 mod objects;
 mod place;
+mod plan;
 mod progress;
 mod ready;
 #[cfg(test)]
@@ -91,6 +92,7 @@ fn run(command: flags::Command, given: flags::GivenFlags) -> Result<ExitCode, St
             let incomplete = ExitCode::from(validate::INCOMPLETE);
             return Ok(validate::run(&task).unwrap_or_else(|message| logs::ended(&message, incomplete)));
         }
+        flags::Command::Plan(task) => return Ok(plan::run_or_fail(*task)),
         flags::Command::Object(task) => return objects::run(&task),
         flags::Command::Crd(task) => return Ok(crd::run(&task)),
         flags::Command::Test(task) => return Ok(suites::run(&task)),

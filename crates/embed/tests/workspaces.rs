@@ -231,3 +231,32 @@ async fn servers_begin_with_sources_which_forks_share() {
     let why = Server::ephemeral().source("/no/such/source").start().await.err().unwrap();
     assert!(why.to_string().contains("/no/such/source"), "{why}");
 }
+
+#[tokio::test]
+async fn controllers_act_on_what_changes_in_a_source_if_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source.json");
+    let object = |name: &str, owner: &str| {
+        let owners = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": owner}]);
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default", "uid": name, "ownerReferences": owners}})
+    };
+    let list = json!({"apiVersion": "v1", "kind": "List",
+        "items": [(object("owner", "not-captured")), (object("dependent", "owner"))]});
+    std::fs::write(&source, list.to_json()).unwrap();
+    let source = source.to_string_lossy();
+    for (builder, left) in [
+        (Server::ephemeral().source(&source), vec!["dependent"]),
+        (Server::ephemeral().source(&source).controllers(), vec![]),
+    ] {
+        let server = builder.testing().start().await.unwrap();
+        let fork = server.default_workspace().fork().await.unwrap();
+        // well below the grace period for owners that are absent: such owners are not waited for
+        let settle = async || fork.settle(Duration::from_millis(50), Duration::from_secs(5)).await.unwrap();
+        settle().await;
+        assert_eq!(names(&fork).await, ["dependent", "owner"]);
+        fork.delete_object(&format!("{CONFIG_MAPS}/owner")).await.unwrap();
+        settle().await;
+        assert_eq!(names(&fork).await, left);
+    }
+}

@@ -4,4 +4,5 @@
 pub mod compare;
 pub mod engine;
 mod limits;
+pub mod plan;
 pub mod trial;

@@ -27,6 +27,12 @@ pub const COMPARED_FINDINGS: [&str; 2] = ["writesAtRest", "hotLoops"];
 /// The end of a command's output that is kept.
 pub const OUTPUT_BYTES: usize = 64 << 10;
 
+/// Fields of an object that a plan shows without details.
+pub const FIELDS_SHOWN: usize = 10;
+
+/// Characters of the message of a refused request that a plan shows.
+pub const MESSAGE_SHOWN: usize = 300;
+
 /// Time between a polite signal to a command and the one that cannot be ignored.
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
 

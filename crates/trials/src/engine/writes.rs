@@ -35,7 +35,9 @@ impl Write {
                 Some((subresource, group)) => (format!("{plural}.{group}"), subresource.to_owned()),
             },
         };
-        let (namespace, name) = (value.str_at(&["namespace"]), value.str_at(&["name"]));
+        let name = value.str_at(&["name"]);
+        // a request for a namespace is one within it, too
+        let namespace = if resource == "namespaces" { "" } else { value.str_at(&["namespace"]) };
         Write {
             agent: Some(text("userAgent")).filter(|agent| agent != OWN),
             verb: text("verb"),

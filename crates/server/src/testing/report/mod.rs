@@ -17,7 +17,19 @@ use super::matching::fits;
 
 pub use checks::{meanings as report_meanings, names as report_checks};
 pub use observing::Observing;
-pub use tally::{Tally, WatchKey, resource_name};
+pub use tally::{Tally, WatchKey};
+
+/// A resource as RBAC names it, with its group, such as `deployments/status.apps`.
+pub fn resource_name(group: &str, resource: &str, subresource: &str) -> String {
+    let mut name = resource.to_owned();
+    for (mark, part) in [('/', subresource), ('.', group)] {
+        if !part.is_empty() {
+            name.push(mark);
+            name.push_str(part);
+        }
+    }
+    name
+}
 
 impl Testing {
     /// Completes a Report.

@@ -9,8 +9,9 @@ use machinery::{Text, Value, json};
 use tokio::time::Instant;
 
 use super::checks::Check;
+use super::resource_name;
 use super::rights::{Right, sufficient, unused};
-use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally, resource_name};
+use super::tally::{AgentTally, Tally, UserTally, WatchKey, WatchTally};
 
 /// The findings of an agent, including those that follow only from its counters.
 struct Findings {

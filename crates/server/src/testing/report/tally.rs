@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::super::matching::described;
 use super::checks::Check;
 use super::observing::{Exchange, agent_of};
+use super::resource_name;
 use super::rights::Right;
 use super::writes::Writes;
 use crate::http::RequestEnding;
@@ -422,18 +423,6 @@ impl AgentTally {
         let is_storm = window.exceeds(now, limits::LIST_STORM, limits::LIST_STORM_MAX);
         !is_storm || self.find(Check::ListStorms, subject)
     }
-}
-
-/// A resource as RBAC names it, with its group, such as `deployments/status.apps`.
-pub fn resource_name(group: &str, resource: &str, subresource: &str) -> String {
-    let mut name = resource.to_owned();
-    for (mark, part) in [('/', subresource), ('.', group)] {
-        if !part.is_empty() {
-            name.push(mark);
-            name.push_str(part);
-        }
-    }
-    name
 }
 
 /// The object of a request.

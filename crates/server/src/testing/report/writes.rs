@@ -4,13 +4,13 @@ use machinery::{Text, Value, json};
 use store::Revision;
 
 use super::observing::Exchange;
-use super::tally::resource_name;
+use super::resource_name;
 use crate::http::RequestEnding;
 use crate::limits;
 
 /// A write that has ended.
 #[derive(Clone)]
-struct Write {
+struct EndedWrite {
     agent: Text,
     verb: &'static str,
     resource: String,
@@ -27,7 +27,7 @@ struct Write {
 /// Writes, in the order in which they have ended.
 #[derive(Default)]
 pub struct Writes {
-    all: Vec<Write>,
+    all: Vec<EndedWrite>,
     pub is_truncated: bool,
 }
 
@@ -39,7 +39,7 @@ impl Writes {
         }
         let info = &exchange.info;
         let length = ending.message.floor_char_boundary(limits::REPORT_MESSAGE_BYTES);
-        self.all.push(Write {
+        self.all.push(EndedWrite {
             agent: exchange.agent.clone(),
             verb: info.verb.as_str(),
             resource: resource_name(&info.group, &info.resource, &info.subresource),
@@ -58,11 +58,11 @@ impl Writes {
     }
 
     pub fn value(&self) -> Value {
-        self.all.iter().map(Write::value).collect()
+        self.all.iter().map(EndedWrite::value).collect()
     }
 }
 
-impl Write {
+impl EndedWrite {
     fn value(&self) -> Value {
         let mut value = json!({"userAgent": (self.agent.as_str()), "verb": (self.verb),
             "resource": (self.resource.as_str()), "code": (i64::from(self.code))});

@@ -1,0 +1,170 @@
+//! `pintle plan`: what a change would do to the objects of a source.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use offline::findings::escapes::xml;
+use tokio::signal::unix::{SignalKind, signal};
+use trials::engine::{Command, Engine, Patience, Settings};
+use trials::plan::{Changes, Detail, Plan, Runs};
+
+use crate::values::{duration, release};
+use crate::{envtest, logs};
+
+/// The exit status of a plan with changes, and of one that cannot be made.
+const CHANGED: u8 = 1;
+const INCOMPLETE: u8 = 2;
+
+#[derive(Args)]
+pub struct PlanTask {
+    /// The objects to begin with: files, directories, archives, captures of clusters, or kubeconfig:FILE for a cluster, which is only
+    /// read. May be repeated; later ones win.
+    #[arg(long, value_name = "SOURCE", required = true)]
+    from: Vec<String>,
+
+    /// Manifests to apply: a file, or a directory with everything below it. May be repeated.
+    #[arg(short, long, value_name = "CHANGE")]
+    filename: Vec<PathBuf>,
+
+    /// Object to delete, such as deployment/web or deployment/shop/web, with its namespace. May be repeated.
+    #[arg(long, value_name = "KIND/NAME")]
+    delete: Vec<String>,
+
+    /// The controllers as they are, as a line for a shell. What they do anyway is no part of the plan.
+    #[arg(long, value_name = "CMD")]
+    before: Option<String>,
+
+    /// How long nothing must have been written.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
+    quiet: Duration,
+
+    /// How long to wait for that.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    timeout: Duration,
+
+    /// Print all fields, the requests that were refused, and what differs between two runs of the change.
+    #[arg(long)]
+    details: bool,
+
+    /// The form of the output.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: PlanForm,
+
+    /// Release of Kubernetes: 1.35, 1.36 or 1.37.
+    #[arg(long, value_name = "VERSION", value_parser = release, default_value = "1.37")]
+    kubernetes_version: server::Release,
+
+    /// The controllers with the change, such as a new version of an operator [default: those of --before].
+    #[arg(value_name = "CMD", last = true, required_unless_present_any = ["filename", "delete", "before"])]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlanForm {
+    Text,
+    Json,
+    Markdown,
+    Junit,
+}
+
+/// Prints the plan. Errors are one line.
+pub fn run(task: PlanTask) -> Result<ExitCode, String> {
+    let (output, details) = (task.output, if task.details { Detail::Full } else { Detail::Summary });
+    let runtime = offline::engine::runtime()?;
+    // on a worker, since objects may be nested deeply
+    let planned = runtime.block_on(async { base::task::spawn("plan", plan(task)).await });
+    let plan = planned.map_err(|error| format!("no plan can be made: {error}"))??;
+    logs::print(
+        match output {
+            PlanForm::Text => plan.text(details),
+            PlanForm::Json => plan.value().to_json() + "\n",
+            PlanForm::Markdown => markdown(&plan),
+            PlanForm::Junit => junit(&plan),
+        }
+        .as_bytes(),
+    )?;
+    Ok(if plan.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGED) })
+}
+
+/// As [`run`], with the exit status of a command that could not run.
+pub fn run_or_fail(task: PlanTask) -> ExitCode {
+    run(task).unwrap_or_else(|message| logs::ended(&message, ExitCode::from(INCOMPLETE)))
+}
+
+async fn plan(task: PlanTask) -> Result<Plan, String> {
+    let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    // what has been started ends when this is dropped
+    tokio::select! {
+        planned = made(task) => planned,
+        _ = interrupt.recv() => Err("interrupted".to_owned()),
+        _ = terminate.recv() => Err("terminated".to_owned()),
+    }
+}
+
+async fn made(task: PlanTask) -> Result<Plan, String> {
+    let settings = Settings { sources: task.from, kubernetes_version: Some(task.kubernetes_version.to_string()) };
+    let engine = Engine::start(&settings).await.map_err(|error| error.to_string())?;
+    let assets = engine.directory().join("assets");
+    envtest::link_programs(&assets)?;
+    let with_assets = |command: Command| Command {
+        environment: vec![("KUBEBUILDER_ASSETS".into(), assets.clone().into())],
+        ..command
+    };
+    let runs = if task.details && !task.command.is_empty() { Runs::Twice } else { Runs::Once };
+    let changes = Changes {
+        applied: task.filename,
+        deleted: task.delete,
+        before: task.before.map(|line| with_assets(Command::shell(&line))),
+        command: Command::new(&task.command).map(with_assets),
+        patience: Patience { quiet: task.quiet, timeout: task.timeout },
+        runs,
+    };
+    let plan = trials::plan::plan(&engine, &changes).await.map_err(|error| error.to_string());
+    engine.stop().await;
+    plan
+}
+
+/// A plan for a comment on a pull request: the summary, and a diff of objects, whose signs are coloured there.
+fn markdown(plan: &Plan) -> String {
+    let mut text = format!("**{}**\n", plan.summary());
+    if !plan.is_empty() {
+        // a line of four backticks cannot be a part of a field, since fields are indented
+        text.push_str("\n````diff\n");
+        for line in &plan.lines {
+            let sign = if line.action.sign() == "~" { "!" } else { line.action.sign() };
+            let head = line.head();
+            text.push_str(&format!("{sign}{}\n", head.strip_prefix(line.action.sign()).unwrap_or(&head)));
+            line.field_lines().iter().for_each(|field| text.push_str(&format!("    {field}\n")));
+        }
+        text.push_str("````\n");
+    }
+    for refusal in &plan.refused {
+        text.push_str(&format!("\nRefused: `{}`\n", refusal.to_string().replace('`', "'")));
+    }
+    text
+}
+
+/// A plan as JUnit XML: each object that changes is a failed test case.
+fn junit(plan: &Plan) -> String {
+    let (tests, failures) = (plan.lines.len().max(1), plan.lines.len());
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"pintle\">\n  <testsuite name=\"plan\" \
+         tests=\"{tests}\" failures=\"{failures}\">\n"
+    );
+    if plan.is_empty() {
+        out.push_str("    <testcase classname=\"plan\" name=\"no changes\"/>\n");
+    }
+    for line in &plan.lines {
+        let [name, head, body] =
+            [line.key.to_string(), line.head(), line.field_lines().join("\n")].map(|text| xml(&text));
+        out.push_str(&format!(
+            "    <testcase classname=\"plan\" name=\"{name}\"><failure message=\"{head}\">{body}</failure></testcase>\n"
+        ));
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}

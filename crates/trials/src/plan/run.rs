@@ -1,0 +1,171 @@
+//! Runs a change in one fork, and not in another.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use machinery::Text;
+
+use super::reasons;
+use super::{Line, Plan};
+use crate::compare::{Change, Difference, FieldChange, Ignored, Objects, compare};
+use crate::engine::{Command, Engine, Error, Fork, Patience, Write};
+
+/// How often the change happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Runs {
+    #[default]
+    Once,
+    /// In two forks, to show what differs between them.
+    Twice,
+}
+
+/// What would change.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// Files and directories of manifests to apply.
+    pub applied: Vec<PathBuf>,
+    /// Objects to delete: `KIND/NAME` or `KIND/NAMESPACE/NAME`.
+    pub deleted: Vec<String>,
+    /// The controllers that run without the change.
+    pub before: Option<Command>,
+    /// The controllers that run with the change; those of `before` if there are none.
+    pub command: Option<Command>,
+    pub patience: Patience,
+    pub runs: Runs,
+}
+
+impl Default for Changes {
+    fn default() -> Changes {
+        let patience = Patience { quiet: Duration::from_secs(1), timeout: Duration::from_secs(60) };
+        let (applied, deleted, before, command, runs) = Default::default();
+        Changes { applied, deleted, before, command, patience, runs }
+    }
+}
+
+/// A fork that has settled.
+struct Settled {
+    objects: Objects,
+    writes: Vec<Write>,
+}
+
+/// What happens without the change.
+struct Unchanged {
+    objects: Objects,
+    writes: Vec<Write>,
+    ignored: Ignored,
+    /// The uids of the objects that the forks began with.
+    kept: HashSet<Text>,
+}
+
+/// Returns what the changes would do.
+///
+/// # Errors
+///
+/// A change is refused, a command fails, or something does not settle.
+pub async fn plan(engine: &Engine, changes: &Changes) -> Result<Plan, Error> {
+    let origin = origin(engine, changes).await?;
+    let again = async {
+        match changes.runs {
+            Runs::Once => Ok(None),
+            Runs::Twice => changed(&origin, changes).await.map(Some),
+        }
+    };
+    let (unchanged, changed, again) = tokio::try_join!(unchanged(&origin, changes), changed(&origin, changes), again)?;
+    if changes.before.is_some() {
+        origin.delete().await?;
+    }
+    let Unchanged { objects, writes, ignored, kept } = unchanged;
+    let differences = without_counters(compare(&objects, &changed.objects, &kept, &ignored));
+    let lines: Vec<Line> = reasons::lines(&differences, &objects, &changed.objects, &changed.writes);
+    let mut varying = vec![];
+    if let Some(again) = again {
+        varying = reasons::varying(&changed.writes, &again.writes);
+        let between = compare(&changed.objects, &again.objects, &kept, &ignored);
+        varying.extend(between.iter().map(|difference| format!("{difference} (between two runs)")));
+    }
+    let is_webhook = |resource: &str| resource.ends_with("webhookconfigurations.admissionregistration.k8s.io");
+    let webhooks = changed.objects.keys().filter(|key| is_webhook(&key.resource)).map(ToString::to_string).collect();
+    Ok(Plan { lines, refused: reasons::refusals(&changed.writes, &writes), varying, webhooks })
+}
+
+/// What is forked: the source, as the controllers of `before` leave it.
+async fn origin(engine: &Engine, changes: &Changes) -> Result<Fork, Error> {
+    let Some(before) = &changes.before else { return Ok(engine.base().clone()) };
+    let fork = engine.fork().await?;
+    run(&fork, Some(before), changes.patience).await?;
+    Ok(fork)
+}
+
+/// The differences without `status.observedGeneration` and its like, which repeat the counter.
+fn without_counters(mut differences: Vec<Difference>) -> Vec<Difference> {
+    differences.retain_mut(|difference| match &mut difference.change {
+        Change::Changed(fields) => {
+            fields.retain(is_no_counter);
+            !fields.is_empty()
+        }
+        Change::Recreated(fields) => {
+            fields.retain(is_no_counter);
+            true
+        }
+        Change::Added | Change::Removed => true,
+    });
+    differences
+}
+
+fn is_no_counter(field: &FieldChange) -> bool {
+    !field.path.ends_with("bservedGeneration")
+}
+
+/// Counters of writes are no part of a plan.
+fn ignored() -> Ignored {
+    Ignored { generation: true, ..Ignored::default() }
+}
+
+async fn unchanged(origin: &Fork, changes: &Changes) -> Result<Unchanged, Error> {
+    let found = origin.objects().await?;
+    let kept = found.values().map(|object| Text::from(object.str_at(&["metadata", "uid"]))).collect();
+    let Some(before) = &changes.before else {
+        // without controllers, nothing happens
+        return Ok(Unchanged { objects: found, writes: vec![], ignored: ignored(), kept });
+    };
+    let one = async || {
+        let fork = origin.fork().await?;
+        let settled = run(&fork, Some(before), changes.patience).await?;
+        fork.delete().await?;
+        Ok::<_, Error>(settled)
+    };
+    let (first, second) = tokio::try_join!(one(), one())?;
+    let mut ignored = ignored();
+    ignored.learn(&compare(&first.objects, &second.objects, &kept, &ignored));
+    Ok(Unchanged { objects: first.objects, writes: [first.writes, second.writes].concat(), ignored, kept })
+}
+
+async fn changed(origin: &Fork, changes: &Changes) -> Result<Settled, Error> {
+    let fork = origin.fork().await?;
+    fork.workspace().apply(&changes.applied).await?;
+    for name in &changes.deleted {
+        fork.delete_named(name).await?;
+    }
+    let settled = run(&fork, changes.command.as_ref().or(changes.before.as_ref()), changes.patience).await?;
+    fork.delete().await?;
+    Ok(settled)
+}
+
+/// Runs a command in a fork until everything has settled.
+async fn run(fork: &Fork, command: Option<&Command>, patience: Patience) -> Result<Settled, Error> {
+    let mut running = None;
+    match command {
+        None => fork.settle(patience).await?,
+        Some(command) => {
+            fork.release_leases().await?;
+            let command = running.insert(fork.start(command)?);
+            fork.settle_with(command, patience).await?;
+        }
+    }
+    let settled = Settled { objects: fork.objects().await?, writes: fork.writes().await? };
+    if let Some(running) = running {
+        running.stop().await;
+    }
+    Ok(settled)
+}
