@@ -14,15 +14,15 @@ EXAMPLE = "examples/testing/trial.yaml"
 FIXED = ("--start", "examples/testing/controller.py --fixed")
 # what a cell of each shows, found without a hint
 DEFECTS = {
-    "casskop_321": "members.example.com default/c was created 3 times, without faults 2",
+    "casskop_321": "members.example.com default/c was created",
     "casskop_370": "volumes.example.com default/c-1 exists",
     "cassandra_398": "volumes.example.com default/c-1 exists",
-    "cassandra_402": "volumes.example.com default/c was created 3 times, without faults 2",
-    "cassandra_407": "volumes.example.com default/c-1 was created 3 times, without faults 2",
-    "rabbitmq_653": "members.example.com default/c was created 3 times, without faults 2",
+    "cassandra_402": "volumes.example.com default/c was created",
+    "cassandra_407": "volumes.example.com default/c-1 was created",
+    "rabbitmq_653": "members.example.com default/c was created",
     "rabbitmq_782": "volumes.example.com default/c: spec.size: 15 → 10",
-    "xtradb_725": "members.example.com default/c-haproxy was created 3 times, without faults 2",
-    "zookeeper_314": "volumes.example.com default/c-1 was created 3 times, without faults 2",
+    "xtradb_725": "members.example.com default/c-haproxy was created",
+    "zookeeper_314": "volumes.example.com default/c-1 was created",
     "zookeeper_513": "members.example.com default/c-1: spec.volume: new → old",
 }
 
@@ -37,30 +37,24 @@ def trial(launch, kubectl_binary):
 
 
 def test_cells_show_the_bugs_of_the_example(trial):
-    for cell, symptom in (
-        ("2:lost:ticket-controller:create:configmaps:1", "step 2: ticket b has 2 numbers"),
-        ("1:late:ticket-controller:configmaps", "step 2: number 1 was given 2 times"),
-        ("3:down", "step 3: ticket a is gone, and its number is not"),
-    ):
-        done = trial(EXAMPLE, "--cell", cell)
-        assert done.returncode == 1 and symptom in done.stdout, done
-        assert f"pintle trial {EXAMPLE} --cell {cell}\n" in done.stdout, done
-        assert "1 cell: 1 differ, 0 as without faults, 0 not tried" in done.stdout, done
-        done = trial(EXAMPLE, *FIXED, "--cell", cell)
-        assert done.returncode == 0 and "1 cell: 0 differ, 1 as without faults" in done.stdout, done
-
-
-def test_commands_are_killed_at_their_writes(trial):
-    """Before the commit, nothing is lost; after it, the example has forgotten what it has created."""
-    for cell, same in (("1:killed-before:ticket-controller:create:configmaps:1", 1), ("1:killed-after:ticket-controller:create:configmaps:1", 1)):
-        done = trial(EXAMPLE, "--cell", cell)
-        assert done.returncode == 0 and f"{same} as without faults" in done.stdout, done
+    shown = {
+        "2:lost:ticket-controller:create:configmaps:1": "step 2: ticket b has 2 numbers",
+        "1:late:ticket-controller:configmaps": "step 2: number 1 was given 2 times",
+        "3:down": "step 3: ticket a is gone, and its number is not",
+    }
+    # of a command that is killed at its write, nothing is lost
+    same = [f"1:killed-{when}:ticket-controller:create:configmaps:1" for when in ("before", "after")]
+    cells = [word for cell in [*shown, *same] for word in ("--cell", cell)]
+    done = trial(EXAMPLE, *cells)
+    assert done.returncode == 1 and "5 cells: 3 differ, 2 as without faults, 0 not tried" in done.stdout, done
+    for cell, symptom in shown.items():
+        assert symptom in done.stdout and f"    pintle trial {EXAMPLE} --cell {cell}\n" in done.stdout, done
+    done = trial(EXAMPLE, *FIXED, *cells)
+    assert done.returncode == 0 and "5 cells: 0 differ, 5 as without faults" in done.stdout, done
 
 
 def test_what_hits_nothing_is_not_tried(trial):
     cell = "1:lost:ticket-controller:delete:configmaps:1"
-    done = trial(EXAMPLE, "--cell", cell)
-    assert done.returncode == 0 and f"not tried, hit nothing: {cell}\n" in done.stdout, done
     done = trial(EXAMPLE, "--cell", cell, "--fail-on", "not-tried", "-o", "json")
     report = json.loads(done.stdout)
     assert done.returncode == 1 and report["cells"] == [{"cell": cell, "reason": "hit nothing", "verdict": "not-tried"}], done
@@ -70,8 +64,11 @@ def test_what_hits_nothing_is_not_tried(trial):
 
 
 def test_checks_are_expressions_too(trial):
-    done = trial(EXAMPLE, "--check", "objects.filter(o, o.kind == 'ConfigMap' && has(o.metadata.generateName)).size() < 3", "--cell", "2:down", "-o", "markdown")
-    assert done.returncode == 0 and "1 as without faults" in done.stdout, done
+    expression = "objects.filter(o, o.kind == 'ConfigMap' && has(o.metadata.generateName)).size() < 3"
+    lost = "1:lost:ticket-controller:create:configmaps:1"
+    done = trial(EXAMPLE, "--check", expression, "--cell", "2:down", "--cell", lost, "-o", "markdown")
+    assert done.returncode == 1 and "**2 cells: 1 differ, 1 as without faults, 0 not tried**" in done.stdout, done
+    assert f"{expression} is false".replace("|", "\\|") in done.stdout, done
     done = trial(EXAMPLE, "--check", "size(objects) == 0")
     assert done.returncode == 2 and "without faults, start: size(objects) == 0 is false" in done.stderr, done
 
@@ -116,4 +113,4 @@ def test_trials_find_the_bugs_of_the_example(trial):
 def test_published_defects_are_shown(trial, name):
     done = trial(f"tests/trials/{name}.yaml", "-o", "json", timeout=500)
     symptoms = [line for cell in json.loads(done.stdout)["cells"] for line in cell.get("symptoms", [])]
-    assert done.returncode == 1 and DEFECTS[name] in symptoms, (DEFECTS[name], symptoms)
+    assert done.returncode == 1 and any(DEFECTS[name] in line for line in symptoms), (DEFECTS[name], symptoms)

@@ -303,8 +303,7 @@ impl FromStr for Cell {
 
 /// The cells for a record, in the order in which they are tried: what happens rarely comes first, since chance shows
 /// it least; recipes come after all first requests, and the n-th requests after them.
-pub fn generate(record: &Record, seed: u64) -> Vec<Cell> {
-    let clients = record.clients();
+pub fn generate(record: &Record, clients: &[Text], seed: u64) -> Vec<Cell> {
     let mut ranked: Vec<((u64, u64), Cell)> = vec![];
     let mut past: BTreeMap<&WatchKind, u64> = BTreeMap::new();
     for (step, found) in record.0.iter().enumerate() {

@@ -148,7 +148,7 @@ impl Run<'_> {
         if self.setting.scenario.check.is_none() {
             // what is written from now on is written at rest
             self.noted().await?;
-            let quiet = 2 * self.setting.pace.patience.quiet;
+            let quiet = (2 * self.setting.pace.patience.quiet).max(limits::FIRST_QUIET);
             self.fork.settle(Patience { quiet, ..self.setting.pace.patience }).await?;
             self.noted().await?;
         }
@@ -169,7 +169,6 @@ impl Run<'_> {
         // the requests of a check belong to no step
         self.noted().await?;
         let fault = self.disturb(step).await?;
-        let began = clock::instant();
         let mut performing = None;
         if step == 0 {
             self.start().await?;
@@ -196,8 +195,7 @@ impl Run<'_> {
             self.ready().await?;
         }
         self.settle().await?;
-        let since = if step == 0 { began } else { performed };
-        let active = since.elapsed().saturating_sub(self.setting.pace.patience.quiet);
+        let active = performed.elapsed().saturating_sub(self.setting.pace.patience.quiet);
         self.observed.active = self.observed.active.max(active);
         if let Some(Act::StaleStart(..)) = self.act(step) {
             self.start_stale().await?;
@@ -479,7 +477,16 @@ impl Run<'_> {
     /// What is wrong now.
     async fn look(&self, check: &Check) -> Result<Option<String>, Error> {
         match check {
-            Check::Expression(text, program) => Ok(evaluate(text, program, &self.fork.objects().await?).err()),
+            Check::Expression(text, program) => {
+                let mut objects = self.fork.objects().await?;
+                // the items of a list have no kind
+                let kinds = self.fork.kinds().await?;
+                for (key, object) in &mut objects {
+                    let kind = kinds.iter().find(|kind| kind.resource == key.resource.as_str());
+                    object.set_at(&["kind"], Value::from(kind.map_or("", |kind| kind.kind.as_str())));
+                }
+                Ok(evaluate(text, program, &objects).err())
+            }
             Check::Command(line) => {
                 let running = self.fork.start(&Command::shell(line))?;
                 let ended = tokio::time::timeout(self.setting.pace.patience.timeout, running.ended()).await;
