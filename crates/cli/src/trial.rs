@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::clock;
 use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
-use trials::trial::{Cell, Check, Options, Outcome, Progress, Scenario, Step, Verdict, trial};
+use trials::trial::{Cell, Check, Options, Outcome, Permissions, Progress, Scenario, Step, Verdict, trial};
 
 use crate::runtime::block_on;
 use crate::values::duration;
@@ -14,7 +14,7 @@ use crate::{limits, logs};
 
 #[derive(Args)]
 pub struct TrialTask {
-    /// YAML file with the fields start, setup, steps, check, from, budget, seed and clients. Flags take precedence.
+    /// YAML file with the fields start, setup, steps, check, from, budget, seed, clients and permissions. Flags take precedence.
     #[arg(value_name = "FILE")]
     file: Option<String>,
 
@@ -51,6 +51,10 @@ pub struct TrialTask {
     /// Beginning of the user agents to disturb [default: those seen before the first step]. May be repeated.
     #[arg(long, value_name = "NAME")]
     client: Vec<String>,
+
+    /// Take away each right that the command uses, one at a time: minus-one [default: all].
+    #[arg(long, value_name = "all|minus-one")]
+    permissions: Option<Permissions>,
 
     /// The time without requests after which a step is over [default: learned from the run without faults].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -159,6 +163,7 @@ fn scenario(task: &TrialTask) -> Result<Scenario, String> {
         scenario.clients = task.client.iter().map(|name| name.as_str().into()).collect();
     }
     scenario.check = task.check.as_deref().map(Check::read).or(scenario.check);
+    scenario.permissions = task.permissions.unwrap_or(scenario.permissions);
     scenario.seed = task.seed.or(scenario.seed);
     scenario.budget = task.budget.or(scenario.budget).or(Some(limits::TRIAL_BUDGET));
     if scenario.start.trim().is_empty() {

@@ -1,7 +1,7 @@
 //! Cells and scenarios, as far as nothing runs.
 
 use machinery::json;
-use trials::trial::{Cell, Record, Step, StepRecord, generate};
+use trials::trial::{Cell, Record, Step, StepRecord, generate, without_one_right};
 
 fn record() -> Record {
     let requests = |verb: &str, resource: &str, count: i64| json!({"verb": verb, "resource": resource, "count": count});
@@ -38,6 +38,10 @@ fn cells_come_from_the_clean_run_rare_ones_first() {
     ];
     assert_eq!(ids[..expected.len()], expected);
     assert!(!ids.iter().any(|id| id.contains("kubectl")), "steps are not disturbed");
+    let rights = without_one_right(&record, &["manager".into()]);
+    let rights: Vec<String> = rights.iter().map(ToString::to_string).collect();
+    assert_eq!(rights, ["all:forbidden:manager:list:pods", "all:forbidden:manager:update:deployments/status.apps"]);
+    let ids = [ids, rights].concat();
     for id in &ids {
         assert_eq!(id.parse::<Cell>().unwrap().to_string(), *id);
     }
@@ -53,6 +57,10 @@ fn ids_are_specs_of_faults() {
         (
             "1:killed-after:unknown:update:deployments/status.apps:1",
             r#"{"effect":{"delay":"10m"},"match":{"groups":["apps"],"resources":["deployments/status"],"userAgents":[""],"verbs":["update"]},"when":{"count":1,"nth":1}}"#,
+        ),
+        (
+            "all:forbidden:a:update:deployments/status.apps",
+            r#"{"effect":{"error":{"code":403}},"match":{"groups":["apps"],"resources":["deployments/status"],"userAgents":["a*"],"verbs":["update"]}}"#,
         ),
         ("all:recipe:throttled:3", r#"{"match":{"userAgents":["a*","b*"]},"recipe":"throttled","when":{"seed":3}}"#),
     ];

@@ -1,6 +1,6 @@
 //! Cells: one disturbance each, of what the run without faults has shown. They are generated without running anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -40,6 +40,8 @@ pub enum Act {
     /// After the step, the command is started again, and first reads a cache that lacks as many changes.
     StaleStart(WatchKind, u64),
     Recipe(Text, u64),
+    /// The requests are refused, as without the right to them.
+    Forbidden(RequestKind),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,9 @@ impl Act {
             Act::Down => ("down", vec![]),
             Act::StaleStart(kind, changes) => ("stale-start", numbered(kind, changes)),
             Act::Recipe(recipe, seed) => ("recipe", vec![recipe.to_string(), seed.to_string()]),
+            Act::Forbidden(RequestKind { client, verb, resource }) => {
+                ("forbidden", [client, verb, resource].map(ToString::to_string).into())
+            }
         }
     }
 
@@ -101,7 +106,7 @@ impl Act {
     pub fn target(&self) -> String {
         let (word, mut rest) = self.words();
         // the number, or the seed
-        if !matches!(self, Act::Held(_) | Act::Down) {
+        if !matches!(self, Act::Held(_) | Act::Down | Act::Forbidden(_)) {
             rest.pop();
         }
         format!("{word}:{}", rest.join(":"))
@@ -148,6 +153,7 @@ impl Act {
                 let (recipe, when) = (recipe.as_str(), json!({"seed": (number(*seed))}));
                 (json!({"match": {"userAgents": agents}, "when": when, "recipe": recipe}), None)
             }
+            Act::Forbidden(kind) => (request(kind, json!({"error": {"code": 403}})), None),
         };
         if let Some(nth) = nth {
             spec.set_at(&["when", "nth"], number(*nth));
@@ -198,6 +204,7 @@ impl Cell {
             Act::Down => "the command is down".to_owned(),
             Act::StaleStart(of, _) => format!("started again, {} lists {} as before the step", of.client, of.resource),
             Act::Recipe(recipe, seed) => format!("recipe {recipe}, seed {seed}"),
+            Act::Forbidden(of) => format!("{} may not {} {}", of.client, of.verb, of.resource),
         };
         let hits = self.count.map(|count| format!(", {count} at most")).unwrap_or_default();
         match self.steps {
@@ -291,6 +298,13 @@ impl FromStr for Cell {
             "late" => watch().map(|(kind, _)| Act::Held(kind)),
             "stale-start" => watched().map(|(kind, changes)| Act::StaleStart(kind, changes)),
             "down" => Ok(Act::Down),
+            "forbidden" => match rest {
+                [client, verb, resource] => {
+                    let [client, verb, resource] = [client, verb, resource].map(|text| Text::from(*text));
+                    Ok(Act::Forbidden(RequestKind { client, verb, resource }))
+                }
+                _ => Err(unknown()),
+            },
             "recipe" => match rest {
                 [recipe, seed] if RECIPES.contains(recipe) => Ok(Act::Recipe((*recipe).into(), number(seed)?)),
                 _ => Err(unknown()),
@@ -352,6 +366,13 @@ pub fn generate(record: &Record, clients: &[Text], seed: u64) -> Vec<Cell> {
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, cell)| cell).collect()
+}
+
+/// A cell for each right that the clients have used, in which they lack it.
+pub fn without_one_right(record: &Record, clients: &[Text]) -> Vec<Cell> {
+    let used: BTreeSet<&RequestKind> = record.0.iter().flat_map(|step| step.requests.keys()).collect();
+    let lacking = used.into_iter().filter(|kind| clients.contains(&kind.client));
+    lacking.map(|kind| Cell { steps: Steps::All, act: Act::Forbidden(kind.clone()), count: None }).collect()
 }
 
 fn ordinal(number: u64) -> String {

@@ -10,7 +10,7 @@ mod running;
 mod scenario;
 mod shown;
 
-pub use cells::{Act, Cell, Steps, generate};
+pub use cells::{Act, Cell, Steps, generate, without_one_right};
 pub use record::{Record, StepRecord};
 pub use rounds::{Finding, NotTried, Options, Outcome, Progress, Verdict, trial};
-pub use scenario::{Check, Scenario, Step};
+pub use scenario::{Check, Permissions, Scenario, Step};

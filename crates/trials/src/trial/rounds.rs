@@ -8,9 +8,9 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use machinery::Text;
 
-use super::cells::{Cell, generate};
+use super::cells::{Cell, generate, without_one_right};
 use super::running::{Observed, Pace, Setting, prepare, run};
-use super::scenario::Scenario;
+use super::scenario::{Permissions, Scenario};
 use crate::compare::{Ignored, compare};
 use crate::engine::{Engine, Error, Fork, Patience, Settings};
 use crate::limits;
@@ -216,7 +216,14 @@ impl Trial<'_> {
         }
         expected.ignored.learn(&compare(&expected.clean.objects, &second.objects, &expected.kept, &expected.ignored));
         let cells = match self.options.cells.as_slice() {
-            [] => generate(&expected.clean.record, &setting.clients, seed),
+            [] => {
+                let record = &expected.clean.record;
+                let mut cells = generate(record, &setting.clients, seed);
+                if self.scenario.permissions == Permissions::MinusOne {
+                    cells.splice(0..0, without_one_right(record, &setting.clients));
+                }
+                cells
+            }
             given => given.to_vec(),
         };
         let tried = self.cells(&setting, &expected, &cells, progress).await?;

@@ -230,7 +230,7 @@ impl Run<'_> {
                 Ok(None)
             }
             Act::StaleStart(..) => Ok(None),
-            Act::Recipe(..) if cell.disturbs(0) && cell.disturbs(1) => {
+            Act::Recipe(..) | Act::Forbidden(_) if cell.disturbs(0) && cell.disturbs(1) => {
                 if self.lasting.is_none() {
                     self.lasting = Some(self.fork.workspace().fault(spec).await?);
                 }

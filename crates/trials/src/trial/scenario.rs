@@ -24,6 +24,28 @@ pub struct Scenario {
     pub seed: Option<u64>,
     /// The clients whose requests are disturbed, by the beginning of their user agents.
     pub clients: Vec<Text>,
+    pub permissions: Permissions,
+}
+
+/// The rights of the clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Permissions {
+    #[default]
+    All,
+    /// Each right that they use is also taken away, one at a time.
+    MinusOne,
+}
+
+impl std::str::FromStr for Permissions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Permissions, String> {
+        match text {
+            "all" => Ok(Permissions::All),
+            "minus-one" => Ok(Permissions::MinusOne),
+            _ => Err(format!("permissions are all or minus-one, not {text:?}")),
+        }
+    }
 }
 
 /// A step: objects that are applied together, or a command.
@@ -116,7 +138,7 @@ pub fn evaluate(text: &str, program: &Program, objects: &Objects) -> Result<(), 
     }
 }
 
-const FIELDS: [&str; 8] = ["from", "setup", "start", "steps", "check", "budget", "seed", "clients"];
+const FIELDS: [&str; 9] = ["from", "setup", "start", "steps", "check", "budget", "seed", "clients", "permissions"];
 
 impl Scenario {
     /// Reads a file. Paths in it are relative to the working directory, as those of commands are.
@@ -155,6 +177,10 @@ impl Scenario {
             budget,
             seed: value.get("seed").and_then(Value::as_int).and_then(|seed| u64::try_from(seed).ok()),
             clients: list("clients").iter().map(Text::from).collect(),
+            permissions: match value.str_at(&["permissions"]) {
+                "" => Permissions::All,
+                text => text.parse()?,
+            },
         })
     }
 }
