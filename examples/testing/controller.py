@@ -118,6 +118,10 @@ class Controller:
         for cache in (self.numbers, self.tickets):
             cache.start()
             cache.synced.wait()
+        if FIXED:
+            # tickets may have been deleted while nothing ran
+            for one in list(self.numbers.objects.values()):
+                self.names.put(one["data"]["ticket"])
         print("running", flush=True)
         while True:
             name = self.names.get()

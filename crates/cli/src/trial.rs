@@ -64,9 +64,9 @@ pub struct TrialTask {
     #[arg(long, value_name = "N")]
     parallel: Option<usize>,
 
-    /// Run only this cell, by the id that a trial has printed.
+    /// Run only this cell, by the id that a trial has printed. May be repeated.
     #[arg(long, value_name = "ID", value_parser = |id: &str| id.parse::<Cell>())]
-    cell: Option<Cell>,
+    cell: Vec<Cell>,
 
     /// The form of the result.
     #[arg(short, long, value_enum, default_value = "text")]
@@ -105,7 +105,7 @@ pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
         quiet: task.quiet,
         timeout: task.timeout,
         parallel: task.parallel.unwrap_or(3 * cores),
-        cell: task.cell.clone(),
+        cells: task.cell.clone(),
     };
     let mut meter = Meter::default();
     let mut progress = |progress| meter.show(&progress);
@@ -119,6 +119,8 @@ pub fn run(task: &TrialTask) -> Result<ExitCode, String> {
             _ = terminate.recv() => Err("terminated".to_owned()),
         }
     })?;
+    let (elapsed, clean) = (outcome.elapsed.as_secs(), outcome.clean.as_secs_f64());
+    logs::print_error(&format!("{elapsed} s; a run without faults takes {clean:.1} s"));
     let command = called();
     let text = match task.output {
         TrialForm::Text => outcome.text(&command),

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Wait for the watches of a command that a fault may keep from watching.
 pub const READY: Duration = Duration::from_secs(10);
 
+/// A step that lasts longer may be waiting for the command, which a cell keeps from acting.
+pub const STEP_BLOCKED: Duration = Duration::from_secs(3);
+
 /// How often a command may end by itself in a cell.
 pub const RESTARTS_MAX: usize = 5;
 

@@ -22,14 +22,14 @@ fn record() -> Record {
 fn cells_come_from_the_clean_run_rare_ones_first() {
     let record = record();
     assert_eq!(record.clients().into_iter().collect::<Vec<_>>(), ["manager"]);
-    let ids: Vec<String> = generate(&record, 7).iter().map(ToString::to_string).collect();
+    let ids: Vec<String> = generate(&record, &["manager".into()], 7).iter().map(ToString::to_string).collect();
     let expected = [
         "start:fails:manager:list:pods:1",
+        "1:stale-start:manager:pods:1",
         "1:down",
         "1:ends:manager:pods:1",
         "1:expires:manager:pods:1",
         "1:late:manager:pods",
-        "1:stale-start:manager:pods:1",
         "1:fails:manager:update:deployments/status.apps:1",
         "1:lost:manager:update:deployments/status.apps:1",
         "1:killed-before:manager:update:deployments/status.apps:1",

@@ -303,12 +303,12 @@ impl FromStr for Cell {
 
 /// The cells for a record, in the order in which they are tried: what happens rarely comes first, since chance shows
 /// it least; recipes come after all first requests, and the n-th requests after them.
-pub fn generate(record: &Record, seed: u64) -> Vec<Cell> {
-    let clients = record.clients();
+pub fn generate(record: &Record, clients: &[Text], seed: u64) -> Vec<Cell> {
     let mut ranked: Vec<((u64, u64), Cell)> = vec![];
     let mut past: BTreeMap<&WatchKind, u64> = BTreeMap::new();
     for (step, found) in record.0.iter().enumerate() {
-        for (kind, count) in found.events.iter().filter(|(_, count)| **count > 0) {
+        let events = || found.events.iter().filter(|(kind, count)| **count > 0 && clients.contains(&kind.client));
+        for (kind, count) in events() {
             let all = past.entry(kind).or_default();
             *all += count;
             if step > 0 {
@@ -335,7 +335,7 @@ pub fn generate(record: &Record, seed: u64) -> Vec<Cell> {
                 }
             }
         }
-        for (kind, count) in found.events.iter().filter(|(_, count)| **count > 0) {
+        for (kind, count) in events() {
             for nth in 1..=(*count).min(NTH_MAX) {
                 let mut add = |act| ranked.push((rank(nth, *count), Cell::new(step, act)));
                 add(Act::Watch(kind.clone(), WatchFault::Ends, nth));

@@ -25,10 +25,11 @@ pub struct WatchKind {
 pub struct StepRecord {
     pub requests: BTreeMap<RequestKind, u64>,
     pub events: BTreeMap<WatchKind, u64>,
-    /// The clients that hold a watch.
+    /// The clients that hold a watch at the end of the step.
     watching: BTreeSet<Text>,
-    /// The watches that run at the end of the step.
+    /// The watches that run at the end of the step, and those that have been started.
     pub running: u64,
+    pub started: u64,
 }
 
 /// The user agent of the requests of this process.
@@ -65,7 +66,10 @@ impl StepRecord {
                 let kind = WatchKind { client: client.clone(), resource };
                 *record.events.entry(kind).or_default() += number(watch, "events");
                 record.running += number(watch, "running");
-                record.watching.insert(client.clone());
+                record.started += number(watch, "started");
+                if watch.int_at(&["running"]) > 0 {
+                    record.watching.insert(client.clone());
+                }
             }
         }
         record
@@ -84,8 +88,8 @@ impl StepRecord {
 pub struct Record(pub Vec<StepRecord>);
 
 impl Record {
-    /// The clients of the command: those that sent requests before the first step, or that watch. Others belong to
-    /// the steps, as kubectl does.
+    /// The clients of the command: those that sent requests before the first step, or that keep a watch. Others
+    /// belong to the steps, as kubectl does.
     pub fn clients(&self) -> BTreeSet<Text> {
         let first = self.0.first().into_iter().flat_map(|step| step.requests.keys().map(|kind| kind.client.clone()));
         first.chain(self.0.iter().flat_map(|step| step.watching.iter().cloned())).collect()

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use base::clock;
+use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use machinery::Text;
 
@@ -23,8 +24,8 @@ pub struct Options {
     pub timeout: Duration,
     /// The cells that run at the same time.
     pub parallel: usize,
-    /// The only cell to run.
-    pub cell: Option<Cell>,
+    /// The only cells to run, as they are, if there are any.
+    pub cells: Vec<Cell>,
 }
 
 /// What a cell has shown.
@@ -204,7 +205,9 @@ impl Trial<'_> {
         let duration = second_began.elapsed();
         let base = self.prepared.objects().await?;
         let kept = base.values().map(|object| object.str_at(&["metadata", "uid"]).into()).collect();
-        let mut expected = Expected { clean, kept, ignored: Ignored::default() };
+        // a write that is repeated counts twice
+        let ignored = Ignored { generation: true, ..Ignored::default() };
+        let mut expected = Expected { clean, kept, ignored };
         // what differs without faults shows nothing
         expected.clean.created.retain(|key, count| second.created.get(key) == Some(count));
         for (check, count) in second.findings {
@@ -212,9 +215,9 @@ impl Trial<'_> {
             *most = (*most).max(count);
         }
         expected.ignored.learn(&compare(&expected.clean.objects, &second.objects, &expected.kept, &expected.ignored));
-        let cells = match &self.options.cell {
-            Some(cell) => vec![cell.clone()],
-            None => generate(&expected.clean.record, seed),
+        let cells = match self.options.cells.as_slice() {
+            [] => generate(&expected.clean.record, &setting.clients, seed),
+            given => given.to_vec(),
         };
         let tried = self.cells(&setting, &expected, &cells, progress).await?;
         let mut outcome = Outcome {
@@ -299,7 +302,8 @@ impl Trial<'_> {
                 found.map(|found| (found, indices))
             }
         };
-        let mut running = stream::iter(groups).map(shrunk).buffered(self.options.parallel.max(1));
+        let mut running =
+            stream::iter(groups).map(shrunk).buffered(self.options.parallel.div_ceil(limits::REPETITIONS));
         let mut done = 0;
         progress(Progress::Shrinking { done, of });
         while let Some(next) = running.next().await {
@@ -326,7 +330,7 @@ impl Trial<'_> {
         cells: Vec<Cell>,
     ) -> Result<Option<Finding>, Error> {
         let Some(mut cell) = cells.first().cloned() else { return Ok(None) };
-        while self.options.cell.is_none() {
+        while self.options.cells.is_empty() {
             let mut smaller = None;
             for candidate in cell.smaller(self.scenario.steps.len()) {
                 if let Verdict::Differs(_) = self.try_cell(setting, expected, &candidate).await? {
@@ -338,8 +342,8 @@ impl Trial<'_> {
             cell = found;
         }
         let (mut shown, mut symptoms) = (0, vec![]);
-        for _ in 0..limits::REPETITIONS {
-            if let Verdict::Differs(found) = self.try_cell(setting, expected, &cell).await? {
+        for verdict in join_all((0..limits::REPETITIONS).map(|_| self.try_cell(setting, expected, &cell))).await {
+            if let Verdict::Differs(found) = verdict? {
                 shown += 1;
                 symptoms = found;
             }

@@ -47,7 +47,7 @@ pub struct Observed {
     /// The objects at the end; none after a symptom, which ends the run.
     pub objects: Objects,
     pub record: Record,
-    /// The suspicious requests of the command, by check.
+    /// The suspicious requests after all steps, by check.
     pub findings: BTreeMap<String, i64>,
     /// How often each object was created: one that was deleted by mistake and created again is no other one at the end.
     pub created: BTreeMap<ObjectKey, usize>,
@@ -67,6 +67,8 @@ struct Supervised {
     running: Option<RunningCommand>,
     /// How it has ended, as often as it did so by itself.
     endings: Vec<Ending>,
+    /// The watches that had been started before it was.
+    before: u64,
 }
 
 /// A run in progress.
@@ -98,7 +100,7 @@ pub async fn run(setting: &Setting<'_>, cell: Option<&Cell>) -> Result<Observed,
     if let Ok(port) = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()) {
         command.environment.push(("PINTLE_PORT".into(), port.port().to_string().into()));
     }
-    let supervised = Supervised { command, running: None, endings: vec![] };
+    let supervised = Supervised { command, running: None, endings: vec![], before: 0 };
     let observed = Observed::default();
     let mut run = Run { setting, cell, fork: fork.clone(), supervised, observed, gate: None, lasting: None };
     let done = run.all().await;
@@ -110,25 +112,45 @@ pub async fn run(setting: &Setting<'_>, cell: Option<&Cell>) -> Result<Observed,
 
 impl Run<'_> {
     async fn all(&mut self) -> Result<(), Error> {
-        for step in 0..=self.setting.scenario.steps.len() {
-            let is_clean = self.cell.is_none();
-            match self.step(step).await {
-                Err(error) if is_clean => return Err(error),
-                Err(error @ (Error::NeverSettled { .. } | Error::Failed { .. } | Error::Silent { .. })) => {
-                    self.symptom(step, error.to_string());
-                }
-                Err(error) => return Err(error),
-                Ok(()) => {}
-            }
+        let last = self.setting.scenario.steps.len();
+        for step in 0..=last {
+            let done = self.step(step).await;
+            self.blame(step, done)?;
             if !self.observed.symptoms.is_empty() {
                 return Ok(());
             }
         }
+        let done = self.conclude(last).await;
+        self.blame(last, done)
+    }
+
+    /// Makes a symptom of a failure that a disturbance may have caused.
+    fn blame(&mut self, step: usize, done: Result<(), Error>) -> Result<(), Error> {
+        match done {
+            Err(error @ (Error::NeverSettled { .. } | Error::Failed { .. } | Error::Silent { .. }))
+                if self.cell.is_some() =>
+            {
+                self.symptom(step, error.to_string());
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Ends the disturbance of all steps, and looks at the result.
+    async fn conclude(&mut self, last: usize) -> Result<(), Error> {
         if let Some(fault) = self.lasting.take() {
             self.observed.hits += fault.hits().await?;
             fault.delete().await?;
             self.settle().await?;
-            self.check(self.setting.scenario.steps.len()).await?;
+            self.check(last).await?;
+        }
+        if self.setting.scenario.check.is_none() {
+            // what is written from now on is written at rest
+            self.noted().await?;
+            let quiet = (2 * self.setting.pace.patience.quiet).max(limits::FIRST_QUIET);
+            self.fork.settle(Patience { quiet, ..self.setting.pace.patience }).await?;
+            self.noted().await?;
         }
         self.observed.objects = self.fork.objects().await?;
         Ok(())
@@ -147,16 +169,20 @@ impl Run<'_> {
         // the requests of a check belong to no step
         self.noted().await?;
         let fault = self.disturb(step).await?;
-        let began = clock::instant();
+        let mut performing = None;
         if step == 0 {
-            self.start()?;
+            self.start().await?;
             self.ready().await?;
         } else {
-            self.perform(step).await?;
+            performing = self.begin(step).await?;
         }
+        if let (Some(fault), Some(Act::Kill(_, moment, _))) = (&fault, self.act(step)) {
+            self.kill_at(*moment, fault, performing.as_ref()).await?;
+        }
+        self.finish(step, performing).await?;
         let performed = clock::instant();
         match (fault, self.act(step)) {
-            (Some(fault), Some(Act::Kill(_, moment, _))) => self.kill_at(*moment, fault).await?,
+            (Some(_), Some(Act::Kill(..))) => {}
             (Some(fault), _) => {
                 self.settle().await?;
                 self.observed.hits += fault.hits().await?;
@@ -164,14 +190,12 @@ impl Run<'_> {
             }
             (None, _) => {}
         }
-        if matches!(self.act(step), Some(Act::Down)) {
-            self.start()?;
+        if matches!(self.act(step), Some(Act::Down)) && self.supervised.running.is_none() {
+            self.start().await?;
             self.ready().await?;
-            self.observed.hits += 1;
         }
         self.settle().await?;
-        let since = if step == 0 { began } else { performed };
-        let active = since.elapsed().saturating_sub(self.setting.pace.patience.quiet);
+        let active = performed.elapsed().saturating_sub(self.setting.pace.patience.quiet);
         self.observed.active = self.observed.active.max(active);
         if let Some(Act::StaleStart(..)) = self.act(step) {
             self.start_stale().await?;
@@ -202,6 +226,7 @@ impl Run<'_> {
             }
             Act::Down => {
                 self.supervised.running = None;
+                self.observed.hits += 1;
                 Ok(None)
             }
             Act::StaleStart(..) => Ok(None),
@@ -215,8 +240,9 @@ impl Run<'_> {
         }
     }
 
-    fn start(&mut self) -> Result<(), Error> {
+    async fn start(&mut self) -> Result<(), Error> {
         self.supervised.running = None;
+        self.supervised.before = StepRecord::read(&self.fork.workspace().report().await?).started;
         self.supervised.running = Some(self.fork.start(&self.supervised.command)?);
         Ok(())
     }
@@ -231,11 +257,12 @@ impl Run<'_> {
         // a fault may keep it from watching
         let began = clock::instant();
         while began.elapsed() < timeout.min(limits::READY) {
-            self.restart_ended()?;
+            self.restart_ended().await?;
             let report = self.fork.workspace().report().await?;
             let record = StepRecord::read(&report);
             let is_done = self.supervised.running.as_ref().is_none_or(|running| running.ending().is_some());
-            if is_done || record.running >= watches.max(1) || watches == 0 && record.has_requests() {
+            let started = record.started.saturating_sub(self.supervised.before);
+            if is_done || started >= watches.max(1) || watches == 0 && record.has_requests() {
                 return Ok(());
             }
             tokio::time::sleep(limits::BEGIN_LOOK).await;
@@ -244,7 +271,7 @@ impl Run<'_> {
     }
 
     /// Starts the command again if it has failed.
-    fn restart_ended(&mut self) -> Result<(), Error> {
+    async fn restart_ended(&mut self) -> Result<(), Error> {
         let Some(running) = &self.supervised.running else { return Ok(()) };
         let Some(ending) = running.ending().filter(|ending| !ending.is_success()) else { return Ok(()) };
         let failure = running.failure(ending);
@@ -252,13 +279,13 @@ impl Run<'_> {
         if self.cell.is_none() || self.supervised.endings.len() > limits::RESTARTS_MAX {
             return Err(failure);
         }
-        self.start()
+        self.start().await
     }
 
     /// Waits until nothing happens, and keeps the command running meanwhile.
     async fn settle(&mut self) -> Result<(), Error> {
         loop {
-            self.restart_ended()?;
+            self.restart_ended().await?;
             let patience = self.setting.pace.patience;
             let settled = async {
                 match self.gate {
@@ -302,8 +329,7 @@ impl Run<'_> {
     }
 
     /// Kills the command when its write arrives, before or after the commit, and starts it again.
-    async fn kill_at(&mut self, moment: Moment, fault: Fault) -> Result<(), Error> {
-        let waited = clock::instant();
+    async fn kill_at(&mut self, moment: Moment, fault: &Fault, step: Option<&RunningCommand>) -> Result<(), Error> {
         let patience = self.setting.pace.patience;
         let hit = async {
             while fault.hits().await? == 0 {
@@ -311,37 +337,39 @@ impl Run<'_> {
             }
             Ok::<_, Error>(())
         };
+        let over = async {
+            if let Some(step) = step {
+                step.ended().await;
+            }
+            self.fork.settle(patience).await
+        };
         // the request is in flight until the fault is deleted, so the first to be done decides
         let is_hit = tokio::select! {
             biased;
-            hit = hit => { hit?; true }
-            settled = self.fork.settle(patience) => match settled {
-                Ok(()) => fault.hits().await? > 0,
-                Err(error) if waited.elapsed() >= patience.timeout => return Err(error),
-                Err(_) => false,
-            },
+            hit = hit => hit.map(|()| true),
+            over = over => over.map(|()| false),
         };
-        if !is_hit {
-            return Ok(fault.delete().await?);
+        if !is_hit? {
+            return Ok(fault.clone().delete().await?);
         }
         self.observed.hits += 1;
         match moment {
             Moment::BeforeCommit => {
                 self.supervised.running = None;
-                fault.delete().await?;
+                fault.clone().delete().await?;
             }
             Moment::AfterCommit => {
                 // it is stopped while the request is handled, so that it never sees the response
                 if let Some(running) = &self.supervised.running {
                     running.pause();
                 }
-                fault.delete().await?;
+                fault.clone().delete().await?;
                 let committed = Patience { quiet: limits::BEGIN_LOOK, timeout: limits::READY };
                 let _ = self.fork.settle(committed).await;
                 self.supervised.running = None;
             }
         }
-        self.start()?;
+        self.start().await?;
         self.ready().await
     }
 
@@ -353,7 +381,7 @@ impl Run<'_> {
         let stale = self.fork.workspace().fault(spec).await?;
         let late = json!({"match": matched, "effect": {"watch": "Delay", "delay": "1s"}});
         let late = self.fork.workspace().fault(late).await?;
-        self.start()?;
+        self.start().await?;
         self.ready().await?;
         self.settle().await?;
         self.observed.hits += stale.hits().await?;
@@ -363,29 +391,40 @@ impl Run<'_> {
         self.settle().await
     }
 
-    /// Performs a step.
-    async fn perform(&mut self, step: usize) -> Result<(), Error> {
-        let Some(given) = step.checked_sub(1).and_then(|index| self.setting.scenario.steps.get(index)) else {
-            return Ok(());
-        };
-        match given {
-            Step::Apply(objects) => {
+    /// Begins a step. Returns the command that performs it, if one does.
+    async fn begin(&mut self, step: usize) -> Result<Option<RunningCommand>, Error> {
+        match step.checked_sub(1).and_then(|index| self.setting.scenario.steps.get(index)) {
+            Some(Step::Apply(objects)) => {
                 for object in objects {
                     self.fork.workspace().apply_object(object).await?;
                 }
-                Ok(())
+                Ok(None)
             }
-            Step::Run(line) => {
-                let running = self.fork.start(&Command::shell(line))?;
-                match tokio::time::timeout(self.setting.pace.patience.timeout, running.ended()).await {
-                    Ok(ending) if ending.is_success() => Ok(()),
-                    Ok(ending) => Err(running.failure(ending)),
-                    Err(_) => Err(Error::NeverSettled {
-                        waits_for: format!("step {step} ({line}) still runs"),
-                        within: self.setting.pace.patience.timeout,
-                    }),
-                }
-            }
+            Some(Step::Run(line)) => self.fork.start(&Command::shell(line)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for the end of the command of a step. A step may itself wait for the command under test, as `kubectl delete` does
+    /// for finalizers; the disturbance then ends earlier.
+    async fn finish(&mut self, step: usize, performing: Option<RunningCommand>) -> Result<(), Error> {
+        let Some(performing) = performing else { return Ok(()) };
+        let is_blocked = tokio::time::timeout(limits::STEP_BLOCKED, performing.ended()).await.is_err();
+        if is_blocked && self.gate.is_some() {
+            self.open_gate().await?;
+        }
+        if is_blocked && matches!(self.act(step), Some(Act::Down)) {
+            self.start().await?;
+            self.ready().await?;
+        }
+        let timeout = self.setting.pace.patience.timeout;
+        match tokio::time::timeout(timeout, performing.ended()).await {
+            Ok(ending) if ending.is_success() => Ok(()),
+            Ok(ending) => Err(performing.failure(ending)),
+            Err(_) => Err(Error::NeverSettled {
+                waits_for: format!("step {step} ({performing}) still runs"),
+                within: timeout,
+            }),
         }
     }
 
@@ -411,8 +450,8 @@ impl Run<'_> {
         let report = self.fork.workspace().post(&format!("{TESTING}/reports"), &report).await?;
         let status = report.get("status").cloned().unwrap_or_default();
         for check in limits::COMPARED_FINDINGS {
-            let count: i64 = status.items_at(&["agents"]).iter().map(|agent| agent.int_at(&["counts", check])).sum();
-            *self.observed.findings.entry(check.to_owned()).or_default() += count;
+            let count = status.items_at(&["agents"]).iter().map(|agent| agent.int_at(&["counts", check])).sum();
+            self.observed.findings.insert(check.to_owned(), count);
         }
         let writes = status.items_at(&["writes"]).iter().map(Write::read);
         for created in writes.filter(|write| write.code == CREATED && !write.object.name.is_empty()) {

@@ -46,8 +46,7 @@ impl Outcome {
                 let _ = writeln!(text, "    so do {} other cells", cells.len() - 1);
             }
         }
-        let (clean, elapsed) = (self.clean.as_secs_f64(), self.elapsed.as_secs_f64());
-        let _ = writeln!(text, "{} in {elapsed:.0} s; a run without faults takes {clean:.1} s", self.summary());
+        let _ = writeln!(text, "{}", self.summary());
         for (why, cells) in self.counts().2 {
             let ids: Vec<String> = cells.iter().map(ToString::to_string).collect();
             let _ = writeln!(text, "not tried, {why}: {}", ids.join(" "));

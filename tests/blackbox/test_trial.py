@@ -1,0 +1,119 @@
+"""`pintle trial`: what faults break in controllers."""
+
+import json
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+
+from programs import ROOT
+
+pytestmark = [pytest.mark.testing, pytest.mark.cli, pytest.mark.timeout(280)]
+
+EXAMPLE = "examples/testing/trial.yaml"
+FIXED = ("--start", "examples/testing/controller.py --fixed")
+# what a cell of each shows, found without a hint
+DEFECTS = {
+    "casskop_321": "members.example.com default/c was created",
+    "casskop_370": "volumes.example.com default/c-1 exists",
+    "cassandra_398": "volumes.example.com default/c-1 exists",
+    "cassandra_402": "volumes.example.com default/c was created",
+    "cassandra_407": "volumes.example.com default/c-1 was created",
+    "rabbitmq_653": "members.example.com default/c was created",
+    "rabbitmq_782": "volumes.example.com default/c: spec.size: 15 → 10",
+    "xtradb_725": "members.example.com default/c-haproxy was created",
+    "zookeeper_314": "volumes.example.com default/c-1 was created",
+    "zookeeper_513": "members.example.com default/c-1: spec.volume: new → old",
+}
+
+
+@pytest.fixture
+def trial(launch, kubectl_binary):
+    def run(*arguments, timeout=240):
+        command = [launch.binary, "trial", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=ROOT)
+
+    return run
+
+
+def test_cells_show_the_bugs_of_the_example(trial):
+    for cell, symptom in (
+        ("2:lost:ticket-controller:create:configmaps:1", "step 2: ticket b has 2 numbers"),
+        ("1:late:ticket-controller:configmaps", "step 2: number 1 was given 2 times"),
+        ("3:down", "step 3: ticket a is gone, and its number is not"),
+    ):
+        done = trial(EXAMPLE, "--cell", cell)
+        assert done.returncode == 1 and symptom in done.stdout, done
+        assert f"pintle trial {EXAMPLE} --cell {cell}\n" in done.stdout, done
+        assert "1 cell: 1 differ, 0 as without faults, 0 not tried" in done.stdout, done
+        done = trial(EXAMPLE, *FIXED, "--cell", cell)
+        assert done.returncode == 0 and "1 cell: 0 differ, 1 as without faults" in done.stdout, done
+
+
+def test_commands_are_killed_at_their_writes(trial):
+    """Before the commit, nothing is lost; after it, the example has forgotten what it has created."""
+    for cell, same in (("1:killed-before:ticket-controller:create:configmaps:1", 1), ("1:killed-after:ticket-controller:create:configmaps:1", 1)):
+        done = trial(EXAMPLE, "--cell", cell)
+        assert done.returncode == 0 and f"{same} as without faults" in done.stdout, done
+
+
+def test_what_hits_nothing_is_not_tried(trial):
+    cell = "1:lost:ticket-controller:delete:configmaps:1"
+    done = trial(EXAMPLE, "--cell", cell)
+    assert done.returncode == 0 and f"not tried, hit nothing: {cell}\n" in done.stdout, done
+    done = trial(EXAMPLE, "--cell", cell, "--fail-on", "not-tried", "-o", "json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and report["cells"] == [{"cell": cell, "reason": "hit nothing", "verdict": "not-tried"}], done
+    done = trial(EXAMPLE, "--budget", "1ms", "-o", "junit")
+    suite = xml.etree.ElementTree.fromstring(done.stdout)
+    assert done.returncode == 0 and suite.attrib["failures"] == "0" and suite.attrib["skipped"] == suite.attrib["tests"] != "0", done
+
+
+def test_checks_are_expressions_too(trial):
+    done = trial(EXAMPLE, "--check", "objects.filter(o, o.kind == 'ConfigMap' && has(o.metadata.generateName)).size() < 3", "--cell", "2:down", "-o", "markdown")
+    assert done.returncode == 0 and "1 as without faults" in done.stdout, done
+    done = trial(EXAMPLE, "--check", "size(objects) == 0")
+    assert done.returncode == 2 and "without faults, start: size(objects) == 0 is false" in done.stderr, done
+
+
+def test_scenarios_that_cannot_run(trial, tmp_path):
+    (tmp_path / "unknown.yaml").write_text("begin: x\n")
+    busy = "while true; do kubectl create configmap x$RANDOM$$ > /dev/null; done"
+    for arguments, reason in (
+        ((), "nothing is started: give --start"),
+        (("--start", "true"), "nothing happens: give --steps"),
+        ((tmp_path / "unknown.yaml",), 'unknown field "begin"'),
+        ((EXAMPLE, "--cell", "1:nonsense"), "is not a cell"),
+        ((EXAMPLE, "--start", "echo it is broken; exit 3"), "has failed with exit status 3: it is broken"),
+        ((EXAMPLE, "--start", "sleep 100", "--timeout", "1s"), "sleep 100 has sent no request within 1s"),
+        ((EXAMPLE, "--steps", "exit 4"), "exit 4 has failed with exit status 4"),
+        (("--start", "kubectl get pods -w", "--steps", EXAMPLE), "a step is a command, an object, or a list of objects"),
+        (("--start", "kubectl get pods -w", "--steps", "kubectl get tickets"), "doesn't have a resource type"),
+        (("--start", busy, "--steps", "true", "--timeout", "3s"), "not settled within 3s"),
+    ):
+        done = trial(*arguments)
+        lines = [line for line in done.stderr.splitlines() if "without faults" not in line or line.startswith("pintle:")]
+        assert done.returncode == 2 and reason in done.stderr, (arguments, done)
+        assert done.stdout == "" and (len(lines) == 1 or "1:nonsense" in arguments), (arguments, done)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_trials_find_the_bugs_of_the_example(trial):
+    """One command without hints shows all three, and what has none of them shows nothing."""
+    done = trial(EXAMPLE, "-o", "json", timeout=600)
+    cells = [cell for finding in json.loads(done.stdout)["findings"] for cell in finding["cells"]]
+    assert done.returncode == 1, done
+    for kind in ("lost:ticket-controller:create:configmaps", "late:ticket-controller:configmaps", "down"):
+        assert any(kind in cell for cell in cells), (kind, cells)
+    done = trial(EXAMPLE, *FIXED, timeout=600)
+    assert done.returncode == 0 and " 0 differ" in done.stdout, done
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", sorted(DEFECTS))
+def test_published_defects_are_shown(trial, name):
+    done = trial(f"tests/trials/{name}.yaml", "-o", "json", timeout=500)
+    symptoms = [line for cell in json.loads(done.stdout)["cells"] for line in cell.get("symptoms", [])]
+    assert done.returncode == 1 and any(DEFECTS[name] in line for line in symptoms), (DEFECTS[name], symptoms)
