@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use server::transfer::{self, BuiltInKind, CapturedObject};
 use server::{CapturedLogs, LogOf, LogRun, ServedCapture, Storage};
-use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Plan, Planned, Run};
+use sources::{Capture, CapturedLog, Known, KnownKind, LogKey, Origin, Plan, Planned, Run};
 
 /// The logs of the sources.
 struct Logs(BTreeMap<LogKey, CapturedLog>);
@@ -29,7 +29,11 @@ pub fn read<T: Send>(from: &[String], then: impl FnOnce(Plan) -> Result<T, Strin
     std::thread::scope(|scope| {
         let read = || {
             let captures = from.iter().map(|source| Capture::read(source)).collect::<Result<_, _>>()?;
-            then(sources::plan(captures, &known))
+            let mut plan = sources::plan(captures, &known);
+            for planned in plan.objects.iter_mut().filter(|planned| planned.origin == Origin::Written) {
+                transfer::set_defaults(&mut planned.value);
+            }
+            then(plan)
         };
         let reading = reader.spawn_scoped(scope, read);
         let reading = reading.map_err(|error| format!("cannot start a thread: {error}"))?;
@@ -53,7 +57,7 @@ pub async fn load(Plan { objects, logs, moment, .. }: Plan, storage: &Storage) -
     // on a worker, since objects may be nested deeply; one after the other, so that each is in memory once
     let loaded = base::task::spawn("load of sources", async move {
         let object =
-            |Planned { group, plural, path, value }: Planned| CapturedObject::new(&group, &plural, &path, value);
+            |Planned { group, plural, path, value, .. }: Planned| CapturedObject::new(&group, &plural, &path, value);
         transfer::load(&storage, objects.into_iter().map(object)).await
     });
     loaded.await.map_err(|error| format!("the sources cannot be loaded: {error}"))??;

@@ -22,6 +22,6 @@ pub use capture::{Capture, Captured, CapturedLog, LogKey, Run};
 pub use document::{Document, Documents, Object, RepeatedKey, RepeatedPlace, TextPlace, Undecodable};
 pub use inputs::{Input, InputPlace, Inputs, Patterns, Revision, manifests};
 pub use limits::DOCUMENT_BYTES_MAX;
-pub use plan::{INFERRED, Known, KnownKind, Plan, Planned, plan};
+pub use plan::{INFERRED, Known, KnownKind, Origin, Plan, Planned, plan};
 pub use problems::Problems;
 pub use spool::{Part, Writer};

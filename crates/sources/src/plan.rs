@@ -40,6 +40,16 @@ pub struct Planned {
     /// `namespace/name`, or `name` for objects of the cluster.
     pub path: String,
     pub value: Value,
+    pub origin: Origin,
+}
+
+/// Where an object comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From a cluster.
+    Captured,
+    /// No server has seen it: it is a manifest.
+    Written,
 }
 
 /// The content of all sources together.
@@ -212,7 +222,7 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
     let mut objects: Vec<((usize, u64), Planned)> = chosen
         .into_iter()
         .map(|((group, plural, path), (source, revision, value))| {
-            ((source, revision), Planned { group, plural, path, value })
+            ((source, revision), Planned { group, plural, path, value, origin: Origin::Captured })
         })
         .collect();
     // those without a resourceVersion have an order that does not vary from run to run
@@ -225,7 +235,7 @@ pub fn plan(captures: Vec<Capture>, known: &dyn Fn(&str, &str) -> Known) -> Plan
     plan.objects = namespaces.iter().map(|name| namespace(name)).collect();
     plan.objects.extend(inferred.iter().map(|((group, kind), inferred)| definition(group, kind, inferred)));
     plan.objects.extend(objects.into_iter().map(|(_, planned)| planned));
-    plan.objects.iter_mut().for_each(|planned| identify(&mut planned.value, moment));
+    plan.objects.iter_mut().for_each(|planned| identify(planned, moment));
     plan
 }
 
@@ -282,7 +292,13 @@ fn namespace(name: &str) -> Planned {
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"}
     });
-    Planned { group: String::new(), plural: "namespaces".to_owned(), path: name.to_owned(), value }
+    Planned {
+        group: String::new(),
+        plural: "namespaces".to_owned(),
+        path: name.to_owned(),
+        value,
+        origin: Origin::Written,
+    }
 }
 
 /// The definition of a kind that was inferred. Its objects have any fields.
@@ -313,7 +329,13 @@ fn definition(group: &str, kind: &str, Inferred { plural, versions, namespaced }
         }
     });
     value.set_at(&["spec", "versions"], Value::Array(versions.iter().map(of_version).collect()));
-    Planned { group: DEFINITIONS.0.to_owned(), plural: DEFINITIONS.1.to_owned(), path: name, value }
+    Planned {
+        group: DEFINITIONS.0.to_owned(),
+        plural: DEFINITIONS.1.to_owned(),
+        path: name,
+        value,
+        origin: Origin::Written,
+    }
 }
 
 /// Whether two objects of one version differ.
@@ -345,7 +367,10 @@ fn completed(value: &mut Value, resource: &KnownKind) -> Result<String, &'static
 }
 
 /// Gives an object that never was in a cluster what clients identify it by.
-fn identify(value: &mut Value, moment: i64) {
+fn identify(Planned { value, origin, .. }: &mut Planned, moment: i64) {
+    if value.str_at(&["metadata", "uid"]).is_empty() {
+        *origin = Origin::Written;
+    }
     for (field, text) in [("uid", clock::uuid as fn() -> String), ("creationTimestamp", String::new)] {
         if value.str_at(&["metadata", field]).is_empty() {
             let text = if field == "uid" { text() } else { rfc3339(moment) };

@@ -65,7 +65,7 @@ async fn load(client: &mut JsonClient, name: &str, plan: Plan) -> Result<(), Str
     let place = format!("/clusters/{name}/storage/objects");
     let (mut piece, mut bytes) = (vec![], 0);
     let mut objects = plan.objects.into_iter().peekable();
-    while let Some(Planned { group, plural, path, value }) = objects.next() {
+    while let Some(Planned { group, plural, path, value, .. }) = objects.next() {
         let text = |text: String| Value::from(text);
         let one = json!({"group": (text(group)), "resource": (text(plural)), "path": (text(path)), "object": value});
         bytes += one.to_json().len();

@@ -12,14 +12,16 @@ use machinery::Text;
 
 use super::chain::{Edge, HttpResponse};
 use super::documents::pretty;
-use super::load;
 use super::measure;
-use super::perform::is_served;
+use super::perform::{is_served, read};
 use super::request_body::RequestBody;
 use super::respond::{self, Reply};
 use super::route::NotServed;
 use super::warnings::{add_warnings, append_warnings};
-use crate::verbs::{Request, Warnings};
+use crate::verbs::{self, Format, Request, Warnings};
+
+/// Only workspaces have it: what is loaded is as powerful as an administrator of the API, and an owner is that in a workspace alone.
+const LOAD_PATH: &str = "/storage/objects";
 
 impl Edge {
     /// Handles an authorized request and returns its response, errors included.
@@ -34,8 +36,12 @@ impl Edge {
             if let Some(response) = self.issuer_document(&authorized.info, headers, reply).await {
                 return response;
             }
-            if authorized.info.path == load::PATH && authorized.info.method == Method::POST && self.is_workspace() {
-                let loaded = self.load(headers, body).await;
+            if authorized.info.path == LOAD_PATH && authorized.info.method == Method::POST && self.is_workspace() {
+                let document = read(headers, body, Format::Json).await;
+                let loaded = match document {
+                    Ok(document) => verbs::load(&self.context, self.capacity.as_deref(), &document).await,
+                    Err(refused) => Err(refused),
+                };
                 return loaded.map_or_else(|status| reply.status(&status), |done| pretty(&done, reply));
             }
             self.catch_up_for(&authorized.info.path).await;

@@ -20,7 +20,6 @@ mod intercept;
 mod interceptor;
 mod list;
 mod listener;
-mod load;
 mod measure;
 mod negotiate;
 mod open;

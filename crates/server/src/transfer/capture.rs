@@ -1,7 +1,8 @@
 //! Captured objects in their stored form, and their loading into a new store before a server opens it.
 
+use base::request::FeatureGates;
 use kinds::CATALOGUE;
-use machinery::Value;
+use machinery::{Release, Value};
 use objects::{Encoded, Key, Storage};
 use resource::builtin::{BuiltIn, DEFINITION_GROUP};
 use store::{Expected, Refused, Write as Put};
@@ -51,6 +52,15 @@ pub fn built_in_kind(api_version: &str, kind: &str) -> BuiltInKind {
         Some(row) => BuiltInKind::Stored { group: row.storage_group(), plural: row.plural, namespaced: row.namespaced },
         None if CATALOGUE.rows().iter().any(|row| row.group == group && row.kind == kind) => BuiltInKind::OtherVersions,
         None => BuiltInKind::None,
+    }
+}
+
+/// Sets the defaults of a built-in kind on a manifest, as kube-apiserver does for what it reads from etcd: a client that applies the
+/// same manifest again would otherwise change fields that may not change.
+pub fn set_defaults(object: &mut Value) {
+    if let Some(row) = row(object.str_at(&["apiVersion"]), object.str_at(&["kind"])) {
+        object.decode_parts();
+        row.set_defaults(object, &FeatureGates::of(Release::default()));
     }
 }
 

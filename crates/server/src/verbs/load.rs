@@ -1,44 +1,31 @@
-//! Loading of captured objects into a workspace, as they are: neither admitted, validated nor defaulted.
-
-use std::sync::Arc;
+//! Loads captured objects into a workspace, as they are: neither admitted, validated nor defaulted.
 
 use base::task;
 use futures_util::future::try_join_all;
-use http::HeaderMap;
 use machinery::status::Reason;
 use machinery::{Status, Value, json, names, value};
-use objects::Objects;
-use store::Refused;
+use resource::Document;
 
-use super::chain::Edge;
-use super::perform::read;
-use super::request_body::RequestBody;
+use super::context::Context;
+use super::request::{Capacity, Growth};
+use super::stored;
 use crate::limits;
 use crate::transfer::CapturedObject;
-use crate::verbs::{Capacity, Format, Growth};
-
-/// Only workspaces have it: what is loaded is as powerful as an administrator of the API, and an owner is that in a workspace alone.
-pub const PATH: &str = "/storage/objects";
 
 /// The domain of the groups that the server defines itself. Their objects are not data of the captured cluster.
 const OWN_DOMAIN: &str = "pintle.dev";
 
-impl Edge {
-    /// Writes the objects of a request, in place of those that exist, as far as the limits of the workspace allow it. The body is
-    /// `{"objects": [{"group", "resource", "path", "object"}]}`, with paths as in an export; the result has the number of those
-    /// written.
-    pub(super) async fn load(&self, headers: &HeaderMap, body: RequestBody) -> Result<Value, Status> {
-        let document = read(headers, body, Format::Json).await?;
-        let captured = task::blocking(|| {
-            let sent = value::decode(document.bytes()).map_err(|error| Status::bad_request(error.to_string()))?;
-            sent.items_at(&["objects"]).iter().map(captured).collect::<Result<Vec<_>, _>>()
-        })?;
-        let count = captured.len();
-        // awaited together, so that they share syncs
-        try_join_all(captured.into_iter().map(|one| write(&self.context.objects, self.capacity.as_deref(), one)))
-            .await?;
-        Ok(json!({"written": (Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))}))
-    }
+/// Writes the objects of a document, in place of those that exist, as far as there is capacity for them. The document is
+/// `{"objects": [{"group", "resource", "path", "object"}]}`, with paths as in an export; the result has the number of those written.
+pub async fn load(context: &Context, capacity: Option<&dyn Capacity>, document: &Document) -> Result<Value, Status> {
+    let captured = task::blocking(|| {
+        let sent = value::decode(document.bytes()).map_err(|error| Status::bad_request(error.to_string()))?;
+        sent.items_at(&["objects"]).iter().map(captured).collect::<Result<Vec<_>, _>>()
+    })?;
+    let count = captured.len();
+    // awaited together, so that they share syncs
+    try_join_all(captured.into_iter().map(|one| write(context, capacity, one))).await?;
+    Ok(json!({"written": (Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))}))
 }
 
 /// An object of a request. Fails if it could not be read at its path, or belongs to the server.
@@ -69,19 +56,15 @@ fn captured(sent: &Value) -> Result<CapturedObject, Status> {
     Ok(captured)
 }
 
-async fn write(objects: &Arc<Objects>, capacity: Option<&dyn Capacity>, one: CapturedObject) -> Result<(), Status> {
+async fn write(context: &Context, capacity: Option<&dyn Capacity>, one: CapturedObject) -> Result<(), Status> {
     let CapturedObject { key, object } = one;
-    let known = objects.collection(&key.group, &key.plural).get(&key.path);
+    let known = context.objects.collection(&key.group, &key.plural).get(&key.path);
     if let Some(capacity) = capacity {
         let bytes = object.body.bytes.len();
         capacity.check(if known.is_some() { Growth::Bytes(bytes) } else { Growth::Object(bytes) })?;
         capacity.spend(bytes)?;
     }
-    match objects.put(&key, object, known.map(|known| known.revision)).await {
-        Ok(_) => Ok(()),
-        Err(Refused::Conflict(_)) => {
-            Err(Status::conflict(&key.group, &key.plural, &key.path, "it was written meanwhile"))
-        }
-        Err(Refused::Failed(error)) => Err(objects::failure(&error)),
-    }
+    let written = stored::put(context, &key, object, known.map(|known| known.revision)).await?;
+    let modified = || Status::conflict(&key.group, &key.plural, &key.path, "it was written meanwhile");
+    written.map(drop).ok_or_else(modified)
 }
