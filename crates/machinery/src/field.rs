@@ -58,7 +58,7 @@ impl std::fmt::Display for FieldPath {
     }
 }
 
-crate::text_enum! {
+crate::names::text_enum! {
     /// The kind of a field error, with the `reason` of its cause.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum FieldErrorKind {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::field::FieldError;
 use crate::value::{Map, Text, Value, quote};
 
-crate::text_enum! {
+crate::names::text_enum! {
     /// Why a request failed, as clients test it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Reason {
